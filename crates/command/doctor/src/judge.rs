@@ -13,7 +13,7 @@
 use command_line::failure::Failure;
 use node::Size;
 
-use super::{AgentFinding, HeldUpFinding};
+use crate::agent::{AgentFinding, HeldUpFinding};
 
 /// A disk with less than this share free is nearly full, unless that is plenty.
 const FREE_SHARE_MIN: f64 = 0.02;
@@ -39,7 +39,7 @@ pub const KEEPS_APART: &str =
 const NAMED_MAX: usize = 4;
 
 /// What is wrong with agents that answer.
-pub fn problems(findings: &[AgentFinding]) -> Vec<Failure> {
+pub(crate) fn problems(findings: &[AgentFinding]) -> Vec<Failure> {
     let mut problems: Vec<Failure> = findings.iter().flat_map(alone).collect();
     for (index, finding) in findings.iter().enumerate() {
         let same = |other: &&AgentFinding| other.node.is_some() && other.node == finding.node;
@@ -54,7 +54,7 @@ pub fn problems(findings: &[AgentFinding]) -> Vec<Failure> {
 }
 
 /// What is not wrong, but explains the figures.
-pub fn notes(findings: &[AgentFinding]) -> Vec<String> {
+pub(crate) fn notes(findings: &[AgentFinding]) -> Vec<String> {
     let mut notes = Vec::new();
     for unit in units(findings, shares_device, |_| None).iter().filter(|unit| unit.agents.len() > 1) {
         notes.push(format!(

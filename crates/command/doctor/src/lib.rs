@@ -1,155 +1,109 @@
 //! What is wrong with agents and mounts: what they say when they are asked, and what follows from that.
 //!
-//! - here: what one agent says of itself, of its disks and of its computer
+//! - `agent.rs`: what one agent says of itself, of its disks and of its computer
 //! - `measure.rs`: how fast it writes and reads, in several rounds, and what else its computer did meanwhile
 //! - `mounts.rs`: mounts of this user on this computer
 //! - `names.rs`: the namespace
 //! - `judge.rs`: what of it is wrong, and what should be known; a function of these findings alone
 
-pub mod judge;
-pub mod measure;
+mod agent;
+mod judge;
+mod measure;
 pub mod mounts;
-pub mod names;
+mod names;
 
-use std::time::{Duration, Instant, SystemTime};
-
-use fs::{DiskExamination, Examination, HeldUpExamination};
-use machine::{Computer, Machine, NodeId};
-use node::agents;
-use serde::Serialize;
-
-use command_line::failure::Result;
+use agent_set::at_once;
+use command_line::failure::{Failure, Result};
+use node::{ErrorKind, agents};
+use serde::{Serialize, Serializer};
 use transfer::cluster::Cluster;
 
-/// What is known of an agent.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct AgentFinding {
-    /// What the user calls it.
-    pub agent: String,
-    /// Whether it answers as an agent.
-    pub reachable: bool,
-    /// Its version.
-    pub version: Option<String>,
-    /// Number of its disks.
-    pub disks: usize,
-    /// Bytes free on each disk, where known.
-    pub free_bytes: Vec<Option<u64>>,
-    /// Size of each disk, where known.
-    pub disk_bytes: Vec<Option<u64>>,
-    /// The device of its computer that each disk lies on, where known; not of disks that are slowed down to a model.
-    pub devices: Vec<Option<u64>>,
-    /// Why disks cannot be used, of those that cannot.
-    pub failures: Vec<String>,
-    /// For each disk, the reads that another client's writes have held up there, if any have been.
-    pub held_up: Vec<Option<HeldUpFinding>>,
-    /// Its computer: equal numbers, equal computers.
-    pub computer: Option<u64>,
-    /// Whether that is the one this program runs on.
-    pub is_here: bool,
-    /// Time until it answered, in milliseconds.
-    pub round_trip_ms: Option<f64>,
-    /// By how much its clock is ahead of this computer's.
-    pub clock_ahead_s: Option<f64>,
-    /// Of the rounds the median, in MiB/s.
-    pub write_mib_s: Option<f64>,
-    /// The same of reads.
-    pub read_mib_s: Option<f64>,
-    /// Each round.
-    pub writes_mib_s: Vec<f64>,
-    /// The same of reads.
-    pub reads_mib_s: Vec<f64>,
-    /// The share of its computer's processors that neither agents nor this program used while it was measured.
-    pub other_work: Option<f64>,
-    /// Its node.
-    #[serde(skip)]
-    pub node: Option<NodeId>,
+use crate::agent::{Examined, examine};
+use crate::mounts::MountFinding;
+
+pub use crate::agent::{AgentFinding, HeldUpFinding};
+pub use crate::judge::KEEPS_APART;
+pub use crate::names::NamespaceFinding;
+
+/// What is known of some agents, and what of it is wrong.
+#[derive(Debug, Default, Serialize)]
+pub struct Diagnosis {
+    /// The agents, in the order of their names.
+    pub agents: Vec<AgentFinding>,
+    /// The namespace of these agents, if they have one.
+    pub namespace: Option<NamespaceFinding>,
+    /// This user's mounts of these agents on this computer.
+    pub mounts: Vec<MountFinding>,
+    /// What is not wrong, but should be known.
+    pub notes: Vec<String>,
+    /// What is wrong, each with a remedy.
+    #[serde(serialize_with = "as_texts")]
+    pub problems: Vec<Failure>,
 }
 
-/// Reads that had to wait while many writes of another client went on.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct HeldUpFinding {
-    /// How many there have been since the agent was started.
-    pub reads: u64,
-    /// The most writes of one client that waited then.
-    pub writes_most: u64,
-    /// How long ago the last of them was, in seconds.
-    pub ago_s: f64,
-}
-
-impl From<HeldUpExamination> for HeldUpFinding {
-    fn from(HeldUpExamination { reads, writes_most, ago }: HeldUpExamination) -> Self {
-        HeldUpFinding { reads, writes_most, ago_s: ago.as_secs_f64() }
+/// Examines the agents of these names, their namespace and their mounts. Nodes connect as `connecting` says.
+///
+/// Measures how fast agents write and read, too, with files of at most `measured_bytes` bytes, unless that is none.
+/// Fails if an interruption cannot be prepared for; what is wrong with agents is no failure.
+pub fn diagnose(names: &[String], connecting: &Cluster, measured_bytes: Option<u64>) -> Result<Diagnosis> {
+    let mut diagnosis = Diagnosis::default();
+    let examined = diagnosis.examine_agents(names, connecting);
+    let Diagnosis { agents, problems, .. } = &mut diagnosis;
+    if let Some(bytes_max) = measured_bytes {
+        measure::all(connecting, agents, &examined, bytes_max, problems)?;
     }
+    problems.extend(judge::problems(agents));
+    diagnosis.notes = judge::notes(agents);
+    let answering = examined.iter().flatten().count();
+    if answering > 0 {
+        diagnosis.examine_namespace(names, connecting, answering == names.len());
+    }
+    diagnosis.examine_mounts(names);
+    Ok(diagnosis)
 }
 
-/// An agent's answer, and when it came.
-pub struct Examined {
-    examination: Examination,
-    node: NodeId,
-    round_trip: Duration,
-    /// By how many seconds its clock is ahead.
-    ahead: Option<f64>,
-    /// The computer this program runs on.
-    own: Option<Computer>,
-    at: Instant,
-}
-
-/// Asks the agent of this name how it is. Connects as `connecting` says.
-#[expect(clippy::disallowed_methods, reason = "clocks on the wall are compared")]
-pub fn examine(connecting: &Cluster, name: &str) -> Result<Examined> {
-    let cluster = connecting.with_agents(agents::named([name])?);
-    let name = name.to_owned();
-    cluster.run(|connection| async move {
-        let client = &connection.client;
-        let node = client.io_nodes()[0];
-        let (asked, date) = (Instant::now(), SystemTime::now());
-        let examination = connection.explained(&name, client.examine(node).await)?;
-        let round_trip = asked.elapsed();
-        // It looked at its clock about in the middle.
-        let ours = date.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + round_trip / 2;
-        let ahead = examination.date.map(|its| its.as_secs_f64() - ours.as_secs_f64());
-        // Less than that nobody can tell.
-        let ahead = ahead.map(|ahead| if ahead.abs() > round_trip.as_secs_f64() { ahead } else { 0.0 });
-        let own = connection.machine.computer();
-        Ok(Examined { examination, node, round_trip, ahead, own, at: Instant::now() })
-    })
-}
-
-/// Other work that takes more of a computer's processors than this makes it busy.
-const OTHER_WORK_MAX: f64 = 0.5;
-
-impl AgentFinding {
-    /// Whether other programs kept the agent's computer busy while it was measured.
-    fn is_busy(&self) -> bool {
-        self.other_work.is_some_and(|share| share > OTHER_WORK_MAX)
+impl Diagnosis {
+    /// Asks all agents at once how they are. Returns the answers.
+    fn examine_agents(&mut self, names: &[String], connecting: &Cluster) -> Vec<Option<Examined>> {
+        let answers = at_once(names, |name| examine(connecting, name)).into_iter();
+        let answers = answers.map(|answer| answer.map_err(|failure| self.problems.push(failure)).ok());
+        let answers: Vec<Option<Examined>> = answers.collect();
+        let finding = |(name, answer): (&String, &Option<Examined>)| match answer {
+            Some(examined) => AgentFinding::of(name, examined),
+            None => AgentFinding { agent: name.clone(), ..AgentFinding::default() },
+        };
+        self.agents = names.iter().zip(&answers).map(finding).collect();
+        answers
     }
 
-    fn forget_measurements(&mut self) {
-        self.writes_mib_s.clear();
-        self.reads_mib_s.clear();
-    }
-
-    /// What an agent of this name has said of itself.
-    pub fn of(name: &str, examined: &Examined) -> AgentFinding {
-        let Examination { release, disks, computer, .. } = &examined.examination;
-        let space = |disk: &DiskExamination| disk.space;
-        let computer = computer.map(|computer| computer.id);
-        AgentFinding {
-            agent: name.to_owned(),
-            reachable: true,
-            version: Some(release.clone()),
-            disks: disks.len(),
-            free_bytes: disks.iter().map(|disk| space(disk).map(|space| space.free)).collect(),
-            disk_bytes: disks.iter().map(|disk| space(disk).map(|space| space.bytes)).collect(),
-            devices: disks.iter().map(|disk| disk.device.filter(|_| !disk.has_own_pace)).collect(),
-            failures: disks.iter().filter_map(|disk| disk.failure.clone()).collect(),
-            held_up: disks.iter().map(|disk| disk.held_up.map(HeldUpFinding::from)).collect(),
-            computer,
-            is_here: computer.is_some() && computer == examined.own.map(|own| own.id),
-            round_trip_ms: Some(examined.round_trip.as_secs_f64() * 1e3),
-            clock_ahead_s: examined.ahead,
-            node: Some(examined.node),
-            ..AgentFinding::default()
+    /// Looks for the namespace of these agents. `is_whole` is true if all of them answer.
+    fn examine_namespace(&mut self, names: &[String], connecting: &Cluster, is_whole: bool) {
+        // Names that do not lead to agents are a problem already.
+        let Ok(agents) = agents::named(names) else { return };
+        match names::find(&connecting.with_agents(agents)) {
+            Ok(found) => {
+                // An agent that does not answer may keep it.
+                if found.is_some() || is_whole {
+                    self.notes.push(names::note(found.as_ref()));
+                }
+                self.problems.extend(found.as_ref().and_then(names::problem));
+                self.namespace = found;
+            }
+            // Two of them are a problem of their own; anything else is a problem already.
+            Err(failure) if self.problems.is_empty() || failure.kind() == Some(ErrorKind::Invalid) => {
+                self.problems.push(failure);
+            }
+            Err(_) => {}
         }
     }
+
+    fn examine_mounts(&mut self, names: &[String]) {
+        self.mounts = mounts::find(names);
+        self.notes.extend(mounts::notes(&self.mounts));
+        self.problems.extend(mounts::problems(&self.mounts));
+    }
+}
+
+fn as_texts<S: Serializer>(problems: &[Failure], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_seq(problems.iter().map(Failure::to_string))
 }

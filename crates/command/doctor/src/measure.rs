@@ -15,7 +15,7 @@ use machine::Computer;
 use node::sparse::Dense;
 use node::{ConnectedNode, Size, agents, whole_file};
 
-use super::{AgentFinding, Examined, examine};
+use crate::agent::{AgentFinding, Examined, examine};
 use agent_set::at_once;
 use transfer::cluster::Cluster;
 use transfer::interrupt::Interruption;
@@ -34,7 +34,7 @@ const TRIAL_BYTES: u64 = 1 << 20;
 
 /// Measures all agents that answer; at most `bytes_max` are written to each at a time. `before` is what they said
 /// before that, in their order. Connects as `connecting` says.
-pub fn all(
+pub(crate) fn all(
     connecting: &Cluster,
     findings: &mut [AgentFinding],
     before: &[Option<Examined>],

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// The option by which this program is the one that asks.
-pub const ASK: &str = "--ask-mount";
+const ASK: &str = "--ask-mount";
 
 /// The attribute that tells the agents.
 const AGENTS: &str = "user.starfish.agents";
@@ -132,7 +132,7 @@ pub fn ask_here(directory: &Path) -> Result<()> {
 }
 
 /// What is to be known of mounts.
-pub fn notes(mounts: &[MountFinding]) -> Vec<String> {
+pub(crate) fn notes(mounts: &[MountFinding]) -> Vec<String> {
     let answering = mounts.iter().filter(|mount| mount.state == MountState::Answers);
     answering
         .map(|mount| format!("Mounted in {}: the files of {}.", mount.directory, mount.agents.join(", ")))
@@ -140,7 +140,7 @@ pub fn notes(mounts: &[MountFinding]) -> Vec<String> {
 }
 
 /// What is wrong with mounts.
-pub fn problems(mounts: &[MountFinding]) -> Vec<Failure> {
+pub(crate) fn problems(mounts: &[MountFinding]) -> Vec<Failure> {
     mounts.iter().filter_map(problem).collect()
 }
 

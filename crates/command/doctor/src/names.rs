@@ -26,7 +26,7 @@ pub struct NamespaceFinding {
 /// # Errors
 /// If there are two, if those who answer only have stripes of one, if two disks have one identity, or if it cannot be
 /// asked for.
-pub fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
+pub(crate) fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
     cluster.run_with_present(|connection| async move {
         let Some(namespace) = Namespace::find_surely(&connection).await? else { return Ok(None) };
         let inodes = namespace.used().await?.inodes;
@@ -71,7 +71,7 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
 }
 
 /// What is to be known of it.
-pub fn note(found: Option<&NamespaceFinding>) -> String {
+pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
     let Some(NamespaceFinding { agent, inodes, .. }) = found else {
         return "Nothing has been put on these agents yet.".into();
     };
@@ -79,7 +79,7 @@ pub fn note(found: Option<&NamespaceFinding>) -> String {
 }
 
 /// What is wrong with it.
-pub fn problem(found: &NamespaceFinding) -> Option<Failure> {
+pub(crate) fn problem(found: &NamespaceFinding) -> Option<Failure> {
     let disks = found.missing_disks.join(", ");
     let why = format!("disks that files are on and none of the agents has: {disks}");
     let failure = Failure::new("the namespace", why);

@@ -8,17 +8,12 @@ use std::path::PathBuf;
 use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
-use command_line::say;
-use node::{ErrorKind, Size};
-use serde::Serialize;
+use doctor::mounts::ask_here;
+use doctor::{AgentFinding, Diagnosis, diagnose};
+use node::Size;
 
 use crate::options::agents::AgentsArgs;
-use crate::output::row_format::{RowFormat, print_json};
-use agent_set::at_once;
-use doctor::mounts::{self, MountFinding};
-use doctor::names::{self, NamespaceFinding};
-use doctor::{AgentFinding, examine, judge, measure};
-use transfer::local;
+use crate::output::row_format::RowFormat;
 
 /// Check the agents for problems, and say how to solve them.
 ///
@@ -69,97 +64,32 @@ fn measured(text: &str) -> std::result::Result<Size, String> {
     }
 }
 
-/// What was found, as JSON has it.
-#[derive(Serialize)]
-struct Report<'a> {
-    agents: &'a [AgentFinding],
-    /// What is known of the namespace, if there is one.
-    namespace: Option<&'a NamespaceFinding>,
-    /// This user's mounts of these agents on this computer.
-    mounts: &'a [MountFinding],
-    notes: &'a [String],
-    problems: Vec<String>,
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if let Some(directory) = &arguments.ask_mount {
-        return mounts::ask_here(directory);
+        return ask_here(directory);
     }
-    let (names, connecting) = (arguments.agents.names()?, arguments.agents.connecting());
-    let (mut findings, mut before, mut problems) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, examined) in names.iter().zip(at_once(&names, |name| examine(&connecting, name))) {
-        let examined = examined.map_err(|failure| problems.push(failure)).ok();
-        let unknown = || AgentFinding { agent: name.clone(), ..AgentFinding::default() };
-        findings.push(examined.as_ref().map_or_else(unknown, |examined| AgentFinding::of(name, examined)));
-        before.push(examined);
-    }
-    if !arguments.quick {
-        measure::all(&connecting, &mut findings, &before, arguments.file_size.0, &mut problems)?;
-    }
-    problems.extend(judge::problems(&findings));
-    let mut notes = judge::notes(&findings);
-    let mut namespace = None;
-    // Agents that do not answer have been told of.
-    if before.iter().any(Option::is_some) {
-        // That agents are called wrongly is told below.
-        match arguments.agents.cluster().map(|cluster| names::find(&cluster)) {
-            Ok(Ok(found)) => {
-                // One that does not answer may keep it.
-                let is_known = found.is_some() || before.iter().all(Option::is_some);
-                notes.extend(is_known.then(|| names::note(found.as_ref())));
-                problems.extend(found.as_ref().and_then(names::problem));
-                namespace = found;
-            }
-            // Two of them are a problem of their own; anything else has been told of.
-            Ok(Err(failure)) if problems.is_empty() || failure.kind() == Some(ErrorKind::Invalid) => {
-                problems.push(failure);
-            }
-            _ => {}
-        }
-    }
-    let mounts = mounts::find(&names);
-    notes.extend(mounts::notes(&mounts));
-    problems.extend(mounts::problems(&mounts));
-    let known = Known { namespace: namespace.as_ref(), mounts: &mounts };
-    print(arguments.format, &findings, known, &notes, &problems)?;
-    match problems.len() {
+    let measured_bytes = (!arguments.quick).then_some(arguments.file_size.0);
+    let agents = &arguments.agents;
+    let diagnosis = diagnose(&agents.names()?, &agents.connecting(), measured_bytes)?;
+    arguments.format.print_report(&diagnosis, lines, csv, remarks)?;
+    match diagnosis.problems.len() {
         0 => Ok(()),
         1 => Err(Failure::new("doctor", "one thing is wrong")),
         count => Err(Failure::new("doctor", format!("{count} things are wrong"))),
     }
 }
 
-/// What is known besides of agents.
-struct Known<'a> {
-    namespace: Option<&'a NamespaceFinding>,
-    mounts: &'a [MountFinding],
+fn lines(diagnosis: &Diagnosis) -> Vec<String> {
+    let notes = diagnosis.notes.iter().flat_map(|note| [note.clone(), String::new()]);
+    let agents = table(&diagnosis.agents).into_iter().chain([String::new()]);
+    agents.chain(notes).chain(problem_lines(&diagnosis.problems)).collect()
 }
 
-fn print(
-    format: RowFormat,
-    findings: &[AgentFinding],
-    known: Known<'_>,
-    notes: &[String],
-    problems: &[Failure],
-) -> Result<()> {
-    match format {
-        RowFormat::Table => {
-            let notes = notes.iter().flat_map(|note| [note.clone(), String::new()]);
-            local::print(table(findings).chain([String::new()]).chain(notes).chain(problem_lines(problems)))
-        }
-        RowFormat::Csv => {
-            notes.iter().for_each(|note| say!("{note}"));
-            problems.iter().for_each(|problem| say!("starfish: {problem}"));
-            local::print(std::iter::once(CSV_HEAD.to_owned()).chain(findings.iter().map(csv_row)))
-        }
-        RowFormat::Json => {
-            let problems = problems.iter().map(Failure::to_string).collect();
-            let Known { namespace, mounts } = known;
-            let report = Report { agents: findings, namespace, mounts, notes, problems };
-            print_json(&report)
-        }
-    }
+/// What is told besides rows.
+fn remarks(diagnosis: &Diagnosis) -> Vec<String> {
+    let problems = diagnosis.problems.iter().map(|problem| format!("starfish: {problem}"));
+    diagnosis.notes.iter().cloned().chain(problems).collect()
 }
 
 fn problem_lines(problems: &[Failure]) -> Vec<String> {
@@ -171,7 +101,7 @@ fn problem_lines(problems: &[Failure]) -> Vec<String> {
         .collect()
 }
 
-fn table(findings: &[AgentFinding]) -> impl Iterator<Item = String> {
+fn table(findings: &[AgentFinding]) -> Vec<String> {
     let mut table = TextTable::new(2);
     table.row(["agent", "version", "disks", "free", "round trip", "clock", "write", "read"]);
     for finding in findings {
@@ -191,11 +121,15 @@ fn table(findings: &[AgentFinding]) -> impl Iterator<Item = String> {
             number(finding.read_mib_s, 1, "MiB/s"),
         ]);
     }
-    table.lines().collect::<Vec<_>>().into_iter()
+    table.lines().collect()
 }
 
 const CSV_HEAD: &str =
     "agent,reachable,version,disks,free_bytes_min,round_trip_ms,clock_ahead_s,write_mib_s,read_mib_s";
+
+fn csv(diagnosis: &Diagnosis) -> Vec<String> {
+    std::iter::once(CSV_HEAD.to_owned()).chain(diagnosis.agents.iter().map(csv_row)).collect()
+}
 
 fn csv_row(finding: &AgentFinding) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));

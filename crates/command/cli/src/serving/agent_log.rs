@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use command_line::failure::{Failure, Result};
 use command_line::visible;
-use doctor::judge::KEEPS_APART;
+use doctor::KEEPS_APART;
 use log::{Level, LevelFilter};
 use node::key;
 use real::{Report, Reporter};
