@@ -77,3 +77,14 @@ pub fn load_model(name: &str) -> Result<DiskDescription> {
         Failure::usage("--disk-model", error).remedy("`starfish machines` lists the models.")
     })
 }
+
+/// Reads a model of a streaming disk by name or path. Returns its rate, too, in bytes per second.
+pub fn load_streaming_model(name: &str) -> Result<(DiskDescription, u64)> {
+    let model = load_model(name)?;
+    let DiskDescription::Streaming(disk) = &model else {
+        let failure = Failure::usage("--disk-model", "the rate of a disk that seeks is not one number");
+        return Err(failure.remedy("Choose a streaming disk."));
+    };
+    let rate = disk.rate.value.0;
+    Ok((model, rate))
+}

@@ -9,7 +9,7 @@ use machine::Message;
 use node::Size;
 use placement::Policy;
 
-use super::positive;
+use crate::options::numbers::positive;
 use crate::output::row_format::RowFormat;
 use account::race::proviso;
 use command_line::durations;

@@ -20,6 +20,7 @@ use command_line::say;
 use command_line::{TextTable, counted, mib};
 use serde::Serialize;
 
+use crate::command::view::write_page;
 use crate::options::values;
 use account::explained::explained;
 use fs::{IoNodeSettings, Scheduling};
@@ -28,9 +29,11 @@ use studies::bench::bare_stripe::{self, bare, mib_s, receive_in_threads, receive
 use studies::bench::processes::{self, Agents};
 use studies::bench::rounds::median;
 use studies::bench::whole_file;
-use studies::described::load_model;
+use studies::described::load_streaming_model;
 use transfer::cluster::Cluster;
+use transfer::local;
 use transfer::one_file::{Method, Movers, Put};
+use viewer::{FirstLook, TraceFiles};
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
 ///
@@ -98,6 +101,27 @@ enum Which {
     Enwrich(enwrich::Arguments),
     Names(names::Arguments),
     Placement(placement::Arguments),
+}
+
+/// The option for a page that shows what was measured beside what was predicted.
+#[derive(Args)]
+struct TracePageArgs {
+    /// Also write a page to this file that shows both traces side by side.
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    trace_html: Option<PathBuf>,
+}
+
+impl TracePageArgs {
+    /// Fails if the page could not be written: before anything is measured.
+    fn check(&self) -> Result<()> {
+        self.trace_html.as_deref().map_or(Ok(()), local::check_writable)
+    }
+
+    /// Writes the page with these traces, if it is asked for.
+    fn write(&self, traces: impl IntoIterator<Item = PathBuf>) -> Result<()> {
+        let Some(path) = &self.trace_html else { return Ok(()) };
+        write_page(path, &TraceFiles::new(traces.into_iter().collect()), FirstLook::Beside)
+    }
 }
 
 /// Refuses a size that four senders cannot share.
@@ -205,14 +229,8 @@ fn explain(arguments: &Arguments, agents: &Agents) -> Result<()> {
 }
 
 fn modelled(arguments: &Arguments) -> Result<()> {
-    let rate = match load_model(&arguments.disk_model)? {
-        description::DiskDescription::Streaming(disk) => mib(disk.rate.value.0),
-        description::DiskDescription::Mechanical(_) | description::DiskDescription::Drawn(_) => {
-            let what = "the rate of a disk that seeks is not one number";
-            let failure = Failure::usage("--disk-model", what);
-            return Err(failure.remedy("Choose a streaming disk."));
-        }
-    };
+    let (_, rate) = load_streaming_model(&arguments.disk_model)?;
+    let rate = mib(rate);
     let mut rows = Vec::new();
     for count in [AGENTS, 1] {
         let bytes = arguments.file_size.0 * count as u64 / AGENTS as u64;

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Progress;
 use command_line::{counted, say};
 use namespace::{
     FILE_NAME_BYTES_MAX, PATH_BYTES_MAX, SetValue, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
@@ -42,6 +42,8 @@ use transfer::one_file::adding_to;
 use transfer::stored::{HiddenFile, WantedFile, is_unfinished};
 
 use super::agent::{NAMESPACE_VARIABLE, metadata_place, postgres_address};
+
+use crate::options::experiment::ProgressArgs;
 
 /// Convert a set of an older version: its files with flat names become files of the namespace.
 ///
@@ -73,9 +75,8 @@ pub(crate) struct Arguments {
         value_parser = postgres_address)]
     namespace: Option<String>,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -113,7 +114,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         ..settings_with(keys.clone())?
     };
     let (mut disks, entries) = OldDisks::start(settings, directories.clone())?;
-    let progress = Progress::bytes(arguments.progress, "converting");
+    let progress = Progress::bytes(arguments.progress.show, "converting");
     let bytes = |entry: &Conversion| match &entry.old.state {
         OldState::Finished(file) => file.bytes,
         _ => 0,

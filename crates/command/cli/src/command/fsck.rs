@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Progress;
 use command_line::say;
 use command_line::{TextTable, counted};
 use fs::{Check, Checking, FileId, Finding, FindingKind};
@@ -23,6 +23,7 @@ use namespace::FileNumber;
 use serde::Serialize;
 
 use crate::options::agents::AgentsArgs;
+use crate::options::experiment::ProgressArgs;
 use crate::output::row_format::{RowFormat, print_json};
 use node::{ConnectedNode, Size};
 use transfer::local::{self, STANDARD};
@@ -74,9 +75,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -129,7 +129,7 @@ struct Row {
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let cluster = arguments.agents.cluster()?;
     let rate = arguments.rate.map(|rate| rate.0);
-    let progress = Progress::bytes(arguments.progress, "reading back");
+    let progress = Progress::bytes(arguments.progress.show, "reading back");
     let wish = Wish {
         names: arguments.names,
         rate,

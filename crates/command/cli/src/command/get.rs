@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Progress;
 use command_line::say;
 use command_line::{counted, visible};
 use layout::Extent;
 
 use crate::options::agents::AgentsArgs;
+use crate::options::experiment::ProgressArgs;
 use crate::options::method::MethodArgs;
 use account::explained::explained;
 use node::BlockingWork;
@@ -76,9 +77,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     explain: bool,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -126,7 +126,7 @@ async fn get_one(cluster: &Cluster, namespace: &Namespace, arguments: Arguments)
     let name = &*arguments.name;
     let local = arguments.local.unwrap_or_else(|| local::last_part(name).into());
     let (target, output) = local::create(&local, name, arguments.force)?;
-    let progress = Progress::bytes(arguments.progress, name);
+    let progress = Progress::bytes(arguments.progress.show, name);
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let (output, method) = (Hashing::new(output, arguments.hash), arguments.method);
     let Salvaged { hash, lost, inode, absence } = if arguments.skip_damaged {
@@ -212,7 +212,7 @@ async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     let manner =
         Manner { force: arguments.force, resume: arguments.resume, skip_damaged: arguments.skip_damaged };
     let target = Target::new(arguments.local.as_deref(), globs::is_pattern(&name))?;
-    let progress = Progress::bytes(arguments.progress, &name);
+    let progress = Progress::bytes(arguments.progress.show, &name);
     let (mut tops, mut outcome) = (Vec::new(), Ok(()));
     for found in globs::found(namespace, name.as_ref(), true).await? {
         if found.inode.is_directory() && !recursive {

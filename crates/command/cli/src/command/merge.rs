@@ -20,8 +20,9 @@ use studies::described::{not_loaded, overrides};
 use transfer::local;
 use transfer::memory;
 
-use super::positive;
+use crate::options::experiment::{SeedArgs, SetArgs, TraceLimitArgs};
 use crate::options::fields::MergeOptions;
+use crate::options::numbers::positive;
 use crate::output::row_format::RowFormat;
 
 /// Simulate jobs that merge runs on shared disks, and see whether one of them races ahead.
@@ -43,13 +44,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive::<u32>)]
     trials: u32,
 
-    /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
-    seed: u64,
+    #[command(flatten)]
+    seed: SeedArgs,
 
-    /// Change a number of the machine's description.
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    set: SetArgs,
 
     /// Output format. CSV and JSON have the rows alone, and explanations go to standard error.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
@@ -64,9 +63,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Maximum number of slices, counts and messages in the trace; about 40 bytes each.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive::<u64>, requires = "trace")]
-    trace_limit: u64,
+    #[command(flatten)]
+    trace_limit: TraceLimitArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -87,7 +85,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (mut rows, mut explained) = (Vec::new(), Vec::new());
     for number in 0..u64::from(arguments.trials) {
         let path = arguments.trace.as_deref().filter(|_| number == 0);
-        let trial = simulate(&case, number, path, arguments.trace_limit)?;
+        let trial = simulate(&case, number, path, arguments.trace_limit.limit)?;
         let outcome = case.outcome(&trial);
         rows.push(Row::of(number, &outcome));
         if number == 0 && arguments.explain {
@@ -117,10 +115,10 @@ fn parallel_ios(case: &PlacementCase) -> Option<String> {
 
 fn case(arguments: &Arguments) -> Result<PlacementCase> {
     let mut choices = arguments.fields.0.clone();
-    let set = overrides(&arguments.set)?.into_iter();
+    let set = overrides(&arguments.set.set)?.into_iter();
     choices.set().extend(set.map(|(key, value)| (key.to_owned(), value.to_owned())));
     let machine = choices.load_machine().map_err(not_loaded)?;
-    let case = choices.case(machine, arguments.seed);
+    let case = choices.case(machine, arguments.seed.seed);
     case.check().map_err(|error| Failure::usage("merge", error))?;
     memory::check_stored(
         "merge",

@@ -85,7 +85,7 @@ pub(crate) struct Arguments {
     block: Size,
 
     /// Number of disks to stripe new files over. Without this: all.
-    #[arg(long, value_name = "N", value_parser = super::disk_count)]
+    #[arg(long, value_name = "N", value_parser = crate::options::numbers::disk_count)]
     disks: Option<NonZeroU32>,
 
     /// Memory for cached pages of files.

@@ -6,7 +6,7 @@ use command_line::failure::{Failure, Result};
 use layout::{Grid, Pattern, Problem, Shape};
 use transfer::local;
 
-use super::positive;
+use crate::options::numbers::positive;
 use crate::output::pattern_picture::{Picture, sentence};
 
 /// List the access patterns, or draw some of them.

@@ -15,6 +15,7 @@ use node::sparse::Dense;
 use node::{ConnectedNode, ErrorKind};
 
 use crate::options::agents::AgentsArgs;
+use crate::options::experiment::ProgressArgs;
 use crate::options::method::MethodArgs;
 use account::explained::explained;
 use node::Size;
@@ -69,7 +70,7 @@ pub(crate) struct Arguments {
     block: Size,
 
     /// Number of disks to stripe each file over. Without this: all.
-    #[arg(long, value_name = "N", value_parser = super::disk_count)]
+    #[arg(long, value_name = "N", value_parser = crate::options::numbers::disk_count)]
     disks: Option<NonZeroU32>,
 
     #[command(flatten)]
@@ -96,9 +97,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     explain: bool,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -145,14 +145,14 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
         disks: arguments.disks,
         ..Put::new(arguments.block.0, arguments.method.movers())
     };
-    let progress = Progress::bytes(arguments.progress, &name);
+    let progress = Progress::bytes(arguments.progress.show, &name);
     if let Some(size) = size {
         progress.expect(size);
     }
     let input = (Hashing::new(input, arguments.hash || arguments.verify), size);
     let interruption = Interruption::prepare()?;
     let (all, named, without_missing) = (cluster.clone(), name.clone(), arguments.without_missing);
-    let verify_with = arguments.verify.then_some(arguments.progress);
+    let verify_with = arguments.verify.then_some(arguments.progress.show);
     let done = cluster.run_with_present(move |connection| async move {
         let (cluster, namespace) = reach(&all, &connection, without_missing).await?;
         beforehand::check_space(&connection, &named, needed).await?;
@@ -288,7 +288,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
         replace: arguments.replace,
         resume: arguments.resume,
     };
-    let progress = Progress::bytes(arguments.progress, name);
+    let progress = Progress::bytes(arguments.progress.show, name);
     progress.expect(local.bytes);
     let (shown, interruption) = (progress.clone(), Interruption::prepare()?);
     let (all, owned, without_missing) = (cluster.clone(), name.to_owned(), arguments.without_missing);

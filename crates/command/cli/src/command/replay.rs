@@ -11,13 +11,14 @@ use request_log::RequestLog;
 
 use super::simulate::chosen;
 use crate::options::agents::AskedAgentsArgs;
+use crate::options::experiment::ProgressArgs;
 use crate::options::fields::ReplayOptions;
 use crate::options::request_log::InputArgs;
 use crate::output::row_format::RowFormat;
 use account::explain::Account;
 use command_line::counted;
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Progress;
 use command_line::say;
 use studies::described::load_machine;
 use studies::replay::agents::ReplayTask;
@@ -72,7 +73,7 @@ pub(crate) struct Arguments {
     layout: Option<DiskLayout>,
 
     /// Seed of all randomness of the simulated machine.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::options::numbers::seed)]
     seed: u64,
 
     #[command(flatten)]
@@ -94,9 +95,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "agents")]
     explain: bool,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -208,7 +208,7 @@ fn simulated(
         replay.check().map_err(|error| Failure::usage(format!("--method {}", replay.method), error))?;
     }
     check_memory(log, replays.len() as u64, contents)?;
-    let progress = Progress::count(arguments.progress, "replaying", replays.len() as u64);
+    let progress = Progress::count(arguments.progress.show, "replaying", replays.len() as u64);
     let trials: Vec<_> = thread::scope(|scope| {
         let run = |replay| {
             let progress = progress.clone();
@@ -274,7 +274,7 @@ fn measured(
             job,
             block_bytes: block.0,
             label: format!("replaying {method}"),
-            show: arguments.progress,
+            show: arguments.progress.show,
         };
         let outcome = task.run(interruption.clone())?;
         rows.extend(ReplayRow::of(method, log, &outcome, None, None));

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use command_line::progress::Show;
 use command_line::{TextTable, counted};
-use page::NumbersPart;
+use page::{NumbersPart, NumbersTable};
 use plan::{CellResult, Journal, Kind, Plan, PlanKind, PlannedCell, PlannedTrial, TrialKey};
 use reproduce::{Form, Report, Study, cells_csv, compared, errors, statements_table, tables_csv};
 use transfer::local;
 
 use super::run;
+use crate::options::experiment::ProgressArgs;
 use crate::options::study::{self, AnyStudy};
 
 /// Simulate all tables and figures of a report, and compare them with what it printed.
@@ -65,12 +65,11 @@ pub(crate) struct Arguments {
     out: Option<PathBuf>,
 
     /// Number of trials that run at a time. Without this: the number of processors of this computer.
-    #[arg(long, value_name = "N", value_parser = super::positive::<u16>)]
+    #[arg(long, value_name = "N", value_parser = crate::options::numbers::positive::<u16>)]
     threads: Option<u16>,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -135,7 +134,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
     let mut journal = run::open_journal(&folder, &[TABLES, REPORT], false)?;
     let start = Instant::now();
-    let new = simulate(&study, &mut journal, &folder, &arguments)?;
+    let new = simulate(&study.plans, &mut journal, &folder, &arguments)?;
     let shown = shown(&whole, &study, &journal);
     let command = command(&arguments, &whole, &shown);
     let written = write(&shown, &journal, &folder, command)?;
@@ -166,11 +165,16 @@ fn choose(study: &mut Study, kind: Kind, numbers: &Numbers) -> Result<()> {
 }
 
 /// Runs all trials missing from the journal, and returns their number.
-fn simulate(study: &Study, journal: &mut Journal, folder: &Path, arguments: &Arguments) -> Result<usize> {
-    let planned = plan::trials(&study.plans);
+fn simulate<K: PlanKind>(
+    plans: &[Plan<K>],
+    journal: &mut Journal,
+    folder: &Path,
+    arguments: &Arguments,
+) -> Result<usize> {
+    let planned = plan::trials(plans);
     let new = planned.iter().filter(|one| journal.get(one.key).is_none()).count();
     let threads = arguments.threads.map_or_else(plan::threads_here, usize::from);
-    let failures = run::execute(arguments.progress, &planned, journal, threads, Some(folder))?;
+    let failures = run::execute(arguments.progress.show, &planned, journal, threads, Some(folder))?;
     if failures.is_empty() { Ok(new) } else { Err(failed(&failures)) }
 }
 
@@ -270,10 +274,15 @@ fn write(
     };
     let files: Vec<(&str, String)> =
         csv.map(|csv| (TABLES, csv)).into_iter().chain([(REPORT, page)]).collect();
-    for (name, text) in &files {
-        local::write(&folder.join(name), |file| file.write_all(text.as_bytes()))?;
-    }
+    write_texts(folder, &files)?;
     Ok(files.into_iter().map(|(name, _)| name))
+}
+
+fn write_texts(folder: &Path, files: &[(&str, String)]) -> Result<()> {
+    let write = |(name, text): &(&str, String)| {
+        local::write(&folder.join(name), |file| file.write_all(text.as_bytes()))
+    };
+    files.iter().try_for_each(write)
 }
 
 /// A line for each table, how well it agrees with what was published; and one for each figure.
@@ -314,13 +323,19 @@ fn summary_of_cells(study: &Study, results: &[CellResult<'_>]) -> Vec<String> {
         let number = plan.published.as_ref().map_or(String::new(), |published| published.number.to_string());
         lines.row([number, plan.title.clone(), plan.cells.len().to_string()]);
     }
-    let statements = statements_table(&study.statements, results);
-    let mut said = TextTable::new(3);
-    said.row(statements.head.clone());
-    statements.rows.iter().for_each(|row| said.row(row.clone()));
-    let said = if statements.rows.is_empty() { Vec::new() } else { said.lines().collect() };
-    let between = if said.is_empty() { None } else { Some(String::new()) };
-    lines.lines().chain(between).chain(said).collect()
+    with_statements(&lines, &statements_table(&study.statements, results))
+}
+
+/// These lines, and below them a line for each statement of the report.
+fn with_statements(lines: &TextTable, statements: &NumbersTable) -> Vec<String> {
+    let mut lines: Vec<String> = lines.lines().collect();
+    if !statements.rows.is_empty() {
+        let mut said = TextTable::new(3);
+        said.row(statements.head.clone());
+        statements.rows.iter().for_each(|row| said.row(row.clone()));
+        lines.extend([String::new()].into_iter().chain(said.lines()));
+    }
+    lines
 }
 
 /// Summary of where the time went.

@@ -8,7 +8,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use node::Size;
 use request_log::{Generator, Kind, MergeError, RequestLog};
 
-use super::positive;
+use crate::options::experiment::SeedArgs;
+use crate::options::numbers::positive;
 use crate::options::request_log::InputArgs;
 use command_line::TextTable;
 use command_line::durations;
@@ -77,9 +78,8 @@ struct Generated {
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = durations::parse)]
     think: Duration,
 
-    /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
-    seed: u64,
+    #[command(flatten)]
+    seed: SeedArgs,
 }
 
 /// Show what is in a request log: nodes, files, requests and their sizes.
@@ -153,7 +153,7 @@ impl Generated {
             record_bytes: self.record.0,
             reads_percent: self.reads,
             think: self.think.into(),
-            seed: self.seed,
+            seed: self.seed.seed,
         };
         generator.check().map_err(|why| Failure::usage("generating a request log", why))?;
         let output = BufWriter::new(io::stdout().lock());

@@ -17,6 +17,7 @@ use transfer::interrupt;
 use transfer::local;
 use transfer::memory;
 
+use crate::options::experiment::ProgressArgs;
 use crate::output::plan_lines::{PlanLines, cell_lines, trial_lines};
 use crate::output::row_format::{RowFormat, print_json};
 
@@ -66,9 +67,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -174,7 +174,7 @@ fn run_all<K: PageKind + PlanLines>(arguments: &Arguments, plans: &[Plan<K>], th
     let mut journal = open_journal(&folder, &RESULTS, arguments.fresh)?;
     let planned = plan::trials(plans);
     let there = journal.len();
-    let failures = execute(arguments.progress, &planned, &mut journal, threads, Some(&folder))?;
+    let failures = execute(arguments.progress.show, &planned, &mut journal, threads, Some(&folder))?;
     let results = plan::results(plans, &journal);
     let (cells, trials) = (plan::cell_table(&results), plan::trial_table(&results));
     write_files(&folder, &cells, &trials)?;
@@ -221,7 +221,7 @@ fn run_only<K: PlanLines>(
         return Err(failure.remedy(format!("A trial is {}.{example}", TrialSelection::<K>::form())));
     }
     let mut journal = Journal::in_memory();
-    let failures = execute(arguments.progress, &planned, &mut journal, threads, None)?;
+    let failures = execute(arguments.progress.show, &planned, &mut journal, threads, None)?;
     let results = plan::results(plans, &journal);
     match arguments.format {
         RowFormat::Table => local::print(trial_lines(&results))?,

@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use command_line::TextTable;
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Progress;
 use command_line::say;
 use experiment::AccessPattern;
 use experiment::{Case, Comparison, ComparisonError, DiskLayout, Method, OF_NO_MATRIX, Trial};
 use recording::RecordedPart;
 use serde::Serialize;
 
-use super::positive;
+use crate::options::experiment::{ProgressArgs, SeedArgs, SetArgs, TraceLimitArgs};
 use crate::options::fields::{self, FieldOptions};
+use crate::options::numbers::positive;
 use crate::output::plan_lines::mib_s;
 use crate::output::row_format::RowFormat;
 use crate::simulation::{self, Outcome};
@@ -63,13 +64,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = positive::<u32>)]
     trials: u32,
 
-    /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
-    seed: u64,
+    #[command(flatten)]
+    seed: SeedArgs,
 
-    /// Change a number of the machine's description.
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    set: SetArgs,
 
     #[command(flatten)]
     fields: FieldOptions,
@@ -92,13 +91,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Maximum number of slices, counts and messages in the trace; about 40 bytes each.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = positive::<u64>, requires = "trace")]
-    trace_limit: u64,
+    #[command(flatten)]
+    trace_limit: TraceLimitArgs,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -147,9 +144,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let cases = cases(&arguments)?;
     let trials = arguments.trials as usize;
     simulation::check_memory(&cases, trials)?;
-    let progress = Progress::count(arguments.progress, "simulating", (cases.len() * trials) as u64);
+    let progress = Progress::count(arguments.progress.show, "simulating", (cases.len() * trials) as u64);
     let traced =
-        arguments.trace.as_ref().map(|path| trace(path, arguments.trace_limit, &cases)).transpose()?;
+        arguments.trace.as_ref().map(|path| trace(path, arguments.trace_limit.limit, &cases)).transpose()?;
     let outcomes = simulation::run(&cases, trials, traced.into_iter().collect(), &progress)?;
     progress.finish();
     let row = |(case, outcome)| row(&arguments, case, outcome);
@@ -184,12 +181,12 @@ fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<(Trial, Duration)> {
 /// All combinations, each checked before any of them runs.
 fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
     let compared = Comparison {
-        machine: load_machine(&arguments.machine, &arguments.set)?,
+        machine: load_machine(&arguments.machine, &arguments.set.set)?,
         methods: chosen("--method", &arguments.method, &Method::ALL)?,
         layouts: chosen("--layout", &arguments.layout, &[DiskLayout::Contiguous, DiskLayout::Random])?,
         patterns: chosen("--pattern", &arguments.pattern, &AccessPattern::all().collect::<Vec<_>>())?,
         records: arguments.record.iter().map(|size| size.0).collect(),
-        seed: arguments.seed,
+        seed: arguments.seed.seed,
     };
     let choices = &arguments.fields.0;
     if !compared.patterns.iter().any(AccessPattern::is_of_matrix) {

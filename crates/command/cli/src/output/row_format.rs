@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
-use command_line::progress::Show;
 use command_line::say;
 use serde::Serialize;
 use transfer::local::{self, STANDARD};
+
+use crate::options::experiment::ProgressArgs;
 
 /// The options that say how a benchmark tells its rows.
 #[derive(Args)]
@@ -21,9 +22,8 @@ pub(crate) struct RowOutput {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    pub(crate) progress: Show,
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 }
 
 impl RowOutput {
@@ -40,12 +40,15 @@ impl RowOutput {
         page: fn(&[R], &str) -> String,
     ) -> Result<()> {
         self.format.print(rows, lines)?;
-        if let Some(path) = &self.html {
-            let command = std::env::args().collect::<Vec<_>>().join(" ");
-            local::write(path, |file| file.write_all(page(rows, &command).as_bytes()))?;
-        }
-        Ok(())
+        write_page(self.html.as_deref(), |command| page(rows, command))
     }
+}
+
+/// Writes a page to this file, if one is named. `page` gets the command, to show it.
+pub(crate) fn write_page(path: Option<&Path>, page: impl FnOnce(&str) -> String) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    local::write(path, |file| file.write_all(page(&command).as_bytes()))
 }
 
 /// Output format of the rows.

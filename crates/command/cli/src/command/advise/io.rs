@@ -2,11 +2,11 @@
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use command_line::progress::Show;
 use command_line::{TextTable, counted};
 use experiment::{DiskLayout, Think};
 use node::Size;
 
+use crate::options::experiment::{ProgressArgs, SeedArgs, SetArgs};
 use crate::options::request_log::InputArgs;
 use crate::output::row_format::RowFormat;
 use command_line::durations::shown;
@@ -33,9 +33,8 @@ pub(super) struct IoArguments {
     #[arg(long, value_name = "NAME")]
     machine: String,
 
-    /// Change a number of the machine's description.
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    set: SetArgs,
 
     /// Layout of the files on each simulated disk: contiguous or random. Without this: contiguous.
     #[arg(long, value_name = "LAYOUT")]
@@ -49,17 +48,15 @@ pub(super) struct IoArguments {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1000))]
     trials: u64,
 
-    /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
-    seed: u64,
+    #[command(flatten)]
+    seed: SeedArgs,
 
     /// Output format: a row for each alternative. As CSV the reasons go to standard error; JSON is one object.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -69,16 +66,16 @@ Examples:
 
 /// Runs the command.
 pub(super) fn run(arguments: &IoArguments) -> Result<()> {
-    load_machine(&arguments.machine, &arguments.set)?;
+    load_machine(&arguments.machine, &arguments.set.set)?;
     let log = arguments.input.read()?;
     if log.totals().requests() == 0 {
         return Err(Failure::new(arguments.input.name(), "nothing is read or written in it"));
     }
-    let mut program = RecordedProgram::new(log, &arguments.machine, &arguments.set)?;
+    let mut program = RecordedProgram::new(log, &arguments.machine, &arguments.set.set)?;
     program.think = if arguments.think { Think::Gaps } else { Think::None };
     program.layout = arguments.layout.unwrap_or(DiskLayout::Contiguous);
-    (program.seed, program.trials) = (arguments.seed, arguments.trials);
-    let advice = IoAdvice::about(&program, arguments.progress)?;
+    (program.seed, program.trials) = (arguments.seed.seed, arguments.trials);
+    let advice = IoAdvice::about(&program, arguments.progress.show)?;
     let told = |advice: &IoAdvice| report_lines(&arguments.input.name(), advice);
     arguments.format.print_report(&advice, told, csv, reasons)
 }

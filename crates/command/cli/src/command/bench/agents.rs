@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
+use command_line::progress::Progress;
 use command_line::say;
 use jobs::{Order, Workload};
 use layout::Operation;
 use node::Size;
 
-use crate::command::positive;
 use crate::options::agents::AskedAgentsArgs;
+use crate::options::experiment::{ProgressArgs, SeedArgs};
+use crate::options::numbers::positive;
 use crate::output::row_format::RowFormat;
 use account::explained::explained;
 use command_line::durations;
@@ -88,9 +89,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
-    /// Seed of all randomness.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = crate::command::seed)]
-    seed: u64,
+    #[command(flatten)]
+    seed: SeedArgs,
 
     /// Predict the same for this machine: a name that `starfish machines` lists, or a TOML file.
     #[arg(long, value_name = "NAME")]
@@ -110,9 +110,8 @@ pub(crate) struct Options {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     pub(crate) format: RowFormat,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 /// Work of a workload.
@@ -225,7 +224,7 @@ impl Options {
             block_bytes: file.block.0,
             record_bytes: self.record(file).0,
             mix: self.mix(),
-            seed: self.seed,
+            seed: self.seed.seed,
             machine: predictor.map(|predictor| predictor.machine().to_owned()),
             rows,
         };
@@ -270,7 +269,7 @@ impl Options {
                     outstanding: self.outstanding,
                     requests: self.requests,
                     time: self.duration.map(Into::into),
-                    seed: self.seed,
+                    seed: self.seed.seed,
                 };
                 workload.check().map_err(|error| Failure::usage("the workload", error))?;
                 cells.push(Cell { order, work, workload });
@@ -303,14 +302,14 @@ impl Options {
             block_bytes: file.block.0,
             workload: cell.workload.clone(),
             label: format!("{} {}", cell.order.name(), cell.work.name()),
-            show: self.progress,
+            show: self.progress.show,
         }
     }
 
     fn predicted(&self, predictor: Option<&Predictor>, cell: &Cell) -> Result<Option<jobs::Outcome>> {
         let Some(predictor) = predictor else { return Ok(None) };
         let label = format!("predicting {} {}", cell.order.name(), cell.work.name());
-        let progress = Progress::count(self.progress, &label, 1);
+        let progress = Progress::count(self.progress.show, &label, 1);
         let predicted = predictor.predict(&cell.workload);
         progress.finish();
         predicted.map(Some)

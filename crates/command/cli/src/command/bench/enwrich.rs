@@ -1,5 +1,6 @@
 //! `starfish bench enwrich`: processes that write one shared file in small records, measured and predicted.
 
+use std::iter;
 use std::path::PathBuf;
 
 use account::trace_file::measured_and_predicted;
@@ -18,11 +19,9 @@ use studies::bench::enwrich::results::{WriteRow, lines, page};
 use studies::bench::enwrich::{WriteCell, WriteMethod};
 use studies::bench::processes::Agents;
 use studies::described::{load_model, this_computer};
-use transfer::local;
-use viewer::{FirstLook, TraceFiles};
 
-use crate::command::view::write_page;
-use crate::options::rounds::RoundsArgs;
+use super::TracePageArgs;
+use crate::options::experiment::RoundsArgs;
 use crate::options::values;
 use crate::output::row_format::RowOutput;
 
@@ -84,9 +83,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 
-    /// Also write a page to this file that shows both traces side by side.
-    #[arg(long, value_name = "FILE", requires = "trace")]
-    trace_html: Option<PathBuf>,
+    #[command(flatten)]
+    trace_page: TracePageArgs,
 
     #[command(flatten)]
     output: RowOutput,
@@ -121,7 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let traces = arguments.trace.as_deref();
     let traces = traces.map(|path| measured_and_predicted(path, cells.len(), ONE)).transpose()?;
     arguments.output.check()?;
-    arguments.trace_html.as_deref().map_or(Ok(()), local::check_writable)?;
+    arguments.trace_page.check()?;
     let is_host = arguments.disk_model == HOST;
     let model = if is_host { None } else { Some(load_model(&arguments.disk_model)?) };
     let agents = match &arguments.predict {
@@ -134,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         _ => None,
     });
     let rate = of_disk.map(|rate| rate * f64::from(arguments.agents));
-    let progress = Progress::count(arguments.output.progress, "writing", cells.len() as u64);
+    let progress = Progress::count(arguments.output.progress.show, "writing", cells.len() as u64);
     let mut rows = Vec::new();
     for cell in &cells {
         let trace = traces.as_ref().map(|(measured, _)| measured.as_path());
@@ -153,11 +151,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     progress.finish();
     arguments.output.print(&rows, lines, page)?;
-    if let (Some(path), Some((measured, predicted))) = (&arguments.trace_html, traces) {
-        let both = [Some(measured), predictor.map(|_| predicted)].into_iter().flatten().collect();
-        write_page(path, &TraceFiles::new(both), FirstLook::Beside)?;
-    }
-    Ok(())
+    let Some((measured, predicted)) = traces else { return Ok(()) };
+    arguments.trace_page.write(iter::once(measured).chain(predictor.map(|_| predicted)))
 }
 
 fn cells(arguments: &Arguments) -> Result<Vec<WriteCell>> {

@@ -18,11 +18,9 @@ use studies::bench::names::{NameWork, NamesCell, NamesTimes, measure};
 use studies::bench::processes::Agents;
 use studies::bench::rounds::middle_of;
 use studies::described::{load_model, this_computer};
-use transfer::local;
-use viewer::{FirstLook, TraceFiles};
 
-use crate::command::view::write_page;
-use crate::options::rounds::RoundsArgs;
+use super::TracePageArgs;
+use crate::options::experiment::RoundsArgs;
 use crate::output::row_format::RowOutput;
 
 /// Measure small files: how many of them clients make, look at, list and remove in a second.
@@ -82,9 +80,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 
-    /// Also write a page to this file that shows both traces side by side.
-    #[arg(long, value_name = "FILE", requires = "trace")]
-    trace_html: Option<PathBuf>,
+    #[command(flatten)]
+    trace_page: TracePageArgs,
 
     #[command(flatten)]
     output: RowOutput,
@@ -116,7 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Err(failure.remedy("`starfish bench --agents` measures large ones."));
     }
     arguments.output.check()?;
-    arguments.trace_html.as_deref().map_or(Ok(()), local::check_writable)?;
+    arguments.trace_page.check()?;
     let cells = cells(arguments);
     let traces = arguments.trace.as_deref();
     let traces = traces.map(|path| measured_and_predicted(path, cells.len(), ONE)).transpose()?;
@@ -142,7 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             (Some(agents), predictor)
         }
     };
-    let progress = Progress::count(arguments.output.progress, "names", cells.len() as u64);
+    let progress = Progress::count(arguments.output.progress.show, "names", cells.len() as u64);
     let mut rows = Vec::new();
     // For each number of clients: what they meet with on this computer is measured once.
     let mut with_costs = BTreeMap::new();
@@ -165,10 +162,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     progress.finish();
     arguments.output.print(&rows, lines, page)?;
-    if let (Some(path), Some((measured, predicted))) = (&arguments.trace_html, traces) {
-        write_page(path, &TraceFiles::new(vec![measured, predicted]), FirstLook::Beside)?;
-    }
-    Ok(())
+    let Some((measured, predicted)) = traces else { return Ok(()) };
+    arguments.trace_page.write([measured, predicted])
 }
 
 /// Measures, with an explanation or a trace if they are asked for.

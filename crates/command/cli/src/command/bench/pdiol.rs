@@ -1,18 +1,16 @@
 //! `starfish bench pdiol`: the benchmark of the thesis on PDIOL on this computer, predicted and measured.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::PathBuf;
 
 use ::fs::Prefetch;
 use blake3::Hash;
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use command_line::progress::{Progress, Show};
-use description::DiskDescription;
+use command_line::progress::Progress;
 
-use crate::options::rounds::RoundsArgs;
-use crate::output::row_format::RowFormat;
+use crate::options::experiment::{ProgressArgs, RoundsArgs};
+use crate::output::row_format::{RowFormat, write_page};
 use node::Size;
 use studies::bench::pdiol::PAGE_BYTES;
 use studies::bench::pdiol::application::Application;
@@ -25,7 +23,7 @@ use studies::bench::pdiol::testbed::{
 };
 use studies::bench::rounds::middle_of;
 use studies::bench::times::Times;
-use studies::described::load_model;
+use studies::described::load_streaming_model;
 use transfer::local;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
@@ -91,9 +89,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Whether to show progress.
-    #[arg(long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
-    progress: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -129,11 +126,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     };
     results.compare();
     arguments.format.print_report(&results, Results::lines, Results::csv, |_| Vec::new())?;
-    if let Some(path) = &arguments.html {
-        let command = std::env::args().collect::<Vec<_>>().join(" ");
-        local::write(path, |file| file.write_all(page(&results, &command).as_bytes()))?;
-    }
-    Ok(())
+    write_page(arguments.html.as_deref(), |command| page(&results, command))
 }
 
 /// One program on one file: on the local disk, or on a number of disks with a window.
@@ -221,7 +214,7 @@ fn predicted(plan: &[Cell], predictor: &ProgramPredictor) -> Result<Results> {
 
 fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
     let (disks, rate) = disks(arguments)?;
-    let progress = Progress::count(arguments.progress, "measuring", plan.len() as u64);
+    let progress = Progress::count(arguments.progress.show, "measuring", plan.len() as u64);
     let mut testbed = ProgramTestbed::start(limits::AGENTS, disks)?;
     make_files(&testbed, plan)?;
     let Size(write_bytes) = arguments.limit_size;
@@ -268,14 +261,8 @@ fn disks(arguments: &Arguments) -> Result<(Disks, Option<f64>)> {
     if arguments.host_disks {
         return Ok((Disks::Host, None));
     }
-    let model = load_model(&arguments.disk_model)?;
-    let DiskDescription::Streaming(disk) = &model else {
-        let what = "the rate of a disk that seeks is not one number";
-        let failure = Failure::usage("--disk-model", what);
-        return Err(failure.remedy("Choose a streaming disk."));
-    };
-    let rate = disk.rate.value.0 as f64;
-    Ok((Disks::Modelled(arguments.disk_model.clone(), model.into()), Some(rate)))
+    let (model, rate) = load_streaming_model(&arguments.disk_model)?;
+    Ok((Disks::Modelled(arguments.disk_model.clone(), model.into()), Some(rate as f64)))
 }
 
 /// Makes the files that the cells read, each once, while the disks are fast.

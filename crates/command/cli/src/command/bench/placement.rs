@@ -14,7 +14,7 @@ use studies::bench::placement::prediction::predict;
 use studies::bench::placement::results::{MergeRow, compare, lines, page};
 use studies::described::{LOOPBACK, load_machine_of_agents, load_model, this_computer};
 
-use crate::command::positive;
+use crate::options::numbers::positive;
 use crate::options::values;
 use crate::output::row_format::RowOutput;
 
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => Some(MergeTestbed::start(u32::from(arguments.disks), &arguments.disk_model)?),
         Some(_) => None,
     };
-    let progress = Progress::count(arguments.output.progress, "merging", cases.len() as u64);
+    let progress = Progress::count(arguments.output.progress.show, "merging", cases.len() as u64);
     let mut rows = Vec::new();
     // Cases of the same placement have the same runs.
     for same in cases.chunk_by(same_jobs) {

@@ -1,7 +1,6 @@
 //! `starfish reproduce placement`: the figures of jobs that share disks.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
@@ -11,7 +10,9 @@ use plan::Journal;
 use reproduce::PlacementStudy;
 use transfer::local;
 
-use super::{Arguments, Numbers, REPORT, TABLES, failed, simulated_now, trials_there};
+use super::{
+    Arguments, Numbers, REPORT, TABLES, simulate, simulated_now, trials_there, with_statements, write_texts,
+};
 use crate::command::run;
 
 /// Figures that are drawn on the page without a plan: placements.
@@ -27,18 +28,12 @@ pub(super) fn run(arguments: &Arguments, whole: &PlacementStudy) -> Result<()> {
     let folder = arguments.out.clone().unwrap_or_else(|| Path::new("results").join(&study.name));
     let mut journal = run::open_journal(&folder, &[TABLES, REPORT], false)?;
     let start = Instant::now();
-    let planned = plan::trials(&study.plans);
-    let new = planned.iter().filter(|one| journal.get(one.key).is_none()).count();
-    let threads = arguments.threads.map_or_else(plan::threads_here, usize::from);
-    let failures = run::execute(arguments.progress, &planned, &mut journal, threads, Some(&folder))?;
-    if !failures.is_empty() {
-        return Err(failed(&failures));
-    }
+    let new = simulate(&study.plans, &mut journal, &folder, arguments)?;
     let elapsed = start.elapsed();
     let shown = shown(whole, &study, &journal);
     write(&shown, &journal, &folder, &command(arguments, &shown))?;
     local::print(summary(&shown, &journal))?;
-    local::print([String::new(), simulated_now(new, planned.len(), elapsed)])?;
+    local::print([String::new(), simulated_now(new, plan::trials(&study.plans).len(), elapsed)])?;
     local::print([TABLES, REPORT].map(|name| folder.join(name).display().to_string()))
 }
 
@@ -85,10 +80,7 @@ fn command(arguments: &Arguments, shown: &PlacementStudy) -> String {
 fn write(study: &PlacementStudy, journal: &Journal, folder: &Path, command: &str) -> Result<()> {
     let results = study.results(journal);
     let page = results.page(&study.name, command, env!("CARGO_PKG_VERSION")).html();
-    for (name, text) in [(TABLES, results.csv()), (REPORT, page)] {
-        local::write(&folder.join(name), |file| file.write_all(text.as_bytes()))?;
-    }
-    Ok(())
+    write_texts(folder, &[(TABLES, results.csv()), (REPORT, page)])
 }
 
 /// A line for each plan, and one for each thing that the report says.
@@ -99,11 +91,5 @@ fn summary(study: &PlacementStudy, journal: &Journal) -> Vec<String> {
         let number = plan.number().map_or(String::new(), |number| number.to_string());
         plans.row([number, plan.title.clone(), plan.cells.len().to_string(), plan.trials.to_string()]);
     }
-    let statements = study.results(journal).statements();
-    let mut said = TextTable::new(3);
-    said.row(statements.head.clone());
-    statements.rows.iter().for_each(|row| said.row(row.clone()));
-    let said: Vec<String> = if statements.rows.is_empty() { Vec::new() } else { said.lines().collect() };
-    let between = (!said.is_empty()).then(String::new);
-    plans.lines().chain(between).chain(said).collect()
+    with_statements(&plans, &study.results(journal).statements())
 }
