@@ -45,13 +45,15 @@ use toml::{Table, Value};
 use crate::{Text, Tree};
 
 /// What each crate may depend on, of ours.
-const ARROWS: [(&str, &[&str]); 50] = [
+const ARROWS: [(&str, &[&str]); 52] = [
     (
         "applications",
         &["command-line", "interruption", "namespace", "node", "pdiol", "placement", "replacement"],
     ),
     ("agent-set", &["command-line", "node"]),
     ("command-line", &["machine", "node"]),
+    ("conversion", &["command-line", "fs", "layout", "machine", "namespace", "node", "real", "transfer"]),
+    ("fsck", &["command-line", "fs", "layout", "machine", "namespace", "node", "transfer"]),
     (
         "doctor",
         &[
@@ -171,10 +173,12 @@ const ARROWS: [(&str, &[&str]); 50] = [
             "agent-set",
             "applications",
             "command-line",
+            "conversion",
             "description",
             "doctor",
             "experiment",
             "fs",
+            "fsck",
             "interruption",
             "jobs",
             "layout",

@@ -21,7 +21,7 @@ use machine::{NO_DISK, NodeId};
 use namespace::{Complaint, FileNumber, Inode, Repair, SurveyedRecord, TreeOperation, complaints};
 use transfer::namespace::{Namespace, StripeOfNowhere, is_removed, shown};
 
-use super::Row;
+use super::FsckFinding;
 use super::adoption::{Adoption, Stripe, adopt};
 
 /// How often records are looked at again that others may be changing.
@@ -47,7 +47,7 @@ pub(super) struct Mended {
     /// What could not be done, and why.
     pub(super) failures: Vec<String>,
     /// What is wrong with files that were given names and cannot be seen any more.
-    pub(super) findings: Vec<Row>,
+    pub(super) findings: Vec<FsckFinding>,
 }
 
 /// What there is of a namespace, and what is wrong with it.
@@ -107,9 +107,9 @@ impl TreeCheck {
     }
 
     /// What is wrong.
-    pub(super) fn findings(&self, namespace: &Namespace) -> Vec<Row> {
+    pub(super) fn findings(&self, namespace: &Namespace) -> Vec<FsckFinding> {
         let name = |node: NodeId| namespace.connection.name(node).to_owned();
-        let records = self.complaints.iter().map(|complaint| Row {
+        let records = self.complaints.iter().map(|complaint| FsckFinding {
             file: "namespace".into(),
             kind: "record",
             stripe: None,
@@ -119,7 +119,7 @@ impl TreeCheck {
             text: complaint.text.clone(),
         });
         let unnamed = self.unnamed.iter().flat_map(|(file, stripes)| {
-            stripes.iter().map(move |(node, stripe)| Row {
+            stripes.iter().map(move |(node, stripe)| FsckFinding {
                 file: format!("number {:016x}", file.0),
                 kind: "unnamed",
                 stripe: stripe.stripe.map(|(stripe, _)| stripe),
@@ -181,7 +181,7 @@ impl Mended {
                     0 => format!("{number}: it is {path} now"),
                     lost => format!("{number}: it is {path} now, without {lost} of its {count} stripes"),
                 });
-                self.findings.extend(short.into_iter().map(|(stripe, bytes)| Row {
+                self.findings.extend(short.into_iter().map(|(stripe, bytes)| FsckFinding {
                     file: path.clone(),
                     kind: "missing",
                     stripe: Some(stripe),
@@ -205,8 +205,8 @@ impl Mended {
 }
 
 /// Stripes that are nowhere, as findings.
-fn missing(lost: &[LostStripe], called: impl Fn(FileNumber) -> String) -> impl Iterator<Item = Row> {
-    lost.iter().map(move |lost| Row {
+fn missing(lost: &[LostStripe], called: impl Fn(FileNumber) -> String) -> impl Iterator<Item = FsckFinding> {
+    lost.iter().map(move |lost| FsckFinding {
         file: called(lost.file),
         kind: "missing",
         stripe: Some(lost.stripe),
@@ -235,7 +235,10 @@ impl LostStripes {
     }
 
     /// As findings.
-    pub(super) fn findings(&self, called: impl Fn(FileNumber) -> String) -> impl Iterator<Item = Row> {
+    pub(super) fn findings(
+        &self,
+        called: impl Fn(FileNumber) -> String,
+    ) -> impl Iterator<Item = FsckFinding> {
         missing(&self.0, called)
     }
 }

@@ -1,0 +1,521 @@
+//! Conversion of the files of an older version to files of the namespace.
+//!
+//! In older versions a file was known to agents by its name: the name of its stripes on the disks. This crate, which
+//! has the disks for itself, copies each such file into the namespace and then removes its old stripes:
+//!
+//! 1. The file is written under a hidden name that is made of its identity, so that the next run finds what a killed
+//!    one has left.
+//! 2. An extended attribute says from which old file it was made.
+//! 3. The file gets its path, and all of that is flushed.
+//! 4. The old stripes are removed, then the attribute.
+//!
+//! A run that finds a file with this attribute at the path continues with step 4; the attribute stays if stripes are
+//! missing then. So a run can be killed at any time, and an old file whose path is taken by anything else is never
+//! removed.
+
+mod old_disks;
+mod old_files;
+mod reading;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use command_line::failure::{Failure, Result};
+use command_line::progress::{Progress, Show};
+use command_line::say;
+use namespace::{
+    FILE_NAME_BYTES_MAX, PATH_BYTES_MAX, SetValue, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
+    check_name,
+};
+use node::ErrorKind;
+use node::whole_file::{self, CopyError};
+use real::{Disk, DiskSettings, Keys, MetadataPlace, Reporter, Settings};
+use transfer::cluster::{Cluster, settings_with};
+use transfer::interrupt::Interruption;
+use transfer::local;
+use transfer::namespace::{FoundPath, Namespace, joined, shown, split};
+use transfer::one_file::adding_to;
+use transfer::stored::{HiddenFile, WantedFile, is_unfinished};
+
+use old_disks::{OldDisks, OldDisksHandle};
+use old_files::{OldEntry, OldFile, OldState};
+
+/// The extended attribute of a file that was made from an old one whose stripes may not all have been removed. Its
+/// value is the identity and the name of the old file.
+const CONVERTED: &[u8] = b"user.starfish.converted";
+
+/// The permissions of converted files: old ones have none.
+const FILE_MODE: u16 = 0o644;
+
+/// The remedy for files that can be converted under another path.
+const RENAME: &str = "Convert it to another path: `--rename NAME PATH`.";
+
+/// The remedy for files that cannot be read.
+const PUT_ASIDE: &str = "Move its stripes out of the disks' directories, to keep them, or remove them there.";
+
+/// A set of an older version, and what is to be done with it.
+pub struct OldSet {
+    directories: Vec<PathBuf>,
+    renamed: Renamed,
+    /// Where the namespace is kept.
+    pub metadata: Option<MetadataPlace>,
+    /// True if files that were never finished are removed.
+    pub remove_unfinished: bool,
+    /// True if what would be done is listed, and nothing is changed.
+    pub is_dry: bool,
+}
+
+impl OldSet {
+    /// Returns the set with disks in these directories. `renamed` has names of files, each followed by the path to
+    /// convert the file to instead.
+    ///
+    /// Fails if a directory is no disk, or if a directory or a name is there twice.
+    pub fn new(directories: Vec<PathBuf>, renamed: &[String]) -> Result<OldSet> {
+        check_directories(&directories)?;
+        let renamed = Renamed::of(renamed)?;
+        Ok(OldSet { directories, renamed, metadata: None, remove_unfinished: false, is_dry: false })
+    }
+
+    /// The directories of its disks.
+    pub fn directories(&self) -> &[PathBuf] {
+        &self.directories
+    }
+}
+
+/// Converts the files of a set. Says of each file that stays why, and lists paths if nothing is to be changed.
+///
+/// Fails if something would keep all other files from being converted, too.
+pub fn convert(set: OldSet, show: Show) -> Result<ConversionCounts> {
+    let OldSet { directories, renamed, metadata, remove_unfinished, is_dry } = set;
+    let keys = Keys::draw().map_err(|error| Failure::new("drawing a key", error))?;
+    let settings = Settings {
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        disks: directories.iter().cloned().map(DiskSettings::plain).collect(),
+        metadata,
+        // What the disks report is reported for each file.
+        reporter: Reporter::new(|_| {}),
+        ..settings_with(keys.clone())?
+    };
+    let (mut disks, entries) = OldDisks::start(settings, directories)?;
+    let progress = Progress::bytes(show, "converting");
+    let bytes = |entry: &Conversion| match &entry.old.state {
+        OldState::Finished(file) => file.bytes,
+        _ => 0,
+    };
+    let conversions: Vec<Conversion> = entries.into_iter().map(|old| renamed.conversion(old)).collect();
+    progress.expect(conversions.iter().map(bytes).sum());
+    let converter = Converter {
+        disks: disks.handle(),
+        remove_unfinished,
+        progress: progress.clone(),
+        interruption: Interruption::prepare()?,
+    };
+    let tally = if conversions.is_empty() {
+        Ok(ConversionCounts::default())
+    } else {
+        let client = settings_with(keys)?;
+        Cluster::new(vec![disks.agent()]).run_as(client, move |connection| async move {
+            connection.absence()?;
+            if is_dry {
+                let namespace = Namespace::find(&connection).await?;
+                converter.list(namespace.as_ref(), conversions).await
+            } else {
+                let namespace = Namespace::of(&connection).await?;
+                converter.convert_all(&namespace, conversions).await
+            }
+        })
+    };
+    progress.finish();
+    // If the node with the disks has failed, this is why the client has.
+    disks.end()?;
+    tally
+}
+
+/// Refuses directories that are not disks.
+fn check_directories(directories: &[PathBuf]) -> Result<()> {
+    let mut known = BTreeSet::new();
+    for directory in directories {
+        let shown = directory.display().to_string();
+        let failed = |error| Failure::new(shown.clone(), error).remedy("Is the disk mounted?");
+        if !Disk::has_been(directory).map_err(failed)? {
+            let failure = Failure::new(shown, "it is not a Starfish disk");
+            return Err(
+                failure.remedy("Is the disk mounted? Name the directories that agents have as --root.")
+            );
+        }
+        if !known.insert(directory.canonicalize().map_err(failed)?) {
+            return Err(Failure::usage(shown, "it is named twice"));
+        }
+    }
+    Ok(())
+}
+
+/// Names that get other paths.
+struct Renamed(Vec<(String, String)>);
+
+/// An old file, and its new path.
+struct Conversion {
+    old: OldEntry,
+    path: Vec<u8>,
+}
+
+impl Renamed {
+    fn of(words: &[String]) -> Result<Renamed> {
+        let pairs: Vec<_> = words.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+        let mut names = BTreeSet::new();
+        match pairs.iter().find(|(name, _)| !names.insert(name.clone())) {
+            Some((name, _)) => Err(Failure::usage(format!("--rename {name}"), "it is renamed twice")),
+            None => Ok(Renamed(pairs)),
+        }
+    }
+
+    fn conversion(&self, old: OldEntry) -> Conversion {
+        let renamed = self.0.iter().find(|(name, _)| *name == old.name);
+        let path = renamed.map_or(&old.name, |(_, path)| path).trim_start_matches('/').as_bytes().to_vec();
+        Conversion { old, path }
+    }
+}
+
+/// What became of an old file.
+enum Step {
+    Converted { bytes: u64 },
+    Removed,
+    Left(Failure),
+}
+
+/// Whether an old file can be converted.
+enum Standing {
+    Convertible,
+    /// An earlier run has converted it, and has not removed all its stripes.
+    Converted,
+    Left(Failure),
+}
+
+/// Why a file was not converted.
+enum Trouble {
+    OfFile(Failure),
+    /// Nothing more is to be converted: the other files would meet it, too, or the command is interrupted.
+    OfAll(Failure),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        let kinds = [ErrorKind::Gone, ErrorKind::Unreachable, ErrorKind::Closed];
+        match failure.kind().is_some_and(|kind| kinds.contains(&kind)) {
+            true => Trouble::OfAll(failure),
+            false => Trouble::OfFile(failure),
+        }
+    }
+}
+
+impl From<node::Error> for Trouble {
+    fn from(error: node::Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+/// Counts of old files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConversionCounts {
+    /// Number of files that were converted, or can be.
+    pub converted: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Number of unfinished files that were removed, or can be.
+    pub removed: usize,
+    /// Number of files that stay as they are.
+    pub left: usize,
+}
+
+impl ConversionCounts {
+    fn note(&mut self, step: Step) {
+        match step {
+            Step::Converted { bytes } => {
+                self.converted += 1;
+                self.bytes += bytes;
+            }
+            Step::Removed => self.removed += 1,
+            Step::Left(failure) => {
+                self.left += 1;
+                say!("starfish: {failure}");
+            }
+        }
+    }
+}
+
+/// Converts old files, one after the other.
+struct Converter {
+    disks: OldDisksHandle,
+    remove_unfinished: bool,
+    progress: Progress,
+    interruption: Interruption,
+}
+
+impl Converter {
+    /// Lists what would be done.
+    async fn list(
+        &self,
+        namespace: Option<&Namespace>,
+        conversions: Vec<Conversion>,
+    ) -> Result<ConversionCounts> {
+        let (mut tally, mut planned) = (ConversionCounts::default(), BTreeSet::new());
+        for Conversion { old: OldEntry { name, state }, path } in conversions {
+            let step = match state {
+                OldState::Broken(failure) => Step::Left(failure.remedy(PUT_ASIDE)),
+                OldState::Unfinished(_) if self.remove_unfinished => Step::Removed,
+                OldState::Unfinished(_) => Step::Left(unfinished(&name)),
+                OldState::Finished(file) => match standing(namespace, &name, &path, &file).await? {
+                    Standing::Convertible if planned.contains(&path) => {
+                        Step::Left(taken(&name, &path, "another file"))
+                    }
+                    Standing::Convertible => match above(&path).find(|above| planned.contains(*above)) {
+                        Some(above) => Step::Left(no_directory(&name, above)),
+                        None => Step::Converted { bytes: file.bytes },
+                    },
+                    Standing::Converted => Step::Converted { bytes: file.bytes },
+                    Standing::Left(failure) => Step::Left(failure),
+                },
+            };
+            if let Step::Converted { .. } = &step {
+                local::print([shown(&path)])?;
+                planned.insert(path);
+            }
+            tally.note(step);
+        }
+        Ok(tally)
+    }
+
+    /// Converts all that can be converted. Fails if the others would fail, too.
+    async fn convert_all(
+        &self,
+        namespace: &Namespace,
+        conversions: Vec<Conversion>,
+    ) -> Result<ConversionCounts> {
+        let mut tally = ConversionCounts::default();
+        for Conversion { old: OldEntry { name, state }, path } in conversions {
+            tally.note(match state {
+                OldState::Broken(failure) => Step::Left(failure.remedy(PUT_ASIDE)),
+                OldState::Unfinished(places) if self.remove_unfinished => {
+                    let removed = self.disks.remove(&name, &places).await;
+                    removed.map_or_else(Step::Left, |()| Step::Removed)
+                }
+                OldState::Unfinished(_) => Step::Left(unfinished(&name)),
+                OldState::Finished(file) => self.convert(namespace, &name, &path, &file).await?,
+            });
+        }
+        Ok(tally)
+    }
+
+    /// Converts a file, or completes an earlier conversion.
+    async fn convert(&self, namespace: &Namespace, name: &str, path: &[u8], file: &OldFile) -> Result<Step> {
+        let converted = match standing(Some(namespace), name, path, file).await? {
+            Standing::Convertible => self.copy(namespace, name, path, file).await,
+            Standing::Converted => {
+                self.progress.add(file.bytes);
+                Ok(())
+            }
+            Standing::Left(failure) => return Ok(Step::Left(failure)),
+        };
+        let removed = match converted {
+            Ok(()) => self.remove_old(namespace, name, path, file).await,
+            failed => failed,
+        };
+        match removed {
+            Ok(()) => Ok(Step::Converted { bytes: file.bytes }),
+            Err(Trouble::OfFile(failure)) => Ok(Step::Left(failure)),
+            Err(Trouble::OfAll(failure)) => Err(failure),
+        }
+    }
+
+    /// Copies a file into the namespace. It appears under its path when it is on the disks.
+    async fn copy(
+        &self,
+        namespace: &Namespace,
+        name: &str,
+        path: &[u8],
+        file: &OldFile,
+    ) -> std::result::Result<(), Trouble> {
+        let (directory, _) = split(path);
+        namespace.make_directories(directory).await?;
+        let hidden = joined(directory, format!(".starfish-{:016x}", file.id.0).as_bytes());
+        remove_left(namespace, &hidden).await?;
+        let left = Failure::new(name, "interrupted. What had been written of the new file may be left")
+            .remedy("`starfish convert` removes that when it is repeated.");
+        let half_done = self.interruption.begin(left);
+        let wanted =
+            WantedFile { striping: file.striping, mode: FILE_MODE, modified: file.modified, replace: false };
+        let new = HiddenFile::begin_as(namespace, hidden.clone(), path, wanted).await?;
+        let write = async {
+            let number = new.inode().expect("it is open").number;
+            let mark = TreeOperation::SetExtended {
+                number,
+                name: CONVERTED.to_vec(),
+                value: mark_of(name, file),
+                mode: SetValue::Any,
+            };
+            namespace.perform(&hidden, mark).await?;
+            let input = self.disks.read(file);
+            let uploaded =
+                whole_file::upload(&namespace.connection, new.file(), input, adding_to(&self.progress));
+            match new.while_open(uploaded).await {
+                Ok((_, uploaded)) => Ok(uploaded),
+                Err(CopyError::Striped(error)) => Err(Failure::from(error.about(name))),
+                Err(CopyError::Local(error)) => Err(Failure::new(name, error).remedy(PUT_ASIDE)),
+            }
+        };
+        let copied = match self.interruption.unless(write).await {
+            Some(Ok(uploaded)) => new.complete(uploaded).await.map_err(Failure::from),
+            Some(Err(failure)) => {
+                // The first failure is the one to be reported; the next run removes what is left.
+                let _ = new.discard().await;
+                Err(failure)
+            }
+            None => {
+                self.progress.finish();
+                let interrupted = Failure::new(name, "interrupted: it stays as it was");
+                let interrupted = interrupted.remedy("`starfish convert` continues with it.");
+                return Err(Trouble::OfAll(half_done.undone(interrupted, new.discard().await)));
+            }
+        };
+        copied.map_err(|failure| match failure.kind() {
+            Some(ErrorKind::NoSpace) => {
+                failure.remedy("It stays as it was. Make room on that disk, and convert again.")
+            }
+            _ => failure,
+        })?;
+        Ok(())
+    }
+
+    /// Removes the old stripes of a file that has its path.
+    async fn remove_old(
+        &self,
+        namespace: &Namespace,
+        name: &str,
+        path: &[u8],
+        file: &OldFile,
+    ) -> std::result::Result<(), Trouble> {
+        // Before anything is removed: after a power cut the new file must exist, and be known as this one.
+        namespace.flush().await?;
+        self.disks.remove(name, &file.places).await?;
+        // Stripes that were not found may be on a disk that is not here: its next run has to know the new file.
+        if file.missing.is_none() {
+            let number = namespace.look_at_link(path).await?.inode.number;
+            let unmark = TreeOperation::RemoveExtended { number, name: CONVERTED.to_vec() };
+            namespace.perform(path, unmark).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Finds out whether an old file can be converted to this path.
+async fn standing(
+    namespace: Option<&Namespace>,
+    name: &str,
+    path: &[u8],
+    file: &OldFile,
+) -> Result<Standing> {
+    if let Err(why) = check_path(path) {
+        let why = format!("{} cannot be its path: {why}", shown(path));
+        return Ok(Standing::Left(Failure::new(name, why).remedy(RENAME)));
+    }
+    if let Some(namespace) = namespace {
+        for above in above(path) {
+            if let Some(found) = namespace.find_at(above, true).await?
+                && !found.inode.is_directory()
+            {
+                return Ok(Standing::Left(no_directory(name, above)));
+            }
+        }
+        if let Some(found) = namespace.find_at(path, false).await? {
+            let what = if found.inode.is_directory() { "a directory" } else { "another file" };
+            return Ok(match is_copy_of(namespace, &found, name, file).await? {
+                true => Standing::Converted,
+                false => Standing::Left(taken(name, path, what)),
+            });
+        }
+    }
+    Ok(match file.missing {
+        None => Standing::Convertible,
+        Some(index) => {
+            let why = format!("stripe {index} of {} is missing", file.striping.stripe_count());
+            let remedy = "Name the directories of all disks of the set. If that disk is lost, so is a part of the file.";
+            Standing::Left(Failure::new(name, why).remedy(remedy))
+        }
+    })
+}
+
+/// Checks that a file can have this path, without a part that means another directory.
+fn check_path(path: &[u8]) -> std::result::Result<(), String> {
+    if path.len() > PATH_BYTES_MAX {
+        return Err(format!("it is longer than {PATH_BYTES_MAX} bytes"));
+    }
+    let checked = path.split(|&byte| byte == b'/').try_for_each(check_name);
+    checked.map_err(|refusal| match refusal {
+        TreeRefusal::NotFound => "it has an empty part".to_owned(),
+        TreeRefusal::NameTooLong => format!("a part of it is longer than {FILE_NAME_BYTES_MAX} bytes"),
+        _ => "it has . or .. as a part, or a NUL".to_owned(),
+    })
+}
+
+/// The paths of the directories above a path, the outermost first.
+fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
+}
+
+/// Returns true if something in the namespace has been made from this old file.
+async fn is_copy_of(namespace: &Namespace, found: &FoundPath, name: &str, file: &OldFile) -> Result<bool> {
+    let get = TreeOperation::GetExtended { number: found.inode.number, name: CONVERTED.to_vec() };
+    match namespace.perform(&found.path, get).await {
+        Ok(TreeAnswer::Value(value)) => Ok(value == mark_of(name, file)),
+        Err(error) if error.kind() != ErrorKind::Refused(TreeRefusal::NoAttribute) => Err(error.into()),
+        _ => Ok(false),
+    }
+}
+
+/// The value of [`CONVERTED`] for this old file.
+fn mark_of(name: &str, file: &OldFile) -> Vec<u8> {
+    format!("{:016x} {name}", file.id.0).into_bytes()
+}
+
+/// Removes what a killed run has left of a new file.
+async fn remove_left(namespace: &Namespace, hidden: &[u8]) -> Result<()> {
+    let Some(inode) = namespace.look_if_there(hidden).await? else { return Ok(()) };
+    let found = FoundPath { path: hidden.to_vec(), inode };
+    if is_unfinished(namespace, &found).await? {
+        namespace.remove(hidden, WhatToRemove::File).await?;
+    }
+    Ok(())
+}
+
+fn unfinished(name: &str) -> Failure {
+    Failure::new(name, "it was never finished").remedy("`--remove-unfinished` removes it.")
+}
+
+fn taken(name: &str, path: &[u8], what: &str) -> Failure {
+    let why = format!("{what} has the path {}", shown(path));
+    Failure::new(name, why).remedy(RENAME)
+}
+
+fn no_directory(name: &str, above: &[u8]) -> Failure {
+    let why = format!("{} is a file, so no file can be below it", shown(above));
+    Failure::new(name, why).remedy(RENAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_no_paths() {
+        for path in ["a", "a/b", "...", &"x".repeat(255)] {
+            assert_eq!(check_path(path.as_bytes()), Ok(()), "{path}");
+        }
+        for path in
+            ["", "a//b", "a/", "./a", "a/../b", "a\0b", &"x".repeat(256), &"x/".repeat(PATH_BYTES_MAX)]
+        {
+            assert!(check_path(path.as_bytes()).is_err(), "{path}");
+        }
+        let above: Vec<&[u8]> = above(b"a/bc/d").collect();
+        assert_eq!(above, [&b"a"[..], b"a/bc"]);
+    }
+}

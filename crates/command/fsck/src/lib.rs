@@ -1,0 +1,284 @@
+//! Checks the files and the namespace of a set of agents: reads everything back where it lies, and says what is wrong.
+//!
+//! - here: the contents of files, and the report
+//! - `tree.rs`: the namespace; `adoption.rs`: what has no name gets one
+
+mod adoption;
+mod tree;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::mem;
+use std::rc::Rc;
+use std::time::Instant;
+
+use command_line::failure::{Failure, Result};
+use command_line::progress::Progress;
+use fs::{Check, Checking, FileId, Finding, FindingKind};
+use namespace::FileNumber;
+use node::ConnectedNode;
+use serde::Serialize;
+use transfer::namespace::{Namespace, shown};
+use tree::{LostStripes, TreeCheck, is_named};
+
+/// What was found, in the form that JSON has.
+#[derive(Serialize)]
+pub struct Report {
+    /// Number of files read back so far.
+    pub files: usize,
+    /// Number of their bytes on all disks.
+    pub bytes: u64,
+    /// Time that the check took.
+    pub seconds: f64,
+    /// What is wrong.
+    pub findings: Vec<FsckFinding>,
+    /// What could not be looked at, and why.
+    pub failures: Vec<String>,
+    /// Number of inodes of the namespace, if there is one and all of it was checked.
+    pub inodes: Option<usize>,
+    /// How many of them are of files that have been removed, and whose contents are still to go.
+    pub removed: Option<usize>,
+    /// What was mended.
+    pub mended: Vec<String>,
+    /// Whether something is missing that may be on a disk that is away.
+    #[serde(skip)]
+    pub is_disk_away: bool,
+}
+
+/// Something that is wrong.
+#[derive(Serialize)]
+pub struct FsckFinding {
+    /// Path of the file.
+    pub file: String,
+    /// Kind of damage, in one word.
+    pub kind: &'static str,
+    /// Index of the stripe, if it is one.
+    pub stripe: Option<u32>,
+    /// The agent that has it, if that is known.
+    pub agent: Option<String>,
+    /// Index of the disk of that agent.
+    pub disk: Option<u32>,
+    /// Which bytes of the file are damaged: offset and number.
+    pub damaged: Vec<[u64; 2]>,
+    /// What is wrong, in words.
+    pub text: String,
+}
+
+/// What is to be checked, and how.
+pub struct Wish {
+    /// Paths of files and directories. Without any, all is checked.
+    pub names: Vec<String>,
+    /// Most bytes that are read back in a second.
+    pub rate: Option<u64>,
+    /// Whether the namespace is to be mended, and then whether unnamed stripes are to be removed.
+    pub mend: Option<bool>,
+    /// Whether a namespace that is lost is to be replaced by a new one.
+    pub new_namespace: bool,
+    /// Whether disks of another namespace become disks of this one.
+    pub take_disks: bool,
+    /// Progress to show.
+    pub progress: Progress,
+    /// Bytes to read back, as far as known.
+    pub expected: Cell<u64>,
+}
+
+impl Wish {
+    /// Checks, and mends if that is wanted.
+    pub async fn carry_out(self, connection: &ConnectedNode) -> Result<Report> {
+        let begun = Instant::now();
+        if self.mend.is_some() {
+            connection.incompleteness()?;
+        }
+        let namespace = self.namespace(connection).await?;
+        let mut report = match &*self.names {
+            [] => self.all(&namespace).await?,
+            names => self.paths(&namespace, names).await?,
+        };
+        report.seconds = begun.elapsed().as_secs_f64();
+        report.note_incompleteness(connection);
+        Ok(report)
+    }
+
+    /// The namespace; a new one, if that is wanted.
+    async fn namespace(&self, connection: &ConnectedNode) -> Result<Namespace> {
+        if !self.new_namespace {
+            let namespace = Namespace::of(connection).await?;
+            // What it does not know is not to be taken for its own, unless that is said.
+            let tree = &namespace.tree;
+            let disks = if self.take_disks { tree.take_disks().await } else { tree.check_disks().await };
+            connection.explained("the disks", disks)?;
+            return Ok(namespace);
+        }
+        match Namespace::find(connection).await? {
+            Some(namespace) => {
+                let why = format!("the namespace is there: agent {} keeps it", namespace.keeper());
+                Err(Failure::new("--new-namespace", why).remedy("Leave it out."))
+            }
+            None => Ok(Namespace::begin_anew(connection).await?),
+        }
+    }
+
+    async fn read_back(&self, connection: &ConnectedNode, files: &[FileId]) -> Result<Check> {
+        let (shown, before) = (self.progress.clone(), self.expected.get());
+        let expected = Rc::new(Cell::new(before));
+        let now = expected.clone();
+        let hear = move |checking| match checking {
+            Checking::Expected(bytes) => {
+                now.set(before + bytes);
+                shown.expect(before + bytes);
+            }
+            Checking::Done(bytes) => shown.add(bytes),
+        };
+        let check = connection.explained("fsck", connection.client.check(files, self.rate, hear).await)?;
+        self.expected.set(expected.get());
+        Ok(check)
+    }
+
+    /// All records, and all files.
+    async fn all(&self, namespace: &Namespace) -> Result<Report> {
+        let connection = &namespace.connection;
+        let mut report = Report::of(connection, Check::default(), |_| String::new());
+        let mut check = TreeCheck::of(namespace).await?;
+        if let Some(remove_unnamed) = self.mend {
+            let mended = check.mend(namespace, remove_unnamed).await?;
+            report.mended = mended.done;
+            report.failures.extend(mended.failures);
+            report.findings.extend(mended.findings);
+            check = TreeCheck::of(namespace).await?;
+        }
+        report.inodes = Some(check.inodes);
+        report.removed = Some(check.removed);
+        report.findings.extend(check.findings(namespace));
+        report.is_disk_away = check.is_disk_away();
+        let failures = check.failures.clone();
+        report.add(Report::of(connection, Check { failures, ..Check::default() }, |_| String::new()));
+        if !check.stored.is_empty() {
+            let stored: Vec<FileId> = check.stored.iter().copied().collect();
+            let contents = self.read_back(connection, &stored).await?;
+            let contents = gone_left_out(namespace, contents).await?;
+            report.add(Report::of(connection, contents, |number| check.called(number)));
+        }
+        Ok(report)
+    }
+
+    /// The contents of the files that these paths lead to.
+    async fn paths(&self, namespace: &Namespace, names: &[String]) -> Result<Report> {
+        let connection = &namespace.connection;
+        let (mut paths, mut inodes, mut failures) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        for name in names {
+            let found = match namespace.look(name.as_bytes()).await {
+                Ok(found) => found,
+                Err(error) => {
+                    failures.push(error.to_string());
+                    continue;
+                }
+            };
+            let within = if found.inode.is_directory() { namespace.walk(&found).await? } else { Vec::new() };
+            for found in within.into_iter().chain([found]).filter(|found| found.inode.layout().is_some()) {
+                paths.insert(found.inode.number, shown(&found.path));
+                inodes.insert(found.inode.number, found.inode);
+            }
+        }
+        if inodes.is_empty() {
+            let report = Report::of(connection, Check::default(), |_| String::new());
+            return Ok(Report { failures, ..report });
+        }
+        let wanted: Vec<FileId> = inodes.keys().map(|number| FileId(number.0)).collect();
+        let lost = LostStripes::of(namespace, &inodes).await?;
+        let contents = gone_left_out(namespace, self.read_back(connection, &wanted).await?).await?;
+        let called = |number: FileNumber| paths[&number].clone();
+        let mut report = Report::of(connection, contents, called);
+        report.findings.extend(lost.findings(called));
+        report.failures.extend(failures);
+        report.is_disk_away = lost.is_disk_away();
+        Ok(report)
+    }
+}
+
+/// Leaves out that files have no stripes: they are all hole, or have been removed meanwhile.
+async fn gone_left_out(namespace: &Namespace, mut check: Check) -> Result<Check> {
+    check.failures.retain(|error| !matches!(error, fs::Error::NotFound { .. }));
+    let is_removed = |finding: &Finding| finding.kind == FindingKind::Removed;
+    for (number, file) in &mut check.files {
+        if file.findings.iter().any(is_removed) && !is_named(namespace, FileNumber(number.0)).await? {
+            file.findings.retain(|finding| !is_removed(finding));
+        }
+    }
+    Ok(check)
+}
+
+impl Report {
+    /// What a check has found in files, which are called as `called` says.
+    fn of(connection: &ConnectedNode, check: Check, called: impl Fn(FileNumber) -> String) -> Report {
+        let row = |name: &Rc<str>, finding: Finding| FsckFinding {
+            file: name.to_string(),
+            kind: kind(finding.kind),
+            stripe: finding.stripe,
+            agent: finding.place.map(|(node, _)| connection.name(node).to_owned()),
+            disk: finding.place.map(|(_, disk)| disk),
+            damaged: finding.damaged.iter().map(|extent| [extent.offset, extent.bytes]).collect(),
+            text: finding.text,
+        };
+        let (files, bytes) = (check.files.len(), check.bytes);
+        let explain = |error: &fs::Error| {
+            let what = error.node().map(|node| format!("agent {}", connection.name(node)));
+            connection.explain(what.as_deref().unwrap_or("fsck"), error).to_string()
+        };
+        let failures = check.failures.iter().map(explain).collect();
+        let findings = check.files.into_iter().flat_map(|(number, file)| {
+            let name: Rc<str> = called(FileNumber(number.0)).into();
+            file.findings.into_iter().map(move |finding| row(&name, finding))
+        });
+        let findings = findings.collect();
+        Report {
+            files,
+            bytes,
+            seconds: 0.0,
+            findings,
+            failures,
+            inodes: None,
+            removed: None,
+            mended: Vec::new(),
+            is_disk_away: false,
+        }
+    }
+
+    /// Puts the agents that do not answer and the disks that cannot be used first among the failures, each once.
+    fn note_incompleteness(&mut self, connection: &ConnectedNode) {
+        let missing = connection.absent_agents().iter().chain(connection.failing_disks());
+        let missing: Vec<String> = missing.map(node::Error::to_string).collect();
+        self.is_disk_away |= !missing.is_empty();
+        let mut failures = missing;
+        for failure in mem::take(&mut self.failures) {
+            // The same failure may be known here with its remedy.
+            if !failures.iter().any(|known| known.starts_with(&failure)) {
+                failures.push(failure);
+            }
+        }
+        self.failures = failures;
+    }
+
+    fn add(&mut self, other: Report) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+        self.findings.extend(other.findings);
+        self.failures.extend(other.failures);
+    }
+
+    /// Number of files with a problem.
+    pub fn hurt(&self) -> usize {
+        let mut names: Vec<&str> = self.findings.iter().map(|row| row.file.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.len()
+    }
+}
+
+fn kind(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::Damaged => "damaged",
+        FindingKind::Foreign => "foreign",
+        FindingKind::Removed => "removed",
+        FindingKind::Unreadable => "unreadable",
+    }
+}
