@@ -18,6 +18,7 @@ use fs::{Check, Checking, FileId, Finding, FindingKind};
 use namespace::FileNumber;
 use node::ConnectedNode;
 use serde::Serialize;
+use transfer::cluster::Cluster;
 use transfer::namespace::{Namespace, shown};
 use tree::{LostStripes, TreeCheck, is_named};
 
@@ -65,32 +66,52 @@ pub struct FsckFinding {
 }
 
 /// What is to be checked, and how.
-pub struct Wish {
+#[derive(Clone, Debug, Default)]
+pub struct FsckOptions {
     /// Paths of files and directories. Without any, all is checked.
     pub names: Vec<String>,
-    /// Most bytes that are read back in a second.
+    /// Maximum number of bytes to read back in a second.
     pub rate: Option<u64>,
-    /// Whether the namespace is to be mended, and then whether unnamed stripes are to be removed.
-    pub mend: Option<bool>,
-    /// Whether a namespace that is lost is to be replaced by a new one.
+    /// True if the namespace is to be repaired.
+    pub repair: bool,
+    /// True if a repair removes stripes of files of which nothing is known.
+    pub remove_unnamed: bool,
+    /// True if a namespace that is lost is to be replaced by a new one.
     pub new_namespace: bool,
-    /// Whether disks of another namespace become disks of this one.
+    /// True if disks of another namespace become disks of this one.
     pub take_disks: bool,
-    /// Progress to show.
-    pub progress: Progress,
-    /// Bytes to read back, as far as known.
-    pub expected: Cell<u64>,
 }
 
-impl Wish {
-    /// Checks, and mends if that is wanted.
-    pub async fn carry_out(self, connection: &ConnectedNode) -> Result<Report> {
+/// Checks files and the namespace, and repairs the namespace if that is wanted. Adds bytes that were read back to
+/// `progress`.
+///
+/// Fails if there is nothing to check, or, for a repair, if an agent does not answer. What is wrong is no failure.
+pub fn fsck(cluster: &Cluster, options: FsckOptions, progress: &Progress) -> Result<Report> {
+    let repair = options.repair;
+    let fsck = Fsck { options, progress: progress.clone(), expected: Cell::new(0) };
+    match repair {
+        // What is on an agent that is away must not be taken for lost.
+        true => cluster.run(move |connection| async move { fsck.carry_out(&connection).await }),
+        false => cluster.run_with_present(move |connection| async move { fsck.carry_out(&connection).await }),
+    }
+}
+
+/// A check.
+struct Fsck {
+    options: FsckOptions,
+    progress: Progress,
+    /// Bytes to read back, as far as known.
+    expected: Cell<u64>,
+}
+
+impl Fsck {
+    async fn carry_out(self, connection: &ConnectedNode) -> Result<Report> {
         let begun = Instant::now();
-        if self.mend.is_some() {
+        if self.options.repair {
             connection.incompleteness()?;
         }
         let namespace = self.namespace(connection).await?;
-        let mut report = match &*self.names {
+        let mut report = match &*self.options.names {
             [] => self.all(&namespace).await?,
             names => self.paths(&namespace, names).await?,
         };
@@ -101,11 +122,12 @@ impl Wish {
 
     /// The namespace; a new one, if that is wanted.
     async fn namespace(&self, connection: &ConnectedNode) -> Result<Namespace> {
-        if !self.new_namespace {
+        if !self.options.new_namespace {
             let namespace = Namespace::of(connection).await?;
             // What it does not know is not to be taken for its own, unless that is said.
             let tree = &namespace.tree;
-            let disks = if self.take_disks { tree.take_disks().await } else { tree.check_disks().await };
+            let disks =
+                if self.options.take_disks { tree.take_disks().await } else { tree.check_disks().await };
             connection.explained("the disks", disks)?;
             return Ok(namespace);
         }
@@ -129,7 +151,8 @@ impl Wish {
             }
             Checking::Done(bytes) => shown.add(bytes),
         };
-        let check = connection.explained("fsck", connection.client.check(files, self.rate, hear).await)?;
+        let check =
+            connection.explained("fsck", connection.client.check(files, self.options.rate, hear).await)?;
         self.expected.set(expected.get());
         Ok(check)
     }
@@ -139,8 +162,8 @@ impl Wish {
         let connection = &namespace.connection;
         let mut report = Report::of(connection, Check::default(), |_| String::new());
         let mut check = TreeCheck::of(namespace).await?;
-        if let Some(remove_unnamed) = self.mend {
-            let mended = check.mend(namespace, remove_unnamed).await?;
+        if self.options.repair {
+            let mended = check.mend(namespace, self.options.remove_unnamed).await?;
             report.mended = mended.done;
             report.failures.extend(mended.failures);
             report.findings.extend(mended.findings);

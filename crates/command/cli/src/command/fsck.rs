@@ -1,6 +1,5 @@
 //! `starfish fsck`: reads everything back where it lies, by the crate `fsck`, and says what is wrong with it.
 
-use std::cell::Cell;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use command_line::say;
 use command_line::{TextTable, counted};
-use fsck::{Report, Wish};
+use fsck::{FsckOptions, Report, fsck};
 use layout::Extent;
 use node::Size;
 use transfer::local::{self, STANDARD};
@@ -82,22 +81,16 @@ fn rate(text: &str) -> std::result::Result<Size, String> {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let cluster = arguments.agents.cluster()?;
-    let rate = arguments.rate.map(|rate| rate.0);
     let progress = Progress::bytes(arguments.progress.show, "reading back");
-    let wish = Wish {
+    let options = FsckOptions {
         names: arguments.names,
-        rate,
-        mend: arguments.repair.then_some(arguments.remove_unnamed),
+        rate: arguments.rate.map(|rate| rate.0),
+        repair: arguments.repair,
+        remove_unnamed: arguments.remove_unnamed,
         new_namespace: arguments.new_namespace,
         take_disks: arguments.take_disks,
-        progress: progress.clone(),
-        expected: Cell::new(0),
     };
-    let report = match arguments.repair {
-        // What is on an agent that is away must not be taken for lost.
-        true => cluster.run(move |connection| async move { wish.carry_out(&connection).await }),
-        false => cluster.run_with_present(move |connection| async move { wish.carry_out(&connection).await }),
-    }?;
+    let report = fsck(&cluster, options, &progress)?;
     progress.finish();
     match arguments.format {
         RowFormat::Table => local::print(table(&report))?,
