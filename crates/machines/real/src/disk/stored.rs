@@ -56,6 +56,8 @@ pub(crate) struct OpenObject<F = SystemFile> {
     record: RefCell<Record>,
     /// Groups of which the file has all sums.
     written: RefCell<Groups>,
+    /// Length in bytes when it was opened, or the shortest since: beyond that the file has only what was written here.
+    bytes_before: Cell<u64>,
     sums: RefCell<Vec<Kept>>,
     /// Groups that we have written since the last flush, and that are not kept: not all of their units are settled.
     unsettled: RefCell<BTreeSet<u64>>,
@@ -83,6 +85,7 @@ impl<F: ObjectFile> OpenObject<F> {
             file,
             seal,
             bytes: Cell::new(bytes),
+            bytes_before: Cell::new(bytes),
             has_excess: Cell::new(has_excess),
             is_read_only,
             written: RefCell::new(record.written.clone()),
@@ -374,6 +377,7 @@ impl<F: ObjectFile> OpenObject<F> {
     async fn cut_file(&self, bytes: u64) -> io::Result<()> {
         self.file.set_len(self.seal.layout.file_bytes(bytes)).await?;
         self.written.borrow_mut().cut(bytes);
+        self.bytes_before.set(self.bytes_before.get().min(bytes));
         // The last of them is read again, without what lies past the end.
         while self.sums.borrow().last().is_some() {
             self.drop_oldest();
@@ -510,13 +514,25 @@ impl<F: ObjectFile> OpenObject<F> {
             self.drop_oldest();
         }
         let (page_bytes, position) = (self.seal.layout.sums_bytes(), self.seal.layout.sums_in_file(group));
-        let page = self.file.fill(Vec::with_capacity(page_bytes), page_bytes, position).await?;
+        let page = match self.is_unwritten(group) {
+            // A read of a hole would fill the page cache with zeros, and read ahead more of them.
+            true => Vec::new(),
+            false => self.file.fill(Vec::with_capacity(page_bytes), page_bytes, position).await?,
+        };
         let sums = self.seal.decode(&page, group, self.bytes.get(), self.written.borrow().contains(group));
         let is_new = sums.encode(0..page_bytes) != page;
         let is_certain =
             self.unsettled.borrow().contains(&group) || sums.units().iter().all(UnitSums::is_settled);
         self.sums.borrow_mut().push(Kept { group, sums, changed: 0..0, is_new, is_certain });
         Ok(())
+    }
+
+    /// True if the file has neither data nor sums of a group.
+    fn is_unwritten(&self, group: u64) -> bool {
+        // Files of an older format do not tell which groups were written.
+        self.seal.layout.keeps_flushed
+            && group * GROUP_BYTES >= self.bytes_before.get()
+            && !self.written.borrow().contains(group)
     }
 
     /// Gives up the sums of a group that was not used for long. Those that were changed are in the file.
