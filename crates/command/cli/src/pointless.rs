@@ -9,7 +9,6 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use command_line::failure::{Failure, Result};
 use experiment::{Method, PlacedJob, unheeded_by, unheeded_by_kind};
-use transfer::one_file;
 
 use crate::command::bench::agents;
 use crate::options::agents::ASKED_AGENTS;
@@ -26,12 +25,6 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     refuse_empty(matches)?;
     match matches.subcommand() {
         Some(("bench", given)) => refuse_of_agents(given, &agents::OF_AGENTS)?,
-        Some(("put" | "get", given)) => {
-            let method = given.get_one::<one_file::Method>("method");
-            if is_given(given, "compute_nodes") && method == Some(&one_file::Method::Traditional) {
-                return Err(pointless("--compute-nodes", "the method traditional has one", "disk-directed"));
-            }
-        }
         Some((command @ ("simulate" | "replay"), given)) => {
             if command == "replay" {
                 refuse_of_agents(given, &[])?;

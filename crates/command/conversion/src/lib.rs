@@ -28,7 +28,7 @@ use namespace::{
     check_name,
 };
 use node::ErrorKind;
-use node::whole_file::{self, CopyError};
+use node::whole_file::{self, CopyError, Method};
 use real::{Disk, DiskSettings, Keys, MetadataPlace, Reporter, Settings};
 use transfer::cluster::{Cluster, settings_with};
 use transfer::interrupt::Interruption;
@@ -355,8 +355,13 @@ impl Converter {
             };
             namespace.perform(&hidden, mark).await?;
             let input = self.disks.read(file);
-            let uploaded =
-                whole_file::upload(&namespace.connection, new.file(), input, adding_to(&self.progress));
+            let uploaded = whole_file::upload(
+                &namespace.connection,
+                new.file(),
+                Method::Traditional,
+                input,
+                adding_to(&self.progress),
+            );
             match new.while_open(uploaded).await {
                 Ok((_, uploaded)) => Ok(uploaded),
                 Err(CopyError::Striped(error)) => Err(Failure::from(error.about(name))),

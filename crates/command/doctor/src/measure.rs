@@ -13,7 +13,8 @@ use command_line::progress::{Progress, Show};
 use fs::NumberedFile;
 use machine::Computer;
 use node::sparse::Dense;
-use node::{ConnectedNode, Size, agents, whole_file};
+use node::whole_file::{self, Method};
+use node::{ConnectedNode, Size, agents};
 
 use crate::agent::{AgentFinding, Examined, examine};
 use agent_set::at_once;
@@ -141,12 +142,12 @@ async fn write_and_read(
     };
     let (written, start) = (open(0).await?, Instant::now());
     let input = Dense(io::repeat(0).take(bytes));
-    whole_file::upload(connection, &written, input, |_| {})
+    whole_file::upload(connection, &written, Method::Traditional, input, |_| {})
         .await
         .map_err(|error| one_file::failed_to_put(name, error))?;
     let write = mib(bytes) / start.elapsed().as_secs_f64();
     let (read, start) = (open(bytes).await?, Instant::now());
-    let read = whole_file::download(connection, &read, Dense(io::sink()), |_| {}).await;
+    let read = whole_file::download(connection, &read, Method::Traditional, Dense(io::sink()), |_| {}).await;
     read.map_err(|error| one_file::failed_to_get(name, error))?;
     Ok((write, mib(bytes) / start.elapsed().as_secs_f64()))
 }

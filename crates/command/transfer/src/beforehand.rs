@@ -33,7 +33,12 @@ pub async fn check_space(connection: &ConnectedNode, name: &str, bytes: u64) -> 
     if bytes < WORTH_ASKING {
         return Ok(());
     }
-    match room(&disks(connection).await?) {
+    check_room(name, bytes, room(&disks(connection).await?))
+}
+
+/// Fails if a file needs more bytes than there is room for, as far as that is known.
+fn check_room(name: &str, bytes: u64, room: Option<u64>) -> Result<()> {
+    match room {
         Some(free) if free < bytes => {
             let (needs, free) = (Size(bytes).rounded(), Size(free).rounded());
             let failure =
@@ -83,6 +88,15 @@ fn room(disks: &[Free]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_room_is_refused_with_both_figures() {
+        let told = check_room("huge", 15 << 40, Some(1 << 40)).expect_err("too little room").to_string();
+        assert!(told.contains("huge: it has 15.0 TiB, and on the disks there is room for 1.0 TiB"), "{told}");
+        for room in [Some(15 << 40), None] {
+            assert!(check_room("huge", 15 << 40, room).is_ok());
+        }
+    }
 
     #[test]
     fn the_fullest_disk_counts_and_one_device_is_shared() {

@@ -16,7 +16,7 @@ use command_line::progress::Progress;
 use command_line::say;
 use namespace::{FileNumber, Inode, InodeKind, UnixTime};
 use node::BlockingWork;
-use node::whole_file::{self, CopyError};
+use node::whole_file::{self, CopyError, Method};
 use replacement::{LocalDirectory, LocalPlace};
 
 use crate::local::{self, Destination, LocalOutput};
@@ -29,6 +29,8 @@ use crate::stored::{ReadableFile, is_unfinished};
 /// How a tree is to be got.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
+    /// How data get from the disks.
+    pub method: Method,
     /// Whether local files that are there are replaced.
     pub force: bool,
     /// Whether those are left alone that have the same size and time, and others replaced.
@@ -271,7 +273,8 @@ impl Getting {
     ) -> Result<(Destination, u64)> {
         let (connection, file) = (&self.namespace.connection, stored.file());
         let (target, output) = self.create(local)?;
-        match whole_file::download(connection, file, output, adding_to(&self.progress)).await {
+        let adding = adding_to(&self.progress);
+        match whole_file::download(connection, file, self.manner.method, output, adding).await {
             Ok(_) => return Ok((target, 0)),
             Err(CopyError::Striped(_)) if self.manner.skip_damaged => {}
             Err(error) => return Err(failed_to_get(name, error)),

@@ -5,8 +5,8 @@
 //! - `namespace.rs`: the namespace of a set; `stored.rs`: files in it, hidden until they are whole; `globs.rs`:
 //!   patterns of paths
 //! - `local.rs`: files of this computer; `memory.rs`: its memory
-//! - `one_file.rs`: get and put by either method, and what is left of a damaged file; `group.rs`: a group of compute
-//!   nodes that moves a file together, disk-directed; `beforehand.rs`: what is refused before a file is put
+//! - `one_file.rs`: get and put by either method, and what is left of a damaged file; `beforehand.rs`: what is
+//!   refused before a file is put
 //! - `many.rs`: many files at once; `put_tree.rs`, `get_tree.rs`: whole directories
 //! - `scratch.rs`: files without names, for measurements; `recordings.rs`: what agents do, recorded on demand
 
@@ -14,7 +14,6 @@ pub mod beforehand;
 pub mod cluster;
 pub mod get_tree;
 pub mod globs;
-pub mod group;
 pub mod interrupt;
 pub mod local;
 pub mod many;

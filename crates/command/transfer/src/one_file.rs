@@ -1,60 +1,22 @@
 //! Moving a whole file by either method, with its hash and the time it took.
 
-use std::io::{self, Read, Write};
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
 use command_line::failure::{Failure, Result};
 use command_line::mib;
 use command_line::progress::Progress;
 use command_line::say;
 use layout::Extent;
 use namespace::{Inode, UnixTime};
+use node::ConnectedNode;
 use node::sparse::{SparseRead, SparseWrite};
-use node::whole_file::{self, CopyError, Uploaded};
-use node::{BlockingWork, ConnectedNode};
+use node::whole_file::{self, CopyError, Method};
 
-use crate::cluster::Cluster;
-use crate::group;
 use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
 use crate::namespace::{Namespace, joined, trimmed};
 use crate::stored::{HiddenFile, ReadableFile, WantedFile};
-
-/// How data get from disks to memory and back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Method {
-    /// Request block after block, through a window of memory. For files of any size.
-    Traditional,
-    /// Let a group of compute nodes make one request and the agents move the data in the order of their
-    /// disks. The file has to fit into memory.
-    DiskDirected,
-}
-
-impl Method {
-    /// As options have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Traditional => "traditional",
-            Method::DiskDirected => "disk-directed",
-        }
-    }
-}
-
-/// By which method a file is moved, and by whom.
-#[derive(Clone, Copy, Debug)]
-pub struct Movers {
-    /// The method.
-    pub method: Method,
-    /// Compute nodes in the group; only for [`Method::DiskDirected`].
-    pub compute_nodes: u32,
-}
-
-impl Movers {
-    /// This node alone.
-    pub const ALONE: Movers = Movers { method: Method::Traditional, compute_nodes: 1 };
-}
 
 /// A transfer that is over.
 #[derive(Clone, Debug)]
@@ -78,63 +40,24 @@ impl Done {
     }
 }
 
-/// Reads a file and writes all of it to `output`. A group of compute nodes connects to the agents of `cluster`.
+/// Reads a file and writes all of it to `output`.
 pub async fn get<W: SparseWrite + Send + 'static>(
-    cluster: &Cluster,
     namespace: &Namespace,
     name: &str,
-    method: Movers,
+    method: Method,
     output: Hashing<W>,
     progress: &Progress,
 ) -> Result<Done> {
     let stored = ReadableFile::open(namespace, name.as_bytes()).await?;
     let bytes = stored.file().bytes();
     progress.expect(bytes);
-    let (hash, elapsed) = match method.method {
-        Method::Traditional => read(namespace, &stored, name, output, progress).await?,
-        Method::DiskDirected => {
-            read_by_group((cluster, method.compute_nodes), &stored, name, output, progress).await?
-        }
-    };
-    let inode = stored.inode();
-    stored.close(name).await?;
-    Ok(Done { name: name.to_owned(), bytes, elapsed, hash, inode: Some(inode) })
-}
-
-/// Copies a file to `output`. Returns the hash, if it was asked for, and the time.
-async fn read<W: SparseWrite + Send + 'static>(
-    namespace: &Namespace,
-    stored: &ReadableFile,
-    name: &str,
-    output: Hashing<W>,
-    progress: &Progress,
-) -> Result<(Option<blake3::Hash>, Duration)> {
     let start = Instant::now();
-    let output =
-        whole_file::download(&namespace.connection, stored.file(), output, adding_to(progress)).await;
+    let (connection, file) = (&namespace.connection, stored.file());
+    let output = whole_file::download(connection, file, method, output, adding_to(progress)).await;
     let output = output.map_err(|error| failed_to_get(name, error))?;
-    Ok((output.hash(), start.elapsed()))
-}
-
-/// Has a group of compute nodes read a file, and writes it to `output`. Returns the hash, if it was asked for, and the
-/// time of the group.
-async fn read_by_group<W: SparseWrite>(
-    (cluster, members): (&Cluster, u32),
-    stored: &ReadableFile,
-    name: &str,
-    mut output: Hashing<W>,
-    progress: &Progress,
-) -> Result<(Option<blake3::Hash>, Duration)> {
-    let (bytes, file) = (stored.file().bytes(), stored.for_group(name).await?);
-    let (cluster, named) = (cluster.clone(), name.to_owned());
-    let reading = BlockingWork::begin(move || group::read(&cluster, (&named, file), bytes, members));
-    let moved = reading.outcome().await?;
-    for part in &moved.parts {
-        let written = output.write_all(part);
-        written.map_err(|error| Failure::writing(format!("what {name} holds"), &error))?;
-        progress.add(part.len() as u64);
-    }
-    Ok((output.hash(), moved.elapsed))
+    let (inode, elapsed) = (Some(stored.inode()), start.elapsed());
+    stored.close(name).await?;
+    Ok(Done { name: name.to_owned(), bytes, elapsed, hash: output.hash(), inode })
 }
 
 /// Counts what is done in a progress.
@@ -189,7 +112,7 @@ pub struct Put {
     /// How many disks it lies on; without this on all.
     pub disks: Option<NonZeroU32>,
     /// How data get to the disks.
-    pub method: Movers,
+    pub method: Method,
     /// Whether a file of the same name is replaced, once the new one is finished.
     pub replace: bool,
     /// The size and the time of a file of the same name that is left alone; nothing is put then.
@@ -215,96 +138,12 @@ pub fn is_same(inode: &Inode, (bytes, modified): (u64, UnixTime)) -> bool {
 }
 
 /// Makes a file of all that `input` holds, on the disks when this returns. What fails or is interrupted leaves
-/// no file, and one that was to be replaced as it was. A group of compute nodes connects to the agents of `cluster`.
-///
-/// `size` is the size of the input, as far as known.
+/// no file, and one that was to be replaced as it was.
 pub async fn put<R: SparseRead + Send + 'static>(
-    cluster: &Cluster,
     namespace: &Namespace,
     name: &str,
     put: &Put,
-    (input, size): (Hashing<R>, Option<u64>),
-    progress: &Progress,
-    interruption: &Interruption,
-) -> Result<Done> {
-    match (put.method.method, size) {
-        (Method::Traditional, _) => {
-            let write = async |new: &HiddenFile| write(namespace, new, input, progress).await;
-            put_by(write, namespace, name, put, progress, interruption).await
-        }
-        (Method::DiskDirected, Some(bytes)) => {
-            let (parts, hash) = parts_of(name, input, bytes, put.method.compute_nodes).await?;
-            let write = async |new: &HiddenFile| write_by_group(cluster, new, parts, bytes).await;
-            let done = put_by(write, namespace, name, put, progress, interruption).await?;
-            progress.add(bytes);
-            // Of a file that was there already, too: the input has been read.
-            Ok(Done { hash, ..done })
-        }
-        (Method::DiskDirected, None) => {
-            let failure = Failure::usage(name, "the method disk-directed has to know the size beforehand");
-            Err(failure.remedy("Put a file, or use --method traditional."))
-        }
-    }
-}
-
-/// Copies all of the input to a new file.
-async fn write<R: SparseRead + Send + 'static>(
-    namespace: &Namespace,
-    new: &HiddenFile,
     input: Hashing<R>,
-    progress: &Progress,
-) -> Result<Moved> {
-    let copied = whole_file::upload(&namespace.connection, new.file(), input, adding_to(progress));
-    let copied = new.while_open(copied).await;
-    let (input, uploaded) = copied.map_err(|error| failed_to_put(&new.name(), error))?;
-    Ok(Moved { uploaded, hash: input.hash(), elapsed: None })
-}
-
-/// Has a group of compute nodes write a new file of these parts.
-async fn write_by_group(
-    cluster: &Cluster,
-    new: &HiddenFile,
-    parts: Vec<Vec<u8>>,
-    bytes: u64,
-) -> Result<Moved> {
-    let file = new.for_group(bytes).await?;
-    let (cluster, named) = (cluster.clone(), new.name());
-    let writing = BlockingWork::begin(move || group::write(&cluster, (&named, file), parts));
-    let moved = new.while_open(writing.outcome()).await?;
-    let committing = Instant::now();
-    new.to_disks(bytes).await?;
-    let elapsed = Some(moved.elapsed + committing.elapsed());
-    Ok(Moved { uploaded: Uploaded { bytes, written: bytes }, hash: None, elapsed })
-}
-
-/// Reads an input of `bytes` bytes into memory, in the parts of `nodes` compute nodes. Returns its hash, too, if it was
-/// asked for.
-async fn parts_of<R: Read + Send + 'static>(
-    name: &str,
-    mut input: Hashing<R>,
-    bytes: u64,
-    nodes: u32,
-) -> Result<(Vec<Vec<u8>>, Option<blake3::Hash>)> {
-    let lengths = group::lengths(name, bytes, nodes)?;
-    let reading =
-        BlockingWork::begin(move || read_parts(&mut input, &lengths).map(|parts| (parts, input.hash())));
-    reading.outcome().await.map_err(|error| Failure::new("reading the input", error))
-}
-
-/// What has been moved into a file that is being put.
-struct Moved {
-    uploaded: Uploaded,
-    hash: Option<blake3::Hash>,
-    /// The time of the collective operation; without this all counts from the first byte until the file has its name.
-    elapsed: Option<Duration>,
-}
-
-/// Makes a file, has `move_data` write it, and gives it its name.
-async fn put_by(
-    move_data: impl AsyncFnOnce(&HiddenFile) -> Result<Moved>,
-    namespace: &Namespace,
-    name: &str,
-    put: &Put,
     progress: &Progress,
     interruption: &Interruption,
 ) -> Result<Done> {
@@ -320,18 +159,22 @@ async fn put_by(
     let half_done = begin(interruption, &name, &left);
     let new = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
     let start = Instant::now();
-    match interruption.unless(move_data(&new)).await {
-        Some(Ok(Moved { uploaded, hash, elapsed })) => {
+    let upload = whole_file::upload(connection, new.file(), put.method, input, adding_to(progress));
+    match interruption.unless(new.while_open(upload)).await {
+        Some(Ok((input, uploaded))) => {
             new.complete(uploaded).await?;
             namespace.flush().await?;
-            let elapsed = elapsed.unwrap_or_else(|| start.elapsed());
-            Ok(Done { name, bytes: uploaded.bytes, elapsed, hash, inode: None })
+            let (bytes, elapsed) = (uploaded.bytes, start.elapsed());
+            Ok(Done { name, bytes, elapsed, hash: input.hash(), inode: None })
         }
         // The failure counts, but what is left behind is said, too.
-        Some(Err(failure)) => Err(match new.discard().await {
-            Ok(()) => failure,
-            Err(_) => failure.also(&left),
-        }),
+        Some(Err(error)) => {
+            let failure = failed_to_put(&new.name(), error);
+            Err(match new.discard().await {
+                Ok(()) => failure,
+                Err(_) => failure.also(&left),
+            })
+        }
         None => {
             progress.finish();
             let interrupted = Failure::new(&name, "interrupted. Nothing of the new file is left");
@@ -342,7 +185,7 @@ async fn put_by(
 
 impl Put {
     /// A new file, in blocks of so many bytes.
-    pub fn new(block_bytes: u64, method: Movers) -> Put {
+    pub fn new(block_bytes: u64, method: Method) -> Put {
         let attributes = Attributes { mode: 0o644, modified: None };
         Put { block_bytes, disks: None, method, replace: false, left_alone: None, own_name: None, attributes }
     }
@@ -406,39 +249,4 @@ fn begin(interruption: &Interruption, name: &str, left: &str) -> Undertaking {
 /// Begins what is undone by removing hidden files.
 pub fn begin_hidden(interruption: &Interruption, name: &str) -> Undertaking {
     begin(interruption, name, &left_hidden(name))
-}
-
-/// Reads all of the input, in parts of these lengths.
-///
-/// # Errors
-/// If it is shorter or longer.
-fn read_parts(input: &mut impl Read, lengths: &[u64]) -> io::Result<Vec<Vec<u8>>> {
-    let mut parts = Vec::new();
-    for &length in lengths {
-        let mut part = vec![0; length as usize];
-        input.read_exact(&mut part)?;
-        parts.push(part);
-    }
-    if input.read(&mut [0])? > 0 {
-        let known: u64 = lengths.iter().sum();
-        return Err(io::Error::other(format!(
-            "it was changed while it was read: it had {known} bytes, and has more now\n  Put it again when nobody \
-             writes to it."
-        )));
-    }
-    Ok(parts)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_input_of_another_length_than_it_had_is_refused() {
-        let read = |mut input: &[u8]| read_parts(&mut input, &[3, 2]);
-        assert_eq!(read(b"abcde").expect("all of it"), [b"abc".to_vec(), b"de".to_vec()]);
-        assert!(read(b"abcd").is_err());
-        let longer = read(b"abcdef").expect_err("it has grown").to_string();
-        assert!(longer.contains("it had 5 bytes, and has more now"), "{longer}");
-    }
 }

@@ -17,7 +17,7 @@ use command_line::say;
 use layout::Striping;
 use namespace::{FileNumber, InodeKind, NewInode, RenameMode, UnixTime, WhatToRemove};
 use nix::unistd::{getgid, getuid};
-use node::whole_file::{self, CopyError};
+use node::whole_file::{self, CopyError, Method};
 use replacement::{LocalDirectory, LocalPlace};
 
 use crate::local::{SteadyFile, data_bytes};
@@ -37,6 +37,8 @@ pub struct PutTree {
     pub block_bytes: u64,
     /// How many disks each file lies on; without this on all.
     pub disks: Option<NonZeroU32>,
+    /// How data get to the disks.
+    pub method: Method,
     /// Whether files that are there are replaced.
     pub replace: bool,
     /// Whether those are left alone that are whole and have the same size and time, and others replaced.
@@ -393,7 +395,7 @@ impl TreeUpload {
 
     async fn put_contents(&self, hidden: &HiddenFile, entry: &LocalEntry, local: SteadyFile) -> Result<()> {
         let (connection, adding) = (&self.0.namespace.connection, adding_to(&self.0.progress));
-        let upload = whole_file::upload(connection, hidden.file(), local, adding);
+        let upload = whole_file::upload(connection, hidden.file(), self.0.put.method, local, adding);
         let uploaded = hidden.while_open(upload).await;
         let (_, uploaded) = uploaded.map_err(|error| match error {
             CopyError::Local(error) => failed_at(&entry.place)(error),

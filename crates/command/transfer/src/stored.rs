@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::pin::pin;
 
-use fs::{File, NumberedFile, OpenTreeFile};
+use fs::{File, OpenTreeFile};
 use layout::Striping;
 use machine::Machine;
 use namespace::{
@@ -67,12 +67,6 @@ impl ReadableFile {
     /// What the namespace knew of it when it was opened.
     pub fn inode(&self) -> Inode {
         self.known.clone()
-    }
-
-    /// What a group that reads it has to know.
-    pub async fn for_group(&self, name: &str) -> Result<NumberedFile> {
-        let numbered = self.namespace.tree.numbered(&self.known).await;
-        self.namespace.connection.explained(name, numbered)
     }
 
     /// Closes it when all has been read.
@@ -173,20 +167,6 @@ impl HiddenFile {
     /// What it is called in failures.
     pub fn name(&self) -> String {
         shown(&self.path)
-    }
-
-    /// What a group that writes a file of this length has to know.
-    pub async fn for_group(&self, bytes: u64) -> Result<NumberedFile> {
-        let inode = self.inode().expect("it is neither complete nor discarded");
-        let numbered = self.namespace.tree.numbered(&inode).await;
-        let numbered = self.namespace.connection.explained(&shown(&self.path), numbered)?;
-        Ok(NumberedFile { bytes, ..numbered })
-    }
-
-    /// Flushes what a group has written to a file of this length.
-    pub async fn to_disks(&self, bytes: u64) -> Result<()> {
-        self.file.set_bytes(bytes);
-        self.namespace.connection.explained(&shown(&self.path), self.file.flush().await)
     }
 
     /// What is known of it.

@@ -13,7 +13,7 @@ use crate::sparse::Dense;
 use crate::stat::Stat;
 use crate::thread::NodeThread;
 use crate::tree::Tree;
-use crate::whole_file::{self, CopyError, Uploaded};
+use crate::whole_file::{self, CopyError, Method, Uploaded};
 
 /// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
 /// last of them and of the files opened with it ends the node thread.
@@ -129,8 +129,14 @@ impl Session {
             let client = &node.client;
             let file =
                 contents::open(client, &owned, owned.as_bytes(), OpenOptions::new().read(true)).await?;
-            let copied =
-                whole_file::download(&client.connection, file.paged().file(), Dense(output), moved).await;
+            let copied = whole_file::download(
+                &client.connection,
+                file.paged().file(),
+                Method::Traditional,
+                Dense(output),
+                moved,
+            )
+            .await;
             client.explained(&owned, file.close().await)?;
             Ok(copied.map(|Dense(output)| output))
         })?
@@ -156,8 +162,14 @@ impl Session {
             let file = contents::open(client, &owned, owned.as_bytes(), options.unfinished(true)).await?;
             // The caller that has begun the copy waits for this.
             let _ = made.send(());
-            let copied =
-                whole_file::upload(&client.connection, file.paged().file(), Dense(input), moved).await;
+            let copied = whole_file::upload(
+                &client.connection,
+                file.paged().file(),
+                Method::Traditional,
+                Dense(input),
+                moved,
+            )
+            .await;
             if let Ok((_, Uploaded { bytes, written })) = &copied
                 && *bytes > 0
             {

@@ -16,6 +16,9 @@
 //! and waiting for this piece is no deadlock.
 //!
 //! Holes are skipped: pieces are parts of stretches of data, on both sides ([`sparse`](crate::sparse)).
+//!
+//! By the traditional method a piece is moved by requests for its blocks. By the disk-directed one it is moved by one
+//! request to each agent, which moves the blocks in the order of its disks, and pieces are longer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,8 +27,8 @@ use std::io::{self, Read};
 use std::rc::Rc;
 
 use flume::{Receiver, Sender};
-use fs::{File, Remains, Remnant};
-use layout::{Extent, Striping};
+use fs::{CollectiveMethod, Company, File, Remains, Remnant, SelectedSettings};
+use layout::{Extent, Selection, Striping};
 use machine::{Memory, TaskGroup};
 use real::RealMachine;
 
@@ -34,12 +37,44 @@ use crate::connected::ConnectedNode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sparse::{SparseRead, SparseWrite};
 
-/// Bytes under way between the agents and this node.
-const WINDOW_BYTES: u64 = 8 << 20;
+/// How the data of a file get from the disks to this node, and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Requests for one block after the other.
+    Traditional,
+    /// One request for many blocks to each agent, which moves them in the order of its disks.
+    DiskDirected,
+}
 
-/// The least size of a piece: shorter pieces cost more in turning from one to the next than they save. If possible a
-/// piece is one block on every disk: then requests come to each disk in the order of its blocks.
-const PIECE_BYTES_MIN: u64 = 256 << 10;
+impl Method {
+    /// Its name, as options have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Traditional => "traditional",
+            Method::DiskDirected => "disk-directed",
+        }
+    }
+
+    /// Bytes under way between the agents and this node.
+    fn window_bytes(self) -> u64 {
+        match self {
+            Method::Traditional => 8 << 20,
+            Method::DiskDirected => 32 << 20,
+        }
+    }
+
+    /// The least size of a piece.
+    ///
+    /// Traditional: shorter pieces cost more in turning from one to the next than they save. If possible a piece is one
+    /// block on every disk: then requests come to each disk in the order of its blocks. Disk-directed: an agent can
+    /// only bring into order what it knows of.
+    fn piece_bytes_min(self) -> u64 {
+        match self {
+            Method::Traditional => 256 << 10,
+            Method::DiskDirected => 8 << 20,
+        }
+    }
+}
 
 /// With three lanes a piece can be empty, one can leave and one can come.
 const LANES_MIN: u64 = 3;
@@ -88,10 +123,10 @@ struct Window {
 
 impl Window {
     /// Every piece has the same number of blocks on every disk.
-    fn of(striping: Striping) -> Self {
+    fn of(striping: Striping, method: Method) -> Self {
         let row = striping.block_bytes() * u64::from(striping.stripe_count());
-        let piece_bytes = row * PIECE_BYTES_MIN.div_ceil(row);
-        let lanes = (WINDOW_BYTES / piece_bytes).clamp(LANES_MIN, LANES_MAX) as usize;
+        let piece_bytes = row * method.piece_bytes_min().div_ceil(row);
+        let lanes = (method.window_bytes() / piece_bytes).clamp(LANES_MIN, LANES_MAX) as usize;
         Window { piece_bytes, lanes, block_bytes: striping.block_bytes() }
     }
 
@@ -158,10 +193,11 @@ enum LeavingPart {
 pub async fn download<W: SparseWrite + Send + 'static>(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
+    method: Method,
     output: W,
     moved: impl Fn(u64) + Clone + 'static,
 ) -> Copied<W> {
-    let (machine, window) = (connection.machine.clone(), Window::of(file.striping()));
+    let (machine, window) = (connection.machine.clone(), Window::of(file.striping(), method));
     let bytes = file.bytes();
     let stretches = connection.explained(file.name(), stretches_of_data(file, bytes).await)?;
     moved(bytes - stretches.iter().map(|stretch| stretch.bytes).sum::<u64>());
@@ -169,7 +205,7 @@ pub async fn download<W: SparseWrite + Send + 'static>(
     let source = (connection.clone(), file.clone());
     let read = move |piece: Extent, buffer: Vec<u8>| {
         let (connection, file) = source.clone();
-        async move { Ok(read_piece(&connection, &file, piece, buffer).await?) }
+        async move { Ok(read_piece(&connection, &file, method, piece, buffer).await?) }
     };
     in_order(&machine, window.lanes, (bytes, pieces), read, output, moved).await
 }
@@ -296,17 +332,48 @@ fn empty_buffers(lanes: usize) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>) {
 async fn read_piece(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
+    method: Method,
     piece: Extent,
     mut buffer: Vec<u8>,
 ) -> Result<Vec<u8>> {
+    if method == Method::DiskDirected {
+        // Where the file has no bytes the agents send none.
+        buffer.clear();
+    }
     buffer.resize(piece.bytes as usize, 0);
     let memory = Memory::real(buffer);
-    let found = connection.explained(file.name(), file.read(piece.offset, piece.bytes, &memory, 0).await)?;
+    let found = match method {
+        Method::Traditional => file.read(piece.offset, piece.bytes, &memory, 0).await,
+        Method::DiskDirected => read_in_order_of_disks(file, piece, &memory).await,
+    };
+    let found = connection.explained(file.name(), found)?;
     if found != piece.bytes {
         let why = "it became shorter while it was read";
         return Err(Error::new(ErrorKind::Io, file.name(), why));
     }
     Ok(memory.into_vec().expect("real memory"))
+}
+
+/// How the agents move a piece in the order of their disks: each block in a message of its own, without copies on the
+/// way.
+const ORDER_OF_DISKS: SelectedSettings = SelectedSettings {
+    method: CollectiveMethod::DiskDirected { presort: true },
+    queued: false,
+    to_media: false,
+};
+
+async fn read_in_order_of_disks(file: &File<RealMachine>, piece: Extent, memory: &Memory) -> fs::Result<u64> {
+    file.read_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
+    Ok(piece.bytes)
+}
+
+async fn write_in_order_of_disks(file: &File<RealMachine>, piece: Extent, memory: &Memory) -> fs::Result<()> {
+    file.write_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
+}
+
+/// All of a piece, as a selection.
+fn selected(piece: Extent) -> fs::Result<Selection> {
+    Selection::contiguous(piece).map_err(|error| Box::new(fs::Error::Invalid(error.to_string())))
 }
 
 /// Writes pieces in the order of their numbers, with holes between them, and sends their buffers back. What comes after
@@ -353,10 +420,11 @@ pub struct Uploaded {
 pub async fn upload<R: SparseRead + Send + 'static>(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
+    method: Method,
     input: R,
     moved: impl Fn(u64) + Clone + 'static,
 ) -> Copied<(R, Uploaded)> {
-    let window = Window::of(file.striping());
+    let window = Window::of(file.striping(), method);
     let (parts, leaving) = flume::unbounded::<LeavingPart>();
     let (emptied, spare) = empty_buffers(window.lanes);
     let reader = BlockingWork::begin(move || read_parts(input, window, &parts, &spare));
@@ -374,7 +442,12 @@ pub async fn upload<R: SparseRead + Send + 'static>(
                 };
                 let length = bytes.len() as u64;
                 let memory = Memory::real(bytes);
-                let written = file.write(offset, length, &memory, 0).await;
+                let written = match method {
+                    Method::Traditional => file.write(offset, length, &memory, 0).await,
+                    Method::DiskDirected => {
+                        write_in_order_of_disks(&file, Extent::new(offset, length), &memory).await
+                    }
+                };
                 connection.explained(file.name(), written)?;
                 moved(length);
                 // When the input has ended no buffer is needed any more.
@@ -473,12 +546,16 @@ mod tests {
 
     #[test]
     fn pieces_are_whole_rows_and_memory_is_bounded() {
-        for (block, disks) in [(512, 1), (65_536, 4), (262_144, 4), (1 << 20, 16), (3000, 7)] {
-            let window = Window::of(Striping::new(block, disks).expect("a striping"));
+        let stripings = [(512, 1), (65_536, 4), (262_144, 4), (1 << 20, 16), (3000, 7)];
+        for ((block, disks), method) in stripings
+            .into_iter()
+            .flat_map(|striping| [(striping, Method::Traditional), (striping, Method::DiskDirected)])
+        {
+            let window = Window::of(Striping::new(block, disks).expect("a striping"), method);
             assert!(window.piece_bytes.is_multiple_of(block * u64::from(disks)));
-            assert!(window.piece_bytes >= PIECE_BYTES_MIN && window.lanes >= 3);
+            assert!(window.piece_bytes >= method.piece_bytes_min() && window.lanes >= 3);
             let under_way = window.piece_bytes * window.lanes as u64;
-            assert!(under_way <= WINDOW_BYTES.max(3 * window.piece_bytes), "{window:?}");
+            assert!(under_way <= method.window_bytes().max(3 * window.piece_bytes), "{window:?}");
         }
     }
 

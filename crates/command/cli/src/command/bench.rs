@@ -25,6 +25,7 @@ use crate::options::values;
 use account::explained::explained;
 use fs::{IoNodeSettings, Scheduling};
 use node::Size;
+use node::whole_file::Method;
 use studies::bench::bare_stripe::{self, bare, mib_s, receive_in_threads, receive_in_turn, stripe_files};
 use studies::bench::processes::{self, Agents};
 use studies::bench::rounds::median;
@@ -32,7 +33,7 @@ use studies::bench::whole_file;
 use studies::described::load_streaming_model;
 use transfer::cluster::Cluster;
 use transfer::local;
-use transfer::one_file::{Method, Movers, Put};
+use transfer::one_file::Put;
 use viewer::{FirstLook, TraceFiles};
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
@@ -204,14 +205,13 @@ fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -
     let agents = Agents::start(count, options)?;
     let local = agents.path("local");
     processes::make_file(&local, bytes)?;
-    let put = Put::new(block.0, Movers::ALONE);
+    let put = Put::new(block.0, Method::Traditional);
     agents.explain(whole_file::put(&agents.cluster, &local, NAME, put, Show::Never))?;
     Ok(agents)
 }
 
 /// Reads the file once and returns MiB/s.
 fn read(agents: &Agents, cluster: &Cluster, method: Method) -> Result<f64> {
-    let method = Movers { method, compute_nodes: 4 };
     let done = agents.explain(whole_file::get(cluster, NAME, method, false, Show::Never))?;
     Ok(done.throughput())
 }
@@ -317,7 +317,7 @@ fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
 
 /// What is measured in turn, and the number of threads that receive.
 const READINGS: [(&str, u32); 4] =
-    [("bare stripe", 1), ("bare stripe", 4), ("traditional", 1), ("disk-directed", 4)];
+    [("bare stripe", 1), ("bare stripe", 4), ("traditional", 1), ("disk-directed", 1)];
 
 /// What reading from the page cache gives.
 #[derive(Serialize)]

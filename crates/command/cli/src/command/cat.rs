@@ -6,10 +6,10 @@ use clap::Args;
 use command_line::failure::Result;
 use command_line::progress::{Progress, Show};
 use node::sparse::Dense;
-use transfer::cluster::Cluster;
+use node::whole_file::Method;
 use transfer::local::{self, Hashing, STANDARD};
 use transfer::namespace::Namespace;
-use transfer::one_file::{self, Movers};
+use transfer::one_file;
 
 use crate::options::agents::AgentsArgs;
 
@@ -36,12 +36,11 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let cluster = arguments.agents.cluster()?;
-    let all = cluster.clone();
     cluster.run_with_present(move |connection| async move {
         let namespace = Namespace::of(&connection).await?;
         let mut outcome = Ok(());
         for name in &arguments.names {
-            match print(&all, &namespace, name).await {
+            match print(&namespace, name).await {
                 Ok(()) => {}
                 Err(failure) if failure.kind().is_some() => failure.join(&mut outcome),
                 // Nothing more can be printed.
@@ -53,8 +52,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 /// Prints one file.
-async fn print(cluster: &Cluster, namespace: &Namespace, name: &str) -> Result<()> {
+async fn print(namespace: &Namespace, name: &str) -> Result<()> {
     let (_, output) = local::create(Path::new(STANDARD), name, false)?;
     let (output, progress) = (Hashing::new(Dense(output), false), Progress::bytes(Show::Never, name));
-    one_file::get(cluster, namespace, name, Movers::ALONE, output, &progress).await.map(drop)
+    one_file::get(namespace, name, Method::Traditional, output, &progress).await.map(drop)
 }

@@ -21,7 +21,7 @@ use transfer::get_tree::{self, DamagedFile, Manner, TreeDownload};
 use transfer::interrupt;
 use transfer::local::{self, Hashing, STANDARD};
 use transfer::namespace::{FoundPath, Namespace};
-use transfer::one_file::{self, Method, Salvaged};
+use transfer::one_file::{self, Salvaged};
 use transfer::{globs, many, namespace};
 
 /// Get files from the agents, reading all their disks at once.
@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     /// many files, how many in each. Exit code 1 means that some are.
     ///
     /// The local copy of a damaged file does not get the file's time, so `get -r --resume` gets it anew.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "method")]
     skip_damaged: bool,
 
     /// Print the blake3 hash of the file, as b3sum does; on standard error if the file goes to standard output.
@@ -88,7 +88,7 @@ Examples:
   starfish get directory.tar - | tar x
   starfish get 'results/*.dat' /tmp/                 all that the pattern means
   starfish get -r results --resume
-  starfish get big.dat --method disk-directed --compute-nodes 8
+  starfish get big.dat --method disk-directed
   starfish get big.dat --explain
   starfish get hurt.dat rest.dat --skip-damaged
   starfish get -r results rest --skip-damaged        when a disk is lost, all that is left";
@@ -103,15 +103,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn get(cluster: &Cluster, arguments: Arguments) -> Result<()> {
-    if arguments.recursive {
-        check_many(&arguments)?;
-    }
-    let all = cluster.clone();
     cluster.run_with_present(move |connection| async move {
         let namespace = Namespace::of(&connection).await?;
         match arguments.recursive || is_pattern(&namespace, &arguments.name).await? {
             true => get_many(&namespace, arguments).await,
-            false => get_one(&all, &namespace, arguments).await,
+            false => get_one(&namespace, arguments).await,
         }
     })
 }
@@ -122,18 +118,17 @@ async fn is_pattern(namespace: &Namespace, name: &str) -> Result<bool> {
 }
 
 /// Gets one file.
-async fn get_one(cluster: &Cluster, namespace: &Namespace, arguments: Arguments) -> Result<()> {
+async fn get_one(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     let name = &*arguments.name;
     let local = arguments.local.unwrap_or_else(|| local::last_part(name).into());
     let (target, output) = local::create(&local, name, arguments.force)?;
     let progress = Progress::bytes(arguments.progress.show, name);
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
-    let (output, method) = (Hashing::new(output, arguments.hash), arguments.method);
+    let output = Hashing::new(output, arguments.hash);
     let Salvaged { hash, lost, inode, absence } = if arguments.skip_damaged {
-        check_skipping(method.method)?;
         one_file::salvage(namespace, name, output, &progress).await?
     } else {
-        let done = one_file::get(cluster, namespace, name, method.movers(), output, &progress).await?;
+        let done = one_file::get(namespace, name, arguments.method.method, output, &progress).await?;
         Salvaged { hash: done.hash, lost: Vec::new(), inode: done.inode, absence: None }
     };
     let noted = match (target.file(), inode) {
@@ -186,9 +181,6 @@ impl Target {
 
 /// Refuses what is for one file alone.
 fn check_many(arguments: &Arguments) -> Result<()> {
-    if arguments.method.method != Method::Traditional {
-        return Err(Failure::usage("--method", "several files are got by the method traditional"));
-    }
     if arguments.hash {
         let why = format!("it is for one file, and {} is a pattern", visible(&arguments.name));
         return Err(Failure::usage("--hash", why).remedy("Name the files one by one, or leave it out."));
@@ -196,21 +188,16 @@ fn check_many(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a method that cannot skip damaged parts.
-fn check_skipping(method: Method) -> Result<()> {
-    if method == Method::Traditional {
-        return Ok(());
-    }
-    let why = "only the method traditional skips damaged parts";
-    Err(Failure::usage("--skip-damaged", why).remedy("Leave out --method."))
-}
-
 /// Gets directories, or what a pattern means.
 async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     check_many(&arguments)?;
     let Arguments { name, recursive, .. } = arguments;
-    let manner =
-        Manner { force: arguments.force, resume: arguments.resume, skip_damaged: arguments.skip_damaged };
+    let manner = Manner {
+        method: arguments.method.method,
+        force: arguments.force,
+        resume: arguments.resume,
+        skip_damaged: arguments.skip_damaged,
+    };
     let target = Target::new(arguments.local.as_deref(), globs::is_pattern(&name))?;
     let progress = Progress::bytes(arguments.progress.show, &name);
     let (mut tops, mut outcome) = (Vec::new(), Ok(()));

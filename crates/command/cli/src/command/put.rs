@@ -19,6 +19,7 @@ use crate::options::experiment::ProgressArgs;
 use crate::options::method::MethodArgs;
 use account::explained::explained;
 use node::Size;
+use node::whole_file::Method;
 use transfer::beforehand;
 use transfer::cluster::Cluster;
 use transfer::interrupt;
@@ -26,7 +27,7 @@ use transfer::interrupt::Interruption;
 use transfer::local::{self, Hashing, STANDARD};
 use transfer::many;
 use transfer::namespace::{Namespace, joined};
-use transfer::one_file::{self, Attributes, Done, Method, Movers, Put};
+use transfer::one_file::{self, Attributes, Done, Put};
 use transfer::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
@@ -109,7 +110,7 @@ Examples:
   starfish put big.dat results/today.dat --resume
   starfish put big.dat --explain
   tar c directory | starfish put - directory.tar --block 1MiB
-  starfish put big.dat --method disk-directed --compute-nodes 8 --replace";
+  starfish put big.dat --method disk-directed --replace";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
@@ -135,7 +136,7 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
     let (input, size) = local::open(&arguments.local)?;
     let input = local::SteadyFile::new(input).map_err(|error| Failure::new("reading the input", error))?;
     let attributes = attributes(input.file())?;
-    let needed = needed(input.file(), size, arguments.method.method)?;
+    let needed = needed(input.file(), size)?;
     let own_name = arguments.name.as_ref().and_then(|_| own_name(&arguments.local).ok());
     let put = Put {
         replace: arguments.replace || arguments.resume,
@@ -143,23 +144,23 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
         own_name,
         attributes,
         disks: arguments.disks,
-        ..Put::new(arguments.block.0, arguments.method.movers())
+        ..Put::new(arguments.block.0, arguments.method.method)
     };
     let progress = Progress::bytes(arguments.progress.show, &name);
     if let Some(size) = size {
         progress.expect(size);
     }
-    let input = (Hashing::new(input, arguments.hash || arguments.verify), size);
+    let input = Hashing::new(input, arguments.hash || arguments.verify);
     let interruption = Interruption::prepare()?;
-    let (all, named, without_missing) = (cluster.clone(), name.clone(), arguments.without_missing);
+    let (named, without_missing) = (name.clone(), arguments.without_missing);
     let verify_with = arguments.verify.then_some(arguments.progress.show);
     let done = cluster.run_with_present(move |connection| async move {
-        let (cluster, namespace) = reach(&all, &connection, without_missing).await?;
+        let namespace = reach(&connection, without_missing).await?;
         beforehand::check_space(&connection, &named, needed).await?;
-        let done = one_file::put(&cluster, &namespace, &named, &put, input, &progress, &interruption).await?;
+        let done = one_file::put(&namespace, &named, &put, input, &progress, &interruption).await?;
         progress.finish();
         let verified = match verify_with.filter(|_| done.inode.is_none()) {
-            Some(show) => verify(&cluster, &namespace, &done, show).await,
+            Some(show) => verify(&namespace, &done, show).await,
             None => Ok(()),
         };
         Ok((done, verified))
@@ -177,17 +178,13 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
     }
 }
 
-/// The agents over whose disks files are to lie, and their namespace. Fails if an agent does not answer, unless it may
-/// be missing; the one that keeps the names must answer.
-async fn reach(
-    all: &Cluster,
-    connection: &ConnectedNode,
-    without_missing: bool,
-) -> Result<(Cluster, Namespace)> {
+/// The namespace of the agents. Fails if an agent does not answer, unless it may be missing; the one that keeps the
+/// names must answer.
+async fn reach(connection: &ConnectedNode, without_missing: bool) -> Result<Namespace> {
     if !without_missing {
         connection.absence()?;
     }
-    Ok((all.with_present(connection), Namespace::of(connection).await?))
+    Ok(Namespace::of(connection).await?)
 }
 
 /// Points out how to continue without agents that do not answer, unless that was asked for.
@@ -233,22 +230,20 @@ fn own_name(local: &Path) -> Result<String> {
     Ok(last.to_str().ok_or_else(|| failed("its name is not UTF-8"))?.to_owned())
 }
 
-/// How much room a file needs on the agents: holes need none, unless all of it goes through memory.
-fn needed(input: &File, size: Option<u64>, method: Method) -> Result<u64> {
-    match (size, method) {
-        (Some(_), Method::Traditional) => {
-            let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
-            Ok(local::data_bytes(&found))
-        }
-        (size, _) => Ok(size.unwrap_or(0)),
+/// Number of bytes that a file needs on the agents, as far as known: holes need none.
+fn needed(input: &File, size: Option<u64>) -> Result<u64> {
+    if size.is_none() {
+        return Ok(0);
     }
+    let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
+    Ok(local::data_bytes(&found))
 }
 
 /// What is to be noted of what is put.
 fn attributes(input: &File) -> Result<Attributes> {
     let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
     if !found.is_file() {
-        return Ok(Put::new(0, Movers::ALONE).attributes);
+        return Ok(Put::new(0, Method::Traditional).attributes);
     }
     let (modified, mode) = noted_of(&found);
     Ok(Attributes { mode, modified: Some(modified) })
@@ -274,9 +269,6 @@ fn left_alone(
 /// Puts a directory with all that is in it.
 fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> {
     let local = LocalTree::of(&arguments.local)?;
-    if arguments.method.method != Method::Traditional {
-        return Err(Failure::usage("--method", "directories are put by the method traditional"));
-    }
     let path = match (name.ends_with('/'), own_name(&arguments.local)) {
         (true, own) => joined(name.as_bytes(), own?.as_bytes()),
         (false, _) => name.into(),
@@ -285,15 +277,16 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
         path,
         block_bytes: arguments.block.0,
         disks: arguments.disks,
+        method: arguments.method.method,
         replace: arguments.replace,
         resume: arguments.resume,
     };
     let progress = Progress::bytes(arguments.progress.show, name);
     progress.expect(local.bytes);
     let (shown, interruption) = (progress.clone(), Interruption::prepare()?);
-    let (all, owned, without_missing) = (cluster.clone(), name.to_owned(), arguments.without_missing);
+    let (owned, without_missing) = (name.to_owned(), arguments.without_missing);
     let put = cluster.run_with_present(move |connection| async move {
-        let (_, namespace) = reach(&all, &connection, without_missing).await?;
+        let namespace = reach(&connection, without_missing).await?;
         beforehand::check_space(&connection, &owned, local.data_bytes).await?;
         let half_done = one_file::begin_hidden(&interruption, &owned);
         let upload = TreeUpload::new(&namespace, put, &shown)?;
@@ -321,11 +314,11 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
 }
 
 /// Reads a file back and compares.
-async fn verify(cluster: &Cluster, namespace: &Namespace, written: &Done, show: Show) -> Result<()> {
+async fn verify(namespace: &Namespace, written: &Done, show: Show) -> Result<()> {
     let Done { name, hash: expected, .. } = written;
     let progress = Progress::bytes(show, &format!("verifying {name}"));
     let output = Hashing::new(Dense(std::io::sink()), true);
-    let done = one_file::get(cluster, namespace, name, Movers::ALONE, output, &progress).await?;
+    let done = one_file::get(namespace, name, Method::Traditional, output, &progress).await?;
     progress.finish();
     match (*expected, done.hash) {
         (Some(expected), Some(found)) if expected == found => Ok(()),

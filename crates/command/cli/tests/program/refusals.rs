@@ -175,16 +175,14 @@ fn blocks_that_cannot_be_or_take_long_are_told() {
 }
 
 #[test]
-fn what_has_no_room_is_refused_with_both_figures() {
+fn holes_need_no_room() {
     let store = Store::start(&[1, 2]);
     let huge = File::create(store.path("huge")).expect("room");
     huge.set_len(15 << 40).expect("it has holes only");
-    let told = store.run_failing(&["put", "huge", "--method", "disk-directed"]);
-    assert!(told.contains("huge: it has 15.0 TiB, and on the disks there is room for "), "{told}");
-    assert_eq!(store.run(&["ls"]), "");
-    // Holes need no room where they stay holes.
-    store.run(&["put", "huge"]);
-    assert_eq!(store.run(&["ls"]), "huge\n");
+    for method in ["traditional", "disk-directed"] {
+        store.run(&["put", "huge", method, "--method", method]);
+    }
+    assert_eq!(store.run(&["ls"]), "disk-directed\ntraditional\n");
 }
 
 #[test]
@@ -219,14 +217,6 @@ fn a_second_local_file_is_not_taken_for_a_name_in_silence() {
 
 #[test]
 fn options_that_would_do_nothing_are_refused() {
-    let store = Store::start(&[1]);
-    store.make_file("local", 300);
-    for command in ["put", "get"] {
-        let told = fail(store.command(&[command, "local", "--compute-nodes", "3"]), 2);
-        assert!(told.contains("--compute-nodes: it would do nothing"), "{told}");
-        assert!(told.contains("Add --method disk-directed"), "{told}");
-    }
-    store.run(&["put", "local", "--method", "disk-directed", "--compute-nodes", "3"]);
     for option in ["--outstanding=2", "--scheduling=fcfs", "--thread-per-request", "--prefetch=2"] {
         let (name, _) = option.split_once('=').unwrap_or((option, ""));
         let told = fail(starfish(["simulate", "--method", "disk-directed", option]), 2);

@@ -6,35 +6,36 @@ use std::path::Path;
 use command_line::failure::Result;
 use command_line::progress::{Progress, Show};
 use node::sparse::Dense;
+use node::whole_file::Method;
 use transfer::cluster::Cluster;
 use transfer::interrupt::Interruption;
 use transfer::local::{self, Hashing};
 use transfer::namespace::Namespace;
-use transfer::one_file::{self, Done, Movers, Put};
+use transfer::one_file::{self, Done, Put};
 
 /// Puts a local file onto the agents under this name.
 pub fn put(cluster: &Cluster, local: &Path, name: &str, put: Put, show: Show) -> Result<Done> {
     let (input, size) = local::open(local)?;
     let progress = Progress::bytes(show, "put");
     progress.expect(size.unwrap_or(0));
-    let input = (Hashing::new(Dense(input), false), size);
-    let (all, name, counted) = (cluster.clone(), name.to_owned(), progress.clone());
+    let input = Hashing::new(Dense(input), false);
+    let (name, counted) = (name.to_owned(), progress.clone());
     let done = cluster.run(move |connection| async move {
         let namespace = Namespace::of(&connection).await?;
-        one_file::put(&all, &namespace, &name, &put, input, &counted, &Interruption::never()).await
+        one_file::put(&namespace, &name, &put, input, &counted, &Interruption::never()).await
     })?;
     progress.finish();
     Ok(done)
 }
 
 /// Reads a file of the agents. Computes its hash if `is_hashed` is set.
-pub fn get(cluster: &Cluster, name: &str, method: Movers, is_hashed: bool, show: Show) -> Result<Done> {
+pub fn get(cluster: &Cluster, name: &str, method: Method, is_hashed: bool, show: Show) -> Result<Done> {
     let progress = Progress::bytes(show, "get");
     let output = Hashing::new(Dense(io::sink()), is_hashed);
-    let (all, name, counted) = (cluster.clone(), name.to_owned(), progress.clone());
+    let (name, counted) = (name.to_owned(), progress.clone());
     let done = cluster.run_with_present(move |connection| async move {
         let namespace = Namespace::of(&connection).await?;
-        one_file::get(&all, &namespace, &name, method, output, &counted).await
+        one_file::get(&namespace, &name, method, output, &counted).await
     })?;
     progress.finish();
     Ok(done)
