@@ -9,46 +9,22 @@
 //!  buffer 1:  [    waits    ][disk: block 1  ][pieces to nodes][ waits ][disk: ...
 //! ```
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::iter::once;
+use std::ops::Range;
 use std::rc::Rc;
 
 use layout::{BlockRequest, BlockRequests, Extent, Piece};
-use machine::{Buf, BufferPool, Disk, Line, Machine, NodeId, NotedSpan, Payload, TaskGroup, Work};
+use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
 use super::IoNode;
 use super::account::Account;
-use super::open_stripe::{Barred, OpenStripe};
-use crate::error::{Failure, FailureKind};
+use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
+use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Collective, Direction, Reply};
-use crate::schedule::{DiskUser, Urgency};
-
-/// One stripe's part of a collective request.
-struct StripeTransfer<M: Machine> {
-    node: Rc<IoNode<M>>,
-    /// The node that has asked for the operation.
-    client: NodeId,
-    request: Rc<Collective>,
-    stripe: Rc<OpenStripe>,
-    exchange: Rc<Exchange<M>>,
-    blocks: RefCell<Blocks>,
-    buffers: BufferPool,
-    /// Blocks are written in the order in which they were taken, whichever has its data first: the disk seeks less.
-    writes: Line,
-}
-
-/// The blocks of a stripe that are still to be moved.
-struct Blocks {
-    /// The blocks to be moved next, in reverse order: the next one is the last.
-    listed: Vec<BlockRequest>,
-    /// The others, not listed all at once: the request says how many there are, and may say any number.
-    rest: BlockRequests,
-}
 
 /// Blocks that are listed, and sorted, at a time.
-const LISTED_MAX: usize = 1 << 18;
+pub(super) const LISTED_MAX: usize = 1 << 18;
 
 impl<M: Machine> IoNode<M> {
     pub(super) async fn serve_collective(
@@ -99,59 +75,26 @@ impl<M: Machine> IoNode<M> {
             queue_bytes: block_bytes,
         };
         let exchange = Exchange::new(self.endpoint.clone(), group);
+        let is_write = request.direction == Direction::Write;
+        let mut parts = Vec::new();
+        for stripe in stripes {
+            let end = stripe.label.striping.stripe_bytes(request.view.file_bytes(), stripe.label.stripe);
+            parts.push(Rc::new(self.make_ready(client, stripe, is_write.then_some(end)).await?));
+        }
         let buffers = TaskGroup::new();
-        // If it fails at one stripe, the buffers of others have begun: they move data into memory that the client may
-        // give up as soon as it is answered.
-        let started = self.start_buffers(client, account, &request, &stripes, &exchange, &buffers).await;
-        let barred = started.unwrap_or_else(|failure| {
-            buffers.note::<()>(Err(failure));
-            Vec::new()
-        });
+        for part in &parts {
+            let blocks = self.blocks_of_view(&request, part).await;
+            let room = (part.stripe.block_bytes(), 1);
+            BlockTransfer::new(self, client, request.direction, &exchange, blocks, room)
+                .start(&buffers, account);
+        }
         let outcome = buffers.join().await;
         let finished = exchange.finish().await;
         outcome.and(finished.map_err(Box::<Failure>::from))?;
-        for stripe in barred {
-            // What others read meanwhile may be from before.
-            self.blocks.forget(&stripe, 0).await;
-            self.flush_disk(&stripe).await?;
-            let end = stripe.label.striping.stripe_bytes(request.view.file_bytes(), stripe.label.stripe);
-            stripe.losses.mend(&(0..end));
+        if is_write {
+            self.wrote_parts(&parts, true).await?;
         }
         Ok(())
-    }
-
-    /// Starts the buffers of all stripes, one stripe after the other. Those that are written are barred.
-    async fn start_buffers(
-        self: &Rc<Self>,
-        client: NodeId,
-        account: &Rc<Account>,
-        request: &Rc<Collective>,
-        stripes: &[Rc<OpenStripe>],
-        exchange: &Rc<Exchange<M>>,
-        buffers: &TaskGroup<Box<Failure>>,
-    ) -> Result<Vec<Barred>, Box<Failure>> {
-        let mut barred = Vec::new();
-        for stripe in stripes {
-            // The cache is bypassed: what it holds goes to the disk first, and is not valid after.
-            self.blocks.write_out(stripe).await;
-            stripe.writers.tell(client)?;
-            match request.direction {
-                Direction::Read => stripe.losses.check(&(0..u64::MAX))?,
-                Direction::Write => {
-                    let stripe = stripe.bypass_cache();
-                    self.blocks.forget(&stripe, 0).await;
-                    barred.push(stripe);
-                }
-            }
-            let transfer = Rc::new(self.plan(client, request, stripe, exchange.clone()).await?);
-            for _ in 0..self.settings.buffers_per_disk {
-                let (transfer, group, account) = (transfer.clone(), buffers.clone(), account.clone());
-                buffers.spawn(&self.machine, "collective buffer", async move {
-                    transfer.move_blocks(&group, &account).await
-                });
-            }
-        }
-        Ok(barred)
     }
 
     /// Refuses a group that cannot be one: of a size that is not the view's, or otherwise.
@@ -182,117 +125,99 @@ impl<M: Machine> IoNode<M> {
         Ok(members)
     }
 
-    /// Makes ready to list the blocks of the stripe in the order in which they will be moved.
-    async fn plan(
+    /// Makes ready to list the blocks of a stripe in the order in which they will be moved.
+    async fn blocks_of_view(
         self: &Rc<Self>,
-        client: NodeId,
         request: &Rc<Collective>,
-        stripe: &Rc<OpenStripe>,
-        exchange: Rc<Exchange<M>>,
-    ) -> Result<StripeTransfer<M>, Box<Failure>> {
-        let striping = stripe.label.striping;
-        let file_bytes = request.view.file_bytes();
-        let end = striping.stripe_bytes(file_bytes, stripe.label.stripe);
-        let blocks = end.div_ceil(striping.block_bytes());
+        part: &Rc<StripePart>,
+    ) -> BlocksOfView<M> {
+        let label = &part.stripe.label;
+        let (striping, file_bytes) = (label.striping, request.view.file_bytes());
+        let blocks = striping.stripe_bytes(file_bytes, label.stripe).div_ceil(striping.block_bytes());
         self.machine.compute(Work::ListBlocks { blocks }).await;
-        if request.direction == Direction::Write {
-            // All the space first, so that sorting knows where each block will be.
-            self.disks.extend(stripe, end).await?;
-        }
         if request.presort {
             self.machine.compute(Work::SortBlocks { blocks }).await;
         }
-        let rest = striping.blocks_of_stripe(stripe.label.stripe, file_bytes);
-        Ok(StripeTransfer {
-            node: self.clone(),
-            client,
-            request: request.clone(),
-            stripe: stripe.clone(),
-            exchange,
-            blocks: RefCell::new(Blocks { listed: Vec::new(), rest }),
-            buffers: BufferPool::new(striping.block_bytes() * self.settings.buffers_per_disk as u64),
-            writes: Line::new(),
-        })
+        let rest = striping.blocks_of_stripe(label.stripe, file_bytes);
+        let (node, part, request) = (self.clone(), part.clone(), request.clone());
+        BlocksOfView { node, part, request, listed: Vec::new(), rest }
     }
 }
 
-/// Moves one block after the other with a buffer until none is left, something has failed, or the client is gone.
-pub(super) async fn move_each<Block, Buffer>(
-    mut buffer: Buffer,
-    buffers: &TaskGroup<Box<Failure>>,
-    account: &Account,
-    next_block: impl Fn() -> Option<Block>,
-    move_block: impl AsyncFn(Block, Buffer) -> Result<Buffer, Box<Failure>>,
-) -> Result<(), Box<Failure>> {
-    while !buffers.has_failed() {
-        account.check()?;
-        let Some(block) = next_block() else { break };
-        buffer = move_block(block, buffer).await?;
-    }
-    Ok(())
+/// The blocks of a stripe that are still to be moved.
+struct BlocksOfView<M: Machine> {
+    node: Rc<IoNode<M>>,
+    part: Rc<StripePart>,
+    request: Rc<Collective>,
+    /// The blocks to be moved next, in reverse order: the next one is the last.
+    listed: Vec<BlockRequest>,
+    /// The others, not listed all at once: the request says how many there are, and may say any number.
+    rest: BlockRequests,
 }
 
-impl<M: Machine> StripeTransfer<M> {
-    /// The task of one buffer: moves blocks until none is left.
-    async fn move_blocks(
-        &self,
-        buffers: &TaskGroup<Box<Failure>>,
-        account: &Account,
-    ) -> Result<(), Box<Failure>> {
-        let buffer = self.buffers.take(self.stripe.block_bytes()).await;
-        let move_block = async |block, buffer| match self.request.direction {
-            Direction::Read => self.read_block(block, buffer).await,
-            Direction::Write => self.write_block(block, buffer).await,
-        };
-        move_each(buffer, buffers, account, || self.next_block(), move_block).await
-    }
+impl<M: Machine> Iterator for BlocksOfView<M> {
+    type Item = Option<MovedBlock<BlockOfView>>;
 
-    fn next_block(&self) -> Option<BlockRequest> {
-        let mut blocks = self.blocks.borrow_mut();
-        let Blocks { listed, rest } = &mut *blocks;
-        if listed.is_empty() {
-            listed.extend(rest.take(LISTED_MAX));
-            if self.request.presort {
-                let home = self.stripe.home;
-                let disk = self.node.disks.of(home);
-                listed.sort_by_cached_key(|block| disk.position(home.object, block.stripe_offset));
-            }
-            listed.reverse();
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.listed.is_empty() {
+            self.list();
         }
-        listed.pop()
+        let parts = BlockOfView { request: self.request.clone(), block: self.listed.pop()? };
+        Some(Some(MovedBlock { stripe: self.part.clone(), parts }))
+    }
+}
+
+impl<M: Machine> BlocksOfView<M> {
+    /// Lists the next blocks, in the order in which they will be moved.
+    fn list(&mut self) {
+        self.listed.extend(self.rest.by_ref().take(LISTED_MAX));
+        if self.request.presort {
+            let home = self.part.stripe.home;
+            let disk = self.node.disks.of(home);
+            self.listed.sort_by_cached_key(|block| disk.position(home.object, block.stripe_offset));
+        }
+        self.listed.reverse();
+    }
+}
+
+/// A block of a file, all of which is moved: the view says whose each piece of it is.
+struct BlockOfView {
+    request: Rc<Collective>,
+    block: BlockRequest,
+}
+
+impl BlockOfView {
+    /// The members' pieces of it, in the order of the file.
+    fn pieces(&self) -> impl Iterator<Item = Piece> {
+        self.request.view.pieces(Extent::new(self.block.file_offset, self.block.bytes))
+    }
+}
+
+impl<M: Machine> BlockParts<M> for BlockOfView {
+    fn stripe_offset(&self) -> u64 {
+        self.block.stripe_offset
     }
 
-    /// Notes that a block is moved.
-    fn moving(&self, block: BlockRequest) -> NotedSpan<'_> {
-        let (job, file) = (self.client.0, self.request.file.0);
-        let about =
-            || [("job", job), ("file", file), ("offset", block.stripe_offset), ("bytes", block.bytes)];
-        self.node.machine.notes().span("move block", about)
+    async fn runs(&self) -> Result<Vec<Range<u64>>, Box<Failure>> {
+        // The members' pieces cover the block, or the file ends within it.
+        let whole = 0..self.block.bytes;
+        Ok(vec![whole])
     }
 
-    async fn read_block(&self, block: BlockRequest, buffer: Buf) -> Result<Buf, Box<Failure>> {
-        let _span = self.moving(block);
-        let user = DiskUser { job: self.client, urgency: Urgency::Demand };
-        let buffer = self.node.disks.read(self.stripe.home, block.stripe_offset, buffer, user).await?;
+    async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()> {
         let data = |piece: &Piece| {
-            let at = piece.file_offset - block.file_offset;
+            let at = piece.file_offset - self.block.file_offset;
             buffer.slice(at..at + piece.bytes)
         };
-        let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));
-        self.exchange.put(pieces, data).await?;
-        Ok(buffer)
+        exchange.put(self.pieces(), data).await
     }
 
-    async fn write_block(&self, block: BlockRequest, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
-        let _span = self.moving(block);
-        let place_in_line = self.writes.join();
-        // The compute nodes' pieces cover the block, or the file ends within it: nothing to read first.
-        let place = |piece: &Piece, data: &Payload| buffer.put(piece.file_offset - block.file_offset, data);
-        let pieces = self.request.view.pieces(Extent::new(block.file_offset, block.bytes));
-        self.exchange.get(pieces, place).await?;
-        let (home, whole) = (self.stripe.home, once(0..block.bytes));
-        let written = self.node.disks.write_runs(home, block.stripe_offset, &buffer, whole, self.client);
-        place_in_line.begin(written).await?;
-        Ok(buffer)
+    async fn get(blocks: &[&Self], exchange: &Exchange<M>, buffers: &mut [Buf]) -> FsResult<()> {
+        for (block, buffer) in blocks.iter().zip(buffers) {
+            let start = block.block.file_offset;
+            let place = |piece: &Piece, data: &Payload| buffer.put(piece.file_offset - start, data);
+            exchange.get(block.pieces(), place).await?;
+        }
+        Ok(())
     }
 }

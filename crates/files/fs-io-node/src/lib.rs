@@ -21,8 +21,9 @@
 //!   a name; `listing.rs`: which stripes there are
 //! - `flush.rs`: bringing what was accepted onto the media; `holes.rs`: where stripes have data
 //! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
-//!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form; both by
-//!   `staged.rs`, what has been told, `partial_blocks.rs`, moving parts of blocks, and `portions.rs`, how many at once
+//!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form;
+//!   `staged.rs`: what these two have been told; `block_transfer.rs`: moving the blocks of all three; `portions.rs`:
+//!   how many at once
 //! - `meetings.rs`: clients that meet here: `rosters.rs`, to flush write caches together; `teams.rs`, as processes that
 //!   have ranks
 //! - `keeper.rs`: the namespace of the set, if this node keeps it; `holds.rs`: who has which of its files open;
@@ -37,6 +38,7 @@
 mod account;
 mod backlog;
 mod block_accesses;
+mod block_transfer;
 mod blocks;
 mod cache;
 mod collectives;
@@ -61,7 +63,6 @@ mod losses;
 mod meetings;
 mod objects;
 mod open_stripe;
-mod partial_blocks;
 mod piece_run;
 mod pool;
 mod portions;

@@ -18,7 +18,7 @@ use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
 use super::IoNode;
 use super::account::Account;
-use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
+use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
 use super::staged::{Staged, Weight};
 use crate::dealt::{BlockPieces, Dealt};
 use crate::directory::{ListedStretch, PiecesLeft, bytes_of, length};
@@ -87,7 +87,7 @@ impl<M: Machine> IoNode<M> {
             let block_bytes = blocks.iter().map(|block| block.stripe.stripe.block_bytes()).max().unwrap_or(0);
             let blocks = blocks.into_iter().map(Some);
             let direction = request.direction;
-            PartialTransfer::new(self, client, direction, &exchange, blocks, (block_bytes, 1))
+            BlockTransfer::new(self, client, direction, &exchange, blocks, (block_bytes, 1))
                 .start(&group, account);
         }
         let outcome = group.join().await;
@@ -137,7 +137,7 @@ impl<M: Machine> IoNode<M> {
                 let part = Rc::new(self.make_ready(client, stripe, written_end).await?);
                 let queued = request.queued;
                 let listed =
-                    |pieces| PartialBlock { stripe: part.clone(), parts: ListedParts { pieces, queued } };
+                    |pieces| MovedBlock { stripe: part.clone(), parts: ListedParts { pieces, queued } };
                 blocks[disk].extend(of_stripe.into_iter().map(listed));
             }
         }
@@ -197,7 +197,7 @@ struct ListedParts {
     queued: bool,
 }
 
-type ListedBlock = PartialBlock<ListedParts>;
+type ListedBlock = MovedBlock<ListedParts>;
 
 impl<M: Machine> BlockParts<M> for ListedParts {
     fn stripe_offset(&self) -> u64 {

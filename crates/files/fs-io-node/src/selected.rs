@@ -14,8 +14,9 @@ use machine::{Buf, Disk, Machine, NodeId, TaskGroup, Work};
 
 use super::IoNode;
 use super::account::Account;
+use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
 use super::collectives::roomy_queue_bytes;
-use super::partial_blocks::{BlockParts, PartialBlock, PartialTransfer, StripePart};
+use super::disk_directed::LISTED_MAX;
 use super::staged::{Staged, Weight};
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
@@ -31,9 +32,6 @@ const NODES_OF_PART: u64 = 1 << 10;
 
 /// The bytes that a node of a selection takes, at most.
 const NODE_BYTES: u64 = 80;
-
-/// Blocks that are listed, and sorted, at a time.
-const LISTED_MAX: usize = 1 << 18;
 
 /// The number of looks for a block in a row, for all selections together, before other tasks have their turn.
 const LOOKS_IN_A_ROW: usize = 16_384;
@@ -127,7 +125,7 @@ impl<M: Machine> IoNode<M> {
         for part in &parts {
             let blocks = self.plan_selected(request, part, &all, &moved[part.stripe.home.disk]).await;
             let room = (part.stripe.block_bytes(), blocks_at_once);
-            PartialTransfer::new(self, client, request.direction, &exchange, blocks, room)
+            BlockTransfer::new(self, client, request.direction, &exchange, blocks, room)
                 .start(&buffers, account);
         }
         let outcome = buffers.join().await;
@@ -239,7 +237,7 @@ struct SelectedBlocks<M: Machine> {
 }
 
 impl<M: Machine> Iterator for SelectedBlocks<M> {
-    type Item = Option<PartialBlock<SelectedBlock>>;
+    type Item = Option<MovedBlock<SelectedBlock>>;
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.listed.len(), None)
@@ -262,7 +260,7 @@ impl<M: Machine> Iterator for SelectedBlocks<M> {
         let extent = Extent::new(start, label.striping.block_bytes());
         let parts = SelectedParts { selectors: self.selectors.clone(), extent };
         let parts = SelectedBlock { parts, stripe_offset };
-        Some(Some(PartialBlock { stripe: self.part.clone(), parts }))
+        Some(Some(MovedBlock { stripe: self.part.clone(), parts }))
     }
 }
 

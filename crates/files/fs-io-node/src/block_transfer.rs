@@ -1,8 +1,8 @@
-//! Moving parts of blocks between disks and the memory of clients; directories (`listed.rs`) or selections
-//! (`selected.rs`) say which parts.
+//! Moving blocks, or parts of them, between disks and the memory of clients. A view (`disk_directed.rs`), directories
+//! (`listed.rs`) or selections (`selected.rs`) say which parts.
 //!
-//! As for a dense view (`disk_directed.rs`), a few buffers of each disk take its blocks one after the other. But there
-//! may be only parts of a block: what lies between them must not change.
+//! A few buffers of each disk take its blocks one after the other. What lies between the parts of a block must not
+//! change.
 
 use std::cell::RefCell;
 use std::iter;
@@ -14,7 +14,6 @@ use machine::{Buf, BufferPool, Line, Machine, NodeId, Payload, PlaceInLine, Task
 use super::IoNode;
 use super::account::Account;
 use super::collectives::PatchedBlock;
-use super::disk_directed::move_each;
 use super::disks::RUNS_MAX;
 use super::open_stripe::{Barred, OpenStripe};
 use super::portions::Portions;
@@ -42,7 +41,7 @@ pub(super) trait BlockParts<M: Machine>: Sized {
 }
 
 /// A block and what is to be moved of it.
-pub(super) struct PartialBlock<P> {
+pub(super) struct MovedBlock<P> {
     pub(super) stripe: Rc<StripePart>,
     pub(super) parts: P,
 }
@@ -58,7 +57,7 @@ pub(super) struct StripePart {
 
 /// A disk's part of an operation, or a stripe's. The blocks are those still to be moved; none, where there may be
 /// others that have not been found yet.
-pub(super) struct PartialTransfer<M: Machine, I> {
+pub(super) struct BlockTransfer<M: Machine, I> {
     pub(super) node: Rc<IoNode<M>>,
     /// The node that has asked for the operation.
     pub(super) client: NodeId,
@@ -120,11 +119,11 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-impl<M, P, I> PartialTransfer<M, I>
+impl<M, P, I> BlockTransfer<M, I>
 where
     M: Machine,
     P: BlockParts<M> + 'static,
-    I: Iterator<Item = Option<PartialBlock<P>>> + 'static,
+    I: Iterator<Item = Option<MovedBlock<P>>> + 'static,
 {
     /// Of blocks of at most `block_bytes` bytes, `blocks_at_once` at a time.
     pub(super) fn new(
@@ -139,7 +138,7 @@ where
         let portions = Portions::new(blocks_at_once as usize, block_bytes, exchange.member_count(), buffers);
         let buffers = BufferPool::new(block_bytes * buffers as u64 * blocks_at_once);
         let (node, exchange, blocks) = (node.clone(), exchange.clone(), RefCell::new(blocks));
-        Rc::new(PartialTransfer {
+        Rc::new(BlockTransfer {
             node,
             client,
             direction,
@@ -162,7 +161,7 @@ where
         }
     }
 
-    /// The task of one buffer: moves blocks until none is left.
+    /// The task of one buffer: moves blocks until none is left, something has failed, or the client is gone.
     async fn move_blocks(
         &self,
         buffers: &TaskGroup<Box<Failure>>,
@@ -172,25 +171,27 @@ where
         for _ in 0..self.portions.most() {
             buffer.push(self.buffers.take(self.block_bytes).await);
         }
-        let move_found = async |found: Vec<PartialBlock<P>>, buffer| {
+        while !buffers.has_failed() {
+            account.check()?;
+            let Some(found) = self.next_blocks() else { break };
             let Some(first) = found.first() else {
                 give_way().await;
-                return Ok(buffer);
+                continue;
             };
             let (file, offset) = (first.stripe.stripe.file().0, first.parts.stripe_offset());
             let about = || [("job", self.client.0), ("file", file), ("offset", offset)];
             let name = if found.len() == 1 { "move block" } else { "move blocks" };
             let _span = self.node.machine.notes().span(name, about);
-            match self.direction {
-                Direction::Read => self.read_blocks(&found, buffer).await,
-                Direction::Write => self.write_blocks(&found, buffer).await,
-            }
-        };
-        move_each(buffer, buffers, account, || self.next_blocks(), move_found).await
+            buffer = match self.direction {
+                Direction::Read => self.read_blocks(&found, buffer).await?,
+                Direction::Write => self.write_blocks(&found, buffer).await?,
+            };
+        }
+        Ok(())
     }
 
     /// The next blocks that a buffer moves; none where there may be others that have not been found yet.
-    fn next_blocks(&self) -> Option<Vec<PartialBlock<P>>> {
+    fn next_blocks(&self) -> Option<Vec<MovedBlock<P>>> {
         let mut blocks = self.blocks.borrow_mut();
         let first = match blocks.next()? {
             Some(first) => first,
@@ -202,7 +203,7 @@ where
     }
 
     /// Fills a buffer with a block as it is on the disk.
-    async fn load(&self, block: &PartialBlock<P>, buffer: Buf) -> Result<Buf, Box<Failure>> {
+    async fn load(&self, block: &MovedBlock<P>, buffer: Buf) -> Result<Buf, Box<Failure>> {
         let (stripe, offset) = (&block.stripe.stripe, block.parts.stripe_offset());
         let user = DiskUser { job: self.client, urgency: Urgency::Demand };
         Ok(self.node.disks.read(stripe.home, offset, buffer, user).await?)
@@ -210,7 +211,7 @@ where
 
     async fn read_blocks(
         &self,
-        blocks: &[PartialBlock<P>],
+        blocks: &[MovedBlock<P>],
         mut buffers: Vec<Buf>,
     ) -> Result<Vec<Buf>, Box<Failure>> {
         for block in blocks {
@@ -224,7 +225,7 @@ where
 
     async fn write_blocks(
         &self,
-        blocks: &[PartialBlock<P>],
+        blocks: &[MovedBlock<P>],
         buffers: Vec<Buf>,
     ) -> Result<Vec<Buf>, Box<Failure>> {
         // What lies between the runs must not change at the disk while the block is in a buffer: writes of single
@@ -255,8 +256,8 @@ where
     }
 
     /// Takes the turns at several blocks. All operations take turns in the same order, so that no circle of them waits.
-    async fn take_turns(&self, blocks: &[PartialBlock<P>]) -> Vec<Turn<'_, PatchedBlock>> {
-        let place = |PartialBlock { stripe, parts }: &PartialBlock<P>| {
+    async fn take_turns(&self, blocks: &[MovedBlock<P>]) -> Vec<Turn<'_, PatchedBlock>> {
+        let place = |MovedBlock { stripe, parts }: &MovedBlock<P>| {
             (stripe.stripe.file(), stripe.stripe.label.stripe, parts.stripe_offset())
         };
         let mut places: Vec<PatchedBlock> = blocks.iter().map(place).collect();
@@ -271,7 +272,7 @@ where
     /// Writes the runs of a block, which a buffer has.
     async fn write_runs(
         &self,
-        block: &PartialBlock<P>,
+        block: &MovedBlock<P>,
         mut runs: Vec<Range<u64>>,
         buffer: &Buf,
     ) -> Result<(), Box<Failure>> {
@@ -290,7 +291,7 @@ where
     }
 
     /// Fills a buffer with what a block of many runs has between them.
-    async fn load_around(&self, block: &PartialBlock<P>, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
+    async fn load_around(&self, block: &MovedBlock<P>, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
         if !block.stripe.is_new_from(block.parts.stripe_offset()) {
             let (start, bytes) = (block.parts.stripe_offset(), block.stripe.stripe.block_bytes());
             block.stripe.stripe.losses.check(&(start..start + bytes))?;
