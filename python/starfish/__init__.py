@@ -15,7 +15,8 @@ from starfish.files import open
 from starfish.machine import Machine
 from starfish.merges import simulate_merges
 from starfish.options import MergeOptions, Options
-from starfish.plans import Plan, Shard, merge, run, split
+from starfish.plans import merge, run, split
+from starfish.shards import Plan, Shard
 from starfish.simulation import simulate
 
 __all__ = [

@@ -9,7 +9,7 @@ from distributed import Future, KilledWorker, as_completed
 
 from starfish import _native
 from starfish.errors import InvalidError, SimulationError
-from starfish.plans import Plan, Shard, all_of, shards_of, texts
+from starfish.shards import Plan, Shard, all_of, shards_of, texts
 
 if TYPE_CHECKING:
     from distributed import Client

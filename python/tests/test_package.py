@@ -1,8 +1,10 @@
 """The package as it is installed: typed, documented, with nothing but what it says."""
 
+import ast
 import inspect
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib.metadata import version
 from pathlib import Path
 
@@ -44,6 +46,22 @@ def test_every_argument_is_documented(function: object) -> None:
     documentation = inspect.getdoc(function) or ""
     for name in inspect.signature(function).parameters:
         assert f"\n    {name}: " in documentation, name
+
+
+def imported(module: Path) -> set[str]:
+    """Return the modules of the package that a module imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "starfish":
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("starfish."):
+            found.add((node.module or "").removeprefix("starfish."))
+    return found
+
+
+def test_imports_form_no_circle() -> None:
+    modules = (HERE.parent / "starfish").glob("*.py")
+    TopologicalSorter({module.stem: imported(module) for module in modules}).prepare()
 
 
 def test_types_are_right() -> None:
