@@ -60,5 +60,6 @@ pub use net::Net;
 pub use report::{Report, Reporter};
 pub use runtime::{block_on, run};
 pub use settings::{
-    DiskSettings, Driver, Key, Keys, Limits, MetadataCopies, MetadataPlace, Peer, Settings, SocketBuffers,
+    DiskSettings, Driver, HAS_POSTGRES, Key, Keys, Limits, MetadataCopies, MetadataPlace, Peer, Settings,
+    SocketBuffers,
 };

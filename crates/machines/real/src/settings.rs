@@ -141,9 +141,12 @@ pub enum MetadataPlace {
     /// disk.
     Directory(PathBuf),
     /// In a database of a PostgreSQL server, `postgresql://USER:PASSWORD@HOST/DATABASE`, as the libraries of PostgreSQL
-    /// have it. One node at a time can use it.
+    /// have it. One node at a time can use it. Fails unless the program is [built with it](HAS_POSTGRES).
     Postgres(String),
 }
+
+/// True if the program is built with PostgreSQL, by the feature `postgres`.
+pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
 
 /// Copies of a store of metadata, each in place of the one before.
 #[derive(Clone, Debug)]

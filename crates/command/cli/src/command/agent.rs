@@ -363,9 +363,16 @@ fn on_one_disk(store: &Path, copies: &Path) -> String {
     )
 }
 
+const WITH_POSTGRES: &str = "Install Starfish by \"make install\" or its Debian package, or build the program with \
+                             \"cargo build --release -p starfish --features postgres\".";
+
 /// Where names are kept, if this agent keeps them: on the disk that has them, whichever that is, or on the first.
 pub(super) fn metadata_place(namespace: Option<&str>, roots: &[PathBuf]) -> Result<Option<MetadataPlace>> {
     if let Some(address) = namespace {
+        if !real::HAS_POSTGRES {
+            let failure = Failure::usage("--namespace", "this program was built without PostgreSQL");
+            return Err(failure.remedy(WITH_POSTGRES));
+        }
         return Ok(Some(MetadataPlace::Postgres(address.to_owned())));
     }
     let all: Vec<PathBuf> = roots.iter().map(|root| root.join(NAMESPACE)).collect();

@@ -1,11 +1,11 @@
 //! A metadata store: a database, used by a thread of its own.
 //!
-//! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (which database), `sqlite.rs` (a
-//! file of SQLite's, and transactions on it), `reserve.rs` (room for those on a full disk), `entries.rs` (what such a
-//! transaction sees and changes), `failures.rs` (what SQLite's refusals mean), `postgres.rs` (a database of a
-//! PostgreSQL server), `copies.rs` (copies of a file elsewhere), `reports.rs` (what no caller is told). Here is the
-//! thread: it takes all that wait, as one commit, and a flush is such a commit that waits for the medium. Between them
-//! it copies a file of SQLite's, some pages at a time.
+//! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (what is asked of its database),
+//! `sqlite.rs` (a file of SQLite's, and transactions on it), `reserve.rs` (room for those on a full disk), `entries.rs`
+//! (what such a transaction sees and changes), `failures.rs` (what SQLite's refusals mean), `postgres.rs` (a database
+//! of a PostgreSQL server, with the feature `postgres`), `copies.rs` (copies of a file elsewhere), `reports.rs` (what
+//! no caller is told). Here is the thread: it takes all that wait, as one commit, and a flush is such a commit that
+//! waits for the medium. Between them it copies a file of SQLite's, some pages at a time.
 //!
 //! To hand a transaction over and be woken with its answer takes twice as long as one that only looks. So the node
 //! looks by itself, as long as the thread has nothing to do and all of the database lies in memory.
@@ -15,6 +15,7 @@ mod copies;
 mod database;
 mod entries;
 mod failures;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod reports;
 mod reserve;
@@ -38,8 +39,10 @@ use crate::settings::{MetadataPlace, Settings};
 use asked::{Asked, Body};
 use copies::{Copies, PATIENCE};
 use database::Database;
+#[cfg(feature = "postgres")]
+use postgres::Postgres;
 use reports::Reports;
-use sqlite::FILE;
+use sqlite::{FILE, Sqlite};
 
 /// Transactions and flushes that wait for the thread, beyond which who asks waits before.
 const WAITING_MAX: usize = 256;
@@ -92,7 +95,7 @@ impl Metadata {
         let copies = settings.metadata_copies.as_ref();
         let copies = copies.map(|copies| Copies::of(place, copies, &reports)).transpose()?;
         let run = Run::new(run_of(place)?.into());
-        let database = Database::at(place, &run, &reports)?;
+        let database = database_at(place, &run, &reports)?;
         let watch = HangWatch::watch(database.described(), settings.limits.silence * SILENCES);
         let told = reports.clone();
         let keeper = Keeper { database, copies, reports };
@@ -198,9 +201,30 @@ fn run_of(place: &MetadataPlace) -> Result<u64> {
     }
 }
 
+/// Returns the database at a place.
+fn database_at(place: &MetadataPlace, run: &Run, reports: &Reports) -> Result<Box<dyn Database>> {
+    match place {
+        MetadataPlace::Directory(directory) => {
+            Ok(Box::new(Sqlite::at(directory, run.load(Ordering::Relaxed))?))
+        }
+        MetadataPlace::Postgres(address) => of_server(address, run, reports),
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn of_server(address: &str, run: &Run, reports: &Reports) -> Result<Box<dyn Database>> {
+    Ok(Box::new(Postgres::at(address, run.clone(), reports.clone())?))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn of_server(_address: &str, _run: &Run, _reports: &Reports) -> Result<Box<dyn Database>> {
+    let (what, why) = ("opening a PostgreSQL database", "this program was built without PostgreSQL");
+    Err(Error::Io { what: what.to_owned(), why: why.to_owned() }.into())
+}
+
 /// The thread's.
 struct Keeper {
-    database: Database,
+    database: Box<dyn Database>,
     copies: Option<Copies>,
     reports: Reports,
 }
@@ -295,7 +319,7 @@ impl Keeper {
             .as_mut()
             .is_some_and(|copies| copies.has_ended(Duration::ZERO) && !copies.has(changes));
         let copied = match is_wanted {
-            true => self.database.copy(|| {
+            true => self.database.copy(&mut || {
                 served = serve(self);
                 served.is_continue()
             }),
@@ -357,14 +381,13 @@ impl Keeper {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "postgres"))]
 mod tests {
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
 
     use machine::NodeId;
 
-    use super::postgres::Postgres;
     use super::*;
     use crate::report::Reporter;
 
@@ -376,7 +399,7 @@ mod tests {
         let run = Run::default();
         let server = Postgres::at(&address, run, reports.clone()).expect("an address");
         server.give_up();
-        let keeper = Keeper { database: Database::Server(server.into()), copies: None, reports };
+        let keeper = Keeper { database: Box::new(server), copies: None, reports };
         let (tell, answers) = flume::unbounded();
         let ask = |_| -> Box<dyn Asked> {
             let body = |_: &mut dyn Transaction| Ok(Ok::<(), ()>(()));

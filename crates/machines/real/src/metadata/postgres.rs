@@ -23,6 +23,7 @@ use postgres::{Client, Config, NoTls};
 
 use super::Run;
 use super::asked::Asked;
+use super::database::Database;
 use super::reports::Reports;
 use crate::random::draw;
 
@@ -150,47 +151,9 @@ impl Postgres {
         })
     }
 
-    /// Carries out transactions as one commit, which is on the medium then; before a flush it is looked whether the
-    /// store is as it was left. If it fails, none of them has changed anything, unless the server is gone for long.
-    pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
-        // Once the server was given up, no commit waits that long again until it has answered.
-        let started = self.given_up.get().unwrap_or(Instant::now());
-        loop {
-            match self.try_commit(all, is_flush) {
-                Err(Fault::Lost(error)) => {
-                    self.lose();
-                    if started.elapsed() > PATIENCE {
-                        self.given_up.set(Some(started));
-                        return Err(error);
-                    }
-                    thread::sleep(PAUSE);
-                }
-                answered => {
-                    self.given_up.set(None);
-                    return answered.map_err(Fault::into_error);
-                }
-            }
-        }
-    }
-
     #[cfg(test)]
     pub(super) fn give_up(&self) {
         self.given_up.set(Instant::now().checked_sub(2 * PATIENCE));
-    }
-
-    /// The store as error messages call it.
-    pub(super) fn described(&self) -> &str {
-        &self.what
-    }
-
-    /// Whether the server was given up, and has not answered since.
-    pub(super) fn is_given_up(&self) -> bool {
-        self.given_up.get().is_some()
-    }
-
-    /// Ends the session, and with it the lock.
-    pub(super) fn close(&self) {
-        self.lose();
     }
 
     fn lose(&self) {
@@ -373,6 +336,45 @@ impl Postgres {
         let rows = self.ask(|session| session.query(RANGE, &[&from, &to, &most]))?;
         let entries = rows.into_iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
         entries.collect::<std::result::Result<_, _>>().map_err(|error| self.fault(error))
+    }
+}
+
+impl Database for Postgres {
+    /// Each commit is on the medium. Before a flush, the number shows whether the store is as this node left it. After
+    /// a failure, transactions may have changed something if the server does not answer for long.
+    fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
+        // Once the server was given up, no commit waits that long again until it has answered.
+        let started = self.given_up.get().unwrap_or(Instant::now());
+        loop {
+            match self.try_commit(all, is_flush) {
+                Err(Fault::Lost(error)) => {
+                    self.lose();
+                    if started.elapsed() > PATIENCE {
+                        self.given_up.set(Some(started));
+                        return Err(error);
+                    }
+                    thread::sleep(PAUSE);
+                }
+                answered => {
+                    self.given_up.set(None);
+                    return answered.map_err(Fault::into_error);
+                }
+            }
+        }
+    }
+
+    fn described(&self) -> String {
+        self.what.clone()
+    }
+
+    /// True if the server was given up, and has not answered since.
+    fn is_away(&self) -> bool {
+        self.given_up.get().is_some()
+    }
+
+    /// Ends the session, and with it the lock.
+    fn close(&mut self) {
+        self.lose();
     }
 }
 

@@ -24,6 +24,7 @@ impl Reports {
     }
 
     /// What had been done may be lost.
+    #[cfg(feature = "postgres")]
     pub(super) fn changed_by_others(&self, text: String) {
         self.reporter.report(&Report::MetadataChanged { node: self.node, text });
     }

@@ -21,6 +21,7 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::asked::Asked;
+use super::database::Database;
 use super::entries::{Entries, TABLE};
 use super::failures::{describe, failure, is_of_a_sync};
 use super::reserve::Reserve;
@@ -103,54 +104,6 @@ impl Sqlite {
             waits,
             adds,
         })
-    }
-
-    /// The store as error messages call it.
-    pub(super) fn described(&self) -> String {
-        describe(&self.path)
-    }
-
-    /// Carries out transactions as one commit of SQLite; if it is to be a flush, one that waits until they are on the
-    /// medium, with all before them. If it fails, none of them has changed anything. On a full disk the reserve is
-    /// used, if each removes something. After a sync has failed no flush succeeds any more.
-    pub(super) fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
-        if is_flush {
-            self.check_syncs()?;
-        }
-        let connection = match self.connection()? {
-            Some(connection) => connection,
-            None if self.changes_nothing(all) => return Ok(()),
-            None => {
-                self.make_directory()?;
-                self.open()?
-            }
-        };
-        let has_changed = self.attempt_making_room(connection, all, is_flush)?;
-        if is_flush {
-            self.reserve.fill();
-        }
-        self.is_flushed.set(is_flush || (self.is_flushed.get() && !has_changed));
-        self.changes.set(self.changes.get() + u64::from(has_changed));
-        if has_changed && self.changes.get().is_multiple_of(LOOK_AGAIN_AFTER) {
-            self.note_size(connection);
-        }
-        Ok(())
-    }
-
-    /// Carries out a transaction that changes nothing, if the file is open and all of it fits into memory; says whether
-    /// it has. If something fails, it has not.
-    pub(super) fn look(&self, asked: &mut dyn Asked) -> bool {
-        let Some(connection) = self.open.get().filter(|_| self.fits_memory.get()) else { return false };
-        // Only this connection uses the file, and only this call uses the connection: nothing comes between.
-        let mut entries = Entries::new(connection, &self.path, self.run);
-        asked.carry_out(&mut entries);
-        match entries.has_changed() {
-            Ok(has_changed) => {
-                assert!(!has_changed, "who only looks changes nothing");
-                true
-            }
-            Err(_) => false,
-        }
     }
 
     fn note_size(&self, connection: &Connection) {
@@ -262,32 +215,6 @@ impl Sqlite {
         checked.map_err(|error| io_error(&describe(&self.path), error))
     }
 
-    /// A number that is another one after each change.
-    pub(super) fn changes(&self) -> u64 {
-        self.changes.get()
-    }
-
-    /// Copies the database, if there is one, to a file beside it, which has no name any more: so nothing is left of it
-    /// when nobody has it open. Every now and then it calls `go_on`, which may commit; if that says no, there is no
-    /// copy.
-    ///
-    /// The copy has all that was committed up to its last step.
-    pub(super) fn copy(&self, mut go_on: impl FnMut() -> bool) -> Result<Option<File>> {
-        let Some(connection) = self.connection()? else { return Ok(None) };
-        let beside = self.path.with_extension("copy");
-        let copied = copy(connection, &beside, &mut go_on).and_then(|is_whole| {
-            let opened = is_whole.then(|| File::open(&beside)).transpose();
-            opened.map_err(|error| io_error(&describe(&beside), error))
-        });
-        let _ = fs::remove_file(&beside);
-        copied
-    }
-
-    /// Closes the file, which moves the journal into it.
-    pub(super) fn close(&mut self) {
-        self.open = OnceCell::new();
-    }
-
     /// The database, opened, if it is there.
     fn connection(&self) -> Result<Option<&Connection>> {
         match self.open.get() {
@@ -341,6 +268,75 @@ impl Sqlite {
     }
 }
 
+impl Database for Sqlite {
+    fn described(&self) -> String {
+        describe(&self.path)
+    }
+
+    /// On a full disk the reserve is used, if each transaction removes something. After a sync has failed no flush
+    /// succeeds any more.
+    fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
+        if is_flush {
+            self.check_syncs()?;
+        }
+        let connection = match self.connection()? {
+            Some(connection) => connection,
+            None if self.changes_nothing(all) => return Ok(()),
+            None => {
+                self.make_directory()?;
+                self.open()?
+            }
+        };
+        let has_changed = self.attempt_making_room(connection, all, is_flush)?;
+        if is_flush {
+            self.reserve.fill();
+        }
+        self.is_flushed.set(is_flush || (self.is_flushed.get() && !has_changed));
+        self.changes.set(self.changes.get() + u64::from(has_changed));
+        if has_changed && self.changes.get().is_multiple_of(LOOK_AGAIN_AFTER) {
+            self.note_size(connection);
+        }
+        Ok(())
+    }
+
+    /// Carries it out if the file is open and all of it fits into memory. If something fails, it has not.
+    fn look(&self, asked: &mut dyn Asked) -> bool {
+        let Some(connection) = self.open.get().filter(|_| self.fits_memory.get()) else { return false };
+        // Only this connection uses the file, and only this call uses the connection: nothing comes between.
+        let mut entries = Entries::new(connection, &self.path, self.run);
+        asked.carry_out(&mut entries);
+        match entries.has_changed() {
+            Ok(has_changed) => {
+                assert!(!has_changed, "who only looks changes nothing");
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+
+    /// The copy, of a database that exists, has all that was committed up to its last step. Without a name nothing is
+    /// left of it when nobody has it open.
+    fn copy(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<File>> {
+        let Some(connection) = self.connection()? else { return Ok(None) };
+        let beside = self.path.with_extension("copy");
+        let copied = copy(connection, &beside, go_on).and_then(|is_whole| {
+            let opened = is_whole.then(|| File::open(&beside)).transpose();
+            opened.map_err(|error| io_error(&describe(&beside), error))
+        });
+        let _ = fs::remove_file(&beside);
+        copied
+    }
+
+    /// Closes the file, which moves the journal into it.
+    fn close(&mut self) {
+        self.open = OnceCell::new();
+    }
+}
+
 fn lacks_room<T>(outcome: &Result<T>) -> bool {
     matches!(outcome, Err(error) if matches!(**error, Error::NoSpace { .. }))
 }
@@ -351,7 +347,7 @@ fn identity(place: &Path) -> Result<Identity> {
 }
 
 /// Copies all pages to a new file; says whether it has come to the end.
-fn copy(connection: &Connection, to: &Path, go_on: &mut impl FnMut() -> bool) -> Result<bool> {
+fn copy(connection: &Connection, to: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
     let failed = |error| failure(to, &error);
     match fs::remove_file(to) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(io_error(&describe(to), error)),
@@ -657,14 +653,14 @@ mod tests {
         let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
         carry_out(&database, 0..2000, 3000).expect("room");
         let steps = Cell::new(0);
-        let put_more = || {
+        let mut put_more = || {
             let number = steps.replace(steps.get() + 1);
             // At the begin of what is copied already, and at its end.
             carry_out(&database, 0..1, number as usize).expect("room");
             carry_out(&database, 3000 + 10 * number..3010 + 10 * number, 3000).expect("room");
             number < 100
         };
-        let mut copy = database.copy(put_more).expect("room").expect("it is whole");
+        let mut copy = database.copy(&mut put_more).expect("room").expect("it is whole");
         assert!((3..100).contains(&steps.get()), "{} steps", steps.get());
         let directory = place.path().join("copy");
         fs::create_dir(&directory).expect("room");
@@ -678,7 +674,7 @@ mod tests {
             .expect("it is open")
             .query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
         assert_eq!(check.as_deref(), Ok("ok"));
-        assert!(database.copy(|| false).expect("room").is_none(), "it was ended");
+        assert!(database.copy(&mut || false).expect("room").is_none(), "it was ended");
         // The database, its journal and its reserve.
         assert_eq!(fs::read_dir(place.path().join("store")).expect("ours").count(), 3);
     }
