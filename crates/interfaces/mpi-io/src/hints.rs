@@ -1,5 +1,7 @@
-//! What is in force of an `MPI_Info`: the hints of ROMIO that mean something here, and our own. Those that were given
-//! and do nothing are known, too, with the reason.
+//! The hints of an `MPI_Info` that are in force: those of ROMIO that have an effect here, and our own. Hints that were
+//! given and have no effect are kept with the reason.
+//!
+//! Programs can ask for hints, so their texts are kept; [`Effects::of`] alone parses them.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -73,39 +75,83 @@ const OF_STRIPING: [&str; 3] = ["start_iodevice", "striping_factor", "striping_u
 /// The hints in force of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hints {
-    in_force: BTreeMap<&'static str, String>,
-    /// What was given and does nothing, with the reason.
+    in_force: Texts,
+    effects: Effects,
+    /// Hints that were given and have no effect: their values, and why.
     idle: BTreeMap<String, (String, String)>,
+}
+
+/// Hints as programs give them and ask for them.
+type Texts = BTreeMap<&'static str, String>;
+
+/// The hints in force that have an effect, parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Effects {
+    /// The method of collective calls; none for `auto`.
+    method: Option<CallMethod>,
+    /// True if ROMIO's hint disables collective reads.
+    reads_alone: bool,
+    /// True if ROMIO's hint disables collective writes.
+    writes_alone: bool,
+    presort: bool,
+    queued: bool,
+    /// True if other processes see a write when its call has returned.
+    visible_at_once: bool,
+    /// The disk of a file on one disk.
+    first_disk: Option<u32>,
+    /// Number of disks of a new file.
+    disks: Option<NonZeroU32>,
+    /// Bytes of a block of a new file.
+    block_bytes: Option<NonZeroU32>,
+}
+
+impl Effects {
+    fn of(texts: &Texts) -> Effects {
+        let text = |key: &str| texts.get(key).map(String::as_str);
+        let is = |key: &str, value: &str| text(key) == Some(value);
+        let number = |key: &str| text(key).and_then(|value| value.parse().ok());
+        Effects {
+            method: text(METHOD).and_then(CallMethod::named),
+            reads_alone: is("romio_cb_read", "disable"),
+            writes_alone: is("romio_cb_write", "disable"),
+            presort: !is("starfish_presort", "false"),
+            queued: !is("starfish_queued", "false"),
+            visible_at_once: !is("starfish_visible", "sync"),
+            first_disk: number("start_iodevice"),
+            disks: number("striping_factor").and_then(NonZeroU32::new),
+            block_bytes: number("striping_unit").and_then(NonZeroU32::new),
+        }
+    }
 }
 
 /// Hints that decide which way data go, on which all processes that have a file open have to agree.
 const OF_METHOD: [&str; 3] = [METHOD, "romio_cb_read", "romio_cb_write"];
 
-/// What those who have a file open have to have in common of their hints.
+/// The hints that all processes with a file open must have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CommonHints {
-    /// The methods of what is written and read, by their places among all.
-    methods: [u8; 2],
+    /// The methods of writes and of reads.
+    methods: [CallMethod; 2],
 }
 
 impl CommonHints {
-    /// As a number.
+    /// Returns the hints as a number.
     pub(crate) fn packed(self) -> u16 {
-        u16::from_le_bytes(self.methods)
+        let index = |method| CallMethod::ALL.iter().position(|known| *known == method);
+        u16::from_le_bytes(self.methods.map(|method| index(method).expect("it is one of all") as u8))
     }
 
-    /// What such a number means.
+    /// Returns the hints that [`packed`](Self::packed) made this number of.
     pub(crate) fn of_packed(packed: u16) -> Self {
-        CommonHints { methods: packed.to_le_bytes() }
+        let method = |index: u8| CallMethod::ALL[usize::from(index) % CallMethod::ALL.len()];
+        CommonHints { methods: packed.to_le_bytes().map(method) }
     }
 
-    /// In what others differ, in words.
+    /// Describes in words in what others differ.
     pub(crate) fn differences(self, others: CommonHints) -> String {
-        let name = |method: u8| METHODS[usize::from(method) % METHODS.len()];
         let of = [("what is written", "romio_cb_write"), ("what is read", "romio_cb_read")];
         let each = of.into_iter().zip(self.methods.into_iter().zip(others.methods));
         let each = each.filter(|(_, (own, other))| own != other).map(|((what, switch), (own, other))| {
-            let (own, other) = (name(own), name(other));
             format!("{what} goes {own} of the one and {other} of the other ({METHOD}, {switch})")
         });
         each.collect::<Vec<_>>().join(", ")
@@ -158,7 +204,17 @@ impl Hints {
             ("starfish_visible", "call"),
         ];
         let in_force = usual.into_iter().map(|(key, value)| (key, value.to_owned())).collect();
-        Hints { in_force, idle: BTreeMap::new() }
+        Hints { effects: Effects::of(&in_force), in_force, idle: BTreeMap::new() }
+    }
+
+    /// Puts a hint in force, or removes it; returns the value that was in force before.
+    fn set(&mut self, key: &'static str, value: Option<String>) -> Option<String> {
+        let before = match value {
+            Some(value) => self.in_force.insert(key, value),
+            None => self.in_force.remove(key),
+        };
+        self.effects = Effects::of(&self.in_force);
+        before
     }
 
     /// Takes in the hints of a file as ROMIO has them: `key value` in a line, comments after `#`.
@@ -193,15 +249,14 @@ impl Hints {
     /// Takes in a hint; one that is not known, or whose value makes no sense, does nothing, as MPI wants it.
     pub(crate) fn take(&mut self, key: &str, value: &str) {
         let value = value.trim();
-        let known = known_as(key);
-        let why = match known {
+        let why = match known_as(key) {
             None => Some("no such hint is known".to_owned()),
             Some(known) if !known.takes(value) => Some(format!("expected {}", known.values)),
-            Some(known) => known.idle.map(str::to_owned),
+            Some(known) => {
+                self.set(known.name, Some(value.to_owned()));
+                known.idle.map(str::to_owned)
+            }
         };
-        if let Some(known) = known.filter(|known| known.takes(value)) {
-            self.in_force.insert(known.name, value.to_owned());
-        }
         self.idle.remove(key);
         if let Some(why) = why {
             self.note_idle(key, value, why);
@@ -211,9 +266,8 @@ impl Hints {
     /// Takes in a hint for a file that is open: how it is striped does not change any more.
     pub(crate) fn take_later(&mut self, key: &str, value: &str) {
         let value = value.trim();
-        let is_cached = |value: &str| key == METHOD && value == WRITE_CACHED;
         let makes_sense = known_as(key).is_some_and(|known| known.takes(value));
-        if is_cached(value) != self.in_force.get(key).is_some_and(|value| is_cached(value)) {
+        if key == METHOD && (value == WRITE_CACHED) != self.caches_writes() {
             self.note_idle(key, value, "a file is opened for write-cached writing, or not");
         } else if !OF_STRIPING.contains(&key) || !makes_sense {
             self.take(key, value);
@@ -246,12 +300,15 @@ impl Hints {
 
     /// Takes in how many disks there are, before a file is opened: there are no hints that ask for others.
     pub(crate) fn note_disks(&mut self, disks: u32) {
-        let counted =
-            [("striping_factor", disks, ""), ("start_iodevice", disks.saturating_sub(1), ", counted from 0")];
-        for (key, most, how) in counted {
-            let is_beyond = |asked: &String| asked.parse::<u32>().is_ok_and(|asked| asked > most);
-            if let Some(asked) = self.in_force.get(key).filter(|asked| is_beyond(asked)).cloned() {
-                self.in_force.remove(key);
+        let Effects { disks: factor, first_disk, .. } = self.effects;
+        let counted = [
+            ("striping_factor", factor.map(NonZeroU32::get), disks, ""),
+            ("start_iodevice", first_disk, disks.saturating_sub(1), ", counted from 0"),
+        ];
+        for (key, asked, most, how) in counted {
+            if asked.is_some_and(|asked| asked > most)
+                && let Some(asked) = self.set(key, None)
+            {
                 let there = if disks == 1 { "is 1 disk".to_owned() } else { format!("are {disks} disks") };
                 self.note_idle(key, &asked, format!("there {there}{how}"));
             }
@@ -262,12 +319,12 @@ impl Hints {
     pub(crate) fn note_striping(&mut self, stat: Stat) {
         for (key, fact) in [("striping_factor", stat.stripes.into()), ("striping_unit", stat.block_bytes)] {
             let fact = fact.to_string();
-            if let Some(asked) = self.in_force.insert(key, fact.clone()).filter(|asked| *asked != fact) {
+            if let Some(asked) = self.set(key, Some(fact.clone())).filter(|asked| *asked != fact) {
                 self.note_idle(key, &asked, format!("the file has {fact}"));
             }
         }
         if stat.stripes > 1
-            && let Some(asked) = self.in_force.remove("start_iodevice")
+            && let Some(asked) = self.set("start_iodevice", None)
         {
             self.note_idle("start_iodevice", &asked, "of a file on one disk only, striping_factor=1");
         }
@@ -275,16 +332,14 @@ impl Hints {
 
     /// The options for a file that may be made; nothing if they ask for nothing.
     pub(crate) fn striped(&self, options: OpenOptions) -> Option<OpenOptions> {
-        let number = |key| self.in_force.get(key).and_then(|value| value.parse::<u32>().ok());
-        let [first, factor, unit] = OF_STRIPING.map(number);
-        let (factor, unit) = (factor.and_then(NonZeroU32::new), unit.and_then(NonZeroU32::new));
-        let options = factor.map_or(options, |disks| options.disks(disks));
-        let options = match first {
-            Some(first) if factor == Some(NonZeroU32::MIN) => options.on_disk(first),
+        let Effects { first_disk, disks, block_bytes, .. } = self.effects;
+        let options = disks.map_or(options, |disks| options.disks(disks));
+        let options = match first_disk {
+            Some(first) if disks == Some(NonZeroU32::MIN) => options.on_disk(first),
             _ => options,
         };
-        let striped = unit.map_or(options, |bytes| options.block_bytes(bytes.get().into()));
-        (factor.is_some() || unit.is_some()).then_some(striped)
+        let striped = block_bytes.map_or(options, |bytes| options.block_bytes(bytes.get().into()));
+        (disks.is_some() || block_bytes.is_some()).then_some(striped)
     }
 
     /// Messages about our own hints that are unknown or have an unknown value. Others may be meant for another library.
@@ -301,12 +356,11 @@ impl Hints {
 
     /// The method of collective calls, and which hint says so; none if none does.
     pub(crate) fn method(&self, operation: Operation) -> (CallMethod, Option<&'static str>) {
-        let switch = match operation {
-            Operation::Read => "romio_cb_read",
-            Operation::Write => "romio_cb_write",
+        let (is_disabled, switch) = match operation {
+            Operation::Read => (self.effects.reads_alone, "romio_cb_read"),
+            Operation::Write => (self.effects.writes_alone, "romio_cb_write"),
         };
-        let is_disabled = self.in_force.get(switch).is_some_and(|value| value == "disable");
-        match self.in_force.get(METHOD).and_then(|word| CallMethod::named(word)) {
+        match self.effects.method {
             // What is read does not go through a write cache.
             Some(CallMethod::WriteCached) => (CallMethod::DiskDirected, None),
             Some(method) => (method, Some(METHOD)),
@@ -317,31 +371,29 @@ impl Hints {
 
     /// What all who have the file open have to have in common.
     pub(crate) fn in_common(&self) -> CommonHints {
-        let place =
-            |method: &str| METHODS.iter().position(|known| *known == method).unwrap_or_default() as u8;
-        let written =
-            if self.caches_writes() { WRITE_CACHED } else { self.method(Operation::Write).0.name() };
-        CommonHints { methods: [place(written), place(self.method(Operation::Read).0.name())] }
+        let [written, read] = [Operation::Write, Operation::Read].map(|operation| self.method(operation).0);
+        let written = if self.caches_writes() { CallMethod::WriteCached } else { written };
+        CommonHints { methods: [written, read] }
     }
 
     /// Whether what is written goes into a write cache.
     pub(crate) fn caches_writes(&self) -> bool {
-        self.in_force.get(METHOD).is_some_and(|method| method == WRITE_CACHED)
+        self.effects.method == Some(CallMethod::WriteCached)
     }
 
     /// Whether processes see what others have written when these calls have returned, not only after a sync.
     pub(crate) fn is_seen_at_once(&self) -> bool {
-        !self.caches_writes() && self.in_force.get("starfish_visible").is_none_or(|value| value == "call")
+        !self.caches_writes() && self.effects.visible_at_once
     }
 
     /// How all members move data by this method.
     pub(crate) fn moves(&self, method: CallMethod) -> SelectedSettings {
-        let is = |key: &str| self.in_force.get(key).is_none_or(|value| value == "true");
+        let Effects { presort, queued, .. } = self.effects;
         let method = match method {
             CallMethod::TwoPhase => CollectiveMethod::TwoPhase,
-            _ => CollectiveMethod::DiskDirected { presort: is("starfish_presort") },
+            _ => CollectiveMethod::DiskDirected { presort },
         };
-        SelectedSettings { method, queued: is("starfish_queued"), ..SelectedSettings::default() }
+        SelectedSettings { method, queued, ..SelectedSettings::default() }
     }
 
     /// The hint of this index, in the order of their names.
