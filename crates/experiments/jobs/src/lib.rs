@@ -16,7 +16,7 @@
 //! - `sequential.rs`: a program behind a page cache goes through a file from front to back
 //! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, reads mixed with writes
 //! - `names.rs`: the member makes, looks at, lists or removes small files in a directory
-//! - `replay.rs`: each member does what a node of a request log did; `byte_ranges.rs`: sets of bytes, for checking it
+//! - `replay.rs`: each member does what a node of a request log did;
 //! - `merge.rs`, `interleave.rs`: the member merges runs, or interleaves them; `run_part.rs`: what both have;
 //!   `runs.rs`: how it reads and writes them, `timeline.rs`: what it did when
 //! - `round_trips.rs`: messages and their answers, and nothing else
@@ -26,7 +26,6 @@
 //! A new kind of job is a file beside these, a variant of [`Job`] and one of [`Part`]; the compiler names the places.
 
 mod arrays;
-mod byte_ranges;
 mod clients;
 mod contents;
 mod error;

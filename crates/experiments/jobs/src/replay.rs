@@ -35,10 +35,9 @@ use fs::{
     PagedFile, SelectedSettings, WriteCache, WriteCacheSettings,
 };
 use layout::{Chunk, Extent, Operation, Selection};
-use machine::{Duration, Instant, Machine, Memory, Payload, Work};
+use machine::{Duration, Instant, Machine, Memory, Payload, RangeSet, Work};
 use request_log::{Action, LoggedMove, Request, RequestLog, Stretch};
 
-use crate::byte_ranges::ByteRanges;
 use crate::{Contents, Error, FlushTally, Member, Outcome};
 
 /// A replay: what its members do. The member of rank *i* does what the *i*-th node of the log did.
@@ -49,7 +48,7 @@ pub struct ReplayJob {
     access: ReplayAccess,
     think: Think,
     /// By file, the bytes that any member writes.
-    written: Arc<[ByteRanges]>,
+    written: Arc<[RangeSet]>,
     /// What all members do together, if they move batches.
     turns: Arc<[Turn]>,
 }
@@ -171,24 +170,24 @@ impl ReplayJob {
 }
 
 /// Of each file of a log, the bytes that any node writes.
-fn written(log: &RequestLog) -> Vec<ByteRanges> {
-    let mut ranges: Vec<Vec<Range<u64>>> = vec![Vec::new(); log.files().len()];
+fn written(log: &RequestLog) -> Vec<RangeSet> {
+    let mut written = vec![RangeSet::default(); log.files().len()];
     for request in log.nodes().iter().flat_map(|node| &node.requests) {
         match request.action {
             Action::Move(Operation::Write, stretch) => {
-                ranges[stretch.file as usize].push(stretch.offset..stretch.end());
+                written[stretch.file as usize].insert(stretch.offset..stretch.end());
             }
             Action::Call(index) => {
                 let call = log.call(index);
                 let Some((Operation::Write, selection)) = &call.moves else { continue };
                 let chunks =
                     selection.chunks().map(|chunk| chunk.file_offset..chunk.file_offset + chunk.bytes);
-                ranges[call.file as usize].extend(chunks);
+                written[call.file as usize].extend(chunks);
             }
             _ => {}
         }
     }
-    ranges.into_iter().map(ByteRanges::of).collect()
+    written
 }
 
 /// The batch that begins with the first of these requests: its kind and how many requests it has; none before a sync
@@ -241,7 +240,7 @@ pub struct ReplayPart<M: Machine> {
     cache: Option<WriteCache<M>>,
     memory: Memory,
     /// What this member has written so far of files that are read, too.
-    own: RefCell<BTreeMap<u32, ByteRanges>>,
+    own: RefCell<BTreeMap<u32, RangeSet>>,
     /// Files that it has written to since it flushed them.
     unflushed: RefCell<BTreeSet<u32>>,
 }
@@ -558,8 +557,8 @@ impl<M: Machine> ReplayPart<M> {
         entries: &[Entry],
         queued: bool,
     ) -> Result<(), Error> {
-        let ranges = ByteRanges::of(entries.iter().map(|entry| entry.offset..entry.extent().end()).collect());
-        let extents = ranges.iter().map(|range| Extent::new(range.start, range.end - range.start));
+        let ranges: RangeSet = entries.iter().map(|entry| entry.offset..entry.extent().end()).collect();
+        let extents = ranges.ranges().map(|range| Extent::new(range.start, range.end - range.start));
         let selection = Selection::list(&extents.collect::<Vec<_>>()).expect("in order, and of a file");
         let packed = self.member.contents.memory(selection.bytes());
         let bytes = entries.iter().map(|entry| entry.bytes).sum();
@@ -612,16 +611,15 @@ impl<M: Machine> ReplayPart<M> {
         at: u64,
     ) -> Result<(), Error> {
         let own = self.own.borrow();
-        let nothing = ByteRanges::default();
+        let nothing = RangeSet::default();
         let own = own.get(&file).unwrap_or(&nothing);
         let mut known = Vec::new();
-        for (part, is_written) in self.job.written[file as usize].cut(offset..offset + bytes) {
+        for (part, is_written) in self.job.written[file as usize].split(offset..offset + bytes) {
             if !is_written {
                 known.push((part.clone(), part.start));
                 continue;
             }
-            let own = own.cut(part).into_iter().filter(|(_, is_own)| *is_own);
-            known.extend(own.map(|(part, _)| (part.clone(), source(file, part.start))));
+            known.extend(own.within(&part).map(|part| (part.clone(), source(file, part.start))));
         }
         let chunks = known.iter().map(|(part, from)| Chunk {
             file_offset: *from,
@@ -649,7 +647,7 @@ impl<M: Machine> ReplayPart<M> {
         }
         for (index, file) in (0..).zip(self.job.log.files()).filter(|(_, file)| file.is_written) {
             let opened = self.member.open_written(&self.job.files[index as usize]).await?;
-            for (part, is_written) in self.job.written[index as usize].cut(0..file.end) {
+            for (part, is_written) in self.job.written[index as usize].split(0..file.end) {
                 for extent in pieces(part, is_written) {
                     self.check_piece(index, &opened, extent, is_written).await?;
                 }

@@ -54,8 +54,8 @@ use std::rc::Rc;
 
 // Every file of this crate finds these modules at its root, beside those of the crate.
 use fs_protocol::{
-    Features, byte_set, directory, endpoint, error, exchange, name, noted, number, protocol, range_locks,
-    scrub_unit, selected_parts, settings, traffic,
+    Features, directory, endpoint, error, exchange, name, noted, number, protocol, range_locks, scrub_unit,
+    selected_parts, settings, traffic,
 };
 use machine::{Condition, InFlight, Machine, Memory, NodeId, Payload};
 

@@ -24,7 +24,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, BufferPool, Condition, Duration, Machine, NodeId, Payload, Work};
+use machine::{Buf, BufferPool, Condition, Duration, Machine, NodeId, Payload, RangeSet, Work};
 
 use super::account::Account;
 use super::counts::CacheCounts;
@@ -32,7 +32,6 @@ use super::disks::{Disks, check_length};
 use super::fences::Fences;
 use super::open_stripe::{Barred, OpenStripe};
 use super::stripes::Stripes;
-use crate::byte_set::ByteSet;
 use crate::cache::{BlockKey, Cache, CacheOccupancy, CacheSlot, StripeKey};
 use crate::endpoint::{Caller, Endpoint};
 use crate::error::{Failure, FailureKind};
@@ -252,10 +251,9 @@ impl<M: Machine> Blocks<M> {
         // What has been written to it meanwhile.
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
-        for run in block.valid.runs() {
-            let both = run.start.max(start)..run.end.min(end);
-            if let Some(written) = block.buffer.as_ref().filter(|_| both.start < both.end) {
-                buffer.put(both.start - start, &written.slice(both));
+        if let Some(written) = &block.buffer {
+            for run in block.valid.within(&(start..end)) {
+                buffer.put(run.start - start, &written.slice(run));
             }
         }
         Ok(buffer.slice(0..end - start))
@@ -369,7 +367,7 @@ impl<M: Machine> Blocks<M> {
         stripe.losses.mend(&(offset..offset + data.len()));
         block.write(range.start, data, writer);
         block.room.join(room, stripe.block_bytes());
-        block.dirty == ByteSet::whole(stripe.block_bytes())
+        block.dirty == RangeSet::from(0..stripe.block_bytes())
     }
 
     /// Brings the blocks after the one at `offset` into the cache, as far as there is room for them now.
@@ -408,12 +406,12 @@ impl<M: Machine> Blocks<M> {
 
     /// Forgets all blocks of a stripe, once they are idle. What is not on its way to the disk never gets there; says
     /// what that was.
-    pub(super) async fn give_up_all(&self, stripe: &Barred) -> ByteSet {
-        let mut given_up = ByteSet::default();
+    pub(super) async fn give_up_all(&self, stripe: &Barred) -> RangeSet {
+        let mut given_up = RangeSet::default();
         loop {
             for (block, bytes) in self.cache.borrow_mut().give_up(stripe.key()) {
                 let start = block * stripe.block_bytes();
-                bytes.runs().iter().for_each(|run| given_up.insert(start + run.start..start + run.end));
+                given_up.extend(bytes.ranges().map(|run| start + run.start..start + run.end));
             }
             if self.cache.borrow_mut().forget(stripe.key(), 0) {
                 return given_up;
@@ -423,8 +421,8 @@ impl<M: Machine> Blocks<M> {
     }
 
     /// Notes that what was given up of a stripe is lost, since the stripe stays all the same.
-    pub(super) fn lose_given_up(&self, stripe: &OpenStripe, given_up: &ByteSet, failure: &Failure) {
-        given_up.runs().iter().for_each(|run| stripe.losses.note(run.clone(), failure));
+    pub(super) fn lose_given_up(&self, stripe: &OpenStripe, given_up: &RangeSet, failure: &Failure) {
+        given_up.ranges().for_each(|run| stripe.losses.note(run, failure));
         stripe.length.fall_back(self.cache.borrow().dirty_end(stripe.key(), stripe.block_bytes()));
         if !given_up.is_empty() {
             stripe.writers.fail(failure);

@@ -15,10 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
 use std::rc::Rc;
 
-use machine::{Buf, Condition, NodeId, Payload};
+use machine::{Buf, Condition, NodeId, Payload, RangeSet};
 use slab::Slab;
 
-use crate::byte_set::ByteSet;
 use crate::protocol::FileId;
 use crate::room::TakenRoom;
 
@@ -44,9 +43,9 @@ pub(crate) struct Block {
     /// Away only while the block is loading.
     pub(crate) buffer: Option<Buf>,
     /// The bytes of the buffer that are the file's.
-    pub(crate) valid: ByteSet,
+    pub(crate) valid: RangeSet,
     /// The valid bytes that are not on the disk yet.
-    pub(crate) dirty: ByteSet,
+    pub(crate) dirty: RangeSet,
     /// Room for them on the disk.
     pub(crate) room: TakenRoom,
     pub(crate) loading: bool,
@@ -82,12 +81,10 @@ impl Block {
 
     /// Notes that `range` of the buffer could not be written. Gives what of it has been written to the buffer again,
     /// and is going to be tried anew.
-    pub(crate) fn lose(&mut self, range: &Range<u64>) -> &[Range<u64>] {
+    pub(crate) fn lose(&mut self, range: &Range<u64>) -> &RangeSet {
         self.valid.remove(range);
-        for run in self.dirty.runs() {
-            self.valid.insert(run.clone());
-        }
-        self.dirty.runs()
+        self.valid.extend(self.dirty.ranges());
+        &self.dirty
     }
 
     /// Notes that a task that was going to write has ended.
@@ -157,10 +154,8 @@ impl Cache {
     /// How full it is now.
     pub(crate) fn occupancy(&self) -> CacheOccupancy {
         let dirty = self.blocks.iter().map(|(_, block)| &block.dirty).filter(|dirty| !dirty.is_empty());
-        let (dirty_blocks, dirty_bytes) = dirty.fold((0, 0), |(blocks, bytes), dirty| {
-            let more: u64 = dirty.runs().iter().map(|run| run.end - run.start).sum();
-            (blocks + 1, bytes + more)
-        });
+        let (dirty_blocks, dirty_bytes) =
+            dirty.fold((0, 0), |(blocks, bytes), dirty| (blocks + 1, bytes + dirty.count()));
         CacheOccupancy {
             blocks_max: self.blocks_max as u64,
             blocks: self.blocks.len() as u64,
@@ -207,8 +202,8 @@ impl Cache {
         let place = self.blocks.insert(Block {
             key,
             buffer: Some(buffer),
-            valid: ByteSet::default(),
-            dirty: ByteSet::default(),
+            valid: RangeSet::default(),
+            dirty: RangeSet::default(),
             room: TakenRoom::default(),
             loading: false,
             writer: None,
@@ -264,15 +259,15 @@ impl Cache {
     pub(crate) fn dirty_end(&self, stripe: StripeKey, block_bytes: u64) -> u64 {
         let mut blocks = self.by_key.range(key_range(stripe, 0)).rev();
         let last = blocks.find_map(|(key, &place)| {
-            let run = self.blocks[place].dirty.runs().last()?;
-            Some(key.block * block_bytes + run.end)
+            let dirty = self.blocks[place].dirty.span()?;
+            Some(key.block * block_bytes + dirty.end)
         });
         last.unwrap_or(0)
     }
 
     /// Gives up what of a stripe is not on the disk yet, since the stripe is about to be removed; says what that was,
     /// by block.
-    pub(crate) fn give_up(&mut self, stripe: StripeKey) -> Vec<(u64, ByteSet)> {
+    pub(crate) fn give_up(&mut self, stripe: StripeKey) -> Vec<(u64, RangeSet)> {
         let places = self.by_key.range(key_range(stripe, 0));
         let given_up = places.map(|(key, &place)| {
             let block = &mut self.blocks[place];
@@ -404,7 +399,7 @@ mod tests {
         cache.give_up(stripe(1));
         cache.give_up(StripeKey { opening: 8, ..stripe(0) });
         assert_eq!(cache.find_unwritten(key(2)), Some(place), "another stripe");
-        assert_eq!(cache.give_up(stripe(0)), [(2, ByteSet::whole(4))]);
+        assert_eq!(cache.give_up(stripe(0)), [(2, RangeSet::from(0..4))]);
         assert!(cache.unwritten(None).is_empty() && cache.unwritten_stripes().is_empty());
         cache.block(place).writers = 1;
         assert_eq!(cache.unwritten_stripes(), BTreeSet::from([stripe(0)]), "it is on its way");
@@ -424,7 +419,7 @@ mod tests {
         assert_eq!(contents(block).to_vec(), Some(vec![1, 3, 4, 0, 0, 0, 0, 0]));
         block.write(0, vec![5].into(), NodeId(1));
         assert_eq!(contents(block).to_vec(), Some(vec![5, 3, 4, 0, 0, 0, 0, 0]));
-        assert_eq!(block.dirty.runs().first(), Some(&(0..3)));
+        assert_eq!(block.dirty.ranges().next(), Some(0..3));
     }
 
     #[test]
@@ -433,10 +428,10 @@ mod tests {
         let place = cache.pin(key(2)).expect("present");
         let block = cache.block(place);
         block.mark_written(0..6, NodeId(1));
-        block.dirty = ByteSet::default();
+        block.dirty = RangeSet::default();
         block.mark_written(2..3, NodeId(2));
-        assert_eq!(block.lose(&(0..5)).first(), Some(&(2..3)));
-        assert_eq!(block.valid.runs(), [2..3, 5..6]);
+        assert_eq!(block.lose(&(0..5)).ranges().next(), Some(2..3));
+        assert_eq!(block.valid.ranges().collect::<Vec<_>>(), [2..3, 5..6]);
         assert_eq!(cache.dirty_end(stripe(0), 8), 19);
         assert_eq!(cache.dirty_end(stripe(1), 8), 0);
     }

@@ -85,8 +85,8 @@ use std::rc::Rc;
 
 // Every file of this crate finds these modules at its root, beside those of the crate.
 use fs_protocol::{
-    Features, RELEASE, byte_set, coverage, directory, endpoint, error, exchange, name, noted, number,
-    protocol, range_locks, scheduling, scrub_unit, selected_parts, settings, time_histogram, traffic, turns,
+    Features, RELEASE, coverage, directory, endpoint, error, exchange, name, noted, number, protocol,
+    range_locks, scheduling, scrub_unit, selected_parts, settings, time_histogram, traffic, turns,
 };
 use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload};
 

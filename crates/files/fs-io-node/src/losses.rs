@@ -6,13 +6,14 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use crate::byte_set::ByteSet;
+use machine::RangeSet;
+
 use crate::error::{Failure, FailureKind};
 
 /// The lost bytes of a stripe, until they are written again.
 #[derive(Default)]
 pub(super) struct Losses {
-    bytes: RefCell<ByteSet>,
+    bytes: RefCell<RangeSet>,
     /// Why the last of them were.
     why: RefCell<String>,
 }
@@ -36,14 +37,12 @@ impl Losses {
 
     /// What was lost at an offset, or next after it.
     pub(super) fn after(&self, offset: u64) -> Option<Range<u64>> {
-        let bytes = self.bytes.borrow();
-        let lost = bytes.runs().iter().find(|run| offset < run.end)?;
-        Some(lost.start.max(offset)..lost.end)
+        self.bytes.borrow().within(&(offset..u64::MAX)).next()
     }
 
     /// Notes that the stripe ends at `end`.
     pub(super) fn cut(&self, end: u64) {
-        self.bytes.borrow_mut().cut(end);
+        self.bytes.borrow_mut().truncate(end);
     }
 
     /// Fails if anything of the range was lost.

@@ -1,4 +1,5 @@
-//! A set of bytes of a block as a bit for each, for blocks of which many small pieces are listed.
+//! A set of bytes of a block as a bit for each, for blocks of which many small pieces are listed: a bit takes less time
+//! and memory than a range of a `RangeSet`.
 
 use std::ops::Range;
 
@@ -56,18 +57,18 @@ impl Coverage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::byte_set::ByteSet;
+    use machine::RangeSet;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn it_is_the_same_as_a_list_of_runs(ranges in prop::collection::vec((0u64..300, 0u64..200), 0..12)) {
-            let (mut coverage, mut list) = (Coverage::none_of(500), ByteSet::default());
+            let (mut coverage, mut list) = (Coverage::none_of(500), RangeSet::default());
             for (start, bytes) in ranges {
                 let range = start..start + bytes;
                 prop_assert_eq!(coverage.insert(range.clone()), list.overlaps(&range));
                 list.insert(range);
-                prop_assert_eq!(coverage.runs(), list.runs());
+                prop_assert_eq!(coverage.runs(), list.ranges().collect::<Vec<_>>());
             }
         }
     }

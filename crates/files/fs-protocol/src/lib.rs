@@ -6,12 +6,11 @@
 //!   `scheduling.rs`: the orders in which a disk may serve its requests
 //! - `directory.rs`: what the members of a group have to move; `selected_parts.rs`: what they have selected of a block
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
-//! - `byte_set.rs`, `coverage.rs`: sets of bytes; `turns.rs`: turns at things
+//! - `coverage.rs`: the bytes of a block as bits; `turns.rs`: turns at things
 //! - `name.rs`: names of jobs and teams; `number.rs`: what stripes are called on their disks; `error.rs`: what can go
 //!   wrong; `noted.rs`: what is noted of requests; `traffic.rs` and `time_histogram.rs`: what is counted of them
 //! - `range_locks.rs`: which owner has which parts of a file locked; `scrub_unit.rs`: how finely damage is told
 
-pub mod byte_set;
 pub mod coverage;
 pub mod directory;
 pub mod endpoint;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use layout::{Chunk, Extent, FILE_BYTES_MAX, SELECTION_NODES_MAX, Selection, SelectionError};
+use machine::RangeSet;
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 
@@ -226,18 +227,9 @@ impl OverlappingRuns {
 
 /// The bytes that are in any of these runs.
 fn union(runs: &[Chunk]) -> Outcome<Selection> {
-    let mut all: Vec<Extent> = runs.iter().map(Chunk::file_extent).collect();
-    all.sort_unstable_by_key(|extent| extent.offset);
-    let mut joined: Vec<Extent> = Vec::new();
-    for extent in all {
-        match joined.last_mut() {
-            Some(last) if extent.offset <= last.end() => {
-                last.bytes = last.bytes.max(extent.end() - last.offset);
-            }
-            _ => joined.push(extent),
-        }
-    }
-    Ok(Selection::list(&joined)?)
+    let all: RangeSet = runs.iter().map(|run| run.file_offset..run.file_extent().end()).collect();
+    let extents = all.ranges().map(|run| Extent::new(run.start, run.end - run.start));
+    Ok(Selection::list(&extents.collect::<Vec<_>>())?)
 }
 
 #[cfg(test)]

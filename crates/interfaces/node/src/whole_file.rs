@@ -29,7 +29,7 @@ use std::rc::Rc;
 use flume::{Receiver, Sender};
 use fs::{CollectiveMethod, Company, File, Remains, Remnant, SelectedSettings};
 use layout::{Extent, Selection, Striping};
-use machine::{Memory, TaskGroup};
+use machine::{Memory, RangeSet, TaskGroup};
 use real::RealMachine;
 
 use crate::blocking_work::BlockingWork;
@@ -240,7 +240,7 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
     output: W,
     moved: impl Fn(u64) + Clone + 'static,
 ) -> Copied<(W, Vec<Extent>)> {
-    let (machine, lost) = (connection.machine.clone(), Rc::new(RefCell::new(BTreeMap::new())));
+    let (machine, lost) = (connection.machine.clone(), Rc::new(RefCell::new(RangeSet::default())));
     let (blocks, noted) = ((remains.bytes(), remains.blocks()), lost.clone());
     let source = (connection.clone(), Rc::<str>::from(name), Rc::new(remains));
     let read = move |block: Extent, mut buffer: Vec<u8>| {
@@ -251,7 +251,8 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
                 match remnant {
                     Remnant::Data(data) => buffer.extend(data.to_vec().expect("real bytes")),
                     Remnant::Lost(bytes) => {
-                        lost.borrow_mut().insert(block.offset + buffer.len() as u64, bytes);
+                        let offset = block.offset + buffer.len() as u64;
+                        lost.borrow_mut().insert(offset..offset + bytes);
                         buffer.resize(buffer.len() + bytes as usize, 0);
                     }
                 }
@@ -263,19 +264,8 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
         }
     };
     let output = in_order(&machine, LANES_OF_REMAINS, blocks, read, output, moved).await?;
-    Ok((output, joined_extents(lost.take())))
-}
-
-/// Extents, each as long as it can be, of their parts by offset.
-fn joined_extents(parts: BTreeMap<u64, u64>) -> Vec<Extent> {
-    let mut extents: Vec<Extent> = Vec::new();
-    for (offset, bytes) in parts {
-        match extents.last_mut() {
-            Some(last) if last.end() == offset => last.bytes += bytes,
-            _ => extents.push(Extent::new(offset, bytes)),
-        }
-    }
-    extents
+    let lost = lost.take();
+    Ok((output, lost.ranges().map(|range| Extent::new(range.start, range.end - range.start)).collect()))
 }
 
 /// Reads pieces of at most `bytes` bytes in `lanes` lanes, and writes them to `output` in their order.
@@ -680,11 +670,5 @@ mod tests {
             let arrived = pieces().into_iter().filter(|piece| piece.number != lost).collect();
             assert_eq!(written(arrived), expected, "without number {lost}");
         }
-    }
-
-    #[test]
-    fn what_is_lost_is_told_in_as_few_extents_as_can_be() {
-        let parts = BTreeMap::from([(0, 5), (9, 1), (5, 3), (10, 2)]);
-        assert_eq!(joined_extents(parts), [Extent::new(0, 8), Extent::new(9, 3)]);
     }
 }

@@ -15,6 +15,7 @@
 //! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `line.rs`, `permits.rs`,
 //!   `task_group.rs`, `first_failure.rs`, `first_of.rs`: what they wait for; `give_way.rs`: how they let others go on
 //! - `metadata.rs`: values by keys that change by transactions
+//! - `range_set.rs`: sets of offsets as ranges
 //! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `decimal.rs`, `size.rs`: numbers and sizes as
 //!   people write them; `mix.rs`: a hash of a number
 //! - `notes.rs`: what happens on a node, told to a listener; `lanes.rs`: the rows it is on; `recorder.rs`: the
@@ -45,6 +46,7 @@ mod note_ring;
 mod notes;
 mod payload;
 mod permits;
+mod range_set;
 mod recorder;
 mod size;
 mod slot;
@@ -77,6 +79,7 @@ pub use note_ring::{KeptEvent, KeptNote, NoteRing, NoteRow};
 pub use notes::{NodeNotes, NotedSpan, NotedStretch, Present};
 pub use payload::{Payload, PayloadPiece, PayloadReader, SharedBytes, Source};
 pub use permits::{Permit, Permits};
+pub use range_set::RangeSet;
 pub use recorder::{NotedEvent, Recorder, RowId};
 pub use size::{SIZE_UNITS, parse_bytes};
 pub use task_group::TaskGroup;

@@ -20,10 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, Condition, Payload};
+use machine::{Buf, Condition, Payload, RangeSet};
 use slab::Slab;
 
-use crate::byte_set::ByteSet;
 use crate::error::{Error, Result};
 
 /// Names a page: a file of this cache by its number, and the page's index in it.
@@ -54,10 +53,10 @@ pub(super) struct Page {
     pub(super) key: PageKey,
     pub(super) state: State,
     buffer: Buf,
-    valid: ByteSet,
-    dirty: ByteSet,
+    valid: RangeSet,
+    dirty: RangeSet,
     /// The dirty bytes that are in flight now.
-    leaving: ByteSet,
+    leaving: RangeSet,
     pins: u32,
     /// Used since it was last examined for eviction.
     referenced: bool,
@@ -83,7 +82,7 @@ impl Page {
     /// The first byte from `from` on that the I/O node has not accepted, if there is one.
     pub(super) fn first_unsent(&self, from: u64) -> Option<u64> {
         let sets = [&self.dirty, &self.leaving];
-        sets.into_iter().filter_map(|set| set.first_from(from)).min()
+        sets.into_iter().filter_map(|set| set.within(&(from..u64::MAX)).next()).map(|run| run.start).min()
     }
 
     /// Whether it has bytes that are not on their way.
@@ -96,8 +95,8 @@ impl Page {
         self.write_failure.is_some()
     }
 
-    fn slices(&self, set: &ByteSet) -> Vec<(u64, Payload)> {
-        set.runs().iter().map(|run| (run.start, self.buffer.slice(run.clone()))).collect()
+    fn slices(&self, set: &RangeSet) -> Vec<(u64, Payload)> {
+        set.ranges().map(|run| (run.start, self.buffer.slice(run))).collect()
     }
 }
 
@@ -250,9 +249,9 @@ impl PageTable {
             key,
             state: State::Clean,
             buffer,
-            valid: ByteSet::default(),
-            dirty: ByteSet::default(),
-            leaving: ByteSet::default(),
+            valid: RangeSet::default(),
+            dirty: RangeSet::default(),
+            leaving: RangeSet::default(),
             pins: 1,
             referenced: true,
             ahead,
@@ -303,7 +302,10 @@ impl PageTable {
         if page.state != State::PendingWrite {
             self.dirty.insert(page.key);
         }
-        page.state == State::Dirty && page.write_failure.is_none() && page.dirty.is_tail_of(bytes)
+        page.state == State::Dirty
+            && page.write_failure.is_none()
+            && page.dirty.len() == 1
+            && page.dirty.span().is_some_and(|dirty| dirty.end == bytes)
     }
 
     /// Begins to read a page, in the background if it has a number there: it stays in the table until
@@ -378,9 +380,7 @@ impl PageTable {
         if let Err(error) = outcome
             && !page.forgotten
         {
-            for run in leaving.runs() {
-                page.dirty.insert(run.clone());
-            }
+            page.dirty.extend(leaving.ranges());
             page.write_failure = Some(error);
         }
         self.settle(place);
@@ -400,7 +400,7 @@ impl PageTable {
         for place in self.places(file, first..u64::MAX) {
             let page = &mut self.pages[place];
             page.forgotten = true;
-            page.dirty = ByteSet::default();
+            page.dirty = RangeSet::default();
             page.write_failure = None;
             self.dirty.remove(&page.key);
             self.by_key.remove(&page.key);
@@ -425,9 +425,7 @@ impl PageTable {
                 }
                 State::Dirty | State::PendingWrite => {
                     page.valid = page.dirty.clone();
-                    for run in page.leaving.runs() {
-                        page.valid.insert(run.clone());
-                    }
+                    page.valid.extend(page.leaving.ranges());
                 }
             }
         }
@@ -449,8 +447,8 @@ impl PageTable {
     pub(super) fn cut(&mut self, key: PageKey, bytes: u64) {
         let Some(&place) = self.by_key.get(&key) else { return };
         let page = &mut self.pages[place];
-        page.valid.cut(bytes);
-        page.dirty.cut(bytes);
+        page.valid.truncate(bytes);
+        page.dirty.truncate(bytes);
         if page.dirty.is_empty() {
             page.state = State::Clean;
             self.dirty.remove(&key);

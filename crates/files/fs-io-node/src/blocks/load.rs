@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
-use machine::{Buf, Machine, Work};
+use machine::{Buf, Machine, RangeSet, Work};
 
 use super::Blocks;
-use crate::byte_set::ByteSet;
 use crate::cache::CacheSlot;
 use crate::error::Failure;
 use crate::open_stripe::OpenStripe;
@@ -77,12 +76,12 @@ impl<M: Machine> Blocks<M> {
         match outcome {
             Ok(mut buffer) => {
                 if let Some(written) = &block.buffer {
-                    for run in block.valid.runs() {
-                        buffer.put(run.start, &written.slice(run.clone()));
+                    for run in block.valid.ranges() {
+                        buffer.put(run.start, &written.slice(run));
                     }
                 }
                 block.buffer = Some(buffer);
-                block.valid = ByteSet::whole(stripe.block_bytes());
+                block.valid = RangeSet::from(0..stripe.block_bytes());
                 Ok(())
             }
             Err(error) => {

@@ -146,7 +146,7 @@ impl<M: Machine> Blocks<M> {
         let span = {
             let mut cache = self.cache.borrow_mut();
             let dirty = &cache.block(place).dirty;
-            dirty.span().filter(|_| dirty.runs().len() > RUNS_MAX)
+            dirty.span().filter(|_| dirty.len() > RUNS_MAX)
         };
         if let Some(span) = span {
             // Not behind others: a write to the rest of the block may wait meanwhile.
@@ -163,14 +163,14 @@ impl<M: Machine> Blocks<M> {
         block.write_queued = false;
         let start = block.key.block * stripe.block_bytes();
         let buffer = block.buffer.as_ref().expect("a dirty block keeps its buffer while it loads");
-        let bytes = |run: &Range<u64>| (start + run.start, buffer.slice(run.clone()));
+        let bytes = |run: Range<u64>| (start + run.start, buffer.slice(run));
         // Operations past the cache wait for this one. One that is under way may have written between the runs since
         // the block was read.
         let is_current = |span: &Range<u64>| block.valid.contains(span) && stripe.bypasses.is_empty();
-        let many = dirty.span().filter(|_| dirty.runs().len() > RUNS_MAX);
+        let many = dirty.span().filter(|_| dirty.len() > RUNS_MAX);
         DirtyBytes {
-            span: many.filter(is_current).as_ref().map(bytes),
-            runs: dirty.runs().iter().map(bytes).collect(),
+            span: many.filter(is_current).map(bytes),
+            runs: dirty.ranges().map(bytes).collect(),
             _room: room,
         }
     }
@@ -243,7 +243,7 @@ impl<M: Machine> Blocks<M> {
         let block = cache.block(place);
         let start = block.key.block * stripe.block_bytes();
         stripe.losses.note(range.clone(), failure);
-        for again in block.lose(&(range.start - start..range.end - start)) {
+        for again in block.lose(&(range.start - start..range.end - start)).ranges() {
             stripe.losses.mend(&(start + again.start..start + again.end));
         }
         stripe.length.fall_back(cache.dirty_end(stripe.key(), stripe.block_bytes()));

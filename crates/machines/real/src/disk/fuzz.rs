@@ -3,7 +3,7 @@
 use super::header::Header;
 use super::layout::{HEADER_BYTES, Layout};
 use super::name::{self, Decoded, ObjectFileKind};
-use super::record::{Groups, Record};
+use super::record::Record;
 
 const IDENTITY: u64 = 77;
 
@@ -40,8 +40,7 @@ fn look_at_name(bytes: &[u8]) {
 
 /// The record as a disk has it, with what is before it.
 fn with_record(layout: Layout, sequence: u64) -> Vec<u8> {
-    let mut written = Groups::default();
-    [0, 1, 5, 6, 9].into_iter().for_each(|group| written.insert(group));
+    let written = [0..2, 5..7, 9..10].into_iter().collect();
     let record = Record { sequence, bytes: 10 << 20, written, note: b"a note".to_vec() };
     let (encoded, at) = record.encode(&layout, IDENTITY);
     let mut file = vec![0; at as usize];

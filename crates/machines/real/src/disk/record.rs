@@ -15,11 +15,10 @@
 //! The runs say which groups have a page of sums. So a page that was lost with its data, and left zeros, is told from a
 //! hole.
 
-use std::ops::Range;
-
+use machine::RangeSet;
 use twox_hash::XxHash3_64;
 
-use super::layout::{GROUP_BYTES, Layout};
+use super::layout::Layout;
 
 /// Runs of groups that have their place in a record. Of an object with more holes the others are not told.
 const RUNS_MAX: usize = 96;
@@ -44,7 +43,7 @@ pub(crate) struct Record {
     /// How long the object was.
     pub(crate) bytes: u64,
     /// The groups that had been written.
-    pub(crate) written: Groups,
+    pub(crate) written: RangeSet,
     /// The note that a file system of an older version kept with it. Objects that are made today have none.
     pub(crate) note: Vec<u8>,
 }
@@ -52,15 +51,15 @@ pub(crate) struct Record {
 impl Record {
     /// The record as bytes, and where in the file they are to be written.
     pub(crate) fn encode(&self, layout: &Layout, identity: u64) -> (Vec<u8>, u64) {
-        let runs = &self.written.0[..self.written.0.len().min(RUNS_MAX)];
+        let runs = self.written.len().min(RUNS_MAX);
         let mut bytes = Vec::with_capacity(BYTES_MAX);
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
         bytes.extend_from_slice(&self.bytes.to_le_bytes());
         push_sum(&mut bytes, identity);
         bytes.extend_from_slice(&(self.note.len() as u16).to_le_bytes());
-        bytes.extend_from_slice(&(runs.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&(runs as u16).to_le_bytes());
         bytes.extend_from_slice(&self.note);
-        for run in runs {
+        for run in self.written.ranges().take(runs) {
             bytes.extend_from_slice(&run.start.to_le_bytes());
             bytes.extend_from_slice(&run.end.to_le_bytes());
         }
@@ -83,7 +82,7 @@ impl Record {
         };
         let (note, runs) = whole[PLAIN_BYTES + 4..].split_at(note_bytes);
         let runs = runs.chunks_exact(RUN_BYTES).map(|run| number(&run[..8])..number(&run[8..])).collect();
-        Some(Record { sequence, bytes: object_bytes, written: Groups(runs), note: note.to_vec() })
+        Some(Record { sequence, bytes: object_bytes, written: runs, note: note.to_vec() })
     }
 
     /// The records of an object that has just been made, the latest last.
@@ -125,54 +124,14 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
 }
 
-/// A set of groups of an object, as runs that neither touch nor overlap, in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Groups(Vec<Range<u64>>);
-
-impl Groups {
-    pub(crate) fn contains(&self, group: u64) -> bool {
-        let after = self.0.partition_point(|run| run.start <= group);
-        after > 0 && group < self.0[after - 1].end
-    }
-
-    pub(crate) fn insert(&mut self, group: u64) {
-        if self.contains(group) {
-            return;
-        }
-        let after = self.0.partition_point(|run| run.start <= group);
-        let joins_next = self.0.get(after).is_some_and(|run| run.start == group + 1);
-        if after > 0 && self.0[after - 1].end == group {
-            self.0[after - 1].end += 1;
-            if joins_next {
-                self.0[after - 1].end = self.0.remove(after).end;
-            }
-        } else if joins_next {
-            self.0[after].start = group;
-        } else {
-            self.0.insert(after, group..group + 1);
-        }
-    }
-
-    /// Takes out all groups that lie beyond an object of `bytes`.
-    pub(crate) fn cut(&mut self, bytes: u64) {
-        let end = bytes.div_ceil(GROUP_BYTES);
-        self.0.retain_mut(|run| {
-            run.end = run.end.min(end);
-            run.start < run.end
-        });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     const IDENTITY: u64 = 77;
 
     fn record(sequence: u64) -> Record {
-        let written = Groups(vec![0..sequence, 100..101]);
+        let written = [0..sequence, 100..101].into_iter().collect();
         Record { sequence, bytes: sequence * 1000, written, note: vec![sequence as u8; sequence as usize] }
     }
 
@@ -207,26 +166,14 @@ mod tests {
 
     #[test]
     fn the_longest_record_has_its_place() {
-        let written = Groups((0..1000).map(|run| 3 * run..3 * run + 1).collect());
+        let written = (0..1000).map(|run| 3 * run..3 * run + 1).collect();
         let record = Record { sequence: 2, bytes: u64::MAX, written, note: vec![7; NOTE_BYTES_MAX] };
         let (bytes, at) = record.encode(&Layout::V3, IDENTITY);
         assert_eq!(bytes.len(), BYTES_MAX);
         let mut file = vec![0; Layout::V3.groups as usize];
         file[at as usize..at as usize + bytes.len()].copy_from_slice(&bytes);
         let read = Record::latest(&file, &Layout::V3, IDENTITY).expect("whole");
-        assert_eq!((read.note, read.written.0.as_slice()), (record.note, &record.written.0[..RUNS_MAX]));
-    }
-
-    proptest! {
-        #[test]
-        fn groups_are_a_set(groups in proptest::collection::vec(0..40_u64, 0..60), cut in 0..40_u64) {
-            let mut set = Groups::default();
-            groups.iter().for_each(|group| set.insert(*group));
-            let expected = BTreeSet::from_iter(groups);
-            prop_assert!((0..42).all(|group| set.contains(group) == expected.contains(&group)));
-            prop_assert!(set.0.windows(2).all(|two| two[0].end < two[1].start));
-            set.cut(cut * GROUP_BYTES);
-            prop_assert!((0..42).all(|group| set.contains(group) == (group < cut && expected.contains(&group))));
-        }
+        let expected: RangeSet = record.written.ranges().take(RUNS_MAX).collect();
+        assert_eq!((read.note, read.written), (record.note, expected));
     }
 }

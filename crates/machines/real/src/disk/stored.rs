@@ -10,12 +10,12 @@ use std::io;
 use std::ops::Range;
 
 use compio::buf::IoBuf;
-use machine::{Buf, Payload, Permit, Permits};
+use machine::{Buf, Payload, Permit, Permits, RangeSet};
 
 use super::contents::FoundContents;
 use super::file::{ObjectFile, SystemFile};
 use super::layout::{GROUP_BYTES, Layout, UNIT_BYTES, group_end, group_of};
-use super::record::{Groups, Record};
+use super::record::Record;
 use super::sync_failure::SyncFailure;
 use super::units::{Seal, Sums, UnitSums, is_zeros};
 use crate::bytes::{ByteRun, push_runs};
@@ -55,7 +55,7 @@ pub(crate) struct OpenObject<F = SystemFile> {
     is_read_only: bool,
     record: RefCell<Record>,
     /// Groups of which the file has all sums.
-    written: RefCell<Groups>,
+    written: RefCell<RangeSet>,
     /// Length in bytes when it was opened, or the shortest since: beyond that the file has only what was written here.
     bytes_before: Cell<u64>,
     sums: RefCell<Vec<Kept>>,
@@ -348,7 +348,7 @@ impl<F: ObjectFile> OpenObject<F> {
         self.sync().await?;
         self.write_record(|record| {
             record.bytes = bytes;
-            record.written.cut(bytes);
+            record.written.truncate(bytes.div_ceil(GROUP_BYTES));
         })
         .await?;
         self.sync().await?;
@@ -376,7 +376,7 @@ impl<F: ObjectFile> OpenObject<F> {
     /// Cuts the file to the length for an object of `bytes` bytes. Changed sums must be in the file already.
     async fn cut_file(&self, bytes: u64) -> io::Result<()> {
         self.file.set_len(self.seal.layout.file_bytes(bytes)).await?;
-        self.written.borrow_mut().cut(bytes);
+        self.written.borrow_mut().truncate(bytes.div_ceil(GROUP_BYTES));
         self.bytes_before.set(self.bytes_before.get().min(bytes));
         // The last of them is read again, without what lies past the end.
         while self.sums.borrow().last().is_some() {
@@ -519,7 +519,7 @@ impl<F: ObjectFile> OpenObject<F> {
             true => Vec::new(),
             false => self.file.fill(Vec::with_capacity(page_bytes), page_bytes, position).await?,
         };
-        let sums = self.seal.decode(&page, group, self.bytes.get(), self.written.borrow().contains(group));
+        let sums = self.seal.decode(&page, group, self.bytes.get(), self.has_all_sums(group));
         let is_new = sums.encode(0..page_bytes) != page;
         let is_certain =
             self.unsettled.borrow().contains(&group) || sums.units().iter().all(UnitSums::is_settled);
@@ -532,7 +532,12 @@ impl<F: ObjectFile> OpenObject<F> {
         // Files of an older format do not tell which groups were written.
         self.seal.layout.keeps_flushed
             && group * GROUP_BYTES >= self.bytes_before.get()
-            && !self.written.borrow().contains(group)
+            && !self.has_all_sums(group)
+    }
+
+    /// True if the file has all sums of a group.
+    fn has_all_sums(&self, group: u64) -> bool {
+        self.written.borrow().contains(&(group..group + 1))
     }
 
     /// Gives up the sums of a group that was not used for long. Those that were changed are in the file.
@@ -588,7 +593,7 @@ impl<F: ObjectFile> OpenObject<F> {
         let position = layout.sums_in_file(group) + sectors.start as u64;
         self.file.write(vec![ByteRun::Owned(bytes)], position).await.inspect_err(|_| self.doubt(group))?;
         if layout.keeps_flushed {
-            self.written.borrow_mut().insert(group);
+            self.written.borrow_mut().insert(group..group + 1);
         }
         if let Some(kept) = of_group(&mut self.sums.borrow_mut(), group) {
             (kept.changed, kept.is_new) = (0..0, false);
