@@ -14,21 +14,28 @@ use namespace::{
     WrittenContents, perform,
 };
 
-use super::IoNode;
 use super::account::Account;
 use super::holds::{GRACE, Holds};
 use super::locks::LockTable;
 use crate::error::{Failure, FailureKind};
-use crate::protocol::{FileId, HELD_MAX, OpenCount, OpenFor, Reply};
+use crate::protocol::{FileId, HELD_MAX, LockAnswer, LockChange, LockStep, OpenCount, OpenFor, Reply};
 
-/// Who holds files, and which have lost their names.
-pub(super) struct Keeper {
+/// The metadata server of a set.
+pub(super) struct Keeper<M> {
+    machine: M,
+    /// The incarnation of the node.
+    incarnation: u64,
+    open: OpenFiles,
+    pub(super) locks: LockTable,
+}
+
+/// Files that clients have open, and those that have lost their names.
+struct OpenFiles {
     began: Instant,
     /// When all who held files in an earlier run have said so.
     grace_ends: Cell<Instant>,
-    pub(super) holds: Holds,
+    holds: Holds,
     doomed_here: RefCell<DoomedHere>,
-    pub(super) locks: LockTable,
 }
 
 /// Files that have lost their names since the node began, in this run of its store. After another one has begun they
@@ -40,28 +47,15 @@ struct DoomedHere {
     files: BTreeMap<FileNumber, Instant>,
 }
 
-impl Keeper {
-    pub(super) fn new(began: Instant) -> Self {
+impl OpenFiles {
+    fn new(began: Instant) -> Self {
         let (holds, doomed_here) = (Holds::default(), RefCell::default());
-        Keeper {
-            began,
-            grace_ends: Cell::new(began + GRACE),
-            holds,
-            doomed_here,
-            locks: LockTable::new(began),
-        }
+        OpenFiles { began, grace_ends: Cell::new(began + GRACE), holds, doomed_here }
     }
 
     /// Notes that the namespace was begun by this run: in an earlier one nobody had anything of it.
     fn note_beginning(&self) {
         self.grace_ends.set(self.began);
-        self.locks.note_beginning();
-    }
-
-    /// Notes that a client is gone. Its locks end with its lease.
-    pub(super) fn gone(&self, client: NodeId, now: Instant) {
-        self.locks.end_leases(now);
-        self.holds.gone(client);
     }
 
     /// The files that have lost their names since the node began, as far as that holds in this run of the store.
@@ -92,7 +86,18 @@ impl Keeper {
     }
 }
 
-impl<M: Machine> IoNode<M> {
+impl<M: Machine> Keeper<M> {
+    pub(super) fn new(machine: M, incarnation: u64) -> Self {
+        let began = machine.now();
+        Keeper { machine, incarnation, open: OpenFiles::new(began), locks: LockTable::new(began) }
+    }
+
+    /// Notes that a client has disconnected. Its locks end with its lease.
+    pub(super) fn gone(&self, client: NodeId) {
+        self.locks.end_leases(self.machine.now());
+        self.open.holds.gone(client);
+    }
+
     /// Performs an operation on names for a client.
     pub(super) async fn perform(
         &self,
@@ -116,11 +121,12 @@ impl<M: Machine> IoNode<M> {
             Err(refusal) => return Ok(Reply::Refused(refusal)),
         };
         if begins {
-            self.keeper.note_beginning();
+            self.open.note_beginning();
+            self.locks.note_beginning();
         }
         if let TreeAnswer::Forgotten(forgotten) = &answer {
             // Not before: until then somebody might be let open what is going.
-            let mut doomed = self.keeper.doomed_here(run);
+            let mut doomed = self.open.doomed_here(run);
             for number in forgotten {
                 doomed.remove(number);
             }
@@ -129,8 +135,8 @@ impl<M: Machine> IoNode<M> {
             && let Some(number) = *doomed
         {
             let holders_known = self.holders_known(number).await;
-            self.keeper.doomed_here(run).insert(number, holders_known);
-            *doomed = Some(number).filter(|_| self.keeper.is_free(number, run, self.machine.now()));
+            self.open.doomed_here(run).insert(number, holders_known);
+            *doomed = Some(number).filter(|_| self.open.is_free(number, run, self.machine.now()));
         }
         let mut has_other_writers = false;
         if let (Some(used), TreeAnswer::Inode(inode)) = (hold, &answer) {
@@ -139,7 +145,7 @@ impl<M: Machine> IoNode<M> {
             if let Some(refusal) = self.hold(client, inode, used, run) {
                 return Ok(Reply::Refused(refusal));
             }
-            has_other_writers = self.keeper.holds.has_other_writers(client, inode.number);
+            has_other_writers = self.open.holds.has_other_writers(client, inode.number);
         }
         Ok(Reply::Tree { answer: answer.into(), directories, run, has_other_writers })
     }
@@ -157,7 +163,7 @@ impl<M: Machine> IoNode<M> {
                 && let Some(&(last, _)) = numbers.last()
             {
                 let now = self.machine.now();
-                numbers.retain(|&(number, _)| self.keeper.is_free(number, run, now));
+                numbers.retain(|&(number, _)| self.open.is_free(number, run, now));
                 if numbers.is_empty() {
                     after = last;
                     continue;
@@ -184,18 +190,18 @@ impl<M: Machine> IoNode<M> {
             return Ok(false);
         };
         let now = self.machine.now();
-        Ok(self.keeper.may_be_open(inode.number, self.keeper.holders_known(self.age(&inode), now), now))
+        Ok(self.open.may_be_open(inode.number, self.open.holders_known(self.age(&inode), now), now))
     }
 
     /// When all who hold a file have said so.
     async fn holders_known(&self, number: FileNumber) -> Instant {
-        let grace_ends = self.keeper.grace_ends.get();
+        let grace_ends = self.open.grace_ends.get();
         if self.machine.now() >= grace_ends {
             return grace_ends;
         }
         match self.transact(TreeOperation::Get { number }).await {
             Ok(Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _))) => {
-                self.keeper.holders_known(self.age(&inode), self.machine.now())
+                self.open.holders_known(self.age(&inode), self.machine.now())
             }
             _ => grace_ends,
         }
@@ -219,7 +225,7 @@ impl<M: Machine> IoNode<M> {
         let Some(store) = self.machine.metadata() else {
             return Ok(Err(TreeRefusal::NoNamespace));
         };
-        let (now, incarnation) = (self.machine.date().as_nanos() as i64, self.settings.incarnation);
+        let (now, incarnation) = (self.machine.date().as_nanos() as i64, self.incarnation);
         let _span = self.machine.notes().span(operation.name(), || []);
         let reads_little = operation.reads_little();
         let body = move |transaction: &mut dyn Transaction| {
@@ -234,11 +240,11 @@ impl<M: Machine> IoNode<M> {
     /// Has the client hold the file that it was answered; or why it cannot.
     fn hold(&self, client: NodeId, inode: &Inode, used: OpenFor, run: u64) -> Option<TreeRefusal> {
         let Inode { number, links, .. } = inode;
-        if *links == 0 && self.keeper.is_free(*number, run, self.machine.now()) {
+        if *links == 0 && self.open.is_free(*number, run, self.machine.now()) {
             // Its contents may be going just now.
             return Some(TreeRefusal::Removed);
         }
-        (!self.keeper.holds.hold(client, *number, used)).then_some(TreeRefusal::Busy)
+        (!self.open.holds.hold(client, *number, used)).then_some(TreeRefusal::Busy)
     }
 
     /// A client has closed a file: if that was the last and the file has no names, its contents can go.
@@ -274,9 +280,9 @@ impl<M: Machine> IoNode<M> {
         used: OpenFor,
         run: u64,
     ) -> Option<FileNumber> {
-        self.keeper.holds.let_go(client, number, used);
-        let is_doomed = self.keeper.doomed_here(run).contains_key(&number);
-        Some(number).filter(|_| is_doomed && self.keeper.is_free(number, run, self.machine.now()))
+        self.open.holds.let_go(client, number, used);
+        let is_doomed = self.open.doomed_here(run).contains_key(&number);
+        Some(number).filter(|_| is_doomed && self.open.is_free(number, run, self.machine.now()))
     }
 
     /// A client whose connection had ended says what it holds. It holds none of the files that do not exist.
@@ -293,7 +299,7 @@ impl<M: Machine> IoNode<M> {
         for &(number, count) in files {
             if self.inode(number).await?.is_some() {
                 account.check()?;
-                if !self.keeper.holds.hold_again(client, number, count) {
+                if !self.open.holds.hold_again(client, number, count) {
                     return Err(too_many().into());
                 }
             }
@@ -313,7 +319,7 @@ impl<M: Machine> IoNode<M> {
     pub(super) async fn check_unused(&self, files: &[FileId]) -> Result<(), Box<Failure>> {
         for number in files.iter().map(|file| FileNumber(file.0)) {
             let Some(inode) = self.inode(number).await? else { continue };
-            if inode.links > 0 || self.keeper.holds.is_held(number) {
+            if inode.links > 0 || self.open.holds.is_held(number) {
                 let text = format!(
                     "cannot remove the contents of file {:016x}: it has a name, or is open; remove its names",
                     number.0
@@ -330,6 +336,26 @@ impl<M: Machine> IoNode<M> {
             Ok((Performed { answer: TreeAnswer::Used(used), .. }, _)) => Ok(Some(used.origin)),
             _ => Ok(None),
         }
+    }
+
+    /// Serves a request for a lock on a file that the client has open.
+    pub(super) fn lock(&self, client: NodeId, lease: u64, change: LockChange) -> Result<Reply, Box<Failure>> {
+        if change.range.first > change.range.last {
+            return Err(Failure::invalid("a lock on bytes that end before they begin").into());
+        }
+        if !matches!(change.step, LockStep::Release) && !self.open.holds.has(client, change.number) {
+            let text = format!("file {:016x} is not open at {client}, which locks it", change.number.0);
+            return Err(Failure::new(FailureKind::NotOpen, text).into());
+        }
+        Ok(Reply::Lock(self.locks.serve(client, lease, &change, (self.incarnation, self.machine.now()))))
+    }
+
+    /// Renews a client's lease.
+    pub(super) fn renew_lease(&self, client: NodeId, lease: u64) -> Reply {
+        Reply::Lock(match self.locks.renew(client, lease, self.machine.now()) {
+            true => LockAnswer::Done { lease },
+            false => LockAnswer::Lost,
+        })
     }
 
     /// Brings the namespace onto its medium.
@@ -397,16 +423,16 @@ mod tests {
     fn after_a_start_what_is_older_may_be_open_until_those_who_have_it_open_have_said_so() {
         let seconds = Duration::from_secs;
         let began = Instant::from_nanos(7);
-        let keeper = Keeper::new(began);
+        let files = OpenFiles::new(began);
         let may_be_open = |age: Option<u64>, up| {
             let now = began + seconds(up);
-            keeper.may_be_open(FileNumber(1), keeper.holders_known(age.map(seconds), now), now)
+            files.may_be_open(FileNumber(1), files.holders_known(age.map(seconds), now), now)
         };
         assert!(may_be_open(Some(100), 10) && may_be_open(None, 10) && !may_be_open(Some(9), 10));
         assert!(!may_be_open(Some(100), 60) && !may_be_open(None, 60));
-        assert!(keeper.holds.hold(NodeId(1), FileNumber(1), OpenFor::Reading));
+        assert!(files.holds.hold(NodeId(1), FileNumber(1), OpenFor::Reading));
         assert!(may_be_open(Some(9), 10) && may_be_open(Some(100), 60));
-        keeper.holds.let_go(NodeId(1), FileNumber(1), OpenFor::Reading);
+        files.holds.let_go(NodeId(1), FileNumber(1), OpenFor::Reading);
         assert!(!may_be_open(Some(9), 10));
     }
 }

@@ -80,7 +80,7 @@ mod stripes;
 mod teams;
 mod writers;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 
 // Every file of this crate finds these modules at its root, beside those of the crate.
@@ -88,7 +88,7 @@ use fs_protocol::{
     Features, RELEASE, coverage, directory, endpoint, error, exchange, name, noted, number, protocol,
     range_locks, scheduling, scrub_unit, selected_parts, settings, time_histogram, traffic, turns,
 };
-use machine::{BufferPool, Disk, Machine, Net, NodeId, Payload};
+use machine::{Disk, Machine, Net, NodeId, Payload};
 
 use crate::directory::ListedStretch;
 use crate::endpoint::{Caller, Endpoint, RequestHandler};
@@ -108,8 +108,9 @@ use keeper::Keeper;
 use listed::Directories;
 use listing::Listings;
 use pool::Pool;
-use recordings::RecordingUnderWay;
+use recordings::Recordings;
 use rosters::{Rosters, Wanted};
+use scrub::Scrubber;
 use selected::Selections;
 pub use stored_stripes::REMOVED_AT_ONCE;
 use stored_stripes::StoredStripes;
@@ -133,15 +134,15 @@ struct IoNode<M: Machine> {
     commands: Commands,
     directories: Directories,
     selections: Selections,
-    rosters: Rosters,
+    rosters: Rosters<M>,
     teams: Teams,
-    scrub_buffers: BufferPool,
+    scrubber: Scrubber<M>,
     accounts: Accounts,
-    recording: RefCell<Option<RecordingUnderWay>>,
+    recordings: Recordings<M>,
     disk_health: DiskHealth<M>,
     /// Requests refused because their client had too many under way.
     refused: Cell<u64>,
-    keeper: Keeper,
+    keeper: Keeper<M>,
 }
 
 /// Serves requests on this node until its network is closed, then writes out what its cache still holds.
@@ -156,6 +157,8 @@ impl<M: Machine> IoNode<M> {
         let blocks =
             Blocks::new(machine.clone(), endpoint.clone(), Rc::clone(&stripes), disks.clone(), &settings);
         IoNode {
+            rosters: Rosters::new(machine.clone(), endpoint.clone(), settings.incarnation),
+            scrubber: Scrubber::new(machine.clone(), disks.clone()),
             endpoint,
             stripes,
             disks,
@@ -168,14 +171,12 @@ impl<M: Machine> IoNode<M> {
             commands: Commands::new(),
             directories: Directories::default(),
             selections: Selections::default(),
-            rosters: Rosters::default(),
             teams: Teams::default(),
-            scrub_buffers: BufferPool::new(machine.disks().len() as u64 * scrub::BYTES_PER_DISK),
             accounts: Accounts::default(),
-            recording: RefCell::default(),
+            recordings: Recordings::new(machine.clone()),
             disk_health: DiskHealth::new(machine.clone()),
             refused: Cell::new(0),
-            keeper: Keeper::new(machine.now()),
+            keeper: Keeper::new(machine.clone(), settings.incarnation),
             machine,
             settings,
         }
@@ -296,16 +297,16 @@ impl<M: Machine> IoNode<M> {
             Request::MoveListed(listed) => self.serve_listed(client, account, *listed).await,
             Request::MoveSelected(selected) => self.serve_selected(client, account, *selected).await,
             Request::Join { job, member, io_nodes } => {
-                self.join(client, account, member, job, io_nodes).await
+                self.rosters.join(client, account, member, job, io_nodes).await
             }
             Request::Gather { group, flush, file, for_room } => {
-                self.gather(client, group, Wanted { flush, file, for_room }).await
+                self.rosters.gather(client, group, Wanted { flush, file, for_room }).await
             }
             Request::Meet { meeting, step: Some(step), brings, failure } => {
                 self.teams.meet(client, meeting, Coming { step, brings }, failure).await
             }
             Request::Meet { meeting, step: None, brings, failure } if brings.is_empty() => {
-                self.rosters.enter(client, meeting, failure, self.machine.now()).await
+                self.rosters.enter(client, meeting, failure).await
             }
             Request::Leave { group } if self.teams.has(client, group) => {
                 self.teams.leave(client, group);
@@ -344,7 +345,8 @@ impl<M: Machine> IoNode<M> {
                 self.find_data(file, &stripes).await
             }
             Request::Scrub { file, disk, offset, bytes } => {
-                self.scrub(client, file, disk, offset, bytes).await
+                self.stored.check_not_removed(file)?;
+                self.scrubber.scrub(client, file, disk, offset, bytes).await
             }
             Request::Directory { memory, entries } => {
                 let one_by_one = |(file, entries): (_, Vec<_>)| {
@@ -353,25 +355,28 @@ impl<M: Machine> IoNode<M> {
                 self.take_directory(client, memory, entries.into_iter().map(one_by_one).collect()).await
             }
             Request::Stretches { memory, stretches } => self.take_directory(client, memory, stretches).await,
-            Request::Record(step) => self.record(account, step),
+            Request::Record(step) => self.recordings.record(account, step),
             Request::DescribeDisks => Ok(self.describe_disks().await),
             Request::MarkDisks { origin, anew } => self.mark_disks(origin, anew).await,
             Request::Attach { stripes, create } => self.attach(&stripes, create).await,
             Request::Flush(Flushing::Stripes(stripes)) => self.flush_stripes(client, &stripes).await,
             Request::Flush(Flushing::Own) => self.flush_own(client).await,
-            Request::Flush(Flushing::Names) => self.flush_tree().await,
+            Request::Flush(Flushing::Names) => self.keeper.flush_tree().await,
             Request::Remove { files } => self.remove_files(&files).await,
             Request::ListStripes { after } => Ok(self.list_stripes(&account.bookmark, after).await),
-            Request::Tree { operation, hold } => self.perform(client, account, *operation, hold).await,
-            Request::LetGo { number, used, written: None } => Ok(self.let_go(client, number, used)),
+            Request::Tree { operation, hold } => self.keeper.perform(client, account, *operation, hold).await,
+            Request::LetGo { number, used, written: None } => Ok(self.keeper.let_go(client, number, used)),
             Request::LetGo { number, used, written: Some(written) } => {
-                self.let_go_written(client, number, used, written).await
+                self.keeper.let_go_written(client, number, used, written).await
             }
-            Request::HoldAgain { files } => self.hold_again(client, account, &files).await,
+            Request::HoldAgain { files } => self.keeper.hold_again(client, account, &files).await,
             Request::Select(selecting) => self.take_selecting(client, *selecting).await,
-            Request::Lock { lease, change: Some(change) } => self.lock(client, lease, change),
-            Request::Lock { lease, change: None } => Ok(self.renew_lease(client, lease)),
-            Request::Fence { leases } => self.fence(client, &leases),
+            Request::Lock { lease, change: Some(change) } => self.keeper.lock(client, lease, change),
+            Request::Lock { lease, change: None } => Ok(self.keeper.renew_lease(client, lease)),
+            Request::Fence { leases } => {
+                self.keeper.locks.check_ended(&leases, self.machine.now())?;
+                self.blocks.fences.raise(client, &leases).map(|()| Reply::Done)
+            }
             other => {
                 // By its name: its contents may be as long as a header, and several times as long in words.
                 let text = format!("an I/O node does not serve the request \"{}\"", other.spans().ask);
@@ -410,8 +415,8 @@ impl<M: Machine> RequestHandler for IoNode<M> {
         self.selections.forget(peer);
         self.stored.gone(peer);
         self.teams.gone(peer);
-        self.rosters.gone(peer, self.machine.now());
-        self.keeper.gone(peer, self.machine.now());
+        self.rosters.gone(peer);
+        self.keeper.gone(peer);
         self.blocks.fences.client_gone(peer);
         self.listings.forget_if_unread();
         self.collectives.client_gone();

@@ -21,14 +21,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use machine::{Instant, Machine, NodeId};
+use machine::{Instant, NodeId};
 use namespace::FileNumber;
 
-use super::IoNode;
 use super::shares::{Share, Shares};
-use crate::error::{Failure, FailureKind};
+use crate::error::Failure;
 use crate::name;
-use crate::protocol::{FENCED_MAX, HeldLock, LockAnswer, LockChange, LockStep, Reply};
+use crate::protocol::{FENCED_MAX, HeldLock, LockAnswer, LockChange, LockStep};
 use crate::range_locks::{LEASE, LockMode, RangeLock, RangeLocks};
 
 /// Locks on all files: of each client in any case, and of all clients beyond that. One takes some 150 bytes.
@@ -108,6 +107,41 @@ impl LockTable {
         self.is_first_run.set(true);
     }
 
+    /// Serves a change of a lock of a client, by this incarnation of the node.
+    pub(super) fn serve(
+        &self,
+        client: NodeId,
+        lease: u64,
+        change: &LockChange,
+        (incarnation, now): (u64, Instant),
+    ) -> LockAnswer {
+        let gives = !matches!(change.step, LockStep::Release) && !change.claims;
+        if gives && now < self.opens_at() {
+            return LockAnswer::NotYet;
+        }
+        self.end_leases(now);
+        let is_known = lease != 0 && self.renew(client, lease, now);
+        let lease = match lease {
+            0 if gives => self.lease(client, incarnation, now),
+            lease if is_known => Some(lease),
+            lease if lease != 0 && change.claims && now < self.opens_at() => {
+                self.enter(lease, client, now).then_some(lease)
+            }
+            _ => return LockAnswer::Lost,
+        };
+        lease.map_or(LockAnswer::TooMany, |lease| self.step(client, lease, change))
+    }
+
+    /// Fails if one of these leases was given here and has not ended: it cannot be fenced.
+    pub(super) fn check_ended(&self, leases: &[u64], now: Instant) -> Result<(), Box<Failure>> {
+        match leases.iter().find(|&&lease| self.is_good(lease, now)) {
+            Some(good) => {
+                Err(Failure::invalid(format!("cannot fence lease {good:016x}: it has not ended")).into())
+            }
+            None => Ok(()),
+        }
+    }
+
     /// From when on locks are given.
     fn opens_at(&self) -> Instant {
         if self.is_first_run.get() { self.began } else { self.began + LEASE }
@@ -157,7 +191,7 @@ impl LockTable {
     }
 
     /// Renews a lease of a client; whether it has one of this number that is good.
-    fn renew(&self, client: NodeId, lease: u64, now: Instant) -> bool {
+    pub(super) fn renew(&self, client: NodeId, lease: u64, now: Instant) -> bool {
         self.end_leases(now);
         let mut leases = self.leases.borrow_mut();
         let found = leases.get_mut(&lease).filter(|lease| lease.client == client);
@@ -233,56 +267,6 @@ impl LockTable {
 fn as_held_lock(lock: RangeLock<Owner>, lease: u64) -> HeldLock {
     let RangeLock { owner: (its_lease, owner), range, mode } = lock;
     HeldLock { owner: (its_lease == lease).then_some(owner), range, mode }
-}
-
-impl<M: Machine> IoNode<M> {
-    /// Serves a request for a lock.
-    pub(super) fn lock(&self, client: NodeId, lease: u64, change: LockChange) -> Result<Reply, Box<Failure>> {
-        if change.range.first > change.range.last {
-            return Err(Failure::invalid("a lock on bytes that end before they begin").into());
-        }
-        if !matches!(change.step, LockStep::Release) && !self.keeper.holds.has(client, change.number) {
-            let text = format!("file {:016x} is not open at {client}, which locks it", change.number.0);
-            return Err(Failure::new(FailureKind::NotOpen, text).into());
-        }
-        let locks = &self.keeper.locks;
-        let gives = !matches!(change.step, LockStep::Release) && !change.claims;
-        let now = self.machine.now();
-        if gives && now < locks.opens_at() {
-            return Ok(Reply::Lock(LockAnswer::NotYet));
-        }
-        locks.end_leases(now);
-        let is_known = lease != 0 && locks.renew(client, lease, now);
-        let lease = match lease {
-            0 if gives => locks.lease(client, self.settings.incarnation, now),
-            lease if is_known => Some(lease),
-            lease if lease != 0 && change.claims && now < locks.opens_at() => {
-                locks.enter(lease, client, now).then_some(lease)
-            }
-            _ => return Ok(Reply::Lock(LockAnswer::Lost)),
-        };
-        Ok(Reply::Lock(match lease {
-            Some(lease) => locks.step(client, lease, &change),
-            None => LockAnswer::TooMany,
-        }))
-    }
-
-    /// Renews a client's lease.
-    pub(super) fn renew_lease(&self, client: NodeId, lease: u64) -> Reply {
-        Reply::Lock(match self.keeper.locks.renew(client, lease, self.machine.now()) {
-            true => LockAnswer::Done { lease },
-            false => LockAnswer::Lost,
-        })
-    }
-
-    /// Fences leases, unless one of them was given here and has not ended.
-    pub(super) fn fence(&self, client: NodeId, leases: &[u64]) -> Result<Reply, Box<Failure>> {
-        let now = self.machine.now();
-        if let Some(good) = leases.iter().find(|&&lease| self.keeper.locks.is_good(lease, now)) {
-            return Err(Failure::invalid(format!("cannot fence lease {good:016x}: it has not ended")).into());
-        }
-        self.blocks.fences.raise(client, leases).map(|()| Reply::Done)
-    }
 }
 
 #[cfg(test)]

@@ -10,54 +10,63 @@ use machine::{Instant, Machine, NoteRing};
 use recording::KEPT_EVENTS;
 use trace::{ProcessInfo, ProcessNumber};
 
-use super::IoNode;
 use super::account::Account;
 use crate::error::Failure;
 use crate::noted;
 use crate::protocol::{RECORDED_BYTES_MAX, RecordingStep, Reply};
 
+/// The recording of a node.
+pub(super) struct Recordings<M> {
+    machine: M,
+    current: RefCell<Option<Recording>>,
+}
+
 /// A recording that goes on.
-pub(super) struct RecordingUnderWay {
+struct Recording {
     ring: Rc<RefCell<NoteRing>>,
     /// Time 0 of its events, in nanoseconds since 1970. A clock on the wall that is set meanwhile does not change it.
     zero_unix_ns: u64,
 }
 
-impl<M: Machine> IoNode<M> {
+impl<M: Machine> Recordings<M> {
+    pub(super) fn new(machine: M) -> Self {
+        Recordings { machine, current: RefCell::default() }
+    }
+
     /// Serves a step of recording.
     pub(super) fn record(&self, account: &Account, step: RecordingStep) -> Result<Reply, Box<Failure>> {
         match step {
-            RecordingStep::Start => self.start_recording(),
-            RecordingStep::ReadClock => self.recording_clock(),
-            RecordingStep::Stop => self.stop_recording(account),
+            RecordingStep::Start => self.start(),
+            RecordingStep::ReadClock => self.clock(),
+            RecordingStep::Stop => self.stop(account),
             RecordingStep::Fetch => Ok(next_part(account)),
         }
     }
 
     /// Begins to record. What was recorded before is dropped.
-    fn start_recording(&self) -> Result<Reply, Box<Failure>> {
-        let mut recording = self.recording.borrow_mut();
+    fn start(&self) -> Result<Reply, Box<Failure>> {
+        let mut recording = self.current.borrow_mut();
         if recording.is_none() && self.machine.notes().is_on() {
             let why = "what it does is recorded already, from its start to its end";
             return Err(Failure::invalid(why).into());
         }
         let ring = Rc::new(RefCell::new(NoteRing::new(KEPT_EVENTS)));
         self.machine.notes().record(ring.clone());
-        *recording = Some(RecordingUnderWay { ring, zero_unix_ns: noted::zero_unix_ns(&self.machine) });
+        *recording = Some(Recording { ring, zero_unix_ns: noted::zero_unix_ns(&self.machine) });
         Ok(Reply::Done)
     }
 
     /// The time as the recording has it.
-    fn recording_clock(&self) -> Result<Reply, Box<Failure>> {
-        let recording = self.recording.borrow();
-        let RecordingUnderWay { zero_unix_ns, .. } = recording.as_ref().ok_or_else(nothing_recorded)?;
+    fn clock(&self) -> Result<Reply, Box<Failure>> {
+        let recording = self.current.borrow();
+        let Recording { zero_unix_ns, .. } = recording.as_ref().ok_or_else(nothing_recorded)?;
         let since_zero = self.machine.now().since(Instant::START).as_nanos();
         Ok(Reply::RecordingClock { unix_ns: zero_unix_ns.saturating_add(since_zero) })
     }
 
     /// Ends the recording, and keeps it for a client.
-    fn stop_recording(&self, account: &Account) -> Result<Reply, Box<Failure>> {
-        let RecordingUnderWay { ring, zero_unix_ns } = self.recording.take().ok_or_else(nothing_recorded)?;
+    fn stop(&self, account: &Account) -> Result<Reply, Box<Failure>> {
+        let Recording { ring, zero_unix_ns } = self.current.take().ok_or_else(nothing_recorded)?;
         self.machine.notes().stop();
         // The client that fetches it knows the node's name better.
         let process = ProcessInfo {

@@ -22,11 +22,10 @@ use std::rc::Rc;
 
 use machine::{Condition, Duration, Instant, Machine, NodeId, Payload, first_of};
 
-use super::IoNode;
 use super::account::Account;
 use super::meetings::{Meeting, Served, with_names};
 use super::shares::{Share, Shares};
-use crate::endpoint::Mailbox;
+use crate::endpoint::{Endpoint, Mailbox};
 use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{FileId, MeetingId, Reply, Request};
@@ -42,15 +41,13 @@ const MEMBERS_MAX: usize = 4096;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
 /// The rosters that this I/O node keeps.
-pub(super) struct Rosters {
+pub(super) struct Rosters<M: Machine> {
+    machine: M,
+    endpoint: Rc<Endpoint<M>>,
+    /// The incarnation of the node.
+    incarnation: u64,
     by_group: RefCell<BTreeMap<u64, Rc<Roster>>>,
     memberships: Shares,
-}
-
-impl Default for Rosters {
-    fn default() -> Self {
-        Rosters { by_group: RefCell::default(), memberships: Shares::new(MEMBERSHIPS.0, MEMBERSHIPS.1) }
-    }
 }
 
 /// The members of a job that know the same I/O nodes: what one of them has told to an I/O node, another one, which asks
@@ -114,7 +111,12 @@ struct Flush {
     meetings: [Meeting<NodeId, (), Vec<u64>>; 2],
 }
 
-impl<M: Machine> IoNode<M> {
+impl<M: Machine> Rosters<M> {
+    pub(super) fn new(machine: M, endpoint: Rc<Endpoint<M>>, incarnation: u64) -> Self {
+        let memberships = Shares::new(MEMBERSHIPS.0, MEMBERSHIPS.1);
+        Rosters { machine, endpoint, incarnation, by_group: RefCell::default(), memberships }
+    }
+
     /// Counts a client among the members of a job that know these I/O nodes, when no flush is going on.
     pub(super) async fn join(
         &self,
@@ -124,7 +126,7 @@ impl<M: Machine> IoNode<M> {
         job: String,
         io_nodes: u64,
     ) -> Served {
-        let membership = self.rosters.memberships.try_take(client, 1).ok_or_else(|| {
+        let membership = self.memberships.try_take(client, 1).ok_or_else(|| {
             Failure::new(
                 FailureKind::Io,
                 format!("{client} is in too many jobs for one more, {job:?}: leave one"),
@@ -132,7 +134,7 @@ impl<M: Machine> IoNode<M> {
         })?;
         let member = Member { node: client, name, _membership: Rc::new(membership) };
         loop {
-            let roster = self.rosters.of_job(&job, self.settings.incarnation, io_nodes)?;
+            let roster = self.of_job(&job, io_nodes)?;
             if roster.flush.borrow().is_some() {
                 // It may be another roster after that.
                 roster.changed.wait().await;
@@ -141,14 +143,14 @@ impl<M: Machine> IoNode<M> {
             account.check()?;
             roster.add(member)?;
             let (group, flushes) = (roster.group, roster.flushes.get());
-            self.rosters.by_group.borrow_mut().insert(group, roster);
+            self.by_group.borrow_mut().insert(group, roster);
             return Ok(Reply::Joined { group, flushes });
         }
     }
 
     /// Begins a flush that a member wants, unless one has begun that will do.
     pub(super) async fn gather(&self, client: NodeId, group: u64, wanted: Wanted) -> Served {
-        let roster = self.rosters.of_member(client, group)?;
+        let roster = self.of_member(client, group)?;
         let Wanted { flush, file, for_room } = wanted;
         loop {
             let current = roster.flush.borrow().clone();
@@ -194,14 +196,12 @@ impl<M: Machine> IoNode<M> {
             }
         }
     }
-}
 
-impl Rosters {
     /// The roster of the members of a job that know these I/O nodes; an empty one, not entered yet, if there is none.
-    fn of_job(&self, job: &str, incarnation: u64, io_nodes: u64) -> Result<Rc<Roster>, Box<Failure>> {
+    fn of_job(&self, job: &str, io_nodes: u64) -> Result<Rc<Roster>, Box<Failure>> {
         name::check(job).map_err(|why| Failure::invalid(format!("job name {job:?}: {why}")))?;
         // Another one at each run of this node.
-        let group = name::hash_of(job, &[incarnation, io_nodes]);
+        let group = name::hash_of(job, &[self.incarnation, io_nodes]);
         let all = self.by_group.borrow();
         match all.get(&group) {
             Some(roster) if roster.job == job => Ok(roster.clone()),
@@ -223,13 +223,7 @@ impl Rosters {
     }
 
     /// Waits with a member of a flush until all have come to a meeting of it.
-    pub(super) async fn enter(
-        &self,
-        client: NodeId,
-        id: MeetingId,
-        failure: Option<Failure>,
-        now: Instant,
-    ) -> Served {
+    pub(super) async fn enter(&self, client: NodeId, id: MeetingId, failure: Option<Failure>) -> Served {
         let roster = self.of_member(client, id.group)?;
         let current = roster.flush.borrow().clone();
         let flush = current.filter(|flush| flush.is_of(id, client)).ok_or_else(|| {
@@ -240,7 +234,7 @@ impl Rosters {
         })?;
         let meeting = flush.meeting(id);
         meeting.come(client, client, (), failure.map(|failure| flush.with_names(failure)))?;
-        roster.settle(now);
+        roster.settle(self.machine.now());
         let members = meeting.outcome(&roster.changed).await?;
         Ok(Reply::Met { members, brought: Vec::new() })
     }
@@ -255,11 +249,11 @@ impl Rosters {
     }
 
     /// Notes that a client is gone.
-    pub(super) fn gone(&self, client: NodeId, now: Instant) {
+    pub(super) fn gone(&self, client: NodeId) {
         let with_client: Vec<_> =
             self.by_group.borrow().values().filter(|roster| roster.has(client)).cloned().collect();
         for roster in with_client {
-            roster.lose(client, "is gone", now);
+            roster.lose(client, "is gone", self.machine.now());
             self.end_if_empty(roster.group);
         }
     }

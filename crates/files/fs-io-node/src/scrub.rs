@@ -4,10 +4,12 @@
 //! match is halved until the damaged part is as small as a disk can tell, so that readable bytes beside it are not
 //! given up. Each request is short, so little is done in vain for a client that has gone.
 
-use layout::Extent;
-use machine::{Disk, Error, Machine, NodeId, Work, give_way};
+use std::rc::Rc;
 
-use super::IoNode;
+use layout::Extent;
+use machine::{BufferPool, Disk, Error, Machine, NodeId, Work, give_way};
+
+use super::disks::Disks;
 use super::home::Home;
 use super::objects::read_label;
 use crate::error::Failure;
@@ -20,9 +22,21 @@ use crate::scrub_unit::UNIT_BYTES;
 const STEP_BYTES: u64 = 256 * 1024;
 
 /// Memory for scrubbing, for each disk, in bytes.
-pub(super) const BYTES_PER_DISK: u64 = 2 * STEP_BYTES;
+const BYTES_PER_DISK: u64 = 2 * STEP_BYTES;
 
-impl<M: Machine> IoNode<M> {
+/// Reads back what the disks of a node hold.
+pub(super) struct Scrubber<M: Machine> {
+    machine: M,
+    disks: Rc<Disks<M>>,
+    buffers: BufferPool,
+}
+
+impl<M: Machine> Scrubber<M> {
+    pub(super) fn new(machine: M, disks: Rc<Disks<M>>) -> Self {
+        let buffers = BufferPool::new(machine.disks().len() as u64 * BYTES_PER_DISK);
+        Scrubber { machine, disks, buffers }
+    }
+
     /// Reads back part of the stripe that a disk has of a file.
     pub(super) async fn scrub(
         &self,
@@ -32,7 +46,6 @@ impl<M: Machine> IoNode<M> {
         offset: u64,
         bytes: u32,
     ) -> Result<Reply, Box<Failure>> {
-        self.stored.check_not_removed(file)?;
         let name = number::object_name(file);
         let disks = self.machine.disks();
         let index = disk as usize;
@@ -69,7 +82,7 @@ impl<M: Machine> IoNode<M> {
 
     /// Reads a part of an object and forgets it.
     async fn read_back(&self, client: NodeId, home: Home, part: Extent) -> machine::Result<()> {
-        let buffer = self.scrub_buffers.take(part.bytes).await;
+        let buffer = self.buffers.take(part.bytes).await;
         self.machine.compute(Work::QueueDiskRequest).await;
         let outcome = {
             let user = DiskUser { job: client, urgency: Urgency::Background };

@@ -122,7 +122,7 @@ impl<M: Machine> IoNode<M> {
         let striping = Striping::new(self.settings.block_bytes_max, 1)
             .map_err(|error| Failure::invalid(error.to_string()))?;
         let label = Label { file: number::MARK, striping, stripe: 0, begun: origin, replaces: None };
-        if let Some(kept) = self.origin().await?.filter(|&kept| anew && kept != origin) {
+        if let Some(kept) = self.keeper.origin().await?.filter(|&kept| anew && kept != origin) {
             let text = format!(
                 "cannot mark disks for namespace {origin:x}: this I/O node keeps the names of namespace {kept:x}; \
                  remove those first"
@@ -259,7 +259,7 @@ impl<M: Machine> IoNode<M> {
         }
         let mut outcomes = vec![Ok(()); self.machine.disks().len()];
         for files in files.chunks(REMOVED_AT_ONCE) {
-            self.check_unused(files).await?;
+            self.keeper.check_unused(files).await?;
             for (outcome, removed) in outcomes.iter_mut().zip(self.remove_some(files).await) {
                 *outcome = mem::replace(outcome, Ok(())).and(removed);
             }
