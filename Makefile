@@ -21,7 +21,7 @@ STARFISH := $(TARGET)/release/starfish
 # The list of tests skipped for want of a prerequisite: lines of the reason, a tab and the test.
 export STARFISH_SKIPPED ?= $(abspath $(TARGET))/skipped
 # The packages of Cargo whose programs and libraries are installed, with all that they can do.
-INSTALLED := -p starfish -p applications -p libpdiol -p libtlv --features starfish/postgres
+INSTALLED := -p starfish -p libpdiol -p libtlv --features starfish/postgres
 # Where the Python package is built, tested and tried, with all it needs.
 PYTHON ?= python3
 VENV := $(abspath $(TARGET))/python/venv

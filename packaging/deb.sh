@@ -32,7 +32,7 @@ done
 mv "$stage/usr/share/zsh/site-functions" "$stage/usr/share/zsh/vendor-completions"
 find "$stage/usr/share/man" -type f -exec gzip -9n {} +
 # What is not optimised comes with symbols.
-strip "$stage"/usr/bin/*
+strip "$stage/usr/bin/starfish"
 find "$stage"/usr/lib -name '*.so.*' -type f -exec strip --strip-unneeded {} +
 
 put() {
@@ -60,7 +60,7 @@ install -m 755 "$here"/debian/{postinst,prerm,postrm} "$stage/DEBIAN"
 install -m 644 "$here"/debian/triggers "$stage/DEBIAN"
 (cd "$stage" && find etc -type f -printf '/%p\n' > DEBIAN/conffiles && find usr -type f -exec md5sum {} + | sort -k 2 > DEBIAN/md5sums)
 printf 'Source: starfish\n\nPackage: starfish\nArchitecture: any\n' > "$work/debian/control"
-depends=$(cd "$work" && dpkg-shlibdeps -O "$stage"/usr/bin/* "$stage"/usr/lib/*.so.*.* | sed -n 's/^shlibs:Depends=//p')
+depends=$(cd "$work" && dpkg-shlibdeps -O "$stage/usr/bin/starfish" "$stage"/usr/lib/*.so.*.* | sed -n 's/^shlibs:Depends=//p')
 version=$("$built/starfish" --version | cut -d ' ' -f 2)-1
 architecture=$(dpkg --print-architecture)
 cat > "$stage/DEBIAN/control" <<END

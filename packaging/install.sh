@@ -3,7 +3,7 @@
 #
 #   install.sh BUILT PREFIX
 #
-# BUILT is where Cargo has put the programs and the libraries. With DESTDIR set, everything goes below that, and is to be
+# BUILT is where Cargo has put the program and the libraries. With DESTDIR set, everything goes below that, and is to be
 # moved to PREFIX later.
 set -euo pipefail
 
@@ -12,8 +12,10 @@ built=$1 prefix=$2
 to=${DESTDIR:-}$prefix
 
 install -d "$to/bin"
-for program in starfish mycat fs2pfs pfs2fs pfsgrep pfssort pfsbzip2; do
-    install -m 755 "$built/$program" "$to/bin"
+install -m 755 "$built/starfish" "$to/bin"
+# One program answers to all of these names.
+for program in mycat fs2pfs pfs2fs pfsgrep pfssort pfsbzip2; do
+    ln -sf starfish "$to/bin/$program"
 done
 "$built/starfish" generate "$to"
 # Cargo leaves the libraries elsewhere if only tests have asked for them.

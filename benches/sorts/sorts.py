@@ -22,7 +22,7 @@ from agents import Agents
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--programs", default="target/release", help="directory of starfish and pfssort")
+    parser.add_argument("--programs", default="target/release", help="directory of starfish")
     parser.add_argument("--agents", type=int, default=4, help="agents, each with a disk")
     parser.add_argument("--disk-model", default="streaming-20")
     parser.add_argument("--scheduling", default="cyclic-scan", help="order at the disks")
@@ -44,13 +44,14 @@ def lines(path, mib, seed):
 
 
 def sort(asked, placement, number, job):
-    command = [asked.programs / "pfssort", f"pfs:input{number}", "-o", f"pfs:output{number}"]
+    command = ["pfssort", f"pfs:input{number}", "-o", f"pfs:output{number}"]
     command += ["-S", asked.memory, "--cache", asked.cache, "-T", "pfs:"]
     if placement != "none":
         command += ["--placement", placement]
         if placement != "striped":
             command += ["--job", job]
-    return subprocess.Popen(command)
+    # Called by this name, starfish is pfssort.
+    return subprocess.Popen(command, executable=asked.programs / "starfish")
 
 
 def finished(sorts, begin):

@@ -10,6 +10,8 @@
 //! - `pointless.rs`, `overwritten.rs`: what is refused because it would do nothing, or would replace what it reads
 //! - `mpi_library.rs`: what is put in front of a program's MPI
 //!
+//! Called by the name of one of `applications`, as `pfsgrep`, it is that program.
+//!
 //! Most of the work is done by other crates: `transfer` puts and gets files of agents, `studies` has benchmarks,
 //! replays and advice, `account` says why a run took as long as it did, `doctor` what is wrong with agents and mounts.
 
@@ -153,6 +155,9 @@ fn without_variables(command: clap::Command) -> clap::Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(main) = applications::called() {
+        return main();
+    }
     command_line::complete(|| options::values::known(Arguments::command()));
     let (matches, arguments) = arguments();
     let checked = pointless::refuse(&matches).and_then(|()| overwritten::refuse(&matches));

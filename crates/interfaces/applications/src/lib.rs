@@ -8,8 +8,8 @@
 //!
 //! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for
 //! - `ahead.rs`, `behind.rs`: threads that read and write while others compute
-//! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `bin/` has a `main` for each;
-//!   `placed_sort.rs`: which disks a sort's runs and output lie on
+//! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `placed_sort.rs`: which disks a sort's runs and output
+//!   lie on
 //! - `program.rs`: their `main`; `usage.rs`: the time a program took, and on what; `failure.rs`: how it says what went
 //!   wrong
 //!
@@ -32,20 +32,48 @@ mod usage;
 pub use failure::{Failure, Result};
 pub use files::{Files, FilesArgs};
 pub use name::FileName;
-pub use program::{FileProgram, main};
+pub use program::FileProgram;
 pub use store::{Output, Storage, Temporary};
 pub use usage::{Stopwatch, Usage};
 
+use std::env;
+use std::path::Path;
+use std::process::ExitCode;
+
 use clap::{Command, CommandFactory};
 
-/// What the command lines of all the programs look like.
+use program::main;
+
+/// A program: its name, its command line and its `main`.
+type Program = (&'static str, fn() -> Command, fn() -> ExitCode);
+
+const PROGRAMS: [Program; 6] = [
+    ("mycat", copy::Cat::command, main::<copy::Cat>),
+    ("fs2pfs", copy::ToStriped::command, main::<copy::ToStriped>),
+    ("pfs2fs", copy::FromStriped::command, main::<copy::FromStriped>),
+    ("pfsgrep", grep::Arguments::command, main::<grep::Arguments>),
+    ("pfssort", sort::Arguments::command, main::<sort::Arguments>),
+    ("pfsbzip2", bzip2::Arguments::command, main::<bzip2::Arguments>),
+];
+
+/// The command lines of all the programs.
 pub fn commands() -> [Command; 6] {
-    [
-        copy::Cat::command(),
-        copy::ToStriped::command(),
-        copy::FromStriped::command(),
-        grep::Arguments::command(),
-        sort::Arguments::command(),
-        bzip2::Arguments::command(),
-    ]
+    PROGRAMS.map(|(_, command, _)| command())
+}
+
+/// The `main` of the program by whose name this process was called, if it is one of these.
+pub fn called() -> Option<fn() -> ExitCode> {
+    let path = env::args_os().next()?;
+    let name = Path::new(&path).file_name()?;
+    PROGRAMS.iter().find(|program| name == program.0).map(|program| program.2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_called_by_the_names_in_their_help() {
+        assert_eq!(PROGRAMS.map(|program| program.0), commands().each_ref().map(Command::get_name));
+    }
 }

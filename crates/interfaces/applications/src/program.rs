@@ -28,7 +28,7 @@ const FAILED: u8 = 2;
 ///
 /// Options of PDIOL may stand before an argument `-`, as in its thesis: `pfs2fs -disk_number 4 -w 0 - a b`. A line that
 /// the program itself accepts has none of them.
-pub fn main<P: FileProgram>() -> ExitCode {
+pub(crate) fn main<P: FileProgram>() -> ExitCode {
     complete(P::command);
     let mut arguments: Vec<OsString> = env::args_os().collect();
     let parsed = match try_parse::<P>(arguments.clone()) {

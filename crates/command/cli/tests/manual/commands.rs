@@ -15,6 +15,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -177,7 +178,8 @@ impl Drop for Shell {
 fn environment(mut command: Command, home: &Path) -> Command {
     let programs = programs().display().to_string();
     let path = std::env::var("PATH").unwrap_or_default();
-    command.env_clear().env("PATH", format!("{programs}:{path}")).env("HOME", home);
+    let links = env!("CARGO_TARGET_TMPDIR");
+    command.env_clear().env("PATH", format!("{programs}:{links}:{path}")).env("HOME", home);
     command.env("LC_ALL", "C.UTF-8").env("TZ", "UTC");
     command
 }
@@ -188,11 +190,17 @@ fn programs() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_starfish")).parent().expect("a folder").to_owned();
-        let built = ["pfsgrep", "deps/liblibpdiol.so", "deps/liblibtlv.so"];
+        // What is installed has a link for each.
+        for program in applications::commands() {
+            let link = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program.get_name());
+            let _ = fs::remove_file(&link);
+            symlink(env!("CARGO_BIN_EXE_starfish"), link).expect("a link");
+        }
+        let built = ["deps/liblibpdiol.so", "deps/liblibtlv.so"];
         if !built.iter().all(|file| folder.join(file).exists()) {
             let mut build = Command::new(env!("CARGO"));
             build.args(["build", "--locked", "--quiet"]);
-            build.args(["applications", "libpdiol", "libtlv"].map(|package| format!("--package={package}")));
+            build.args(["libpdiol", "libtlv"].map(|package| format!("--package={package}")));
             assert!(build.status().expect("cargo").success(), "the programs cannot be built");
         }
         folder

@@ -7,7 +7,8 @@ mod processes;
 
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use node::OpenOptions;
@@ -38,6 +39,7 @@ impl Home {
         let mut command = heeding(program);
         command.args(arguments).current_dir(self.path(""));
         command.env("STARFISH_AGENTS", self.0.names()).env("STARFISH_KEY_FILE", self.0.key_file());
+        command.env("PATH", format!("{}:{}", links(), std::env::var("PATH").unwrap_or_default()));
         command.env("LC_ALL", "C").env("TMPDIR", self.path("tmp"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -130,12 +132,22 @@ impl Home {
     }
 }
 
-pub(crate) const MYCAT: &str = env!("CARGO_BIN_EXE_mycat");
-pub(crate) const FS2PFS: &str = env!("CARGO_BIN_EXE_fs2pfs");
-pub(crate) const PFS2FS: &str = env!("CARGO_BIN_EXE_pfs2fs");
-pub(crate) const PFSGREP: &str = env!("CARGO_BIN_EXE_pfsgrep");
-pub(crate) const PFSSORT: &str = env!("CARGO_BIN_EXE_pfssort");
-pub(crate) const PFSBZIP2: &str = env!("CARGO_BIN_EXE_pfsbzip2");
+/// The directory with a link for each program to the one that answers to all of their names.
+fn links() -> &'static str {
+    let directory = env!("CARGO_TARGET_TMPDIR");
+    for program in [MYCAT, FS2PFS, PFS2FS, PFSGREP, PFSSORT, PFSBZIP2] {
+        // Another test may have made it.
+        let _ = symlink(env!("CARGO_BIN_EXE_applications"), Path::new(directory).join(program));
+    }
+    directory
+}
+
+pub(crate) const MYCAT: &str = "mycat";
+pub(crate) const FS2PFS: &str = "fs2pfs";
+pub(crate) const PFS2FS: &str = "pfs2fs";
+pub(crate) const PFSGREP: &str = "pfsgrep";
+pub(crate) const PFSSORT: &str = "pfssort";
+pub(crate) const PFSBZIP2: &str = "pfsbzip2";
 
 /// Bytes that look random and depend on their number.
 pub(crate) fn noise(bytes: usize) -> Vec<u8> {
