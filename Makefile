@@ -20,8 +20,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 STARFISH := $(TARGET)/release/starfish
 # The list of tests skipped for want of a prerequisite: lines of the reason, a tab and the test.
 export STARFISH_SKIPPED ?= $(abspath $(TARGET))/skipped
-# The packages of Cargo whose programs and libraries are installed, with all that they can do.
-INSTALLED := -p starfish -p libpdiol -p libtlv --features starfish/postgres
+# The Cargo features of all builds here.
+FEATURES := --features starfish/postgres
+# The packages of Cargo whose programs and libraries are installed.
+INSTALLED := -p starfish -p libpdiol -p libtlv $(FEATURES)
 # Where the Python package is built, tested and tried, with all it needs.
 PYTHON ?= python3
 VENV := $(abspath $(TARGET))/python/venv
@@ -121,7 +123,7 @@ clean: ## Remove all that was built
 
 # The program starfish, optimised: each program that is linked takes minutes of its own.
 program: tools
-	cargo build $(CARGO_FLAGS) --release -p starfish
+	cargo build $(CARGO_FLAGS) --release -p starfish $(FEATURES)
 
 # All that is installed, optimised. Built at once, what the programs share is built once.
 build: tools
