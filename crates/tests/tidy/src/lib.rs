@@ -10,6 +10,7 @@
 //! - `sources.rs`: what may stand in a source file, and what it may be called
 //! - `contents.rs`: comments that list what there is
 //! - `documents.rs`: decision records, and links that lead somewhere
+//! - `language.rs`: habits of language, counted
 //!
 //! Nothing of the product depends on this crate, and it depends on nothing of the product.
 
@@ -17,6 +18,7 @@ pub mod circles;
 pub mod contents;
 pub mod crates;
 pub mod documents;
+pub mod language;
 pub mod names;
 pub mod promises;
 pub mod sources;

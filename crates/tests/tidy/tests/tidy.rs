@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tidy::{Tree, circles, contents, crates, documents, names, promises, sources};
+use tidy::{Tree, circles, contents, crates, documents, language, names, promises, sources};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
@@ -118,4 +118,15 @@ fn every_link_leads_somewhere() {
 #[test]
 fn every_source_that_is_named_is_there() {
     none(documents::every_source_that_is_named_is_there);
+}
+
+#[test]
+fn language_gets_no_worse() {
+    let record = root().join("crates/tests/tidy/language.csv");
+    let tree = Tree::read(&root()).expect("the project can be read");
+    if std::env::var_os("STARFISH_LANGUAGE").is_some_and(|value| value == "write") {
+        std::fs::write(&record, language::to_csv(&language::counts(&tree))).expect("room");
+    }
+    let recorded = std::fs::read_to_string(&record).expect("recorded counts");
+    none(|tree| language::language_gets_no_worse(tree, &recorded));
 }
