@@ -1,36 +1,37 @@
-//! What a client knows of the stripes of a file: where each is, and whether it is open there.
+//! A client's knowledge of the stripes of a file: their disks, and their state at the I/O nodes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use machine::Permits;
 
-/// Where the stripes of a file are, and which of them are open.
+/// Disks and known state of the stripes of a file.
 pub(super) struct Attachments {
-    /// The identity of the disk of each stripe.
+    /// Identity of the disk of each stripe.
     pub(super) disks: Vec<u64>,
-    /// Stripes whose disk none of the I/O nodes has.
+    /// Stripes on a disk that none of the I/O nodes has.
     nowhere: BTreeSet<u32>,
     stripes: RefCell<Vec<Attachment>>,
-    /// How many of the first stripes are known to have been made, by whomever: one of these that is nowhere is lost.
+    /// Length of the prefix of stripes that any client is known to have created: a stripe of it is lost if its disk is
+    /// missing.
     stored: Cell<u32>,
-    /// How many of them others know of.
+    /// Length of the prefix of stripes that others know to exist.
     heard: Cell<u32>,
-    /// One at a time asks for stripes.
+    /// Serialises queries for stripes.
     pub(super) asking: Permits,
-    /// Stripes that were made here, as far as is known, and not flushed since.
+    /// Unflushed stripes that this client created, as far as it knows.
     made: RefCell<BTreeSet<u32>>,
-    /// Those of them that may be lost, as this client was told: it may make them again, whatever others know.
+    /// Created stripes that may be lost, as reported to this client, which may create them again whatever others know.
     lost: RefCell<BTreeSet<u32>>,
-    /// How often any node had been gone when it was last asked whether what is open is there.
+    /// Disconnect count of all nodes at the last query for the open stripes.
     asked_at: Cell<u64>,
-    /// How often others have changed the file, as far as is known; what was there when it was opened is the first time.
+    /// Number of known changes by others; the contents at the time of opening count as the first.
     changes: Cell<u64>,
-    /// How many of these are known to be on the media.
+    /// Number of these changes known to be on stable storage.
     changes_flushed: Cell<u64>,
 }
 
-/// What is known of a stripe at its I/O node.
+/// Known state of a stripe at its I/O node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attachment {
     Unknown,
@@ -39,7 +40,7 @@ pub(super) enum Attachment {
 }
 
 impl Attachments {
-    /// What is known when any node has been gone so often.
+    /// Returns the state of a file just opened, when the nodes had disconnected `disconnects` times in total.
     pub(super) fn new(disks: Vec<u64>, stored: u32, nowhere: BTreeSet<u32>, disconnects: u64) -> Self {
         Attachments {
             nowhere,
@@ -56,7 +57,7 @@ impl Attachments {
         }
     }
 
-    /// Whether none of the I/O nodes has the disk of a stripe, so that nobody knows what it has.
+    /// Returns true if none of the I/O nodes has the disk of a stripe, so that its contents are unknown.
     pub(super) fn is_nowhere(&self, stripe: u32) -> bool {
         self.nowhere.contains(&stripe)
     }
@@ -65,7 +66,7 @@ impl Attachments {
         self.stripes.borrow()[stripe as usize]
     }
 
-    /// Notes what is known of a stripe.
+    /// Sets the known state of a stripe.
     pub(super) fn set(&self, stripe: u32, attachment: Attachment) {
         self.stripes.borrow_mut()[stripe as usize] = attachment;
         if attachment == Attachment::Attached {
@@ -74,31 +75,31 @@ impl Attachments {
         self.count_stored(self.stored.get());
     }
 
-    /// Notes that a stripe is open which this client was the first to write to, as far as is known.
+    /// Records that a stripe is open and that this client, as far as it knows, is the first to write to it.
     pub(super) fn set_made(&self, stripe: u32) {
         self.made.borrow_mut().insert(stripe);
         self.set(stripe, Attachment::Attached);
     }
 
-    /// Notes that the first `known` stripes have been made, and those after them that are open.
+    /// Sets the created prefix to the first `known` stripes and the attached ones directly after them.
     fn count_stored(&self, known: u32) {
         let stripes = self.stripes.borrow();
         let open = stripes[known as usize..].iter().take_while(|&&stripe| stripe == Attachment::Attached);
         self.stored.set(known + open.count() as u32);
     }
 
-    /// How many of the first stripes are known to have been made.
+    /// Returns the length of the prefix of stripes known to have been created.
     pub(super) fn stored(&self) -> u32 {
         self.stored.get()
     }
 
-    /// Whether a stripe is known to have been made: if it is nowhere, it is lost.
+    /// Returns true if a stripe is known to have been created: it is lost if its disk is missing.
     pub(super) fn is_stored(&self, stripe: u32) -> bool {
         stripe < self.stored.get() && !self.lost.borrow().contains(&stripe)
     }
 
-    /// Takes in how many of the first stripes others know to have been made, beside those that are known here; or
-    /// instead of them, if what was in them counts no more.
+    /// Merges the length of the created prefix that others know with the local one; with `instead`, replaces it,
+    /// because the old contents no longer count.
     pub(super) fn hear_stored(&self, stored: u32, instead: bool) {
         let stored = stored.min(self.disks.len() as u32);
         let known = |known: &Cell<u32>| if instead { stored } else { known.get().max(stored) };
@@ -109,7 +110,7 @@ impl Attachments {
         self.count_stored(known(&self.stored));
     }
 
-    /// Whether a stripe has to be asked for, to be read or to be written to.
+    /// Returns true if the client must query for a stripe before it reads it or, with `create`, writes to it.
     pub(super) fn is_wanted(&self, stripe: u32, create: bool) -> bool {
         match self.get(stripe) {
             Attachment::Unknown => true,
@@ -118,7 +119,7 @@ impl Attachments {
         }
     }
 
-    /// Whether there is no such stripe, so that it reads as zeros.
+    /// Returns true if the stripe is missing and so reads as zeros.
     pub(super) fn is_absent(&self, stripe: u32) -> bool {
         self.get(stripe) == Attachment::Absent
     }
@@ -127,15 +128,15 @@ impl Attachments {
         self.get(stripe) == Attachment::Attached
     }
 
-    /// Notes that what was not flushed of the stripes that `is_lost` picks is lost with their I/O nodes, and that its
-    /// writer gets an error for that: what was made here may be made again.
+    /// Records that the unflushed writes to the stripes selected by `is_lost` are lost with their I/O nodes, and that
+    /// their writer gets an error. This client may create its own lost stripes again.
     pub(super) fn lose(&self, is_lost: impl Fn(u32) -> bool) {
         self.lost.borrow_mut().extend(self.made.borrow().iter().copied().filter(|&stripe| is_lost(stripe)));
         self.forget(is_lost);
     }
 
-    /// Notes that nothing is known any more of the stripes that `is_forgotten` picks, except what others know: what was
-    /// made here may be lost with its I/O node.
+    /// Resets the stripes selected by `is_forgotten` to `Unknown`. Only the knowledge of others remains: stripes that
+    /// this client created may be lost with their I/O node.
     pub(super) fn forget(&self, is_forgotten: impl Fn(u32) -> bool) {
         for (stripe, attachment) in (0..).zip(self.stripes.borrow_mut().iter_mut()) {
             if is_forgotten(stripe) {
@@ -145,15 +146,15 @@ impl Attachments {
         self.count_stored(self.heard.get());
     }
 
-    /// Notes that stripes which were not there may be there now.
+    /// Resets absent stripes to `Unknown`: another client may have created them.
     pub(super) fn forget_absent(&self) {
         for stripe in self.stripes.borrow_mut().iter_mut().filter(|stripe| **stripe == Attachment::Absent) {
             *stripe = Attachment::Unknown;
         }
     }
 
-    /// Whether any node was gone since the last time; it has been `disconnects` times. Then stripes that others do not
-    /// know of may be lost, and nothing is known of them any more.
+    /// Compares the disconnect count of all nodes with that of the last query. If it changed, resets the stripes that
+    /// others do not know of, because they may be lost, and returns true.
     pub(super) fn forget_doubtful(&self, disconnects: u64) -> bool {
         let was_gone = self.asked_at.replace(disconnects) != disconnects;
         if was_gone {
@@ -162,27 +163,27 @@ impl Attachments {
         was_gone
     }
 
-    /// Notes that others have changed the file.
+    /// Records a change by others.
     pub(super) fn note_changed(&self) {
         self.changes.set(self.changes.get() + 1);
     }
 
-    /// Notes that what was written to these stripes is on the media.
+    /// Records that the writes to these stripes are on stable storage.
     pub(super) fn note_written_flushed(&self, stripes: &BTreeSet<u32>) {
         self.made.borrow_mut().retain(|stripe| !stripes.contains(stripe));
     }
 
-    /// How often others have changed the file, for [`note_flushed`](Self::note_flushed).
+    /// Returns the number of changes by others, for [`note_flushed`](Self::note_flushed).
     pub(super) fn changes(&self) -> u64 {
         self.changes.get()
     }
 
-    /// Notes that what others had changed by then is on the media.
+    /// Records that the first `changes` changes by others are on stable storage.
     pub(super) fn note_flushed(&self, changes: u64) {
         self.changes_flushed.set(self.changes_flushed.get().max(changes));
     }
 
-    /// Whether all that others have changed, as far as is known, is on the media.
+    /// Returns true if all known changes by others are on stable storage.
     pub(super) fn is_old_flushed(&self) -> bool {
         self.changes_flushed.get() == self.changes.get()
     }

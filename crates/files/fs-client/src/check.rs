@@ -1,13 +1,13 @@
-//! Checking files: the I/O nodes read back all that their disks have of them, the disks in parallel, and the client
-//! puts the findings together.
+//! Checks files: the I/O nodes read back all that their disks have of them, the disks in parallel, and the client
+//! combines the findings.
 //!
 //! ```text
 //! every disk:  which stripes of these files are there?   -> foreign ones
 //!              then, a little at a time: read them back  -> damaged ones, and where
 //! ```
 //!
-//! A file that is removed meanwhile is no finding. Only what is on the disks is checked, not what an I/O
-//! node has accepted and not written yet.
+//! Removal of a file during the check is no finding. The check covers only data on the disks, not data that an I/O node
+//! has accepted and not written yet.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,46 +21,46 @@ use crate::error::{Error, Failure, FailureKind, Result};
 use crate::number;
 use crate::protocol::{Damage, FileId, Label, Reply, Request, SCRUB_BYTES_MAX};
 
-// Each disk reads back one part after the other: between two at a time its arm would go back and forth.
+// Each disk reads back one part at a time: with two at a time its arm would move back and forth between them.
 
-/// With a limit to the rate, a part is what may be read in this fraction of a second.
+/// With a rate limit, a part is the data that may be read in this fraction of a second.
 const PARTS_PER_SECOND: u64 = 4;
 
-/// The least part, in bytes.
+/// Minimum size of a part, in bytes.
 const PART_BYTES_MIN: u64 = 4096;
 
 /// Findings about files.
 #[derive(Debug, Default)]
 pub struct Check {
-    /// Each file, by its number.
+    /// Result for each file, by its number.
     pub files: BTreeMap<FileId, CheckedFile>,
-    /// How many bytes have been read back, on all disks.
+    /// Number of bytes read back, on all disks.
     pub bytes: u64,
-    /// Why something could not be looked at: then it is not known whether it is as it should be.
+    /// Failures to check something, whose state is then unknown.
     pub failures: Vec<Error>,
 }
 
 /// Findings about a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedFile {
-    /// Its size in bytes, as far as its stripes are there.
+    /// Its size in bytes, as far as its stripes exist.
     pub bytes: u64,
-    /// What is wrong with it.
+    /// The faults found.
     pub findings: Vec<Finding>,
 }
 
-/// Something that is wrong with a file.
+/// A fault of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Its kind.
     pub kind: FindingKind,
-    /// The I/O node and its disk on which it is.
+    /// The I/O node and disk with the fault.
     pub place: Option<(NodeId, u32)>,
-    /// The index of the stripe it is about, if that is known.
+    /// Index of the stripe concerned, if known.
     pub stripe: Option<u32>,
-    /// The damaged extents of the file, if they are known; in order.
+    /// The damaged extents of the file, if known; in order.
     pub damaged: Vec<Extent>,
-    /// The text for people.
+    /// Description for users.
     pub text: String,
 }
 
@@ -69,15 +69,15 @@ pub struct Finding {
 pub enum FindingKind {
     /// A stripe does not match its checksums.
     Damaged,
-    /// A stripe of another file lies in the place of one of this file, or one that is there already.
+    /// A stripe of another file lies in the place of one of this file, or a stripe exists twice.
     Foreign,
-    /// The I/O node remembers that the file was removed, and refuses the stripes that are left of it.
+    /// The I/O node remembers the removal of the file, and rejects requests for its remaining stripes.
     Removed,
-    /// A stripe cannot be read for another reason: it is of a newer version, or its disk reports an error.
+    /// A stripe is unreadable for another reason: it is of a newer version, or its disk reports an error.
     Unreadable,
 }
 
-/// Something that happens while files are checked.
+/// Progress of a check.
 #[derive(Clone, Copy, Debug)]
 pub enum Checking {
     /// Number of bytes to read back in all.
@@ -86,36 +86,36 @@ pub enum Checking {
     Done(u64),
 }
 
-/// A stripe that was found, or what lies in its place.
+/// A stripe found on a disk, or the object in its place.
 struct FoundPlace {
     node: NodeId,
     disk: u32,
-    /// Its label and length; or why they are not known.
+    /// Its label and length in bytes, or the reason why they are unknown.
     stripe: std::result::Result<(Label, u64), Failure>,
     damage: Vec<Damage>,
     why: Option<String>,
 }
 
-/// Everything that the tasks of a check share.
+/// State shared by the tasks of a check.
 struct Shared {
     found: RefCell<BTreeMap<FileId, Vec<FoundPlace>>>,
     failures: RefCell<Vec<Error>>,
-    /// The disks to be checked: the I/O node, and the index there.
+    /// The disks to check: the I/O node, and the index there.
     disks: Vec<(NodeId, u32)>,
     bytes: Cell<u64>,
     readers: InFlight,
 }
 
-/// What is to be read back at one disk: the file, where its place was entered, and from where on to where.
+/// Stripes to read back at one disk: the file, the index of its place in `found`, the next offset and the end.
 struct Queue {
     stripes: VecDeque<(FileId, usize, u64, u64)>,
-    /// When the next part may be begun.
+    /// Earliest start of the next part.
     due: Instant,
 }
 
 impl<M: Machine> Client<M> {
-    /// Checks files, as far as their stripes are there: which there are to be, the namespace knows. No more than
-    /// `bytes_per_second` are read back each second, if that is given. A file without stripes is among the failures.
+    /// Checks files, as far as their stripes exist; the namespace records which stripes must exist. Reads back at most
+    /// `bytes_per_second` in each second, if given. A file without stripes is among the failures.
     pub async fn check(
         &self,
         files: &[FileId],
@@ -143,7 +143,7 @@ impl<M: Machine> Client<M> {
         Ok(Check { files, bytes: shared.bytes.get(), failures: shared.failures.take() })
     }
 
-    /// Finds out where the stripes of these files are.
+    /// Finds the places of the stripes of these files.
     async fn find_places(&self, files: &[FileId], shared: &Rc<Shared>) {
         let files: Rc<[FileId]> = files.into();
         for &(node, disk) in &shared.disks {
@@ -153,14 +153,14 @@ impl<M: Machine> Client<M> {
         shared.readers.none().await;
     }
 
-    /// The disks there are: the I/O node, and the index there.
+    /// Returns all disks: the I/O node, and the index there.
     pub(super) fn disk_places(&self) -> Vec<(NodeId, u32)> {
         let disks = self.inner.disks.borrow();
         let counts = self.inner.io_nodes.iter().zip(&*disks);
         counts.flat_map(|(&node, &count)| (0..count).map(move |disk| (node, disk))).collect()
     }
 
-    /// Reads back what was found, on all disks at once.
+    /// Reads back all stripes found, on all disks at once.
     async fn read_back(
         &self,
         bytes_per_second: Option<u64>,
@@ -187,7 +187,7 @@ impl<M: Machine> Client<M> {
         self.inner.endpoint.machine().now()
     }
 
-    /// Starts a task whose failure is noted.
+    /// Starts a task and records its failure.
     fn begin(&self, shared: &Rc<Shared>, task: impl Future<Output = Result<()>> + 'static) {
         let (shared, operation) = (shared.clone(), shared.readers.begin());
         self.inner.endpoint.machine().spawn("checking a disk", async move {
@@ -199,7 +199,7 @@ impl<M: Machine> Client<M> {
         });
     }
 
-    /// Finds out which stripes of these files a disk has.
+    /// Finds the stripes of these files that a disk has.
     async fn find_at(&self, node: NodeId, disk: u32, files: &[FileId], shared: &Shared) -> Result<()> {
         for &file in files {
             let stripe = match self.scrub(node, disk, file, 0, 0).await {
@@ -213,7 +213,7 @@ impl<M: Machine> Client<M> {
         Ok(())
     }
 
-    /// Reads back what is in the queue of a disk, one part after the other.
+    /// Reads back the stripes in the queue of a disk, one part after the other.
     async fn read_back_at(
         &self,
         node: NodeId,
@@ -231,7 +231,7 @@ impl<M: Machine> Client<M> {
             }
             let part = match self.scrub(node, disk, file, offset, bytes as u32).await {
                 Ok(part) => part,
-                // It has been removed meanwhile.
+                // The stripe has been removed since.
                 Err(error) if error.is_remote(FailureKind::NotFound) => continue,
                 Err(error) => {
                     let failure = self.failure_of_stripe(node, disk, *error).await?;
@@ -242,7 +242,7 @@ impl<M: Machine> Client<M> {
             shared.bytes.set(shared.bytes.get() + bytes);
             hear(Checking::Done(bytes));
             shared.with(file, index, |place| {
-                // Or replaced by another file.
+                // Ignore the result if another file has replaced the stripe.
                 if place.stripe.as_ref().is_ok_and(|(label, _)| *label == part.label) {
                     place.damage.extend(part.damage);
                     place.why = place.why.take().or(part.why);
@@ -251,7 +251,7 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// Returns why the readers of a stripe do not get it, if that is no failure of its I/O node or of its disk.
+    /// Returns the failure that readers of a stripe get. Fails instead if the I/O node or the disk has failed.
     async fn failure_of_stripe(&self, node: NodeId, disk: u32, error: Error) -> Result<Failure> {
         let Error::Remote { failure, .. } = error else { return Err(error.into()) };
         if matches!(failure.kind, FailureKind::Damaged | FailureKind::Removed) {
@@ -263,7 +263,7 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// Has an I/O node read back part of the stripe of a file that its disk has.
+    /// Makes an I/O node read back part of a file's stripe on one of its disks.
     pub(super) async fn scrub(
         &self,
         node: NodeId,
@@ -289,7 +289,7 @@ pub(super) struct Scrubbed {
 }
 
 impl Shared {
-    /// Notes a failure, once.
+    /// Records a failure, once.
     fn note(&self, error: Error) {
         let mut failures = self.failures.borrow_mut();
         if !failures.contains(&error) {
@@ -316,7 +316,7 @@ impl Shared {
 }
 
 impl Queue {
-    /// The next part: of which stripe, from which offset on, how many bytes.
+    /// Returns the next part: the file, the index of the place, the offset and the number of bytes.
     fn next(&mut self, rate: Option<u64>) -> Option<(FileId, usize, u64, u64)> {
         let most = u64::from(SCRUB_BYTES_MAX);
         let most = rate.map_or(most, |rate| (rate / PARTS_PER_SECOND).clamp(PART_BYTES_MIN, most));
@@ -344,9 +344,9 @@ impl FoundPlace {
     }
 }
 
-/// Puts together what was found of a file.
+/// Combines the findings about a file.
 fn judged(mut found: Vec<FoundPlace>) -> CheckedFile {
-    // They have come as the disks were ready.
+    // Sort for a stable order: the disks answered in any order.
     found.sort_by_key(|place| (place.node, place.disk));
     found.iter_mut().for_each(|place| place.damage.sort_by_key(|part| part.offset));
     let Some((file, striping)) = file_of(&found) else {
@@ -379,7 +379,7 @@ fn judged(mut found: Vec<FoundPlace>) -> CheckedFile {
     CheckedFile { bytes, findings }
 }
 
-/// The file that most of the stripes are of.
+/// Returns the file to which most of the stripes belong.
 fn file_of(found: &[FoundPlace]) -> Option<(FileId, Striping)> {
     let mut files: Vec<((FileId, Striping), BTreeSet<u32>)> = Vec::new();
     for (label, _) in found.iter().filter_map(|place| place.stripe.as_ref().ok()) {
@@ -389,7 +389,7 @@ fn file_of(found: &[FoundPlace]) -> Option<(FileId, Striping)> {
             None => files.push((file, BTreeSet::from([label.stripe]))),
         }
     }
-    // Of equals the first.
+    // Reverse, because `max_by_key` returns the last of equals: the first should win.
     files.into_iter().rev().max_by_key(|(_, stripes)| stripes.len()).map(|(file, _)| file)
 }
 
@@ -411,7 +411,7 @@ fn damage_finding(place: &FoundPlace) -> Option<Finding> {
     Some(Finding { damaged, ..place.finding(FindingKind::Damaged, text) })
 }
 
-/// Where in the file parts of one of its stripes lie.
+/// Returns the extents of the file at which parts of one of its stripes lie.
 fn in_file(label: Label, damage: &[Damage]) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::new();
     let block_bytes = label.striping.block_bytes();

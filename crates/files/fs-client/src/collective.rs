@@ -1,5 +1,5 @@
-//! Collective operations: a group of compute nodes reads or writes a file together, disk-directed as here, or in
-//! two phases as in `two_phase.rs`.
+//! Collective operations: a group of compute nodes reads or writes a file together, disk-directed as here, or in two
+//! phases as in `two_phase.rs`.
 //!
 //! ```text
 //!  member 0   enter ---- one request to each I/O node --- all done --- enter
@@ -7,7 +7,7 @@
 //!  ...        (all have opened their memory)             (all may use it again)
 //! ```
 //!
-//! The first member keeps the barriers: each of the others asks to enter and is answered when all have.
+//! The first member coordinates the barriers: each of the others asks to enter and is answered when all have entered.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -23,28 +23,28 @@ use crate::error::{Error, Failure, Result};
 use crate::protocol::{Collective, Direction, MeetingId, MemoryId, Reply, Request};
 use crate::settings::CollectiveMethod;
 
-/// How a group reads or writes a file together.
+/// Settings of a group's read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectiveSettings {
-    /// Who moves the data.
+    /// Method, which determines the nodes that move the data.
     pub method: CollectiveMethod,
-    /// Whether Memputs and Memgets wait for others to the same node and go together (gather/scatter): good for
+    /// True if Memputs and Memgets wait for others to the same node and are sent together (gather/scatter): good for
     /// pieces much smaller than a block.
     pub queued: bool,
 }
 
 impl CollectiveSettings {
-    /// Disk-directed, in the order of the file, one message for each piece.
+    /// Returns disk-directed settings, with blocks in file order and one message for each piece.
     pub const fn disk_directed() -> Self {
         CollectiveSettings { method: CollectiveMethod::DiskDirected { presort: false }, queued: false }
     }
 
-    /// In two phases, one message for each piece.
+    /// Returns two-phase settings with one message for each piece.
     pub const fn two_phase() -> Self {
         CollectiveSettings { method: CollectiveMethod::TwoPhase, queued: false }
     }
 
-    /// As `self`, but with each disk's blocks sorted by position, if the method is disk-directed.
+    /// Returns `self` with each disk's blocks sorted by position, if the method is disk-directed.
     pub const fn presorted(mut self) -> Self {
         if let CollectiveMethod::DiskDirected { presort } = &mut self.method {
             *presort = true;
@@ -52,7 +52,7 @@ impl CollectiveSettings {
         self
     }
 
-    /// As `self`, but with queued Memputs and Memgets.
+    /// Returns `self` with queued Memputs and Memgets.
     pub const fn queued(mut self) -> Self {
         self.queued = true;
         self
@@ -62,21 +62,21 @@ impl CollectiveSettings {
 /// Compute nodes that call collective operations together, in the same order.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Identifies the group; drawn at random by the node that forms it.
+    /// Identity of the group; drawn at random by the node that forms it.
     pub id: u64,
-    /// The nodes; the first keeps the barriers.
+    /// The nodes; the first one coordinates the barriers.
     pub members: Rc<[NodeId]>,
-    /// The index of this node among the members.
+    /// Index of this node among the members.
     pub rank: usize,
-    /// How many collective operations and barriers have begun.
+    /// Number of collective operations and barriers begun.
     count: Rc<Cell<u32>>,
 }
 
 impl Group {
-    /// The group of `members`, of which this node is number `rank`.
+    /// Returns the group of `members`, in which this node has index `rank`.
     ///
     /// # Panics
-    /// If there is no such member.
+    /// Panics if `rank` is out of range.
     pub fn new(id: u64, members: Vec<NodeId>, rank: usize) -> Self {
         assert!(rank < members.len(), "member {rank} of a group of {}", members.len());
         Group { id, members: members.into(), rank, count: Rc::default() }
@@ -88,10 +88,10 @@ impl Group {
     }
 }
 
-/// The nodes that have come to a barrier that this node keeps.
+/// A barrier that this node coordinates.
 #[derive(Default)]
 pub(super) struct Barrier {
-    /// The nodes that have come, members or not, in order of arrival, each with the failure that it brings.
+    /// Nodes that have entered, members or not, in order of arrival, each with its failure if any.
     entered: Vec<(Caller, Option<Failure>)>,
 }
 
@@ -100,16 +100,16 @@ impl Barrier {
         self.entered.iter().any(|(entered, _)| entered.node == node)
     }
 
-    /// Whether all of the members have come.
+    /// Returns true if all of the members have entered.
     fn is_complete(&self, members: &BTreeSet<NodeId>) -> bool {
         let is_member = |entered: &&(Caller, Option<Failure>)| members.contains(&entered.0.node);
-        // Counted only when it may be so, for groups are large.
+        // Compare the lengths first: counting is slow for large groups.
         self.entered.len() >= members.len() && self.entered.iter().filter(is_member).count() == members.len()
     }
 }
 
-/// Barriers at which one node can be before this node, which keeps them, has come to them. A member is at one for each
-/// of its groups.
+/// Limit of barriers that one node may have entered before this node, their coordinator, enters them. A member waits in
+/// one barrier for each of its groups.
 const EARLY_MAX: usize = 64;
 
 impl<M: Machine> File<M> {
@@ -132,7 +132,7 @@ impl<M: Machine> File<M> {
 
     /// Writes the file together with the group: this member's part of `view` from `memory`.
     ///
-    /// When this completes, all members' data are on the media.
+    /// On completion all members' data are on stable storage.
     pub async fn write_collective(
         &self,
         group: &Group,
@@ -145,7 +145,8 @@ impl<M: Machine> File<M> {
         Ok(())
     }
 
-    /// Opens the memory to the others, lets the method do its work, and closes it when all are done.
+    /// Opens the memory to the other nodes, moves the data by the chosen method, and closes the memory when all members
+    /// are done.
     async fn collective(
         &self,
         direction: Direction,
@@ -182,13 +183,13 @@ impl<M: Machine> File<M> {
         group.meet_after(&self.client, outcome).await
     }
 
-    /// The first member asks all I/O nodes; the others have nothing to do.
+    /// Asks all I/O nodes as the first member; does nothing as any other.
     async fn ask_disk_directed(&self, group: &Group, request: Collective) -> Result<()> {
         if group.rank > 0 {
             return Ok(());
         }
         self.once_more(async || {
-            // Of a file all stripes have to be there, so that something is said of each.
+            // Even a read needs all stripes to exist, so that each I/O node can report on its stripes.
             self.attach_all(true).await?;
             self.ask_homes(|_| Some(Request::Collective(Box::new(request.clone())))).await
         })
@@ -235,12 +236,13 @@ impl<M: Machine> Exchanging<M> for Group {
 }
 
 impl<M: Machine> Client<M> {
-    /// Waits until all members of the group have come this far.
+    /// Blocks until all members of the group have entered the barrier.
     pub async fn barrier(&self, group: &Group) -> Result<()> {
         group.meet_after(self, Ok(())).await
     }
 
-    /// Waits for all members; if any of them brings a failure, all leave with the same one.
+    /// Blocks until all members have entered the barrier. If any member brings a failure, all members fail with the
+    /// same failure.
     pub(super) async fn meet_with(&self, group: &Group, failure: Option<Failure>) -> Result<()> {
         let inner = &self.inner;
         let _span = inner.endpoint.machine().notes().span("barrier", || []);
@@ -256,14 +258,15 @@ impl<M: Machine> Client<M> {
 }
 
 impl<M: Machine> ClientInner<M> {
-    /// Notes that a node has come to a barrier. Whether it is a member this node knows when it comes there, too.
+    /// Records that a node has entered a barrier. This node checks its membership only when it enters the barrier
+    /// itself.
     pub(super) async fn enter(
         &self,
         id: MeetingId,
         node: Caller,
         failure: Option<Failure>,
     ) -> machine::Result<()> {
-        // A node that was gone has come back.
+        // A disconnected node has reconnected.
         self.gone.borrow_mut().remove(&node.node);
         let is_early = |meeting: &&Barrier| meeting.has(node.node);
         if self.meetings.borrow().values().filter(is_early).count() >= EARLY_MAX {
@@ -282,7 +285,7 @@ impl<M: Machine> ClientInner<M> {
         self.endpoint.reply(node, Err(failure.into())).await
     }
 
-    /// Forgets that a node that is gone has come to barriers.
+    /// Removes a disconnected node from all barriers.
     pub(super) fn leave(&self, node: NodeId) {
         let mut meetings = self.meetings.borrow_mut();
         meetings.retain(|_, meeting| {
@@ -291,7 +294,7 @@ impl<M: Machine> ClientInner<M> {
         });
     }
 
-    /// As the first of the group: waits for the others, then lets all go.
+    /// Coordinates a barrier as the first member of the group: waits for the others, then releases all of them.
     async fn keep_barrier(&self, group: &Group, id: MeetingId, own: Option<Failure>) -> Result<()> {
         let others: BTreeSet<NodeId> = group.members[1..].iter().copied().collect();
         while !self.is_complete(id, &others) && !self.any_gone(&others) {

@@ -1,7 +1,7 @@
-//! What each I/O node is told of listed stretches: entry by entry as in the report, or several entries in one where
-//! they go on regularly, as those of small records do.
+//! Encodes lists of extents for I/O nodes: entry by entry as in the report, or with regular sequences of entries merged
+//! into runs. Small records form such sequences.
 //!
-//! Either way messages are of bounded length, and each I/O node is told only what concerns it.
+//! In both forms messages are of bounded length, and each I/O node receives only its own entries.
 
 use layout::{Extent, Striping};
 use machine::{Machine, Message};
@@ -10,24 +10,24 @@ use super::File;
 use crate::directory::{Entry, EntryRun, ListedStretch};
 use crate::protocol::{ENTRIES_MAX, FileId, MemoryId, Request};
 
-/// Stretches of a file, and where they are in a member's memory.
+/// Extents of a file, with their offsets in a member's memory.
 pub struct FileEntries<M: Machine> {
     /// The file.
     pub file: File<M>,
-    /// The stretches, in any order. If they overlap, a write keeps the latest.
+    /// The extents, in any order. If they overlap, a write keeps the latest.
     pub entries: Vec<Entry>,
 }
 
-/// What one I/O node is told: a message for each part.
+/// The entries for one I/O node, split into messages.
 pub(super) trait Directory: Default {
-    /// Adds an entry that concerns it.
+    /// Adds an entry with data at this node.
     fn push(&mut self, file: FileId, entry: Entry);
 
-    /// The messages.
+    /// Returns the messages.
     fn requests(self, memory: MemoryId) -> Vec<Request>;
 }
 
-/// What each of the `io_nodes` I/O nodes is told of these entries.
+/// Returns the entries for each of the `io_nodes` I/O nodes.
 pub(super) fn directories_by_io_node<T: Directory, M: Machine>(
     parts: &[FileEntries<M>],
     io_nodes: usize,
@@ -35,7 +35,7 @@ pub(super) fn directories_by_io_node<T: Directory, M: Machine>(
     let mut directories: Vec<T> = (0..io_nodes).map(|_| T::default()).collect();
     for FileEntries { file, entries } in parts {
         let (striping, homes) = (file.striping(), file.homes_by_index());
-        // The block that the last entry was in, and its I/O node: most of the time the next one is there, too.
+        // The last entry's block and its I/O node: usually the next entry is in the same block.
         let mut latest = (Extent::new(0, 0), 0);
         let mut sent_number = vec![usize::MAX; io_nodes];
         for (number, entry) in entries.iter().enumerate() {
@@ -63,7 +63,7 @@ fn block_at(striping: Striping, offset: u64) -> Extent {
     Extent::new(offset / bytes * bytes, bytes)
 }
 
-/// Entry by entry.
+/// Entries encoded one by one.
 #[derive(Default)]
 pub(super) struct DirectoryOfEntries {
     messages: Vec<Vec<(FileId, Vec<Entry>)>>,
@@ -89,23 +89,23 @@ impl Directory for DirectoryOfEntries {
     }
 }
 
-/// The most bytes that a number takes in a header.
+/// Limit in bytes of an encoded number.
 const NUMBER_BYTES: usize = 10;
 
-/// The most bytes of a header that the beginning of a file takes, and an entry or a run: two numbers, and eight.
+/// Limits in bytes of the encoded start of a file (two numbers) and of an entry or a run (eight numbers).
 const FILE_BYTES: usize = 2 * NUMBER_BYTES;
 const RUN_BYTES: usize = 8 * NUMBER_BYTES;
 
-/// The most bytes of what is told in a message; what else is in its header takes less than the rest.
+/// Limit in bytes of the entries in a message. The other header fields take less than the rest of the header.
 const MESSAGE_BYTES_MAX: usize = Message::HEADER_BYTES_MAX - 16 * NUMBER_BYTES;
 
-/// Several entries in one, where they go on regularly.
+/// Entries with regular sequences merged into runs.
 #[derive(Default)]
 pub(super) struct DirectoryOfRuns {
     messages: Vec<Vec<(FileId, Vec<ListedStretch>)>>,
-    /// Room left in the last message, in bytes.
+    /// Free space in the last message, in bytes.
     room: usize,
-    /// The entry told last.
+    /// The last entry added.
     latest: Option<Entry>,
 }
 
@@ -142,7 +142,7 @@ impl DirectoryOfRuns {
         self.messages.last()?.last().map(|(file, _)| *file)
     }
 
-    /// Tells an entry with the last stretch, if it goes on as that does behind the entry before; whether it does.
+    /// Merges an entry into the last run, if it continues that run after the entry `latest`. Returns true if it does.
     fn goes_on(&mut self, latest: &Entry, entry: &Entry) -> bool {
         let follows = entry.bytes == latest.bytes && entry.at == latest.at + latest.bytes;
         let stride = entry.offset.checked_sub(latest.offset);
@@ -166,7 +166,7 @@ impl DirectoryOfRuns {
     }
 }
 
-/// How many bytes a number takes in a header: seven bits of it in each.
+/// Returns the encoded size of a number in bytes, with seven bits in each byte.
 fn number_bytes(number: u32) -> usize {
     (number | 1).ilog2() as usize / 7 + 1
 }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     proptest! {
-        /// Both ways tell the same entries in the same order, in headers that are not too long.
+        /// Both encodings contain the same entries in the same order, and their headers are within the limit.
         #[test]
         fn what_is_told_is_what_there_is(
             entries in prop::collection::vec((0u64..2, 0u64..4, 0u64..3, 0u64..3, any::<bool>()), 0..6000),

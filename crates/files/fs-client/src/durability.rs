@@ -1,39 +1,39 @@
-//! Where a change is that an I/O node has accepted: there, on its medium, or lost.
+//! Tracks the state of changes that an I/O node has accepted: accepted, on the medium, or lost.
 //!
-//! An I/O node answers a write before the data are on the medium, and says which run of it has accepted them. The
-//! client numbers these answers as they come. The run and the number are the *stamp* of a write; NFS has the run as
-//! the verifier of a write (RFC 1813, 3.3.7). A flush covers what was answered before it began. So a stamp tells by
-//! comparison where its write is:
+//! An I/O node answers a write before the data are on the medium, and returns its incarnation, which is new after each
+//! restart (`run` in the code). The client numbers these answers as they arrive. Incarnation and number are the *stamp*
+//! of a write; in NFS the incarnation is the verifier of a write (RFC 1813, 3.3.7). A flush covers all writes answered
+//! before it began. So comparing a stamp yields the state of its write:
 //!
 //! ```text
-//!  its run has flushed up to this number        on the medium
-//!  if not, and a later run has answered since   lost
-//!  else                                         accepted
+//!  its incarnation has flushed up to this number        on the medium
+//!  if not, and a later incarnation has answered since   lost
+//!  else                                                 accepted
 //! ```
 //!
-//! I/O nodes number nothing: an answer that comes while a flush is under way has a number beyond that flush, and its
-//! write is flushed again.
+//! I/O nodes number nothing. An answer that arrives during a flush has a number beyond that flush, so its write is
+//! flushed again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 use machine::NodeId;
 
-/// The number of runs of an I/O node that are remembered. What an earlier one had accepted counts as lost.
+/// Number of incarnations of an I/O node that the client remembers. Unflushed writes of earlier ones count as lost.
 const RUNS_MAX: usize = 64;
 
-/// What tells the last write to something from earlier and later ones.
+/// Identifies the last write to a file or stripe among earlier and later writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// The I/O node that has accepted it.
+    /// The I/O node that accepted the write.
     pub(super) node: NodeId,
-    /// The run of the I/O node.
+    /// The incarnation of the I/O node.
     pub(super) run: u64,
     /// The number of the answer, from 1.
     pub(super) number: u64,
 }
 
-/// Where a write is.
+/// State of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Accepted,
@@ -41,23 +41,22 @@ enum Place {
     Lost,
 }
 
-/// The runs of the I/O nodes that a client has heard of, and what each of them has flushed.
+/// The known incarnations of I/O nodes, and the writes that each has flushed.
 #[derive(Default)]
 pub(super) struct Durability {
-    /// The number of the last answer.
+    /// Number of the last answer.
     last: Cell<u64>,
     nodes: RefCell<BTreeMap<NodeId, Runs>>,
 }
 
-/// The runs of an I/O node.
+/// The incarnations of an I/O node.
 #[derive(Default)]
 struct Runs {
-    /// Each with the number up to which it has flushed all that it had accepted, in the order in which they were heard
-    /// of.
+    /// Each incarnation with the number up to which it has flushed all its accepted writes, oldest first.
     known: Vec<(u64, u64)>,
-    /// How many there have been.
+    /// Number of incarnations so far.
     count: u64,
-    /// The largest count of lost connections at which a request was made that one of them has answered.
+    /// The largest disconnect count at the time of a request that an incarnation has answered.
     heard_at: u64,
 }
 
@@ -66,7 +65,7 @@ impl Runs {
         let (is_early, is_late) = (disconnects < self.heard_at, disconnects > self.heard_at);
         self.heard_at = self.heard_at.max(disconnects);
         match self.known.iter().position(|(known, _)| *known == run) {
-            // An answer of the run before was noted later.
+            // This is the latest incarnation after all: the answer of an earlier one was recorded later.
             Some(place) if is_late => self.known[place..].rotate_left(1),
             Some(_) => {}
             None => {
@@ -88,7 +87,7 @@ impl Runs {
         if self.flushed(stamp.run).is_some_and(|flushed| stamp.number <= flushed) {
             return Place::OnMedium;
         }
-        // An answer of an earlier run may come after one of a later run.
+        // The latest incarnation decides, since an answer of an earlier one may arrive after one of a later one.
         match self.known.last() {
             Some(&(latest, _)) if latest != stamp.run => Place::Lost,
             _ => Place::Accepted,
@@ -97,24 +96,26 @@ impl Runs {
 }
 
 impl Durability {
-    /// The number of the last answer: a flush that begins now covers the answers up to it.
+    /// Returns the number of the last answer. A flush that begins now covers all answers up to it.
     pub(super) fn last(&self) -> u64 {
         self.last.get()
     }
 
-    /// Notes that a run of an I/O node has answered a request, which was made when so many connections had been lost.
+    /// Records that an incarnation of an I/O node answered a request. `disconnects` is the disconnect count at the time
+    /// of the request.
     pub(super) fn hear(&self, node: NodeId, run: u64, disconnects: u64) {
         self.nodes.borrow_mut().entry(node).or_default().hear(run, disconnects);
     }
 
-    /// Notes that a run of an I/O node has accepted something, which was sent when so many connections had been lost.
+    /// Records that an incarnation of an I/O node accepted a write, and returns the write's stamp. `disconnects` is the
+    /// disconnect count at the time of the request.
     pub(super) fn accepted(&self, node: NodeId, run: u64, disconnects: u64) -> Stamp {
         self.hear(node, run, disconnects);
         self.last.set(self.last.get() + 1);
         Stamp { node, run, number: self.last.get() }
     }
 
-    /// Notes that a run of an I/O node has flushed all that it had accepted up to a number.
+    /// Records that an incarnation of an I/O node has flushed all its accepted writes up to a number.
     pub(super) fn flushed(&self, node: NodeId, run: u64, number: u64) {
         let mut nodes = self.nodes.borrow_mut();
         let known = nodes.entry(node).or_default().known.iter_mut().find(|(known, _)| *known == run);
@@ -123,7 +124,7 @@ impl Durability {
         }
     }
 
-    /// How often another run of an I/O node was heard of.
+    /// Returns the number of known restarts of an I/O node.
     pub(super) fn new_runs(&self, node: NodeId) -> u64 {
         self.nodes.borrow().get(&node).map_or(0, |runs| runs.count.saturating_sub(1))
     }
@@ -136,24 +137,25 @@ impl Durability {
         self.place(stamp) == Place::Lost
     }
 
-    /// True if a write is lost, or may be: no run has answered since the last of so many connections was lost.
+    /// Returns true if a write is lost, or may be: no incarnation has answered a request made at disconnect count
+    /// `disconnects`.
     fn is_doubtful(&self, stamp: Stamp, disconnects: u64) -> bool {
         let nodes = self.nodes.borrow();
         nodes.get(&stamp.node).is_none_or(|runs| runs.heard_at != disconnects) || self.is_lost(stamp)
     }
 }
 
-/// The number from which on things are kept if a quarter of them, those with the lowest numbers, is forgotten.
+/// Returns the lowest number to keep when the quarter of the entries with the lowest numbers is dropped.
 pub(super) fn first_kept(numbers: impl Iterator<Item = u64>) -> u64 {
     let mut numbers: Vec<u64> = numbers.collect();
     let quarter = numbers.len() / 4;
     if numbers.is_empty() { 0 } else { *numbers.select_nth_unstable(quarter).1 }
 }
 
-/// The last writes to some things that were not on the media when that was last looked at.
+/// Last writes, by key, that were not on stable storage at the last check.
 pub(super) struct Unflushed<K> {
     last: BTreeMap<K, Stamp>,
-    /// Things of which something is lost that nobody has been told of, each with the I/O node.
+    /// Keys with unreported losses, each with the I/O node.
     lost: BTreeMap<K, NodeId>,
 }
 
@@ -164,7 +166,7 @@ impl<K> Default for Unflushed<K> {
 }
 
 impl<K: Copy + Ord> Unflushed<K> {
-    /// Notes a write to something; what was noted before may be of a later write, or of a later run.
+    /// Records a write to `key`. A write recorded before may be later, or of a later incarnation.
     pub(super) fn note(&mut self, key: K, stamp: Stamp, durability: &Durability) {
         let Some(other) = self.last.insert(key, stamp) else { return };
         let (first, last) = if stamp.number < other.number { (stamp, other) } else { (other, stamp) };
@@ -174,8 +176,8 @@ impl<K: Copy + Ord> Unflushed<K> {
         }
     }
 
-    /// Notes that a run of an I/O node, which has these things, has flushed what it had accepted of them up to a
-    /// number. What another I/O node had accepted, which had the disk before, is lost unless that has flushed it.
+    /// Records that an incarnation of an I/O node, which has these keys, has flushed their accepted writes up to a
+    /// number. Writes accepted by another I/O node that had the disk before are lost unless that node has flushed them.
     pub(super) fn note_flushed(
         &mut self,
         keys: &BTreeSet<K>,
@@ -192,12 +194,12 @@ impl<K: Copy + Ord> Unflushed<K> {
         }
     }
 
-    /// Notes that all that was written up to a number has been flushed.
+    /// Records that all writes up to a number have been flushed.
     pub(super) fn note_all_flushed(&mut self, number: u64) {
         self.last.retain(|_, stamp| stamp.number > number);
     }
 
-    /// Adds what was written to another thing.
+    /// Adds the writes of another collection, with keys by I/O node.
     pub(super) fn add<L>(
         &mut self,
         key_of: impl Fn(NodeId) -> K,
@@ -208,7 +210,7 @@ impl<K: Copy + Ord> Unflushed<K> {
         self.lost.extend(other.lost.values().map(|&node| (key_of(node), node)));
     }
 
-    /// Looks where everything is now: forgets what is on the media, and notes what is lost.
+    /// Updates the state of all writes: drops writes that are on stable storage, and records losses.
     pub(super) fn settle(&mut self, durability: &Durability) {
         self.last.retain(|&key, stamp| match durability.place(*stamp) {
             Place::Accepted => true,
@@ -220,18 +222,18 @@ impl<K: Copy + Ord> Unflushed<K> {
         });
     }
 
-    /// The last writes, as of the last [`settle`](Self::settle).
+    /// Returns the last writes, as of the last [`settle`](Self::settle).
     pub(super) fn last(&self) -> &BTreeMap<K, Stamp> {
         &self.last
     }
 
-    /// Keeps some `most` things at most: those that were written to last. Nobody is told of a loss of the others.
+    /// Drops the keys with the oldest writes until at most `most` remain. Their losses are not reported.
     pub(super) fn bound(&mut self, most: usize, durability: &Durability) {
         if self.last.len() > most {
             self.settle(durability);
         }
         if self.last.len() > most {
-            // A quarter of them: rarely, since all are looked at.
+            // Drop a quarter of them at once: each drop scans all entries, so it should be rare.
             let first_kept = first_kept(self.last.values().map(|stamp| stamp.number));
             self.last.retain(|_, stamp| stamp.number >= first_kept);
         }
@@ -240,32 +242,32 @@ impl<K: Copy + Ord> Unflushed<K> {
         }
     }
 
-    /// Number of entries, of stamps and of losses.
+    /// Returns the number of entries, of stamps and of losses.
     pub(super) fn len(&self) -> usize {
         self.last.len() + self.lost.len()
     }
 
-    /// True if all writes are on the media, as of the last [`settle`](Self::settle).
+    /// Returns true if all writes are on stable storage, as of the last [`settle`](Self::settle).
     pub(super) fn is_nothing(&self) -> bool {
         self.last.is_empty() && self.lost.is_empty()
     }
 
-    /// True if a write is lost, as of the last [`settle`](Self::settle).
+    /// Returns true if a write is lost, as of the last [`settle`](Self::settle).
     pub(super) fn has_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// True if an accepted write may be lost. `disconnects` is the present count of lost connections.
+    /// Returns true if an accepted write may be lost. `disconnects` is the present disconnect count.
     pub(super) fn may_have_lost(&self, durability: &Durability, disconnects: u64) -> bool {
         self.has_lost() || self.last.values().any(|&stamp| durability.is_doubtful(stamp, disconnects))
     }
 
-    /// The I/O nodes that have lost writes. Reported once.
+    /// Returns the I/O nodes that have lost writes. Reports each loss once.
     pub(super) fn take_lost(&mut self) -> BTreeSet<NodeId> {
         std::mem::take(&mut self.lost).into_values().collect()
     }
 
-    /// True if a write to this thing is lost. Reported once.
+    /// Returns true if a write to `key` is lost. Reports a loss once.
     pub(super) fn take_lost_of(&mut self, key: K, durability: &Durability) -> bool {
         let is_lost = self.last.get(&key).is_some_and(|&stamp| durability.is_lost(stamp));
         if is_lost {
@@ -281,7 +283,7 @@ mod tests {
 
     const NODE: NodeId = NodeId(1);
 
-    /// Notes writes to thing 0 by these runs, in their order.
+    /// Records writes to key 0 accepted by these incarnations, in their order.
     fn written(durability: &Durability, runs: &[u64]) -> Unflushed<u32> {
         let mut unflushed = Unflushed::default();
         runs.iter().for_each(|&run| unflushed.note(0, durability.accepted(NODE, run, 0), durability));
@@ -335,13 +337,13 @@ mod tests {
     #[test]
     fn what_is_noted_late_of_an_earlier_run_hides_nothing() {
         let durability = Durability::default();
-        // The next run is heard of first, after the connection was lost.
+        // The next incarnation answers first, after the connection was lost.
         let mut unflushed = written(&durability, &[]);
         unflushed.note(0, durability.accepted(NODE, 8, 1), &durability);
         unflushed.note(0, durability.accepted(NODE, 7, 0), &durability);
         assert_eq!(lost(&mut unflushed, &durability), 1);
         assert_eq!(unflushed.last().values().map(|stamp| stamp.run).collect::<Vec<_>>(), [8]);
-        // Nobody could tell which was first, until the one that is there answers once more.
+        // Their order is unknown until the present incarnation answers again.
         let durability = Durability::default();
         let mut unflushed = written(&durability, &[8, 7]);
         durability.hear(NODE, 8, 1);
@@ -404,10 +406,10 @@ mod tests {
         };
         (0..100).for_each(|key| note(&mut unflushed, key));
         durability.flushed(NODE, 7, 50);
-        // There is room for as many as are flushed.
+        // There is space for as many keys as were flushed.
         (100..150).for_each(|key| note(&mut unflushed, key));
         assert_eq!(unflushed.last().len(), 100);
-        // It has the lowest key, and is written to last.
+        // Key 0 is the lowest, and is written last.
         note(&mut unflushed, 0);
         note(&mut unflushed, 150);
         durability.hear(NODE, 8, 0);

@@ -1,4 +1,4 @@
-//! Asking I/O nodes for their state.
+//! Queries I/O nodes for their state.
 
 use std::collections::BTreeMap;
 
@@ -11,44 +11,44 @@ use crate::protocol::{ExaminedDisk, Reply, Request};
 /// The state of an I/O node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Examination {
-    /// The release of its program, see [`RELEASE`](fs_protocol::RELEASE).
+    /// Release of its program, see [`RELEASE`](fs_protocol::RELEASE).
     pub release: String,
-    /// The time since 1970 began, by its clock on the wall, if it has one.
+    /// Time since the beginning of 1970 by its wall clock, if it has one.
     pub date: Option<Duration>,
-    /// The computer it runs on, if it knows that.
+    /// The computer it runs on, if known.
     pub computer: Option<Computer>,
     /// Its disks.
     pub disks: Vec<DiskExamination>,
 }
 
-/// The state of a disk of an I/O node, as far as it is known.
+/// Known state of a disk of an I/O node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskExamination {
-    /// How much it holds.
+    /// Its capacity and free space.
     pub space: Option<Space>,
     /// Identifies its device among those of the computer.
     pub device: Option<u64>,
-    /// Whether its speed is independent of other disks on the same device.
+    /// True if its speed is independent of other disks on the same device.
     pub has_own_pace: bool,
-    /// Why it cannot be used, if that is so.
+    /// Reason why the disk is unusable, if it is.
     pub failure: Option<String>,
-    /// Reads that another client's writes have held up there, if any have been.
+    /// Reads there that another client's writes delayed, if any.
     pub held_up: Option<HeldUpExamination>,
 }
 
-/// Reads that had to wait while many writes of another client went on, with about as many waiting in the end.
+/// Reads that waited behind many writes of another client, about as many of which still waited in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldUpExamination {
-    /// How many there have been since the I/O node began.
+    /// Number of delayed reads since the I/O node started.
     pub reads: u64,
-    /// The most writes of one client that waited then.
+    /// Largest number of waiting writes of one client at such a time.
     pub writes_most: u64,
-    /// How long ago the last of them was.
+    /// Time since the last delayed read.
     pub ago: Duration,
 }
 
 impl<M: Machine> Client<M> {
-    /// Asks all I/O nodes which of their disks cannot be used, and why. No disk of an I/O node that fails can be used.
+    /// Returns the unusable disks of all I/O nodes, with the reasons. All disks of a failed I/O node are unusable.
     pub async fn failing_disks(&self) -> BTreeMap<(NodeId, u32), Error> {
         let mut failing = BTreeMap::new();
         for (node, answer) in self.ask_all(|_| Some(Request::Examine)).await {
@@ -69,7 +69,7 @@ impl<M: Machine> Client<M> {
         failing
     }
 
-    /// Asks an I/O node for its state.
+    /// Queries an I/O node for its state.
     pub async fn examine(&self, node: NodeId) -> Result<Examination> {
         let answer = self.inner.endpoint.call(node, Request::Examine, Payload::empty()).await?;
         let (Reply::Examined { release, date, computer, disks }, _) = answer else {

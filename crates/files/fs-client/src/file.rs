@@ -1,7 +1,8 @@
 //! An open file, and the traditional method at the compute node.
 //!
-//! A file request, one contiguous run of bytes, is cut into block requests. Up to K of them are in flight to each disk;
-//! when one is answered, the next for the same disk is sent. The file request is done when all its block requests are.
+//! A file request is one contiguous run of bytes. The client cuts it into block requests and keeps up to K of them in
+//! flight to each disk; when one is answered, it sends the next one for the same disk. The file request completes when
+//! all its block requests have.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::number;
 use crate::protocol::{BlockWrite, Fetch, FileId, Reply, Request, StripeHome, WrittenUntil};
 
-/// A file open on a compute node. Cloning gives another handle on the same.
+/// A file open on a compute node. A clone is another handle on the same open file.
 pub struct File<M: Machine> {
     pub(super) client: Client<M>,
     inner: Rc<FileInner>,
@@ -42,15 +43,15 @@ struct FileInner {
     homes: Vec<NodeId>,
     /// The length, with this client's uncommitted changes kept separately.
     length: Length,
-    /// What this client has written that is not on the media.
+    /// Unflushed writes of this client.
     writes: FileWrites,
-    /// The lease of the locks that this client has on it.
+    /// The lease of this client's locks on the file.
     lease: Cell<Option<u64>>,
-    /// Where its stripes are.
+    /// Known state of the stripes.
     attachments: Attachments,
 }
 
-/// The run of an I/O node that has answered a write or a flush; 0 of one that is never started anew.
+/// Returns the incarnation of an I/O node that acknowledged a write or flush; 0 if the node never restarts.
 pub(super) fn run_of(node: NodeId, reply: &Reply) -> Result<u64> {
     match reply {
         Reply::Done => Ok(0),
@@ -61,17 +62,17 @@ pub(super) fn run_of(node: NodeId, reply: &Reply) -> Result<u64> {
     }
 }
 
-/// The kind of a file request.
+/// Kind of a file request.
 #[derive(Clone, Copy, PartialEq)]
 enum Access {
     Read,
     Write,
-    /// A write that is answered when its data are at the disk.
+    /// A write that is acknowledged when its data are at the disk.
     WriteThrough,
 }
 
 impl Access {
-    /// The name of a file request in notes.
+    /// Returns the name of a file request in recorded spans.
     fn name(self) -> &'static str {
         match self {
             Access::Read => "read",
@@ -82,7 +83,7 @@ impl Access {
 }
 
 impl<M: Machine> File<M> {
-    /// A file, with the I/O node of each stripe.
+    /// Returns a handle on a file, given the I/O node of each stripe.
     pub(super) fn new(
         client: Client<M>,
         file: FileId,
@@ -104,89 +105,90 @@ impl<M: Machine> File<M> {
         File { client, inner: Rc::new(inner) }
     }
 
-    /// Where its stripes are.
+    /// Returns the known state of the stripes.
     pub(super) fn attachments(&self) -> &Attachments {
         &self.inner.attachments
     }
 
-    /// Where this node notes what it does.
+    /// Returns this node's event recorder.
     pub(super) fn notes(&self) -> &NodeNotes {
         self.client.inner.endpoint.machine().notes()
     }
 
-    /// What the file is called in errors: the name of its stripes on their disks.
+    /// Returns the file's name for errors: the name of its stripes on their disks.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The file's identity.
+    /// Returns the file's identity.
     pub fn id(&self) -> FileId {
         self.inner.file
     }
 
-    /// Whether the other one is a clone of this one.
+    /// Returns true if `other` is a clone of this handle.
     pub(super) fn is_same_handle(&self, other: &File<M>) -> bool {
         Rc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// How the file is striped.
+    /// Returns the file's striping.
     pub fn striping(&self) -> Striping {
         self.inner.striping
     }
 
-    /// The size in bytes, as of the last time this client heard of it or changed it.
+    /// Returns the size in bytes as this client last received or changed it.
     pub fn bytes(&self) -> u64 {
         self.inner.length.bytes()
     }
 
-    /// Notes that nothing is known any more of its stripes: they are looked for again when they are needed.
+    /// Resets all stripes to unknown, so that the client looks them up again when it needs them.
     pub fn refresh(&self) {
         self.attachments().forget(|_| true);
     }
 
-    /// Notes that others may have made stripes of a file that were not there. Those that are open stay
-    /// so: an I/O node that was started anew since says that they are not.
+    /// Resets absent stripes to unknown: other clients may have created them. Open stripes stay open: an I/O node that
+    /// restarted since rejects requests for them.
     pub(super) fn forget_absent_stripes(&self) {
         self.attachments().forget_absent();
     }
 
-    /// Notes that there is no such file any more: nothing of it is left to be counted.
+    /// Records that the file was removed: none of this client's writes remain to be committed.
     pub(super) fn note_removed(&self) {
         self.inner.length.settle(u64::MAX);
     }
 
-    /// Notes that others count what was written here up to `bytes`.
+    /// Records that this client's writes up to `bytes` are committed.
     pub(super) fn note_committed(&self, bytes: u64) {
         self.inner.length.settle(bytes);
     }
 
-    /// Where what was done here ends that others may not count yet.
+    /// Returns the end of this client's changes that may not be committed yet.
     pub(super) fn own_end(&self) -> u64 {
         self.inner.length.own_end()
     }
 
-    /// Takes in what others say of the size.
+    /// Updates the size to the one that others report.
     pub(super) fn hear_bytes(&self, bytes: u64) {
         self.inner.length.hear(bytes);
     }
 
-    /// What this client has written that is not on the media.
+    /// Returns the unflushed writes of this client.
     pub(super) fn writes(&self) -> &FileWrites {
         &self.inner.writes
     }
 
-    /// Whether some of what this client has written and not flushed may be lost, since an I/O node was gone.
+    /// Returns true if an I/O node disconnected since it accepted some of this client's unflushed writes, so that they
+    /// may be lost.
     pub(super) fn may_have_lost(&self) -> bool {
         self.inner.writes.may_have_lost(self.client.disconnects())
     }
 
-    /// True if a flush has writes to flush, as far as known, or losses to report.
+    /// Returns true if a flush has writes to flush, as far as known, or losses to report.
     pub(super) fn has_unflushed(&self) -> bool {
         !self.attachments().is_old_flushed() || self.inner.writes.has_unflushed()
     }
 
-    /// Notes that another client has flushed all stripes, of which this one had left that much to be flushed: by the
-    /// same runs of the same I/O nodes.
+    /// Records that another client has flushed all stripes when this client's unflushed writes were those of `mark`, in
+    /// the same incarnations of the same I/O nodes.
     pub(super) fn note_flushed_by_other(&self, mark: UnflushedMark) {
         let (attachments, before) = (self.attachments(), self.inner.writes.stripes());
         self.inner.writes.note_flushed_by_other(mark);
@@ -195,7 +197,8 @@ impl<M: Machine> File<M> {
         attachments.note_written_flushed(&before.difference(&left).copied().collect());
     }
 
-    /// Reads `bytes` from `offset` on into `memory` at `at`. Returns how many there were: fewer at the end.
+    /// Reads `bytes` from `offset` on into `memory` at `at`. Returns the number of bytes read, which is less at the end
+    /// of the file.
     pub fn read(
         &self,
         offset: u64,
@@ -206,16 +209,16 @@ impl<M: Machine> File<M> {
         self.transfer(Access::Read, Extent::new(offset, bytes), memory, at)
     }
 
-    /// Writes `bytes` of `memory` from `at` on to the file at `offset`, making it longer if need be.
+    /// Writes `bytes` of `memory` from `at` on to the file at `offset`, extending the file if necessary.
     ///
-    /// When this completes the data are at the I/O nodes. [`flush`](Self::flush) brings them to the disks.
+    /// On completion the data are at the I/O nodes. [`flush`](Self::flush) writes them to stable storage.
     pub async fn write(&self, offset: u64, bytes: u64, memory: &Memory, at: u64) -> Result<()> {
         self.transfer(Access::Write, Extent::new(offset, bytes), memory, at).await.map(drop)
     }
 
-    /// Writes as [`write`](Self::write) does, and completes when the data are at the disks: each has been given them
-    /// and has said that it has them, or has failed. A caller that counts what it has under way so knows how far behind
-    /// the disks are. It is [`flush`](Self::flush) that brings the data onto the media.
+    /// Writes as [`write`](Self::write) does, and completes when each disk has acknowledged its data or has failed. A
+    /// caller that counts its writes in flight thus knows the disks' backlog. Only [`flush`](Self::flush) makes the
+    /// data durable.
     pub async fn write_through(&self, offset: u64, bytes: u64, memory: &Memory, at: u64) -> Result<()> {
         self.transfer(Access::WriteThrough, Extent::new(offset, bytes), memory, at).await.map(drop)
     }
@@ -224,7 +227,7 @@ impl<M: Machine> File<M> {
         self.inner.length.reach(end);
     }
 
-    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    /// Truncates the file to `bytes`, or extends it to that length with zeros.
     pub async fn truncate(&self, bytes: u64) -> Result<()> {
         if bytes > layout::FILE_BYTES_MAX {
             return Err(TreeRefusal::FileTooLarge.into());
@@ -235,13 +238,13 @@ impl<M: Machine> File<M> {
         Ok(())
     }
 
-    /// Waits until everything written to the file is on the media.
+    /// Blocks until this client's writes to the file are on stable storage.
     ///
-    /// The I/O nodes are asked that this client has written to, through whatever handle; the first time, also those
-    /// that had something of the file when this one was opened.
+    /// The client asks the I/O nodes that it has written to through any handle; the first time, also those that had
+    /// data of the file when this handle was opened.
     ///
-    /// Reports, once, any write of this client that failed since, or was lost with an I/O node that was restarted. If
-    /// an I/O node cannot be reached, the data it has accepted stay to be flushed.
+    /// Reports, once, any write of this client that failed since the last flush, or was lost in a restart of an I/O
+    /// node. If an I/O node is unreachable, the data that it accepted stay unflushed.
     pub async fn flush(&self) -> Result<()> {
         self.flush_of(false).await
     }
@@ -251,17 +254,18 @@ impl<M: Machine> File<M> {
         self.flush_of(true).await
     }
 
-    /// Has the I/O nodes of these stripes bring them onto the media by a request; see [`flush`](Self::flush).
+    /// Makes the I/O nodes of these stripes flush them with the requests of `request_to`; see [`flush`](Self::flush).
     pub(super) async fn bring_to_media(
         &self,
         stripes: &BTreeSet<u32>,
         request_to: impl Fn(NodeId) -> Option<Request>,
     ) -> Result<()> {
-        // What is accepted from now on, the request may miss.
+        // Take the stamp before the request: it may miss writes accepted later.
         let (written, disconnects) =
             (self.client.inner.unflushed.durability.last(), self.client.disconnects());
         let writes = &self.inner.writes;
-        // Noted as it comes: while others are waited for, a later run may answer something else.
+        // Record each answer as it arrives: during the wait for other nodes, a later incarnation may answer another
+        // request.
         let heard = |node, answer: &Answer| {
             if let Ok((reply, _)) = answer
                 && let Ok(run) = run_of(node, reply)
@@ -282,19 +286,19 @@ impl<M: Machine> File<M> {
         }
         let lost = writes.take_lost();
         let Some(&node) = lost.first() else { return outcome };
-        // Stripes that were made there may be lost, too.
+        // Stripes that were created there may be lost, too.
         self.attachments().lose(|stripe| lost.contains(&self.home_of(stripe)));
         Err(Error::WriteLost { name: self.inner.name.clone(), node }.into())
     }
 
-    /// Notes that a run of an I/O node has accepted data of those of these stripes that it has, which are not flushed.
-    /// `disconnects` is the client's count of lost connections when it made the request.
+    /// Records that an incarnation of an I/O node accepted data of its stripes among `stripes`, which are now
+    /// unflushed. `disconnects` is the client's disconnect count when it made the request.
     pub(super) fn note_accepted(&self, node: NodeId, run: u64, disconnects: u64, stripes: &[u32]) {
         let here = stripes.iter().copied().filter(|&stripe| self.home_of(stripe) == node);
         self.inner.writes.note_accepted(node, run, disconnects, here);
     }
 
-    /// Asks I/O nodes of the file; says which run of each has answered.
+    /// Sends requests to the I/O nodes of the file and returns the incarnation of each node that answers.
     pub(super) async fn runs_of_homes(
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
@@ -305,7 +309,7 @@ impl<M: Machine> File<M> {
         answers.into_iter().map(run).collect()
     }
 
-    /// Asks for something; once more, the file being open again, if an I/O node was started anew.
+    /// Makes a request. If an I/O node restarted, opens the file again and retries once.
     pub(super) async fn once_more<T>(&self, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
         match ask().await {
             Err(error) if error.is_of_new_start() => {
@@ -316,7 +320,7 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Asks I/O nodes that have a stripe, and fails with the first failure after all have answered.
+    /// Sends requests to the I/O nodes that have a stripe. Waits for all of them, then fails with the first failure.
     pub(super) async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Option<Request>) -> Result<()> {
         let answers = self.answers_of_homes(request_to).await;
         let mut outcome = Ok(());
@@ -333,7 +337,7 @@ impl<M: Machine> File<M> {
         self.hear_homes(request_to, |_, _| {}).await
     }
 
-    /// Asks the I/O nodes that have a stripe; `heard` is called with each answer as it comes.
+    /// Sends requests to the I/O nodes that have a stripe, and calls `heard` with each answer as it arrives.
     async fn hear_homes(
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
@@ -347,8 +351,8 @@ impl<M: Machine> File<M> {
         self.client.ask_each(request_to, heard).await
     }
 
-    /// Reads an extent that lies within one block; zeros beyond the end of the file. `class` is asked when the request
-    /// leaves.
+    /// Reads an extent within one block; returns zeros beyond the end of the file. `class` is called when the request
+    /// is sent.
     pub(super) fn read_block(
         &self,
         extent: Extent,
@@ -357,8 +361,8 @@ impl<M: Machine> File<M> {
         self.read_within_block(extent, class, false)
     }
 
-    /// As [`read_block`](Self::read_block), on demand, for a caller that has no use for the rest of the block or the
-    /// next one.
+    /// Reads as [`read_block`](Self::read_block) does, at demand priority, for a caller that needs neither the rest of
+    /// the block nor the next block.
     pub(super) fn read_part_of_block(&self, extent: Extent) -> impl Future<Output = Result<Payload>> {
         self.read_within_block(extent, || Class::Demand, true)
     }
@@ -385,8 +389,8 @@ impl<M: Machine> File<M> {
         self.take_read(stripe, bytes, answer)
     }
 
-    /// Writes data within one block, which were written under the locks of a lease if it says of which. `class` is
-    /// asked when the request leaves.
+    /// Writes data within one block. `lease`, if any, is the lease of the locks that protected the write. `class` is
+    /// called when the request is sent.
     pub(super) async fn write_block(
         &self,
         offset: u64,
@@ -405,8 +409,7 @@ impl<M: Machine> File<M> {
         Ok(())
     }
 
-    /// Promotes the request for the block at an offset, which was asked for or sent in the background: a caller
-    /// waits for it now.
+    /// Raises a background request for the block at an offset to demand priority, because a caller now waits for it.
     pub(super) async fn promote_block(&self, offset: u64) -> Result<()> {
         let BlockRequest { stripe, stripe_offset: offset, .. } =
             self.block_request(Extent::new(offset, 1))?;
@@ -415,32 +418,32 @@ impl<M: Machine> File<M> {
         }
         let request = Request::Promote { file: self.inner.file, stripe, offset };
         let node = self.home_of(stripe);
-        // In the class of the request that it is about, so that it does not overtake it.
+        // Send it in the class of the request that it promotes, so that it does not overtake that request.
         let answer = self.client.inner.endpoint.call_in(Class::Background, node, request, Payload::empty());
         answer.await.map(drop)
     }
 
-    /// For each stripe, the index of its I/O node among those of the client.
+    /// Returns, for each stripe, the index of its I/O node among those of the client.
     pub(super) fn homes_by_index(&self) -> Vec<usize> {
         self.inner.homes.iter().map(|&home| self.client.inner.index_of(home)).collect()
     }
 
-    /// The I/O node that has the block at an offset.
+    /// Returns the I/O node of the block at an offset.
     pub(super) fn home(&self, offset: u64) -> NodeId {
         self.home_of(self.striping().place_of(offset).stripe)
     }
 
-    /// The I/O node that has a stripe.
+    /// Returns the I/O node of a stripe.
     pub(super) fn home_of(&self, stripe: u32) -> NodeId {
         self.inner.homes[stripe as usize]
     }
 
-    /// Whether none of the I/O nodes has the disk of a stripe.
+    /// Returns true if none of the I/O nodes has the disk of a stripe.
     pub(super) fn is_nowhere(&self, stripe: u32) -> bool {
         self.attachments().is_nowhere(stripe)
     }
 
-    /// Whether it is known that there is no such stripe.
+    /// Returns true if the stripe is known to be missing.
     pub(super) fn is_absent(&self, stripe: u32) -> bool {
         self.attachments().is_absent(stripe)
     }
@@ -453,7 +456,7 @@ impl<M: Machine> File<M> {
         })
     }
 
-    /// Makes a request for part of one block; once more if the I/O node was started anew.
+    /// Makes a request for part of one block, and retries it once if the I/O node restarted.
     async fn ask_for_block(&self, ask: impl AsyncFnMut() -> Answer) -> Answer {
         let machine = self.client.inner.endpoint.machine();
         machine.compute(Work::BuildRequest).await;
@@ -462,8 +465,8 @@ impl<M: Machine> File<M> {
         answer
     }
 
-    /// Sends data within one block of a stripe, which were written under the locks of a lease if it says of which. If
-    /// the stripe is not known to be open, the same request opens or makes it, even if another request is about to.
+    /// Sends data within one block of a stripe. `lease`, if any, is the lease of the locks that protected the write. If
+    /// the stripe is not known to be open, the same request opens or creates it, even if another request is about to.
     async fn send_block(
         &self,
         class: Class,
@@ -477,7 +480,7 @@ impl<M: Machine> File<M> {
                 && !attachments.is_stored(stripe)
                 && !attachments.is_nowhere(stripe)
         };
-        // Looked at again after the question: others may have made it meanwhile.
+        // Check again after the query: another client may have created the stripe during the wait.
         let is_made_here =
             may_be_new() && self.client.can(node, Features::ATTACHING_WRITES).await? && may_be_new();
         let attach = match is_made_here {
@@ -495,17 +498,17 @@ impl<M: Machine> File<M> {
         Ok(answer)
     }
 
-    /// The lease of the locks that this client has on the file, if it has any.
+    /// Returns the lease of this client's locks on the file, if any.
     pub(super) fn lease(&self) -> Option<u64> {
         self.inner.lease.get()
     }
 
-    /// Notes under which lease this client has locks on the file.
+    /// Sets the lease of this client's locks on the file.
     pub(super) fn set_lease(&self, lease: Option<u64>) {
         self.inner.lease.set(lease);
     }
 
-    /// The data of the answer to a request for `bytes` bytes of a block.
+    /// Returns the data of the answer to a request for `bytes` bytes of a block.
     fn take_read(&self, stripe: u32, bytes: u64, (reply, data): (Reply, Payload)) -> Result<Payload> {
         let node = self.home_of(stripe);
         if reply != Reply::Done {
@@ -515,15 +518,14 @@ impl<M: Machine> File<M> {
         Ok(data)
     }
 
-    /// Takes in that a write of a block is accepted. `disconnects` is the client's count of lost connections when it
-    /// made the request.
+    /// Records an accepted write of a block. `disconnects` is the client's disconnect count when it made the request.
     fn take_written(&self, stripe: u32, disconnects: u64, (reply, data): (Reply, Payload)) -> Result<()> {
         let node = self.home_of(stripe);
         self.note_accepted(node, run_of(node, &reply)?, disconnects, &[stripe]);
         check_answered(node, 0, &data)
     }
 
-    /// Carries out a file request; once more if an I/O node was started anew. Returns how many bytes it moved.
+    /// Carries out a file request, and retries it once if an I/O node restarted. Returns the number of bytes moved.
     // Inlined instead of calling `once_more`: an extra future around each small request is measurable.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<u64> {
         let about = || [("file", self.inner.file.0), ("offset", extent.offset), ("bytes", extent.bytes)];
@@ -551,10 +553,10 @@ impl<M: Machine> File<M> {
                 outcome => break outcome,
             }
         };
-        // All answers have come, so the mailbox is empty and can be used again.
+        // All answers have arrived, so the mailbox is empty and can be reused.
         self.client.inner.left_over.borrow_mut().push(request.under_way);
         outcome?;
-        // Where nothing is written, no file gets longer.
+        // An empty write does not extend the file.
         if access != Access::Read && extent.bytes > 0 {
             self.note_end(extent.end());
         }
@@ -562,7 +564,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// Refuses an answer whose data are not `bytes` bytes.
+/// Fails if the data of an answer are not `bytes` bytes long.
 fn check_answered(node: NodeId, bytes: u64, data: &Payload) -> Result<()> {
     match data.len() {
         length if length == bytes => Ok(()),
@@ -586,22 +588,22 @@ pub(super) fn check_no_file_ends_before(extent: Extent) -> Result<()> {
     if extent.is_of_a_file() { Ok(()) } else { Err(TreeRefusal::FileTooLarge.into()) }
 }
 
-/// A file request under way.
+/// A file request in flight.
 struct FileRequest<'a, M: Machine> {
     file: &'a File<M>,
     access: Access,
     extent: Extent,
     memory: &'a Memory,
-    /// Where in the memory the extent begins.
+    /// Offset of the extent in the memory.
     at: u64,
     /// The memory, open to the I/O nodes, if they are to fetch the data of a write.
     opened: Option<OpenMemory<'a, M>>,
-    /// How often I/O nodes had been gone before.
+    /// Disconnect count of all nodes before the request.
     disconnects: u64,
     under_way: UnderWay,
 }
 
-/// Block requests under way, and where their answers come.
+/// Block requests in flight, and the mailbox for their answers.
 #[derive(Default)]
 pub(super) struct UnderWay {
     mailbox: Rc<Mailbox>,
@@ -630,7 +632,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
             } else {
                 let (token, answer) = self.under_way.mailbox.next().await;
                 let answered = self.under_way.parts[token];
-                // Not kept until the work is done: an answer is large.
+                // Handle the answer at once instead of keeping it across an await: an answer is large.
                 if let Err(error) = answer.and_then(|reply| self.take_in(answered, reply)) {
                     outcome = outcome.and(Err(error));
                 }
@@ -671,7 +673,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         self.file.client.inner.endpoint.machine()
     }
 
-    /// Asks for one of the requests. Completes when the question has left.
+    /// Sends one of the requests. Completes when the request has left.
     #[inline]
     fn ask(&self, token: usize) -> impl Future<Output = ()> {
         let part = self.under_way.parts[token];
@@ -680,7 +682,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         self.file.client.inner.endpoint.begin(node, request, data, &self.under_way.mailbox, token)
     }
 
-    /// What the I/O node is asked, and the data that go with it.
+    /// Returns the message for the I/O node and its data.
     #[inline]
     fn request(&self, part: BlockRequest) -> (Request, Payload) {
         let (file, at) = (self.file.inner.file, self.memory_offset(part));
@@ -715,7 +717,7 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         self.at + (part.file_offset - self.extent.offset)
     }
 
-    /// The request for the block that is `blocks` blocks after that of `part` on the same disk, if the extent
+    /// Returns the request for the block that is `blocks` blocks after that of `part` on the same disk, if the extent
     /// reaches it.
     fn ahead_on_same_disk(&self, part: BlockRequest, blocks: u64) -> Option<BlockRequest> {
         if blocks == 0 {

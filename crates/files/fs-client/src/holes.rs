@@ -1,4 +1,4 @@
-//! Where a file has data: the I/O nodes are asked, each about its stripes.
+//! Finds data and holes of a file by asking each I/O node about its stripes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,19 +12,20 @@ use crate::error::Result;
 use crate::protocol::{Reply, Request};
 
 impl<M: Machine> File<M> {
-    /// The first offset from `offset` on that may be data and not a hole; none if there is only a hole.
+    /// Returns the first offset from `offset` on that may be data and not a hole; `None` if only a hole follows.
     ///
     /// # Errors
-    /// If an I/O node does not tell.
+    /// Fails if an I/O node does not answer.
     pub async fn next_data(&self, offset: u64) -> Result<Option<u64>> {
         let data = self.once_more(async || self.find_data(offset).await).await?;
         Ok(data.iter().filter_map(|(&stripe, data)| self.offset_of(stripe, data.start)).min())
     }
 
-    /// The first offset from `offset` on that is in a hole; none if there are data up to the largest offset of a file.
+    /// Returns the first offset from `offset` on that is in a hole; `None` if data extend to the largest offset of a
+    /// file.
     ///
     /// # Errors
-    /// If an I/O node does not tell.
+    /// Fails if an I/O node does not answer.
     pub async fn next_hole(&self, offset: u64) -> Result<Option<u64>> {
         let data = self.once_more(async || self.find_data(offset).await).await?;
         let holes = (0..self.striping().stripe_count()).filter_map(|stripe| {
@@ -35,7 +36,8 @@ impl<M: Machine> File<M> {
         Ok(holes.min())
     }
 
-    /// The first stretch of data of each stripe that has any, from where it has the first byte at `offset` or after it.
+    /// Returns, for each stripe with data at or after file offset `offset`, the first range of data from there, in
+    /// offsets of the stripe.
     async fn find_data(&self, offset: u64) -> Result<BTreeMap<u32, Range<u64>>> {
         let (file, striping) = (self.id(), self.striping());
         let (mut untold, mut known) = (Vec::new(), Vec::new());
@@ -55,7 +57,8 @@ impl<M: Machine> File<M> {
                 here.map(|stripe| (stripe, striping.stripe_bytes(offset, stripe))).collect();
             (!stripes.is_empty()).then_some(Request::FindData { file, stripes })
         };
-        // May be data: whoever has it does not tell, or the disk is nowhere, and a read there fails.
+        // Treat a stripe as data if its I/O node cannot answer or its disk is missing: a read there fails instead of
+        // returning zeros.
         let may_be_data = |stripe: u32| {
             let (from, end) =
                 (striping.stripe_bytes(offset, stripe), striping.stripe_bytes(self.bytes(), stripe));

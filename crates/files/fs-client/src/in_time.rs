@@ -1,21 +1,21 @@
-//! What is done by itself when something has waited for long enough: one task of an owner sees to it, and only as long
-//! as anything waits.
+//! Timer that acts on an owner's oldest waiting entry after a time limit. One task for each owner serves it, and runs
+//! only while an entry waits.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
 use machine::{Duration, Instant, Machine};
 
-/// When something is to be done.
+/// Timer state of an owner.
 #[derive(Default)]
 pub(super) struct InTime {
-    /// Since when something waits, if it does.
+    /// Time at which the oldest entry began to wait, if any waits.
     oldest: Cell<Option<Instant>>,
-    /// Whether a task sees to it.
+    /// True if a timer task is running.
     is_timed: Cell<bool>,
 }
 
-/// An owner of what waits.
+/// An owner of waiting entries.
 pub(super) trait Timed: 'static {
     type Machine: Machine;
 
@@ -23,25 +23,25 @@ pub(super) trait Timed: 'static {
 
     fn in_time(&self) -> &InTime;
 
-    /// Does it. Nothing is said to wait when this begins.
+    /// Processes all waiting entries. The timer has been cleared before this call.
     fn do_it(self: &Rc<Self>);
 }
 
 impl InTime {
-    /// Something waits from now on, unless something has before.
+    /// Records that an entry waits from now on, unless an older one is waiting.
     pub(super) fn wait(&self, machine: &impl Machine) {
         if self.oldest.get().is_none() {
             self.oldest.set(Some(machine.now()));
         }
     }
 
-    /// Nothing waits any more.
+    /// Records that no entry waits any more.
     pub(super) fn clear(&self) {
         self.oldest.set(None);
     }
 }
 
-/// Something of `owner` waits: sees to it that it is done when it has waited for `limit`. `name` is the task's.
+/// Records that an entry of `owner` waits, and makes sure that a task called `name` processes it after `limit`.
 pub(super) fn see_to<T: Timed>(owner: &Rc<T>, limit: Duration, name: &'static str) {
     let in_time = owner.in_time();
     in_time.wait(owner.machine());

@@ -1,54 +1,54 @@
-//! How long a file is, as far as a client knows.
+//! The length of a file, as far as a client knows it.
 //!
-//! Two ends make a length: the end of the file as far as is known here, and the end of this client's *own* writes that
-//! others may not count yet. A length heard from others never cuts off own writes; once others count these too, they
-//! are no longer kept apart, and the length is the one that others tell.
+//! A length has two parts: the known end of the file, and the end of this client's *own* writes that others may not
+//! count yet. A length reported by others never cuts off own writes. Once others count these writes, the reported
+//! length alone is valid.
 //!
-//! An open file keeps apart what has not been committed; the page cache in front of it, what has not been sent.
+//! An open file keeps uncommitted writes apart; the page cache in front of it, unsent ones.
 
 use std::cell::Cell;
 
 /// The length of a file.
 pub(super) struct Length {
     bytes: Cell<u64>,
-    /// Where the furthest of one's own writes ends that others may not count.
+    /// End of own writes that others may not count yet.
     own_end: Cell<u64>,
 }
 
 impl Length {
-    /// The length that others have told.
+    /// Returns a length that others have reported.
     pub(super) fn heard(bytes: u64) -> Self {
         Length { bytes: Cell::new(bytes), own_end: Cell::new(0) }
     }
 
-    /// In bytes, as far as is known here.
+    /// Returns the length in bytes, as far as this client knows it.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 
-    /// Where the furthest of one's own writes ends that others may not count; 0 if there is none.
+    /// Returns the end of own writes that others may not count yet; 0 if there are no such writes.
     pub(super) fn own_end(&self) -> u64 {
         self.own_end.get()
     }
 
-    /// Takes in a length from others, which may lack what was done here.
+    /// Updates the length to one that others report, which may lack own writes.
     pub(super) fn hear(&self, bytes: u64) {
         self.bytes.set(bytes.max(self.own_end.get()));
     }
 
-    /// Notes a write of one's own that ends at `end`.
+    /// Records an own write that ends at `end`.
     pub(super) fn reach(&self, end: u64) {
         self.bytes.set(self.bytes.get().max(end));
         self.own_end.set(self.own_end.get().max(end));
     }
 
-    /// Notes that the file ends at `end` now.
+    /// Records that the file now ends at `end`.
     pub(super) fn cut(&self, end: u64) {
         self.bytes.set(end);
         self.own_end.set(self.own_end.get().min(end));
     }
 
-    /// Notes that others count what was done here up to `end`: none of it is kept apart, if that was all.
+    /// Records that others count own writes up to `end`. Own writes are no longer kept apart if none ends later.
     pub(super) fn settle(&self, end: u64) {
         if self.own_end.get() <= end {
             self.own_end.set(0);

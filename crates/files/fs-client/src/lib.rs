@@ -1,26 +1,28 @@
 //! The client: the file system's half on a compute node.
 //!
-//! - this file: connecting, asking I/O nodes
-//! - `serving.rs`: what this node does for others
-//! - `stripes.rs`: describing files, opening and making their stripes, flushing and removing them; `attachments.rs`:
-//!   what is known of the stripes of an open file
-//! - `file.rs`: an open file; reading and writing it by the traditional method; `length.rs`: how long it is, as far as
-//!   is known here; `holes.rs`: where it has data; `unflushed.rs`: what of it is not on the media, by the stamps of
-//!   `durability.rs`
-//! - `collective.rs`: reading and writing a file together with a group of compute nodes
-//! - `listed.rs`: the same for whatever stretches of files the members list; `selected.rs`: for what they select of a
-//!   file, in closed form; `directories.rs`: the words for it that I/O nodes are sent; `together.rs`: what these have
-//!   in common
-//! - `team.rs`: processes that meet at an I/O node
-//! - `write_cache/`: what a group writes, kept in its members' memory and flushed together
-//! - `pages/`: the page cache, for programs that read and write a file from front to back
-//! - `in_time.rs`: what both caches do by themselves when something has waited for long enough
-//! - `tree/`: the namespace
-//! - `partial.rs`: an answer of those I/O nodes that did not fail
-//! - `check.rs`: having files read back where they lie; `remains.rs`: what is left of a damaged one
-//! - `examination.rs`: the state of an I/O node; `recordings.rs`: having them record what they do
-//! - `two_phase.rs`: such operations in two phases, by single requests and an exchange among the compute nodes;
-//!   `selected_two_phase.rs`: the same for what members select
+//! - this file: connects to I/O nodes and sends them requests.
+//! - `serving.rs`: serves requests that other nodes send to this node.
+//! - `stripes.rs`: describes files; opens, creates, flushes and removes their stripes.
+//! - `attachments.rs`: known state of the stripes of an open file.
+//! - `file.rs`: an open file, and the traditional method of reading and writing it.
+//! - `length.rs`: the file's length as far as this client knows it.
+//! - `holes.rs`: finds data and holes.
+//! - `unflushed.rs`: records of unflushed writes, with the stamps of `durability.rs`.
+//! - `collective.rs`: reads and writes a file together with a group of compute nodes.
+//! - `listed.rs`: collective access to arbitrary lists of extents; `directories.rs`: encodes the lists for I/O nodes.
+//! - `selected.rs`: access to a selection of a file in closed form, collectively or alone.
+//! - `together.rs`: common part of listed and selected access.
+//! - `team.rs`: processes that synchronise at an I/O node.
+//! - `write_cache/`: buffers a group's writes in the memory of its members and flushes them together.
+//! - `pages/`: the page cache, for programs that read or write a file sequentially.
+//! - `in_time.rs`: the timer task that flushes expired entries of both caches.
+//! - `tree/`: the namespace.
+//! - `partial.rs`: a result that lacks the answers of failed I/O nodes.
+//! - `check.rs`: has I/O nodes read files back and verify them.
+//! - `remains.rs`: reads the intact rest of a damaged file.
+//! - `examination.rs`: the state of an I/O node; `recordings.rs`: event recordings of I/O nodes.
+//! - `two_phase.rs`: two-phase collective operations, by single requests and an exchange among the compute nodes;
+//!   `selected_two_phase.rs`: the same for selections.
 
 mod attachments;
 mod check;
@@ -52,7 +54,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-// Every file of this crate finds these modules at its root, beside those of the crate.
+// All files of this crate find these modules at its root, next to its own ones.
 use fs_protocol::{
     Features, directory, endpoint, error, exchange, name, noted, number, protocol, range_locks, scrub_unit,
     selected_parts, settings, traffic,
@@ -86,24 +88,24 @@ use file::UnderWay;
 use unflushed::UnflushedFiles;
 use write_cache::WriteCaches;
 
-/// What a client has asked of I/O nodes since its start.
+/// Statistics of a client's requests to I/O nodes since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientCounts {
-    /// The requests that have been answered, by operation and class.
+    /// Answered requests, by operation and class.
     pub asked: Vec<ServedRequests>,
-    /// Those of them that failed, by what they are counted as.
+    /// Failed requests among them, by kind of failure.
     pub failures: Vec<(&'static str, u64)>,
-    /// Bytes of data that have left.
+    /// Bytes of data sent.
     pub bytes_sent: u64,
-    /// Bytes of data that have come.
+    /// Bytes of data received.
     pub bytes_received: u64,
-    /// How often an I/O node was gone.
+    /// Number of disconnects of nodes.
     pub disconnects: u64,
-    /// Requests whose answers are waited for.
+    /// Requests in flight.
     pub waiting: u64,
 }
 
-/// A compute node's access to the file system. Cloning gives another handle on the same.
+/// A compute node's access to the file system. A clone is another handle on the same client.
 pub struct Client<M: Machine> {
     inner: Rc<ClientInner<M>>,
 }
@@ -118,26 +120,26 @@ struct ClientInner<M: Machine> {
     endpoint: Rc<Endpoint<M>>,
     settings: ClientSettings,
     io_nodes: Vec<NodeId>,
-    /// How many disks each I/O node has.
+    /// Number of disks of each I/O node.
     disks: RefCell<Vec<u32>>,
     block_bytes_max: Cell<u64>,
-    /// What each I/O node can do, with how often it had been gone when it said so.
+    /// Features of each I/O node, and its disconnect count when it reported them.
     features: RefCell<BTreeMap<NodeId, (Features, u64)>>,
-    /// Where disks are, once that has been asked.
+    /// I/O nodes of the disks, by the disks' identities; `None` until first asked for.
     disks_by_identity: RefCell<Option<Rc<DisksByIdentity>>>,
-    /// Memory open to others, for collective operations under way.
+    /// Memory open to other nodes, for collective operations in flight.
     memories: RefCell<BTreeMap<MemoryId, Memory>>,
-    /// Barriers this node keeps, as the first of its group.
+    /// Barriers that this node coordinates as the first member of its group.
     meetings: RefCell<BTreeMap<MeetingId, Barrier>>,
     meeting_changed: Condition,
     gone: RefCell<BTreeSet<NodeId>>,
-    /// How often each peer was gone.
+    /// Number of disconnects of each peer.
     disconnects: RefCell<BTreeMap<NodeId, u64>>,
-    /// Some peer is gone.
+    /// Wakes tasks when a peer disconnects.
     lost: Condition,
-    /// Write caches that are joining a job: what its coordinator asks of them waits until they have.
+    /// Write caches that are joining a job. Requests from the job's coordinator wait until they have joined.
     joining: InFlight,
-    /// How many file requests have opened their memory.
+    /// Number of file requests that have opened their memory.
     opened: Cell<u64>,
     write_caches: WriteCaches<M>,
     unflushed: Rc<UnflushedFiles>,
@@ -146,7 +148,11 @@ struct ClientInner<M: Machine> {
 }
 
 impl<M: Machine> Client<M> {
-    /// Connects this node to the file system kept by `io_nodes`, and asks each of them what it has.
+    /// Connects this node to the file system on `io_nodes` and queries each of them for its disks, block limit and
+    /// features.
+    ///
+    /// # Errors
+    /// Fails if the settings are invalid or an I/O node does not answer.
     pub async fn connect(machine: M, io_nodes: Vec<NodeId>, settings: ClientSettings) -> Result<Client<M>> {
         if io_nodes.is_empty() {
             return Err(Error::Invalid("a file system needs at least one I/O node".into()).into());
@@ -195,35 +201,35 @@ impl<M: Machine> Client<M> {
         Ok(())
     }
 
-    /// The I/O nodes this client knows.
+    /// Returns the I/O nodes that this client knows.
     pub fn io_nodes(&self) -> &[NodeId] {
         &self.inner.io_nodes
     }
 
-    /// The I/O node at which clients meet who know each other only by what they have in common: the same one for all,
-    /// in whatever order they know the I/O nodes.
+    /// Returns the coordinating I/O node for clients that share only a name, such as a team's. All clients compute the
+    /// same node, in whatever order they list the I/O nodes.
     fn meeting_place(&self) -> NodeId {
         *self.io_nodes().iter().min().expect("a client has I/O nodes")
     }
 
-    /// A number that is the same for all clients that know the same I/O nodes, in whatever order.
+    /// Returns a number that is equal for all clients with the same I/O nodes, in whatever order they list them.
     fn number_of_io_nodes(&self) -> u64 {
         let mut io_nodes: Vec<u64> = self.io_nodes().iter().map(|node| node.0).collect();
         io_nodes.sort_unstable();
         name::hash_of("", &io_nodes)
     }
 
-    /// The number of disks of all I/O nodes together.
+    /// Returns the number of disks of all I/O nodes together.
     pub fn disks(&self) -> u32 {
         self.inner.disks.borrow().iter().sum()
     }
 
-    /// The largest block that all I/O nodes can handle, in bytes.
+    /// Returns the largest block size that all I/O nodes support, in bytes.
     pub fn block_bytes_max(&self) -> u64 {
         self.inner.block_bytes_max.get()
     }
 
-    /// Makes a round trip to an I/O node, for measuring its latency.
+    /// Makes a round trip to an I/O node, to measure its latency.
     pub async fn round_trip(&self, node: NodeId) -> Result<()> {
         self.inner.endpoint.call(node, Request::Describe, Payload::empty()).await.map(drop)
     }
@@ -233,11 +239,11 @@ impl<M: Machine> Client<M> {
         self.inner.features.borrow_mut().insert(node, (features, disconnects));
     }
 
-    /// Whether an I/O node can do something. If it was gone since it was last asked, it is asked again: another release
-    /// may have been started in its place.
+    /// Returns true if an I/O node supports a feature. After a disconnect the client queries the node again, because
+    /// another release may have been started in its place.
     ///
     /// # Errors
-    /// If it does not answer.
+    /// Fails if the node does not answer.
     async fn can(&self, node: NodeId, feature: Features) -> Result<bool> {
         let disconnects = self.disconnects_of(node);
         let known = self.inner.features.borrow().get(&node).copied();
@@ -253,7 +259,7 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// What has been asked of I/O nodes.
+    /// Returns the statistics of requests to I/O nodes.
     pub fn counts(&self) -> ClientCounts {
         let endpoint = &self.inner.endpoint;
         let TrafficCounts { served, failures, .. } = endpoint.asked.counts();
@@ -268,23 +274,23 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// How often any node was gone.
+    /// Returns the number of disconnects of all nodes.
     fn disconnects(&self) -> u64 {
         self.inner.disconnects.borrow().values().sum()
     }
 
-    /// How often a node was gone.
+    /// Returns the number of disconnects of one node.
     fn disconnects_of(&self, node: NodeId) -> u64 {
         self.inner.disconnects.borrow().get(&node).copied().unwrap_or_default()
     }
 
-    /// How often each I/O node was gone.
+    /// Returns the number of disconnects of each I/O node.
     fn disconnects_of_io_nodes(&self) -> Vec<u64> {
         self.io_nodes().iter().map(|&node| self.disconnects_of(node)).collect()
     }
 
-    /// Fails if an I/O node was gone since there were these disconnects: it has forgotten what it was told over a
-    /// connection that is over, and says nothing of it.
+    /// Fails if an I/O node disconnected since `disconnects` was taken: the node has silently dropped the state that it
+    /// got over the old connection.
     fn check_told(&self, disconnects: &[u64]) -> Result<()> {
         let gone =
             self.io_nodes().iter().zip(disconnects).find(|&(&node, &then)| self.disconnects_of(node) != then);
@@ -294,14 +300,14 @@ impl<M: Machine> Client<M> {
         })
     }
 
-    /// Has all I/O nodes that are there know this client, also those that were started anew: they do something for a
-    /// group only if they know all of its members.
+    /// Connects to every reachable I/O node, including restarted ones. An I/O node serves a group only if it knows all
+    /// of the group's members.
     async fn show_up(&self) {
-        // Who is gone says so when it is asked for something.
+        // Ignore errors: an unreachable node fails at the next request.
         drop(self.ask_all(|_| Some(Request::Describe)).await);
     }
 
-    /// Has all I/O nodes do the same. Fails with the first failure when all have done what they can.
+    /// Sends the same request to all I/O nodes. Waits for all of them, then fails with the first failure.
     async fn have_all(&self, request: &Request) -> Result<()> {
         let mut outcome = Ok(());
         for (_, answer) in self.ask_all(|_| Some(request.clone())).await {
@@ -310,12 +316,13 @@ impl<M: Machine> Client<M> {
         outcome
     }
 
-    /// Asks all I/O nodes at once, each the request for its index if there is one, and waits for them all.
+    /// Sends requests to all I/O nodes at once and waits for all answers. `request_to` returns the request for the node
+    /// of an index, or `None` to skip it.
     async fn ask_all(&self, request_to: impl Fn(usize) -> Option<Request>) -> Vec<(NodeId, Answer)> {
         self.ask_each(request_to, |_, _| {}).await
     }
 
-    /// As [`ask_all`](Self::ask_all); `heard` is called with each answer as it comes.
+    /// Does the same as [`ask_all`](Self::ask_all), and calls `heard` with each answer as it arrives.
     async fn ask_each(
         &self,
         request_to: impl Fn(usize) -> Option<Request>,
@@ -328,7 +335,7 @@ impl<M: Machine> Client<M> {
         for (index, &node) in inner.io_nodes.iter().enumerate() {
             answers.push(None);
             if let Some(request) = request_to(index) {
-                // They are all of one kind.
+                // One span suffices: all requests are of one kind.
                 span.get_or_insert_with(|| inner.endpoint.machine().notes().span(request.spans().ask, || []));
                 inner.endpoint.begin(node, request, Payload::empty(), &mailbox, index).await;
                 asked += 1;

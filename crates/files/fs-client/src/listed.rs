@@ -1,4 +1,4 @@
-//! Collective operations on listed stretches of files, by directories: see [`crate::directory`].
+//! Collective operations on lists of extents, by directories: see [`crate::directory`].
 //!
 //! ```text
 //!  member 0   entries to the I/O nodes they concern --- barrier --- one request to each I/O node --- barrier
@@ -19,17 +19,17 @@ use crate::endpoint::Mailbox;
 use crate::error::{Error, Result};
 use crate::protocol::{Direction, Listed, MemoryId, Request};
 
-/// How a group moves listed stretches of files.
+/// Settings of a group's access to lists of extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListedSettings {
-    /// Whether each disk takes its blocks in the order of their physical position.
+    /// True if each disk processes its blocks in the order of their physical position.
     pub presort: bool,
-    /// Whether pieces of the same node travel together (gather/scatter), and stretches that go on regularly are told
+    /// True if pieces of the same node are sent together (gather/scatter), and regular sequences of extents are encoded
     /// and fetched as one.
     pub queued: bool,
 }
 
-/// What is common to all attempts at an operation.
+/// Parameters common to all attempts at an operation.
 pub(super) struct ListedOperation<'a> {
     pub(super) direction: Direction,
     pub(super) memory: &'a Memory,
@@ -37,7 +37,7 @@ pub(super) struct ListedOperation<'a> {
 }
 
 impl<M: Machine> Client<M> {
-    /// Reads stretches of files into `memory`, together with the other members of a group and theirs.
+    /// Reads extents of files into `memory`, together with the other members of a group and their extents.
     ///
     /// Bytes beyond the end of a file are zeros.
     pub async fn read_listed(
@@ -50,10 +50,10 @@ impl<M: Machine> Client<M> {
         self.move_listed(Direction::Read, group, parts, memory, settings).await
     }
 
-    /// Writes stretches of files from `memory`, together with the other members of a group and theirs.
+    /// Writes extents of files from `memory`, together with the other members of a group and their extents.
     ///
-    /// When this completes, all members' data are on the media. Where stretches overlap, the latest is written; of
-    /// bytes that are in none, none is changed.
+    /// On completion all members' data are on stable storage. Where extents overlap, the latest is written. Bytes
+    /// outside all extents do not change.
     pub async fn write_listed(
         &self,
         group: &Group,
@@ -68,7 +68,7 @@ impl<M: Machine> Client<M> {
         Ok(moved)
     }
 
-    /// Moves all members' stretches; once more, the files being open again, if an I/O node was started anew.
+    /// Moves all members' extents. If an I/O node restarted, opens the files again and retries once.
     async fn move_listed(
         &self,
         direction: Direction,
@@ -89,7 +89,7 @@ impl<M: Machine> Client<M> {
         attempts(attempt, reopen, fits).await
     }
 
-    /// One attempt. Gives the outcome of this member's part, and the one that all members share.
+    /// Makes one attempt. Returns the outcome of this member's part, and the outcome that all members share.
     pub(super) async fn move_once(
         &self,
         operation: &ListedOperation<'_>,
@@ -110,15 +110,15 @@ impl<M: Machine> Client<M> {
         };
         let (telling, disconnects) = ("tell directories", self.disconnects_of_io_nodes());
         let (mut own, common) = self.attempt(gathering, CommonOperation { memory, telling, tell, ask }).await;
-        // Of a member that has told nothing an I/O node moves nothing: it may have forgotten this one's directory since
-        // this one came to the last meeting.
+        // An I/O node moves nothing for a member without a directory. It may have dropped this member's directory after
+        // this member entered the last barrier, so check once more.
         if common.is_ok() {
             own = own.and_then(|moved| self.check_told(&disconnects).map(|()| moved));
         }
         (own, common)
     }
 
-    /// Tells each I/O node the entries that concern it.
+    /// Sends each I/O node its entries.
     async fn tell_directories(
         &self,
         memory: MemoryId,
@@ -127,7 +127,7 @@ impl<M: Machine> Client<M> {
     ) -> Result<()> {
         for FileEntries { file, entries } in parts {
             for entry in entries {
-                // Also to be read: of a stripe that is not there an I/O node says nothing.
+                // Create stripes for reads, too: an I/O node returns no data of missing stripes.
                 file.attach_extent(entry.extent(), true).await?;
             }
         }
@@ -150,7 +150,7 @@ impl<M: Machine> Client<M> {
         outcome
     }
 
-    /// The requests that tell these entries, each with the I/O node it is for.
+    /// Returns the requests that carry these entries, each with its I/O node.
     fn requests_of<T: Directory>(
         &self,
         parts: &[FileEntries<M>],
@@ -164,7 +164,7 @@ impl<M: Machine> Client<M> {
     }
 }
 
-/// Refuses entries that reach beyond the memory or beyond any file.
+/// Fails if an entry extends beyond the memory or the largest offset of a file.
 pub(super) fn check_parts<M: Machine>(parts: &[FileEntries<M>], memory: &Memory) -> Result<()> {
     for FileEntries { file, entries } in parts {
         for entry in entries {
@@ -177,7 +177,7 @@ pub(super) fn check_parts<M: Machine>(parts: &[FileEntries<M>], memory: &Memory)
 }
 
 impl<M: Machine> ClientInner<M> {
-    /// The index of an I/O node among those this client knows.
+    /// Returns the index of an I/O node among those this client knows.
     pub(super) fn index_of(&self, node: NodeId) -> usize {
         self.io_nodes.iter().position(|&other| other == node).expect("a home is an I/O node of the client")
     }

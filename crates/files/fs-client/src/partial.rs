@@ -1,10 +1,10 @@
-//! An answer put together from several I/O nodes, some of which, or some of whose disks, may have failed.
+//! An answer combined from several I/O nodes, some of which, or some of whose disks, may have failed.
 
 use crate::error::{Error, Result};
 
 /// The answer of the I/O nodes that did not fail, and the failures of the others.
 ///
-/// A part that fails must not hide the others. A caller that needs all of them asks for the [`whole`](Self::whole).
+/// A failed part must not hide the others. A caller that needs all of them asks for the [`whole`](Self::whole).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Partial<T> {
     /// The answer, as far as I/O nodes and disks did not fail.
@@ -17,12 +17,12 @@ impl<T> Partial<T> {
     /// Returns the answer of all I/O nodes.
     ///
     /// # Errors
-    /// The first failure, if there is one.
+    /// Fails with the first failure, if any.
     pub fn whole(self) -> Result<T> {
         self.failures.into_iter().next().map_or(Ok(self.found), |error| Err(error.into()))
     }
 
-    /// Makes another answer of this one.
+    /// Applies a function to the answer and keeps the failures.
     pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Partial<U> {
         Partial { found: make(self.found), failures: self.failures }
     }

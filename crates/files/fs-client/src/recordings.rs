@@ -1,7 +1,8 @@
-//! Recordings of what the I/O nodes do, made on demand, and fetched together with the time of their clocks.
+//! On-demand event recordings of I/O nodes, fetched together with the times of their clocks.
 //!
-//! Clocks are compared by messages: a node is asked several times what its clock shows, and reads it at about the
-//! middle of each exchange. The shortest exchange is the most exact: its error is at most half of its time.
+//! Clocks are compared by messages. The client asks a node several times for its clock, and assumes that the node reads
+//! it in the middle of each exchange. The shortest exchange is the most exact: its error is at most half of its
+//! duration.
 
 use machine::{Instant, Machine, NodeId, Payload};
 use recording::KEPT_EVENTS;
@@ -13,28 +14,29 @@ use crate::error::{Error, Result};
 use crate::noted;
 use crate::protocol::{RecordingStep, Reply, Request};
 
-/// How often each clock is asked: in a network that is in use, some of this many exchanges meet no other message.
+/// Number of exchanges with each clock: even in a busy network, some of this number meet no other message.
 const CLOCK_EXCHANGES: u32 = 16;
 
-/// The most bytes of a recording. An event with four arguments takes a quarter of its share.
+/// Limit in bytes of a recording. An event with four arguments takes a quarter of its share.
 const SECTION_BYTES_MAX: u64 = KEPT_EVENTS as u64 * 256;
 
-/// What an I/O node has recorded.
+/// Event recording of an I/O node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRecording {
     /// A section of a trace, whose process 0 is the node.
     pub section: Vec<u8>,
-    /// What the node took for the time at 0 of its records, in nanoseconds since 1970.
+    /// The node's clock at time 0 of its records, in nanoseconds since 1970.
     pub zero_unix_ns: u64,
-    /// How its clock differs from that of this node.
+    /// Offset of the node's clock from this node's clock.
     pub clock: ClockOffset,
 }
 
 impl<M: Machine> Client<M> {
-    /// Has all I/O nodes record what they do from now on, the last [`KEPT_EVENTS`] events each, until a client ends
-    /// that. Those that are recording already begin anew.
+    /// Starts a recording at all I/O nodes, of the last [`KEPT_EVENTS`] events each, until a client stops it. Nodes
+    /// that are already recording on demand restart.
     ///
-    /// Fails if one of them is being recorded without having been asked; then none goes on recording on demand.
+    /// # Errors
+    /// Fails if a node already records its whole lifetime; then all on-demand recordings are stopped.
     pub async fn start_recording(&self) -> Result<()> {
         let answers = self.ask_all(|_| Some(Request::Record(RecordingStep::Start))).await;
         let started = answers.into_iter().try_for_each(|(node, answer)| match answer? {
@@ -42,19 +44,19 @@ impl<M: Machine> Client<M> {
             _ => Err(unexpected(node)),
         });
         if started.is_err() {
-            // Their recordings are not fetched, so they go with this client.
+            // Stop the others: no client would fetch their recordings.
             let _ = self.ask_all(|_| Some(Request::Record(RecordingStep::Stop))).await;
         }
         started
     }
 
-    /// Whether an I/O node is recording what it does because a client has asked it to.
+    /// Returns true if an I/O node is recording at the request of a client.
     pub async fn is_recording(&self) -> bool {
         let answers = self.ask_all(|_| Some(Request::Record(RecordingStep::ReadClock))).await;
         answers.into_iter().any(|(_, clock)| clock.is_ok())
     }
 
-    /// Ends the recording of all I/O nodes, whichever client began it, and fetches what each has recorded.
+    /// Stops the recording of all I/O nodes, whichever client started it, and fetches the recordings.
     pub async fn stop_recording(&self) -> Vec<(NodeId, Result<NodeRecording>)> {
         let mut clocks = Vec::new();
         for &node in self.io_nodes() {
@@ -68,7 +70,7 @@ impl<M: Machine> Client<M> {
         recordings
     }
 
-    /// Compares the clock of an I/O node's recording with the one on the wall here.
+    /// Compares the clock of an I/O node's recording with this node's wall clock.
     async fn compare_clock(&self, node: NodeId) -> Result<ClockOffset> {
         let machine = self.inner.endpoint.machine();
         let zero = noted::zero_unix_ns(machine);

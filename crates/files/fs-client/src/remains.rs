@@ -1,4 +1,4 @@
-//! The remains of a damaged file: all readable bytes, and the extents that are not.
+//! The remains of a damaged file: all readable bytes, and the unreadable extents.
 
 use layout::{BlockRequest, Extent};
 use machine::{Class, Machine, Payload};
@@ -7,22 +7,22 @@ use super::File;
 use crate::error::{Error, FailureKind, Result};
 use crate::scrub_unit::UNIT_BYTES;
 
-/// A file of which stripes may be missing or damaged, open for reading.
+/// A file with possibly missing or damaged stripes, open for reading.
 pub struct Remains<M: Machine> {
     file: File<M>,
 }
 
-/// Consecutive bytes of a file, or the number of those that cannot be read.
+/// Consecutive bytes of a file, or the number of consecutive unreadable bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Remnant {
-    /// What can be read.
+    /// Readable bytes.
     Data(Payload),
-    /// How many bytes cannot.
+    /// Number of unreadable bytes.
     Lost(u64),
 }
 
 impl Remnant {
-    /// How many bytes of the file it stands for.
+    /// Returns the number of bytes of the file that this remnant covers.
     pub fn bytes(&self) -> u64 {
         match self {
             Remnant::Data(data) => data.len(),
@@ -32,24 +32,23 @@ impl Remnant {
 }
 
 impl<M: Machine> Remains<M> {
-    /// The remains of an open file.
+    /// Returns the remains of an open file.
     pub(super) fn of(file: File<M>) -> Self {
         Remains { file }
     }
 
-    /// The size of the file in bytes, as far as its stripes are there.
+    /// Returns the known size of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.file.bytes()
     }
 
-    /// The blocks of the file, in order.
+    /// Returns the blocks of the file, in order.
     pub fn blocks(&self) -> impl Iterator<Item = Extent> + use<M> {
         let (striping, bytes) = (self.file.striping(), self.bytes());
         (0..striping.block_count(bytes)).map(move |block| striping.block_extent(block, bytes))
     }
 
-    /// Reads a block, or what can be read of it. What is damaged is narrowed down to the least part that a disk can
-    /// tell.
+    /// Reads the readable parts of a block. Narrows damage down to the smallest unit that disks detect.
     pub async fn read(&self, block: Extent) -> Result<Vec<Remnant>> {
         let (mut remnants, mut parts) = (Vec::new(), vec![block]);
         while let Some(part) = parts.pop() {
@@ -70,7 +69,8 @@ impl<M: Machine> Remains<M> {
     }
 }
 
-/// The halves of a part of a block, cut where a unit of its stripe begins, which is where disks have checksums.
+/// Splits a part of a block at a unit of its stripe, because disks have one checksum for each unit. Returns `None` if
+/// the part is within one unit.
 fn halves(part: Extent, stripe_offset: u64) -> Option<[Extent; 2]> {
     let units = (stripe_offset + part.bytes).div_ceil(UNIT_BYTES) - stripe_offset / UNIT_BYTES;
     if units < 2 {

@@ -1,8 +1,8 @@
-//! Reading and writing what is selected of a file, in closed form: alone, or with the others of a group or a team.
+//! Reads and writes a selection of a file, in closed form: alone, or together with the members of a group or a team.
 //!
-//! Each member tells each I/O node that has a stripe what it has selected, in one message if a header can hold it; so
-//! an I/O node knows whether it has been told everything, also after it was started anew. A member that is alone meets
-//! nobody: its selection goes with the request to move it.
+//! Each member sends its selection to each I/O node that has a stripe, in one message if a header can hold it. So an
+//! I/O node recognises a complete selection, also after a restart. A member that is alone enters no barrier: its
+//! selection is part of the request to move it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,34 +21,35 @@ use crate::error::{Error, Result};
 use crate::protocol::{Direction, MemoryId, Request, Selected, SelectedPart, Selecting, Selectors};
 use crate::settings::CollectiveMethod;
 
-/// How what is selected is moved.
+/// Settings of the access to a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectedSettings {
-    /// Who moves the data. In two phases the members of a group or a team do, which must then be able to reach each
-    /// other; a member that is alone does not use two phases.
+    /// Method, which determines the nodes that move the data. In two phases the members of a group or a team do, which
+    /// must then be able to reach each other; a member that is alone does not use two phases.
     pub method: CollectiveMethod,
-    /// Whether what several blocks have for a member travels together (gather/scatter).
+    /// True if the pieces of several blocks for one member are sent together (gather/scatter).
     pub queued: bool,
-    /// Whether what is written is on the media when that is done, not only at the disks.
+    /// True if a write flushes its data to stable storage before it completes, instead of only sending them to the
+    /// disks.
     pub to_media: bool,
 }
 
 impl Default for SelectedSettings {
-    /// Disk-directed, each disk in the order of physical positions; what several blocks have for a member travels
-    /// together; what is written is not flushed.
+    /// Returns disk-directed settings: each disk in the order of physical positions, pieces of several blocks for one
+    /// member sent together, and no flush of written data.
     fn default() -> Self {
         let method = CollectiveMethod::DiskDirected { presort: true };
         SelectedSettings { method, queued: true, to_media: false }
     }
 }
 
-/// With whom a node reads or writes what it has selected.
+/// Participants in the access to a selection.
 pub enum Company<'a, M: Machine> {
-    /// Alone.
+    /// Only this node.
     Alone,
-    /// With a group.
+    /// All members of a group.
     Group(&'a Group),
-    /// With a team, at its turn.
+    /// All members of a team, in this turn.
     Team(&'a TeamTurn<'a, M>),
 }
 
@@ -60,19 +61,19 @@ impl<M: Machine> Clone for Company<'_, M> {
 
 impl<M: Machine> Copy for Company<'_, M> {}
 
-/// A part of what is selected, as short as a message, and where in memory it begins.
+/// A part of a selection, short enough for one message, and its offset in memory in bytes.
 struct Part {
     at: u64,
     selection: Selection,
 }
 
-/// The room that the rest of a header takes at most, but for the names of stripes.
+/// Limit in bytes of the rest of a header, without the names of stripes.
 const OTHER_BYTES: usize = 512;
 
-/// The most bytes that the name of a stripe takes.
+/// Limit in bytes of an encoded stripe name.
 const STRIPE_BYTES: usize = 5;
 
-/// The least room for a part, however many stripes there are.
+/// Minimum size in bytes of a part, even with very many stripes.
 const PART_BYTES_MIN: usize = 4096;
 
 /// An operation, as this member sees it.
@@ -84,11 +85,11 @@ pub(super) struct SelectedOperation<'a> {
 }
 
 impl<M: Machine> File<M> {
-    /// Reads what is selected into `memory`, one byte right after the other in the order of the file, together with
-    /// `company`. The memory is to be zeros: where the file has no bytes it is left as it is.
+    /// Reads the selection into `memory` together with `company`. The selected bytes are packed in file order. The
+    /// memory must be zeroed, because it is left untouched where the file has no bytes.
     ///
     /// # Errors
-    /// If the memory is too small, or not all of it can be read; in company also what fails for another member.
+    /// Fails if the memory is too small or not all bytes can be read; in company also if another member fails.
     pub async fn read_selected(
         &self,
         company: Company<'_, M>,
@@ -100,11 +101,11 @@ impl<M: Machine> File<M> {
         self.move_selected(company, &operation, Ok(()), async |_| Ok(Vec::new())).await
     }
 
-    /// Writes what is selected from `memory`, together with `company`. What no member has selected does not change;
-    /// where several members have selected the same byte, it is then some member's.
+    /// Writes the selection from `memory` together with `company`. Unselected bytes do not change. A byte selected by
+    /// several members gets the value of one of them.
     ///
     /// # Errors
-    /// As those of [`read_selected`](Self::read_selected).
+    /// Fails as [`read_selected`](Self::read_selected) does.
     pub async fn write_selected(
         &self,
         company: Company<'_, M>,
@@ -118,9 +119,9 @@ impl<M: Machine> File<M> {
         Ok(moved)
     }
 
-    /// Moves what all have selected, unless `fits` says that this member cannot. When it has been moved, and before the
-    /// others know, the first member calls `then` with the end of all that is selected; what `then` gives is told to
-    /// all members.
+    /// Moves the selections of all members, or fails if this member's `fits` is an error. After the transfer, and
+    /// before the others know of it, the first member calls `then` with the end of all selections; the result of `then`
+    /// is sent to all members.
     pub(super) async fn move_selected(
         &self,
         company: Company<'_, M>,
@@ -156,7 +157,7 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Refuses a memory that has no room for what is selected.
+    /// Fails if the memory is too small for the selection.
     pub(super) fn check_selection(&self, selection: &Selection, memory: &Memory) -> Result<()> {
         let (selected, memory) = (selection.bytes(), memory.len());
         if selected <= memory {
@@ -166,7 +167,7 @@ impl<M: Machine> File<M> {
         Err(Error::Invalid(why).into())
     }
 
-    /// What is selected, in parts that each have room in a header.
+    /// Splits the selection into parts that each fit in a header.
     fn parts_of(&self, operation: &SelectedOperation<'_>) -> Result<Vec<Part>> {
         let SelectedOperation { selection, memory, .. } = *operation;
         self.check_selection(selection, memory)?;
@@ -225,10 +226,10 @@ impl<M: Machine> File<M> {
         Ok(moved)
     }
 
-    /// Opens the stripes that may have selected bytes, and makes the missing ones for a write; gives for each part the
-    /// stripes that exist.
+    /// Opens the stripes that may have selected bytes, and for a write creates missing ones. Returns the existing
+    /// stripes of each part.
     async fn attach_selected(&self, direction: Direction, parts: &[Part]) -> Result<Vec<Vec<u32>>> {
-        // Another client may have made them meanwhile.
+        // Another client may have created them since.
         self.attachments().forget_absent();
         let mut touched = Vec::new();
         for part in parts {
@@ -239,8 +240,8 @@ impl<M: Machine> File<M> {
         Ok(touched)
     }
 
-    /// Tells each I/O node that has a stripe what is selected: also nothing, so that it knows that this is all. Which
-    /// run of each has heard it, and of which stripes.
+    /// Sends each I/O node that has a stripe its part of the selection, even if empty, so that the node knows that
+    /// nothing more follows. Returns each node that accepted it, the node's incarnation and the stripes.
     async fn tell_selection(
         &self,
         direction: Direction,
@@ -280,9 +281,9 @@ impl<M: Machine> File<M> {
         outcome.map(|()| told)
     }
 
-    /// Has all I/O nodes forget what this member has selected for an operation that has failed, in which no more of it
-    /// is going to be moved: of what a member of a group has told they keep the latest, which is nothing now. Nobody
-    /// waits for their answers.
+    /// Makes all I/O nodes discard this member's selection of a failed operation, of which nothing more will be moved.
+    /// An I/O node keeps only the latest selection of each member, so an empty one replaces it. The client does not
+    /// wait for answers.
     async fn withdraw_selection(&self, memory: MemoryId) {
         for node in self.all_homes() {
             let selecting = Selecting { memory, file: self.id(), parts: 1, part: nothing() };
@@ -291,12 +292,12 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// The I/O nodes that have a stripe.
+    /// Returns the I/O nodes that have a stripe.
     fn all_homes(&self) -> BTreeSet<NodeId> {
         (0..self.striping().stripe_count()).map(|stripe| self.home_of(stripe)).collect()
     }
 
-    /// What an I/O node is told of a part, if it has any of the stripes that this touches.
+    /// Returns an I/O node's share of a part, or `None` if the part touches none of its stripes.
     fn part_at(&self, node: NodeId, part: &Part, touched: &[u32]) -> Option<SelectedPart> {
         let stripes: Vec<u32> =
             touched.iter().copied().filter(|&stripe| self.home_of(stripe) == node).collect();
@@ -304,7 +305,7 @@ impl<M: Machine> File<M> {
         (!stripes.is_empty()).then(|| SelectedPart { at: *at, selection: selection.clone(), stripes })
     }
 
-    /// The request to move what `selectors` have selected.
+    /// Returns the request to move the selections of `selectors`.
     fn request_to_move(
         &self,
         direction: Direction,
@@ -326,13 +327,13 @@ impl<M: Machine> File<M> {
         }))
     }
 
-    /// Moves what this node alone has selected, without a meeting.
+    /// Moves the selection of this node alone, without a barrier.
     pub(super) async fn move_own(&self, operation: &SelectedOperation<'_>) -> Result<()> {
         self.move_alone(operation, self.parts_of(operation)?).await
     }
 
-    /// Moves what this node alone has selected, one part after the other; each once more if an I/O node was started
-    /// anew.
+    /// Moves the selection of this node alone, one part after the other. Retries each part once if an I/O node
+    /// restarted.
     async fn move_alone(&self, operation: &SelectedOperation<'_>, parts: Vec<Part>) -> Result<()> {
         let SelectedOperation { direction, memory, settings, .. } = *operation;
         for part in parts {
@@ -362,12 +363,12 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// What an I/O node is told of which a member has selected nothing.
+/// Returns an empty selection, for an I/O node of which a member selects nothing.
 fn nothing() -> SelectedPart {
     SelectedPart { at: 0, selection: Selection::empty(), stripes: Vec::new() }
 }
 
-/// Cuts a selection into parts that take at most `most` bytes of a header each; `at` is where it begins in memory.
+/// Cuts a selection into parts of at most `most` bytes of a header each; `at` is its offset in memory.
 fn cut(
     at: u64,
     selection: Selection,
@@ -377,7 +378,7 @@ fn cut(
     if selection.is_empty() {
         return Ok(());
     }
-    // A node takes two bytes at least.
+    // A cheap bound avoids encoding huge selections: each node of a selection takes at least two bytes.
     if selection.nodes() <= most as u64 / 2 && header_bytes(&selection) <= most {
         parts.push(Part { at, selection });
         return Ok(());
@@ -387,7 +388,7 @@ fn cut(
     cut(at + half, selection.slice(half, selection.bytes() - half)?, most, parts)
 }
 
-/// How many bytes of a header a selection takes.
+/// Returns the encoded size of a selection in bytes.
 fn header_bytes(selection: &Selection) -> usize {
     postcard::serialize_with_flavor(selection, Size::default()).unwrap_or(usize::MAX)
 }
@@ -399,7 +400,7 @@ mod tests {
     use super::*;
     use crate::protocol::{FileId, Frame, MeetingId};
 
-    /// Extents of odd lengths at odd distances: none of them is like another.
+    /// Returns extents of odd lengths at odd distances, all different.
     fn irregular(count: u64) -> Selection {
         let extents = (0..count).scan(1 << 40, |end, number| {
             let extent = Extent::new(*end + 1 + number * 7919 % 977, 1 + number * 104_729 % 991);

@@ -1,15 +1,15 @@
-//! Two-phase I/O of what the members of a group or a team have selected.
+//! Two-phase I/O of the selections of a group's or a team's members.
 //!
 //! ```text
-//!  all      each member opens its memory and what it has selected to the others | barrier
-//!  read     each member reads what is selected of its part, and puts it where it belongs
-//!  write    each member gets what is selected of its part, and writes that
+//!  all      each member opens its memory and its selection to the others | barrier
+//!  read     each member reads the selected bytes of its part, and puts them where they belong
+//!  write    each member gets the selected bytes of its part, and writes them
 //! ```
 //!
-//! The parts are the stretch between the first and the last selected byte, dealt out to the members in whole blocks, so
-//! that no two members write the same block. Each member goes through its part a stage at a time, whose bytes it has in
-//! memory: only those that some member has selected are read and written. So holes cost nothing and are not touched,
-//! and memory does not depend on how long the stretch is.
+//! The extent from the first to the last selected byte is divided among the members in whole blocks, so that no two
+//! members write the same block. Each member processes its part in stages that fit in memory. It reads and writes only
+//! bytes that some member has selected. So holes cost nothing and are not touched, and memory use does not depend on
+//! the length of the extent.
 
 use std::rc::Rc;
 use std::slice;
@@ -26,18 +26,18 @@ use crate::protocol::{Direction, MemoryId, Reply, Request};
 use crate::selected_parts::{Overlap, SelectedParts, Selector, nearest};
 use crate::settings::CollectiveMethod;
 
-/// How many bytes of its part a member has in memory at a time, at most, if a block is not longer.
+/// Limit in bytes of a stage of a member's part in memory, unless a block is longer.
 const STAGED_BYTES_MAX: u64 = 16 << 20;
 
-/// The most bytes that what a member has selected takes, as it is told to the others.
+/// Limit in bytes of a member's encoded selection.
 const TOLD_BYTES_MAX: u64 = 64 << 20;
 
-/// How many bytes say how long that is.
+/// Size in bytes of the length before the encoded selection.
 const LENGTH_BYTES: u64 = 8;
 
 impl<M: Machine> File<M> {
-    /// Moves what all members have selected, in two phases, unless `fits` says that this one cannot. When it has been
-    /// moved the first member calls `then` with the end of all that is selected; what `then` gives is told to all
+    /// Moves the selections of all members in two phases, or fails if this member's `fits` is an error. After the
+    /// transfer the first member calls `then` with the end of all selections; the result of `then` is sent to all
     /// members.
     pub(super) async fn move_selected_in_two_phases(
         &self,
@@ -77,13 +77,13 @@ impl<M: Machine> File<M> {
             Err(error) => Err(error),
         };
         let met = company.meet(&self.client, outcome.as_ref().cloned().map_err(|error| &**error)).await;
-        // A member's own error says more than what came back of it from the others.
+        // Prefer the local error: it has more detail than the failure that the barrier returns.
         let told = outcome.and(met)?.of_first();
         let (meeting, moving) = (all_met.since(begun), machine.now().since(all_met));
         Ok(Moved { times: MoveTimes { meeting, moving, ..MoveTimes::default() }, told, ..Moved::default() })
     }
 
-    /// What each member has selected, in their order.
+    /// Returns the nonempty selections of all members, in their order.
     async fn selected_by_all(
         &self,
         company: &impl Exchanging<M>,
@@ -103,7 +103,7 @@ impl<M: Machine> File<M> {
         Ok(selectors.into())
     }
 
-    /// What another member has selected.
+    /// Fetches the selection of another member.
     async fn selected_by(&self, node: NodeId, told: MemoryId) -> Result<Selection> {
         let refused = |why: String| Error::Protocol { node, why };
         let length = self.told_bytes(node, told, 0, LENGTH_BYTES).await?;
@@ -132,7 +132,7 @@ impl<M: Machine> File<M> {
         })
     }
 
-    /// Goes through this member's part, a stage at a time.
+    /// Processes this member's part, stage by stage.
     async fn exchange_selected(
         &self,
         company: &impl Exchanging<M>,
@@ -162,11 +162,11 @@ impl<M: Machine> File<M> {
             moved = self.move_stage(&exchange, operation, &selectors, stage).await;
             at = stage.end();
         }
-        // Also if it has failed: what is queued is still on its way.
+        // Also after a failure: queued messages are still in flight.
         moved.and(exchange.finish().await)
     }
 
-    /// Moves what the members have selected of a stage.
+    /// Moves the members' selected bytes of a stage.
     async fn move_stage(
         &self,
         exchange: &Rc<Exchange<M>>,
@@ -187,7 +187,7 @@ impl<M: Machine> File<M> {
         let all =
             Selection::list(&runs).map_err(|error| Error::Invalid(format!("{}: {error}", self.name())))?;
         let staged = memory.another(all.bytes());
-        // No other member tells the I/O nodes anything of these blocks.
+        // No sorting: no other member sends the I/O nodes requests for these blocks.
         let method = CollectiveMethod::DiskDirected { presort: false };
         let settings = super::SelectedSettings { method, ..settings };
         let own = SelectedOperation { direction, selection: &all, memory: &staged, settings };
@@ -217,7 +217,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// What is selected, as others are told: how many bytes that takes, and these.
+/// Encodes a selection for the other members, preceded by its length in bytes.
 fn encoded(selection: &Selection) -> Result<Vec<u8>> {
     if selection.nodes() > SELECTION_NODES_MAX as u64 {
         let many = SelectionError::TooManyNodes { nodes: selection.nodes() as usize };
@@ -238,7 +238,7 @@ fn end_of(selectors: &[Selector]) -> u64 {
     selectors.iter().map(|selector| selector.selection.end()).max().unwrap_or(0)
 }
 
-/// The part of the file that this member reads or writes for all: whole blocks, about as many as the others have.
+/// Returns the part of the file that this member reads or writes for all members: whole blocks, divided about equally.
 fn part_of<M: Machine>(selectors: &[Selector], company: &impl Exchanging<M>, block_bytes: u64) -> Extent {
     let start = selectors.iter().map(|selector| selector.selection.span().offset).min().unwrap_or(0);
     let (first, end) = (start / block_bytes, end_of(selectors).div_ceil(block_bytes));
@@ -248,7 +248,7 @@ fn part_of<M: Machine>(selectors: &[Selector], company: &impl Exchanging<M>, blo
     Extent::new(start * block_bytes, (end - start) * block_bytes)
 }
 
-/// The blocks of a stage of which some member has selected bytes.
+/// Returns the blocks of a stage in which some member has selected bytes.
 fn blocks_of(stage: Extent, block_bytes: u64, selectors: &Rc<[Selector]>) -> Vec<SelectedParts> {
     let mut blocks = Vec::new();
     let mut at = stage.offset;

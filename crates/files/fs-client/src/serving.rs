@@ -1,5 +1,5 @@
-//! What a compute node does for others: it lets I/O nodes put data into the memory that it has opened, and get data
-//! from there, it takes part in flushes of write caches, and it keeps the barriers of groups of which it is the first.
+//! Serves other nodes at a compute node. I/O nodes write data into its open memory and read data from it. The node
+//! takes part in flushes of write caches, and coordinates the barriers of groups whose first member it is.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ impl<M: Machine> RequestHandler for ClientInner<M> {
                 machine.compute(Work::HandleMemget { bytes }).await;
                 let outcome = check_memget(bytes).and_then(|()| self.memory(memory, offset, bytes));
                 let outcome = outcome.map(|memory| (Reply::Done, memory.get(offset, bytes)));
-                // In the background, as by DMA: what comes next is not kept waiting.
+                // Reply in a separate task, as by DMA, so that the next request need not wait.
                 let endpoint = self.endpoint.clone();
                 machine.spawn("memget", async move { endpoint.reply(caller, outcome).await });
                 Ok(())
@@ -59,7 +59,7 @@ impl<M: Machine> RequestHandler for ClientInner<M> {
                     let outcome = self.flush_together(group, flush, file);
                     return self.endpoint.reply(caller, outcome).await;
                 }
-                // It may be of a job whose coordinator has let this node in just now.
+                // The request may be of a job whose coordinator has just admitted this node.
                 let client = self.clone();
                 machine.spawn("flush after joining", async move {
                     client.joining.none().await;
@@ -85,11 +85,11 @@ impl<M: Machine> RequestHandler for ClientInner<M> {
     }
 }
 
-/// Memory that is open to others until this is dropped.
+/// Memory that is open to other nodes until this is dropped.
 #[must_use]
 pub(super) struct OpenMemory<'a, M: Machine> {
     client: &'a ClientInner<M>,
-    /// The name under which others know it.
+    /// The name by which other nodes address it.
     pub(super) id: MemoryId,
 }
 
@@ -100,7 +100,7 @@ impl<M: Machine> Drop for OpenMemory<'_, M> {
 }
 
 impl<M: Machine> ClientInner<M> {
-    /// Opens memory to others.
+    /// Opens memory to other nodes.
     pub(super) fn open_memory(&self, id: MemoryId, memory: &Memory) -> OpenMemory<'_, M> {
         self.memories.borrow_mut().insert(id, memory.clone());
         OpenMemory { client: self, id }
@@ -112,7 +112,7 @@ impl<M: Machine> ClientInner<M> {
         self.open_memory(MemoryId::Request(self.opened.get()), memory)
     }
 
-    /// Places the data of a queued Memput.
+    /// Writes the data of a queued Memput into memory.
     fn scatter(
         &self,
         id: MemoryId,
@@ -135,7 +135,7 @@ impl<M: Machine> ClientInner<M> {
         Ok(())
     }
 
-    /// Joins the data of a queued Memget.
+    /// Concatenates the data of a queued Memget.
     fn gather(&self, id: MemoryId, pieces: &[(u64, u32)]) -> std::result::Result<Payload, Box<Failure>> {
         let named: u64 = pieces.iter().map(|&(_, bytes)| u64::from(bytes)).sum();
         check_memget(named)?;
@@ -148,14 +148,14 @@ impl<M: Machine> ClientInner<M> {
         Ok(data)
     }
 
-    /// The open memory of that name, if it holds the bytes asked for.
+    /// Returns the open memory of that name, if it contains the requested bytes.
     fn memory(&self, id: MemoryId, offset: u64, bytes: u64) -> std::result::Result<Memory, Box<Failure>> {
         let memory = self.opened_memory(id)?;
         check_part(&memory, offset, bytes)?;
         Ok(memory)
     }
 
-    /// The open memory of that name.
+    /// Returns the open memory of that name.
     fn opened_memory(&self, id: MemoryId) -> std::result::Result<Memory, Box<Failure>> {
         let memory = self.memories.borrow().get(&id).cloned();
         memory.ok_or_else(|| Failure::invalid(format!("{id:?} is not open")).into())

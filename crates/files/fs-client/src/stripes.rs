@@ -1,8 +1,8 @@
-//! Files: where their stripes are, and how they are opened when they are needed.
+//! Files: the places of their stripes, and how stripes are opened when needed.
 //!
-//! Whoever opens such a file says what is to be known of it; nobody is asked. A stripe is *attached*, that is, opened
-//! at its I/O node, when something of it is read or written first, and made only by a write: a file of a few bytes
-//! touches one I/O node. Stripes that there are not read as zeros, and are looked for again when the file is refreshed.
+//! The caller that opens a file supplies its metadata; opening sends no request. A stripe is *attached*, that is,
+//! opened at its I/O node, at the first read or write of its data, and created only by a write. So a file of a few
+//! bytes touches one I/O node. Missing stripes read as zeros, and are looked up again when the file is refreshed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -20,33 +20,35 @@ use crate::number;
 use crate::protocol::{FileId, Flushing, ListedStripe, REMOVED_MAX, Reply, Request, StripePlaces};
 use crate::scrub_unit::UNIT_BYTES;
 
-/// The name in the error for lost data of files that were closed so long ago that the client has forgotten which.
+/// The name in the error for lost data of files whose records the client has dropped, because they were closed long
+/// ago.
 const FORGOTTEN: &str = "a file closed earlier";
 
-/// Everything that is to be known of a file.
+/// Metadata of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumberedFile {
-    /// Its number. It is never given to another file.
+    /// The file's number. Numbers are never reused.
     pub number: FileId,
-    /// Its striping.
+    /// The file's striping.
     pub striping: Striping,
-    /// The identity of the disk of each stripe; [`NO_DISK`] of one that is lost with a disk of which nothing is known.
+    /// Identity of the disk of each stripe; [`NO_DISK`] for a stripe lost with an unknown disk.
     pub disks: Vec<u64>,
-    /// Its size in bytes.
+    /// The file's size in bytes.
     pub bytes: u64,
-    /// How many of its first stripes are known to have been made: if one of these is nowhere, that is an error. A later
-    /// one that is nowhere reads as zeros.
+    /// Length of the prefix of stripes known to have been created. A missing disk is an error for a stripe of this
+    /// prefix; a later stripe on a missing disk reads as zeros.
     pub stored_stripes: u32,
 }
 
-/// Where disks are: the I/O node of each and its index there, by its identity.
+/// The I/O node and disk index of each disk, by the disk's identity.
 pub type DisksByIdentity = BTreeMap<u64, (NodeId, u32)>;
 
 impl<M: Machine> Client<M> {
-    /// Where the disks of all I/O nodes are. They are asked once, and again if a disk is missing. A disk that fails is
-    /// where it was before it failed; one that has failed since before this client knew it is left out.
+    /// Returns the places of the disks of all I/O nodes. The client asks once, and again if a disk is missing. A failed
+    /// disk keeps its place; a disk that failed before this client knew it is left out.
     ///
-    /// Fails if two of them have the same identity.
+    /// # Errors
+    /// Fails if two disks have the same identity.
     pub async fn disks_by_identity(&self) -> Result<Rc<DisksByIdentity>> {
         let known = self.inner.disks_by_identity.borrow().clone();
         match known {
@@ -80,7 +82,8 @@ impl<M: Machine> Client<M> {
         Ok(disks)
     }
 
-    /// The identities of the disks of all I/O nodes, as each has them: none of a disk of which it cannot be read.
+    /// Returns the identities of the disks of all I/O nodes, as each node reports them; `None` for a disk whose
+    /// identity cannot be read.
     pub(super) async fn described_disks(&self) -> Vec<(NodeId, Result<Vec<Option<u64>>>)> {
         let answers = self.ask_all(|_| Some(Request::DescribeDisks)).await;
         let described = |(node, answer): (NodeId, Result<(Reply, _)>)| match answer {
@@ -94,7 +97,8 @@ impl<M: Machine> Client<M> {
     /// Describes a new, empty file whose stripes are on the first disks in the order of [`stripe_disks`]. `number` must
     /// be unused. No stripe exists until the first write, or [`make_stripes`](File::make_stripes).
     ///
-    /// Fails if there are fewer disks, or if the identity of one is unknown.
+    /// # Errors
+    /// Fails if there are fewer disks than stripes, or if the identity of a disk is unknown.
     pub async fn new_numbered(&self, number: FileId, striping: Striping) -> Result<NumberedFile> {
         let disks: Vec<u32> = (0..striping.stripe_count()).collect();
         self.new_numbered_on(number, striping.block_bytes(), &disks).await
@@ -103,6 +107,7 @@ impl<M: Machine> Client<M> {
     /// Describes a new, empty file as [`new_numbered`](Self::new_numbered) does, with a stripe on each of `disks`, in
     /// blocks of `block_bytes` bytes. Disk *i* is the disk of stripe *i* of a file over all disks.
     ///
+    /// # Errors
     /// Fails if a disk does not exist or appears twice.
     pub async fn new_numbered_on(
         &self,
@@ -125,7 +130,7 @@ impl<M: Machine> Client<M> {
         Ok(NumberedFile { number, striping, disks, bytes: 0, stored_stripes: 0 })
     }
 
-    /// How a file lies on these disks. Fails if there is no such disk, or one is named twice.
+    /// Returns the striping of a file over these disks. Fails if a disk does not exist or appears twice.
     fn check_disks(&self, name: &str, block_bytes: u64, disks: &[u32]) -> Result<Striping> {
         let striping = Striping::new(block_bytes, disks.len() as u32)?;
         self.check_stripes(name, striping)?;
@@ -139,7 +144,7 @@ impl<M: Machine> Client<M> {
         Ok(striping)
     }
 
-    /// Refuses more stripes than disks, and blocks larger than all I/O nodes can handle.
+    /// Fails if there are more stripes than disks, or if the blocks are too large for some I/O node.
     pub(super) fn check_stripes(&self, name: &str, striping: Striping) -> Result<()> {
         let (stripes, disks) = (striping.stripe_count(), self.disks());
         if stripes > disks {
@@ -150,7 +155,7 @@ impl<M: Machine> Client<M> {
         self.check_blocks(name, striping)
     }
 
-    /// Refuses blocks larger than all I/O nodes can handle.
+    /// Fails if the blocks are too large for some I/O node.
     pub(super) fn check_blocks(&self, name: &str, striping: Striping) -> Result<()> {
         let (block, most) = (striping.block_bytes(), self.block_bytes_max());
         if block > most {
@@ -159,7 +164,7 @@ impl<M: Machine> Client<M> {
         Ok(())
     }
 
-    /// Returns the size in bytes that the stripes of a file add up to, whichever client has written them.
+    /// Returns the size in bytes that follows from the stripes of a file, whichever clients have written them.
     pub async fn stored_bytes(&self, file: &NumberedFile) -> Result<u64> {
         let stripes = self.numbered_stripes(file).await?;
         let bytes = |stripe| stripes.get(&stripe).copied().unwrap_or(0);
@@ -167,12 +172,12 @@ impl<M: Machine> Client<M> {
         Ok(file.striping.file_bytes(&lengths)?)
     }
 
-    /// Opens a file by its number. The I/O nodes are not asked for it before something is read or written; the first
-    /// time, all of them are asked which disks they have. If none has the disk of a stripe, all else of the file can be
-    /// used.
+    /// Opens a file by its number. The client contacts the I/O nodes of the file only at the first read or write; the
+    /// first open asks all I/O nodes for the identities of their disks. If none has the disk of a stripe, the rest of
+    /// the file is usable.
     ///
-    /// Its handles should be clones of one: each other one learns by [`refresh`](File::refresh) only of stripes that
-    /// this one has made.
+    /// All handles should be clones of one: a separate handle sees stripes that this one created only after
+    /// [`refresh`](File::refresh).
     pub async fn numbered(&self, file: NumberedFile) -> Result<File<M>> {
         let NumberedFile { number, striping, disks, bytes, stored_stripes } = file;
         let name = number::object_name(number);
@@ -189,7 +194,7 @@ impl<M: Machine> Client<M> {
             // An agent may have been given another disk since.
             places = self.ask_for_identities().await?;
         }
-        // Nobody is asked for a stripe whose disk is nowhere.
+        // Any node will do: the client sends no requests for a stripe whose disk is missing.
         let home = |identity: &u64| places.get(identity).map_or(self.io_nodes()[0], |(node, _)| *node);
         let homes = disks.iter().map(home).collect();
         let nowhere = (0..).zip(&disks).filter(|(_, identity)| !places.contains_key(identity));
@@ -198,19 +203,21 @@ impl<M: Machine> Client<M> {
         Ok(File::new(self.clone(), number, striping, homes, bytes, attachments))
     }
 
-    /// Brings all that this client has written onto the media, whatever files it is of and whether they are open
-    /// still; but not what a page cache has not sent yet. If an I/O node is started anew after that, nothing of it is
-    /// lost to whoever has such a file open. Reports losses of files that the client has forgotten.
+    /// Flushes all writes of this client to stable storage, for open and closed files alike, except pages that a page
+    /// cache has not sent yet. A later restart of an I/O node loses none of these writes for clients that have the
+    /// files open. Reports losses of files whose records the client has dropped.
     ///
     /// # Errors
-    /// The first failure of an I/O node that answers, or else of one that does not, after all have done what they can.
+    /// Fails after all I/O nodes are done: with the first failure of a node that answers, or else with the first
+    /// failure of an unreachable node.
     pub async fn flush_own(&self) -> Result<()> {
         let (unflushed, mut failures) = (&self.inner.unflushed, Vec::new());
-        // What is accepted from now on, the request may miss.
+        // Take the stamp before the request: it may miss writes accepted later.
         let (written, disconnects) = (unflushed.durability.last(), self.disconnects());
-        // Noted as it comes: while others are waited for, a later run may answer something else.
+        // Record each answer as it arrives: during the wait for other nodes, a later incarnation may answer another
+        // request.
         let heard = |node, answer: &Answer| {
-            // Without a run, it has closed files that it has not flushed, or is never started anew.
+            // A reply without an incarnation is from a node that has closed unflushed files, or that never restarts.
             if let Ok((Reply::Accepted { run }, _)) = answer {
                 unflushed.durability.hear(node, *run, disconnects);
                 unflushed.durability.flushed(node, *run, written);
@@ -222,21 +229,21 @@ impl<M: Machine> Client<M> {
         }
         let lost = unflushed.settle().into_iter();
         failures.extend(lost.map(|node| Box::new(Error::WriteLost { name: FORGOTTEN.into(), node })));
-        // Data that an I/O node has lost are worse than data of one that does not answer.
+        // Report data loss in preference to an unreachable node: loss is worse.
         failures.into_iter().min_by_key(|error| error.is_of_peer_gone()).map_or(Ok(()), Err)
     }
 
-    /// Removes all stripes of these files, wherever they are; of some there may be none. Whoever has one of them open
-    /// can write to it no more. Returns the disks from which they are gone, by their identities: nobody knows what lies
-    /// on others.
+    /// Removes all stripes of these files from all I/O nodes; files without stripes are allowed. Clients with such a
+    /// file open can no longer write to it. Returns the identities of the disks from which the stripes were removed;
+    /// the contents of other disks are unknown.
     ///
     /// # Errors
-    /// The first failure, when all I/O nodes have done what they can.
+    /// Fails with the first failure after all I/O nodes are done.
     pub async fn remove_numbered(&self, files: &[FileId]) -> Result<BTreeSet<u64>> {
         self.remove_numbered_partly(files).await.whole()
     }
 
-    /// As [`remove_numbered`](Self::remove_numbered), from the disks that do not fail.
+    /// Removes files as [`remove_numbered`](Self::remove_numbered) does, from the disks that do not fail.
     pub(super) async fn remove_numbered_partly(&self, files: &[FileId]) -> Partial<BTreeSet<u64>> {
         files.iter().for_each(|&file| self.inner.unflushed.remove(file));
         let (mut reached, mut failures) = (None::<BTreeSet<u64>>, Vec::new());
@@ -253,18 +260,19 @@ impl<M: Machine> Client<M> {
                     Err(error) => failures.push(*error),
                 }
             }
-            // An I/O node may have been given another disk between two.
+            // Keep only disks that every request reached: an I/O node may have been given another disk between two
+            // requests.
             reached = Some(reached.map_or_else(|| here.clone(), |before| &before & &here));
         }
         Partial { found: reached.unwrap_or_default(), failures }
     }
 
-    /// Whether an I/O node remembers that a file of this number has been removed.
+    /// Returns true if an I/O node remembers the removal of a file with this number.
     ///
     /// # Errors
-    /// If one of them does not answer.
+    /// Fails if an I/O node does not answer.
     pub async fn is_remembered_as_removed(&self, file: FileId) -> Result<bool> {
-        // How it is striped is of no matter, as none of its stripes is asked for.
+        // Any striping will do, because the request names no stripes.
         let striping = Striping::new(UNIT_BYTES, 1)?;
         let stripes = || StripePlaces { file, striping, places: Vec::new() };
         let mut is_removed = false;
@@ -278,22 +286,23 @@ impl<M: Machine> Client<M> {
         Ok(is_removed)
     }
 
-    /// All stripes of files, with the I/O node that has each; of each node sorted by file.
+    /// Returns all stripes of files with their I/O nodes, sorted by file within each node.
     ///
     /// # Errors
-    /// If an I/O node or one of its disks fails.
+    /// Fails if an I/O node or one of its disks fails.
     pub async fn list_numbered(&self) -> Result<Vec<(NodeId, ListedStripe)>> {
         self.list_numbered_partly().await.whole()
     }
 
-    /// As [`list_numbered`](Self::list_numbered), without the stripes on parts that fail.
+    /// Lists stripes as [`list_numbered`](Self::list_numbered) does, without those on failed I/O nodes and disks.
     pub async fn list_numbered_partly(&self) -> Partial<Vec<(NodeId, ListedStripe)>> {
         let mut stripes = self.list_numbered_and_marks().await;
         stripes.found.retain(|(_, stripe)| stripe.file != number::MARK);
         stripes
     }
 
-    /// As [`list_numbered`](Self::list_numbered), with what marks disks as those of a namespace.
+    /// Lists stripes as [`list_numbered`](Self::list_numbered) does, including the marks of disks that belong to a
+    /// namespace.
     pub(super) async fn list_numbered_and_marks(&self) -> Partial<Vec<(NodeId, ListedStripe)>> {
         let mut all = Partial::default();
         for &node in self.io_nodes() {
@@ -316,7 +325,8 @@ impl<M: Machine> Client<M> {
             all.extend(stripes.into_iter().map(|stripe| (node, stripe)));
             match (last.filter(|last| more && Some(*last) > after), failure) {
                 (Some(last), _) => after = Some(last),
-                // None whose stripes have all gone meanwhile ends the list too early: it is asked for again.
+                // A correct node sends no empty page with `more`: if all stripes of a page have been removed, it reads
+                // on.
                 (None, _) if more => return Err(unexpected(node)),
                 (None, Some(failure)) => return Err(Error::Remote { node, failure }.into()),
                 (None, None) => return Ok(()),
@@ -324,7 +334,7 @@ impl<M: Machine> Client<M> {
         }
     }
 
-    /// Which stripes of a file there are on the disks of the I/O nodes, and how long each is in bytes.
+    /// Returns the existing stripes of a file on the disks of the I/O nodes, with the length of each in bytes.
     pub async fn numbered_stripes(&self, file: &NumberedFile) -> Result<BTreeMap<u32, u64>> {
         let opened = self.numbered(file.clone()).await?;
         let all = (0..file.striping.stripe_count()).filter(|&stripe| !opened.is_nowhere(stripe)).collect();
@@ -339,7 +349,7 @@ impl<M: Machine> Client<M> {
         Ok(found)
     }
 
-    /// What the stripe of a file on a disk of an I/O node says of itself: how the file is striped, and which one it is.
+    /// Returns the label of a file's stripe on a disk of an I/O node: the file's striping and the stripe's index.
     pub async fn numbered_label(&self, node: NodeId, disk: u32, file: FileId) -> Result<(Striping, u32)> {
         let label = self.scrub(node, disk, file, 0, 0).await?.label;
         Ok((label.striping, label.stripe))
@@ -347,37 +357,37 @@ impl<M: Machine> Client<M> {
 }
 
 impl<M: Machine> File<M> {
-    /// Opens the stripes that an extent touches; makes those that there are not if it is to be written.
+    /// Opens the stripes that an extent touches; creates missing ones with `create`.
     pub(super) async fn attach_extent(&self, extent: Extent, create: bool) -> Result<()> {
         self.attach(self.stripes_of(extent), create).await
     }
 
-    /// The stripes that an extent touches, each once.
+    /// Returns the stripes that an extent touches, each once.
     pub(super) fn stripes_of(&self, extent: Extent) -> impl Iterator<Item = u32> + use<M> {
         // Consecutive blocks lie on consecutive stripes.
         let striping = self.striping();
         striping.requests(extent).take(striping.stripe_count() as usize).map(|block| block.stripe)
     }
 
-    /// Opens all stripes of a file at their I/O nodes, and makes the missing ones: later reads and writes
-    /// through this handle and its clones spend no request on that.
+    /// Opens all stripes of a file at their I/O nodes, and creates the missing ones. Later reads and writes through
+    /// this handle and its clones then need no extra requests.
     pub async fn make_stripes(&self) -> Result<()> {
         self.attach_all(true).await
     }
 
-    /// Opens all stripes of a file at their I/O nodes, as [`make_stripes`](Self::make_stripes) does, but makes
-    /// none: missing ones read as zeros.
+    /// Opens all stripes of a file at their I/O nodes, as [`make_stripes`](Self::make_stripes) does, but creates none:
+    /// missing ones read as zeros.
     pub async fn open_stripes(&self) -> Result<()> {
         self.attach_all(false).await
     }
 
-    /// Opens all stripes, and makes those that there are not if `create` says so.
+    /// Opens all stripes; creates missing ones with `create`.
     pub(super) async fn attach_all(&self, create: bool) -> Result<()> {
         self.attach(0..self.striping().stripe_count(), create).await
     }
 
-    /// Opens stripes, unless they are known to be open or absent; makes those that there are not if `create` says so.
-    /// Fails if one is nowhere that had been made. Does nothing with a file that has a name.
+    /// Opens stripes, unless they are known to be open or absent; creates missing ones with `create`. Fails if a stripe
+    /// that had been created is missing.
     pub(super) async fn attach(&self, stripes: impl Iterator<Item = u32>, create: bool) -> Result<()> {
         let attachments = self.attachments();
         let mut wanted = stripes.filter(|&stripe| attachments.is_wanted(stripe, create)).peekable();
@@ -386,7 +396,7 @@ impl<M: Machine> File<M> {
         }
         let (stored, new): (BTreeSet<u32>, BTreeSet<u32>) =
             wanted.partition(|&stripe| attachments.is_stored(stripe));
-        // What was made once is not made anew: it would be empty.
+        // Never create a stripe again that was created once: it would be empty.
         self.attach_unknown(stored.clone(), false).await?;
         self.attach_unknown(new, create).await?;
         match stored.into_iter().find(|&stripe| !attachments.is_attached(stripe)) {
@@ -398,7 +408,7 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Opens stripes, unless they are known to be open or absent; makes those that there are not if `create` says so.
+    /// Opens stripes, unless they are known to be open or absent; creates missing ones with `create`.
     async fn attach_unknown(&self, mut wanted: BTreeSet<u32>, create: bool) -> Result<()> {
         let attachments = self.attachments();
         let is_wanted = |stripe: &u32| attachments.is_wanted(*stripe, create);
@@ -408,7 +418,7 @@ impl<M: Machine> File<M> {
         }
         self.check_places(&wanted)?;
         let _turn = attachments.asking.take().await;
-        // Somebody may have asked for them meanwhile.
+        // Another task may have opened them during the wait.
         wanted.retain(is_wanted);
         let answers = self.ask_numbered(&wanted, |stripes| Request::Attach { stripes, create }).await;
         let mut outcome = Ok(());
@@ -421,7 +431,7 @@ impl<M: Machine> File<M> {
                         match is_there {
                             true if create => attachments.set_made(stripe),
                             true => attachments.set(stripe, Attachment::Attached),
-                            // It is asked for again, by whoever wants it.
+                            // The next access looks for it again.
                             false if attachments.is_stored(stripe) => {
                                 attachments.set(stripe, Attachment::Unknown);
                             }
@@ -455,7 +465,7 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// Asks the I/O nodes of stripes of a file, each about its own.
+    /// Sends requests to the I/O nodes of stripes of a file, each with its own stripes.
     async fn ask_numbered(
         &self,
         stripes: &BTreeSet<u32>,
@@ -464,7 +474,7 @@ impl<M: Machine> File<M> {
         self.client.ask_all(|index| self.of_node(self.client.io_nodes()[index], stripes).map(&request)).await
     }
 
-    /// Those of the stripes that a node has, if it has any.
+    /// Returns the stripes at one node, or `None` if it has none of them.
     fn of_node(&self, node: NodeId, stripes: &BTreeSet<u32>) -> Option<StripePlaces> {
         let attachments = self.attachments();
         let here = stripes.iter().filter(|&&stripe| self.home_of(stripe) == node);
@@ -474,17 +484,17 @@ impl<M: Machine> File<M> {
         (!places.is_empty()).then_some(StripePlaces { file, striping, places })
     }
 
-    /// Brings what was written to a file onto the media; the first time, and after others have changed
-    /// it, also what was there before. All stripes, whoever has written to them, if `all` says so.
+    /// Flushes writes to a file to stable storage; the first time, and after changes by others, also the older
+    /// contents. With `all`, flushes all stripes, whichever clients have written to them.
     pub(super) async fn flush_of(&self, all: bool) -> Result<()> {
         let _span = self.notes().span("flush", || [("file", self.id().0)]);
         let attachments = self.attachments();
         let (written, changes) = (self.writes().stripes(), attachments.changes());
-        // Another handle may know of more.
+        // Another handle's striping may have more stripes.
         let mut stripes = written.clone();
         stripes.retain(|&stripe| stripe < self.striping().stripe_count());
         if all {
-            // What others have written to one that is nowhere is on a disk that they reach.
+            // Skip stripes on missing disks: other clients that wrote to them reach these disks and flush them.
             let count = self.striping().stripe_count();
             stripes.extend((0..count).filter(|&stripe| !attachments.is_nowhere(stripe)));
         } else if !attachments.is_old_flushed() {
@@ -502,11 +512,11 @@ impl<M: Machine> File<M> {
         flushed
     }
 
-    /// Cuts or extends the stripes that there are of a file.
+    /// Truncates or extends the existing stripes of a file.
     pub(super) async fn resize_stripes(&self, bytes: u64) -> Result<()> {
         let attachments = self.attachments();
         self.once_more(async || {
-            // One that is lost has nothing to be cut.
+            // A lost stripe needs no truncation.
             self.attach_unknown((0..self.striping().stripe_count()).collect(), false).await?;
             let attached: Vec<u32> = (0..self.striping().stripe_count())
                 .filter(|&stripe| attachments.is_attached(stripe))
@@ -521,7 +531,7 @@ impl<M: Machine> File<M> {
             let (disconnects, mut outcome) = (self.client.disconnects(), Ok(()));
             for (node, run) in self.runs_of_homes(request).await {
                 match run {
-                    // A flush has to reach stripes behind the new end, too: what was cut off them would come back with
+                    // Stripes beyond the new end need a flush, too: otherwise their truncated data would reappear after
                     // a crash.
                     Ok(run) => self.note_accepted(node, run, disconnects, &attached),
                     Err(error) => outcome = outcome.and(Err(error)),
@@ -536,7 +546,7 @@ impl<M: Machine> File<M> {
         Ok(())
     }
 
-    /// Fails if an I/O node that may have stripes of the file does not answer, or this `other` one.
+    /// Fails if `other`, or an I/O node that may have stripes of the file, does not answer.
     pub(super) async fn check_answers(&self, other: NodeId) -> Result<()> {
         let stripes = (0..self.striping().stripe_count()).filter(|&stripe| !self.is_nowhere(stripe));
         let mut asked: BTreeSet<NodeId> = stripes.map(|stripe| self.home_of(stripe)).collect();
@@ -549,51 +559,49 @@ impl<M: Machine> File<M> {
         .await
     }
 
-    /// How many of the first stripes of a file are known to have been made. If an I/O node was gone
-    /// since that was last asked, those that others do not know of are looked for again.
+    /// Returns the length of the prefix of stripes known to have been created. If an I/O node disconnected since the
+    /// last query, stripes that others do not know of are looked up again.
     pub(super) async fn stored_stripes(&self) -> u32 {
         let attachments = self.attachments();
         if attachments.forget_doubtful(self.client.disconnects()) {
-            // What an I/O node has that does not answer does not count yet.
+            // Ignore errors: stripes of an unreachable I/O node do not count yet.
             let _ = self.look_for_stored(self.bytes()).await;
         }
         attachments.stored()
     }
 
-    /// Takes in how many of the first stripes of a file others know to have been made. If it is empty,
-    /// none that is nowhere is lost but these.
+    /// Records the length of the created prefix of stripes that others report. If the file is empty, that length
+    /// replaces the known one, and only a stripe of this prefix is lost if its disk is missing.
     pub(super) fn hear_stored_stripes(&self, stored: u32, is_empty: bool) {
         self.attachments().hear_stored(stored, is_empty);
     }
 
-    /// Asks for those stripes of what is written up to `end` of which it is not known whether others have made them.
+    /// Looks up the stripes of the extent up to `end` that other clients may have created.
     pub(super) async fn look_for_stored(&self, end: u64) -> Result<()> {
         self.attach_unknown(self.stripes_of(Extent::new(0, end)).collect(), false).await
     }
 
-    /// What can be read of a file of which stripes are damaged. Those that there are not read as zeros.
+    /// Returns the readable contents of a file with damaged stripes. Missing stripes read as zeros.
     pub fn remains(&self) -> Remains<M> {
         Remains::of(self.clone())
     }
 
-    /// Takes in the size that a file has by what others say. What was written here beyond it, and is not
-    /// counted there yet, stays.
+    /// Sets the file's size to the one that others report, but not below the end of this client's uncommitted writes.
     pub fn set_bytes(&self, bytes: u64) {
         self.hear_bytes(bytes);
     }
 
-    /// Notes that others have changed a file, and may not have brought that onto the media.
+    /// Records that others have changed the file, and may not have flushed their changes.
     pub(super) fn note_changed_by_others(&self) {
         self.attachments().note_changed();
     }
 
-    /// Notes that others count what was written here to a file, if that ends at `end` at most.
+    /// Records that this client's writes to the file are committed, if they end at `end` at most.
     pub fn note_counted(&self, end: u64) {
         self.note_committed(end);
     }
 
-    /// Where what was written here to a file ends that others do not [count](Self::note_counted) yet; 0
-    /// if there is nothing of it.
+    /// Returns the end of this client's writes that others do not [count](Self::note_counted) yet; 0 if it has none.
     pub fn uncounted_end(&self) -> u64 {
         self.own_end()
     }

@@ -1,4 +1,4 @@
-//! Teams: processes that know the I/O nodes and each other's ranks, and meet at one of the I/O nodes.
+//! Teams: processes that know the I/O nodes and each other's ranks, and enter barriers at one of the I/O nodes.
 //!
 //! ```text
 //!  rank 0   form ... | turn 0: gather       | turn 1: tell, meet, ask, meet     |
@@ -6,7 +6,7 @@
 //!           all know each other's nodes     the turns have the same numbers for all
 //! ```
 //!
-//! The turns of a team have numbers, which each member gives in the order of its calls.
+//! Each member numbers the turns of a team in the order of its calls.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,31 +18,31 @@ use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{MeetingId, Reply, Request, TeamStep};
 
-/// The number of names, of meetings and memory, for one turn; the last is never the name of a meeting.
+/// Number of [`MeetingId`]s reserved for one turn. They name barriers and memory; the last one never names a barrier.
 const NAMES_IN_TURN: u32 = 8;
 
 /// This node's membership of a team.
 pub struct TeamMembership<M: Machine> {
     client: Client<M>,
-    /// The I/O node that it meets at.
+    /// The I/O node that coordinates the team's barriers.
     coordinator: NodeId,
     group: u64,
     /// The members, by rank.
     members: Rc<[NodeId]>,
     rank: u32,
-    /// How many turns have been given.
+    /// Number of turns numbered so far.
     given: Cell<u32>,
-    /// The number of the turn that is on, or of the next.
+    /// Number of the current turn, or of the next one if no turn is active.
     next: Cell<u32>,
     changed: Condition,
 }
 
-/// The turn at doing something with the other members, until this is dropped.
+/// A turn at a collective operation with the other members. Ends when dropped.
 pub struct TeamTurn<'a, M: Machine> {
     team: &'a TeamMembership<M>,
     number: u32,
     step: TeamStep,
-    /// How many meetings there have been in it.
+    /// Number of barriers entered in this turn.
     meetings: Cell<u32>,
 }
 
@@ -54,12 +54,12 @@ impl<M: Machine> Drop for TeamTurn<'_, M> {
 }
 
 impl<M: Machine> TeamMembership<M> {
-    /// Makes this node member `rank` of a team of `size`; completes when all members have come. The team's name must be
-    /// one that a file could have, and no other forming team may have it. A team of one sends no message.
+    /// Makes this node member `rank` of a team of `size` members and blocks until all members have arrived. The team's
+    /// name must be a valid file name that no other forming team uses. A team of one sends no message.
     ///
     /// # Errors
-    /// If there is no such rank, or another member has it or another idea of the size, or if a member that has come is
-    /// gone before all have.
+    /// Fails if `rank` is out of range or taken, if members disagree on the size, or if an arrived member disconnects
+    /// before all have arrived.
     pub async fn form(client: &Client<M>, name: &str, rank: u32, size: u32) -> Result<TeamMembership<M>> {
         let coordinator = client.meeting_place();
         let (group, members) = if (rank, size) == (0, 1) {
@@ -85,24 +85,25 @@ impl<M: Machine> TeamMembership<M> {
         })
     }
 
-    /// The rank of this node, from 0.
+    /// Returns the rank of this node, from 0.
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn size(&self) -> u32 {
         self.members.len() as u32
     }
 
-    /// Gives the number of the next turn. The turn must be [taken](Self::turn), or no later turn ever comes.
+    /// Returns the number of the next turn. The caller must [take the turn](Self::turn), or all later turns block
+    /// forever.
     pub fn next_turn(&self) -> u32 {
         self.given.set(self.given.get() + 1);
         self.given.get() - 1
     }
 
-    /// Waits until turn `number` comes, after all turns before it, to do this step. The numbers may also be given
-    /// elsewhere, from 0 on. If other members have another step at this turn, all fail.
+    /// Blocks until turn `number`, after all earlier turns have ended, and begins it with step `step`. The caller may
+    /// also number the turns itself, from 0 on. If members disagree on the step of a turn, all fail.
     pub async fn turn(&self, number: u32, step: TeamStep) -> TeamTurn<'_, M> {
         while self.next.get() != number {
             self.changed.wait().await;
@@ -110,7 +111,7 @@ impl<M: Machine> TeamMembership<M> {
         TeamTurn { team: self, number, step, meetings: Cell::new(0) }
     }
 
-    /// Leaves the team. All that the other members do together from now on fails.
+    /// Leaves the team. All later collective operations of the other members fail.
     pub async fn leave(&self) -> Result<()> {
         if self.size() == 1 {
             return Ok(());
@@ -121,46 +122,46 @@ impl<M: Machine> TeamMembership<M> {
 }
 
 impl<M: Machine> TeamTurn<'_, M> {
-    /// The members, by rank.
+    /// Returns the members, by rank.
     pub fn members(&self) -> &[NodeId] {
         &self.team.members
     }
 
-    /// The rank of this node, from 0.
+    /// Returns the rank of this node, from 0.
     pub fn rank(&self) -> u32 {
         self.team.rank
     }
 
-    /// The name number `which` of this turn.
+    /// Returns name number `which` of this turn.
     fn named(&self, which: u32) -> MeetingId {
         let operation = self.number.wrapping_mul(NAMES_IN_TURN).wrapping_add(which);
         MeetingId { group: self.team.group, operation }
     }
 
-    /// Whether this node is the only member.
+    /// Returns true if this node is the only member.
     pub(super) fn is_alone(&self) -> bool {
         self.team.size() == 1
     }
 
-    /// Whether this node is the first of the members.
+    /// Returns true if this node has rank 0.
     pub(super) fn is_first(&self) -> bool {
         self.team.rank == 0
     }
 
-    /// Waits until all members have come, and gives the numbers that they bring, by rank.
+    /// Blocks until all members have entered the barrier and returns their numbers, by rank.
     ///
     /// # Errors
-    /// As those of [`gather_bytes`](Self::gather_bytes).
+    /// Fails as [`gather_bytes`](Self::gather_bytes) does.
     pub async fn gather(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
         let brought = self.gather_bytes(brings.map(encoded)).await?;
         brought.iter().map(|bytes| decoded(bytes, self.team.coordinator)).collect()
     }
 
-    /// Waits until all members have come, and gives what they bring, by rank: of each
-    /// [`BROUGHT_BYTES_MAX`](crate::protocol::BROUGHT_BYTES_MAX) bytes at most.
+    /// Blocks until all members have entered the barrier and returns their contributions, by rank. A contribution has
+    /// at most [`BROUGHT_BYTES_MAX`](crate::protocol::BROUGHT_BYTES_MAX) bytes.
     ///
     /// # Errors
-    /// If one of them brings a failure, or is gone: the same for all.
+    /// Fails for all members alike if one of them contributes a failure or disconnects.
     pub async fn gather_bytes(&self, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Vec<Vec<u8>>> {
         let (meeting, step) = (self.next(), self.step);
         self.meetings.set(self.meetings.get() + 1);
@@ -185,17 +186,18 @@ impl<M: Machine> TeamTurn<'_, M> {
         }
     }
 
-    /// Has all members fail at what they move together in this turn.
+    /// Makes this turn's collective operation fail for all members.
     pub async fn refuse(&self, why: &Error) {
-        // Before the data are moved, and after. The outcome is the failure that was brought.
+        // The operation has two barriers, one before and one after the data transfer. Their result is the failure
+        // passed in.
         for _ in 0..2 {
             let _ = self.gather_bytes(Err(why)).await;
         }
     }
 }
 
-/// The failure that the others are told for an error. If the error is of an I/O node that may have been started anew,
-/// they all try once more.
+/// Returns the failure to report to the other members for an error. If an I/O node may have restarted, the kind is
+/// [`FailureKind::NotOpen`], so that all members retry.
 fn failure_of(error: &Error) -> Failure {
     let failure = brought(error);
     match error.is_of_new_start() {

@@ -1,14 +1,14 @@
-//! Operations of the members of a group, a job or a team: the members tell the I/O nodes what each of them has and
-//! meet, the first member asks all I/O nodes to move it, and they meet again.
+//! Operations of the members of a group, a job or a team. The members send the I/O nodes their requests and enter a
+//! barrier. The first member then asks all I/O nodes to move the data, and all members enter a second barrier.
 //!
 //! ```text
-//!         who is in it                              where it meets               when one is lost
-//! group   a fixed list of nodes, connected to       at its first member          the operation fails for all
+//!         members                                   barriers at                  if a member is lost
+//! group   a fixed list of nodes, connected to       its first member             the operation fails for all
 //!         each other                                (Meet)
-//! job     whoever has joined; changes between       at an I/O node, its          that flush fails; the job
-//!         flushes                                   coordinator (Join, Gather,   goes on
+//! job     all nodes that have joined; changes       an I/O node, its             that flush fails; the job
+//!         between flushes                           coordinator (Join, Gather,   continues
 //!                                                   Meet)
-//! team    ranks 0..size, connected to the I/O       at an I/O node, its          the team is over
+//! team    ranks 0..size, connected to the I/O       an I/O node, its             the team is over
 //!         nodes only                                coordinator (FormTeam,
 //!                                                   Meet)
 //! ```
@@ -24,33 +24,34 @@ use crate::endpoint::Answer;
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{MeetingId, MemoryId, Reply};
 
-/// What an operation on what members have told has moved, as far as this member knows: only the first knows all.
+/// Result of such an operation, as far as this member knows it. Only the first member knows all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// How many blocks of each disk had a part in it, in the order of the client's I/O nodes.
+    /// Number of blocks of each disk involved, in the order of the client's I/O nodes.
     pub blocks: Vec<u64>,
-    /// How many bytes of members gave way to what another member had written later.
+    /// Number of bytes discarded because another member had overwritten them later.
     pub hidden: u64,
-    /// Where the time went, as this member saw it.
+    /// Durations of the phases, as this member saw them.
     pub times: MoveTimes,
-    /// What the first member has told the others at the end, if they tell each other something; otherwise what this one
-    /// would have. It may be nothing.
+    /// The first member's final message to the others, if the members share messages; otherwise this member's own
+    /// message. May be empty.
     pub(super) told: Vec<u8>,
 }
 
-/// Where the time of such an operation goes, as one member sees it.
+/// Durations of the phases of such an operation, as one member sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveTimes {
-    /// Telling the I/O nodes what it has, until all of them have answered.
+    /// Time to send the I/O nodes this member's part, until all have answered.
     pub telling: Duration,
-    /// Waiting until all members have told theirs.
+    /// Time in the first barrier.
     pub meeting: Duration,
-    /// The I/O nodes at work: sorting, moving data, disks; until all members know that it is done.
+    /// Time of the data transfer, including sorting and disk accesses at the I/O nodes, until all members know that it
+    /// is complete.
     pub moving: Duration,
 }
 
 impl MoveTimes {
-    /// All of it.
+    /// Returns the sum of all phases.
     pub fn total(&self) -> Duration {
         self.telling + self.meeting + self.moving
     }
@@ -63,92 +64,93 @@ impl MoveTimes {
     }
 }
 
-/// Members that meet, before and after an operation.
+/// Members with barriers before and after an operation.
 pub(super) trait Gathering<M: Machine> {
-    /// Begins the next operation, and gives its name, by which the memory of its members is known.
+    /// Begins the next operation and returns its name, which also identifies the memory of its members.
     fn next(&self) -> MeetingId;
 
-    /// Waits for all members with what this one brings; if any of them brings a failure, all leave with the same one.
+    /// Enters the barrier with this member's contribution and blocks until all members have entered. If one contributes
+    /// a failure, all members fail with the same failure.
     async fn meet(&self, client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met>;
 
-    /// As [`meet`](Self::meet), for members that bring nothing but the outcome of what they have done.
+    /// Enters the barrier as [`meet`](Self::meet) does, for members that contribute only the outcome of their work.
     async fn meet_after(&self, client: &Client<M>, outcome: Result<()>) -> Result<()> {
         let met = self.meet(client, outcome.as_ref().map(|()| Vec::new()).map_err(|error| &**error)).await;
-        // A member's own error says more than what came back of it from the others.
+        // Prefer the local error: it has more detail than the failure that the barrier returns.
         outcome.and(met.map(drop))
     }
 }
 
-/// Members that reach each other, so that they can exchange data.
+/// Members that can reach each other and so can exchange data.
 pub(super) trait Exchanging<M: Machine>: Gathering<M> {
-    /// Who they are, in order.
+    /// Returns the members, in order.
     fn members(&self) -> &Rc<[NodeId]>;
 
-    /// The index of this node among them.
+    /// Returns the index of this node among the members.
     fn rank(&self) -> usize;
 
-    /// Begins the next operation, as [`next`](Gathering::next) does, with a second name for more memory of its members.
+    /// Begins the next operation as [`next`](Gathering::next) does, with a second name for more memory of its members.
     fn next_two(&self) -> [MeetingId; 2];
 }
 
-/// The result of a meeting.
+/// Result of a barrier.
 pub(super) struct Met {
-    /// Who they are, in order.
+    /// The members, in order.
     pub(super) members: Rc<[NodeId]>,
-    /// What they have brought, in their order, if they tell each other; otherwise only what this one has.
+    /// All contributions in the order of the members, if the members share them; otherwise only this member's.
     pub(super) brought: Vec<Vec<u8>>,
 }
 
 impl Met {
-    /// The greatest of the numbers that they have brought.
+    /// Returns the greatest of the contributed numbers.
     pub(super) fn greatest(&self) -> Result<u64> {
         let mut numbers = self.brought.iter().map(|bytes| decoded(bytes, self.members[0]));
         numbers.try_fold(0, |greatest, number| number.map(|number: u64| greatest.max(number)))
     }
 
-    /// What the first of them has brought, or this one if they do not tell each other.
+    /// Returns the first member's contribution, or this member's if the members do not share them.
     pub(super) fn of_first(self) -> Vec<u8> {
         self.brought.into_iter().next().unwrap_or_default()
     }
 }
 
-/// What a member brings, and the error, if it brings that.
+/// Splits a contribution into its bytes and its error, if any.
 pub(super) fn taken_apart(brings: std::result::Result<Vec<u8>, &Error>) -> (Vec<u8>, Option<&Error>) {
     brings.map_or_else(|error| (Vec::new(), Some(error)), |bytes| (bytes, None))
 }
 
-/// What a member brings to tell the others.
+/// Encodes a contribution.
 pub(super) fn encoded(value: impl Serialize) -> Vec<u8> {
     postcard::to_extend(&value, Vec::new()).expect("a vector takes any encoding")
 }
 
-/// What a member has brought, as `teller` says.
+/// Decodes a contribution. If it is malformed, the error names `teller`.
 pub(super) fn decoded<T: DeserializeOwned>(bytes: &[u8], teller: NodeId) -> Result<T> {
     postcard::from_bytes(bytes).map_err(|_| unexpected(teller))
 }
 
-/// The failure that the others are told for an error. Its text names the node, since they hear it from the coordinator
-/// of the meeting.
+/// Returns the failure to report to the other members for an error. Its text names the failed node, since the others
+/// receive it from the coordinator of the barrier.
 pub(super) fn brought(error: &Error) -> Failure {
     let text = error.to_string();
     Failure { text, ..Failure::from(error.clone()) }
 }
 
-/// An operation of all members: what each does before they meet, and what the first does after.
+/// An operation of all members: each member's work before the first barrier, and the first member's work after it.
 pub(super) struct CommonOperation<'a, Tell, Ask> {
-    /// The memory of this member.
+    /// Memory of this member.
     pub(super) memory: &'a Memory,
-    /// The name in notes of telling the I/O nodes.
+    /// Name of the recorded span around `tell`.
     pub(super) telling: &'static str,
-    /// Tells the I/O nodes what this member has, and gives what it brings to the meeting.
+    /// Sends the I/O nodes this member's part and returns its contribution to the barrier.
     pub(super) tell: Tell,
-    /// As the first member, has all I/O nodes move what they have been told.
+    /// As the first member, asks all I/O nodes to move the announced data.
     pub(super) ask: Ask,
 }
 
 impl<M: Machine> Client<M> {
-    /// One attempt at an operation of members. Gives the outcome of this member's part, and the one that all members
-    /// share.
+    /// Makes one attempt at an operation of members. Returns the outcome of this member's part, and the outcome that
+    /// all members share.
     pub(super) async fn attempt<Tell, Ask>(
         &self,
         gathering: &impl Gathering<M>,
@@ -200,7 +202,7 @@ impl<M: Machine> Client<M> {
     }
 }
 
-/// What I/O nodes have moved that were asked to, if none has failed.
+/// Returns the sum of the I/O nodes' results, or the first failure.
 pub(super) fn moved_by(answers: Vec<(NodeId, Answer)>) -> Result<Moved> {
     let (mut moved, mut outcome) = (Moved::default(), Ok(()));
     for (node, answer) in answers {
@@ -216,8 +218,8 @@ pub(super) fn moved_by(answers: Vec<(NodeId, Answer)>) -> Result<Moved> {
     outcome.map(|()| moved)
 }
 
-/// Attempts at an operation of members: once more, after `reopen`, if an I/O node was started anew. `attempt` is told
-/// what has failed before it.
+/// Attempts an operation of members, and retries it once, after `reopen`, if an I/O node restarted. `attempt` receives
+/// `fits`, the result of this member's checks.
 pub(super) async fn attempts(
     attempt: impl AsyncFn(&Result<()>) -> (Result<Moved>, Result<()>),
     reopen: impl FnOnce(),
@@ -225,7 +227,7 @@ pub(super) async fn attempts(
 ) -> Result<Moved> {
     let (own, common) = attempt(&fits).await;
     let (own, common) = match common {
-        // What is common to all members decides, so that all begin again or none.
+        // Decide by the shared outcome, so that either all members retry or none does.
         Err(error) if error.is_of_new_start() => {
             reopen();
             attempt(&fits).await
@@ -234,7 +236,8 @@ pub(super) async fn attempts(
     };
     match (own, common) {
         (own, Ok(())) => own,
-        // Members who cannot meet any more leave, and an I/O node is refused what it still wants of them.
+        // A member that cannot enter the barrier leaves and closes its memory, so an I/O node's access to it is
+        // refused. Then this member's own error is only a consequence: report the cause, the failed barrier.
         (Err(own), Err(common))
             if common.is_remote(FailureKind::NoTeam) && own.is_remote(FailureKind::Invalid) =>
         {

@@ -1,5 +1,5 @@
-//! Two-phase I/O (del Rosario, Bordawekar and Choudhary 1993): the I/O in the distribution that suits the disks, and
-//! an exchange among the compute nodes.
+//! Two-phase I/O (del Rosario, Bordawekar and Choudhary 1993): the I/O in the distribution that suits the disks, and an
+//! exchange among the compute nodes.
 //!
 //! ```text
 //!  read    each member reads one contiguous part | barrier | puts every piece of it where it belongs
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The contiguous parts are the *conforming* distribution: one block of records for each member. If the view is
-//! conforming already, nothing is exchanged. Each part is read or written by a single file request. All members pass
-//! the same barriers, even after a failure: a member brings its failure into the next barrier, and all leave that
+//! conforming already, the members exchange nothing. Each part is read or written by a single file request. All members
+//! pass the same barriers, even after a failure: a member brings its failure into the next barrier, and all leave that
 //! barrier with it.
 
 use layout::{Dimension, Extent, Piece, View};
@@ -22,7 +22,7 @@ use crate::protocol::{Direction, MemoryId};
 use crate::settings::{TwoPhaseExchange, TwoPhaseFlush};
 
 impl<M: Machine> File<M> {
-    /// This member's work between the barriers at the beginning and the end; `id` is the name of the open memory.
+    /// Does this member's work between the first and the last barrier; `id` is the name of the open memory.
     pub(super) async fn two_phase(
         &self,
         direction: Direction,
@@ -50,7 +50,7 @@ impl<M: Machine> File<M> {
             queue_bytes: block_bytes,
         };
         let exchange = Exchange::new(self.client.inner.endpoint.clone(), exchanging);
-        // One by one, no piece waits for others of its block.
+        // In one-by-one mode a piece must not wait for others of its block, so one step covers the whole part.
         let step = match how {
             TwoPhaseExchange::OneByOne if !queued => part.bytes.max(1),
             TwoPhaseExchange::OneByOne | TwoPhaseExchange::AllAtOnce => block_bytes,
@@ -71,7 +71,7 @@ impl<M: Machine> File<M> {
                         break;
                     }
                 }
-                // Also if one has failed: what is queued is still on its way.
+                // Also after a failure: queued messages are still in flight.
                 put.and(exchange.finish().await)
             }
             Direction::Write => {
@@ -100,7 +100,7 @@ impl<M: Machine> File<M> {
         }
     }
 
-    /// After all members have written, sees to it that their data get to the media.
+    /// Flushes the data of all members to stable storage after all have written.
     ///
     /// Lost writes are reported to the member that made them.
     pub(super) async fn settle(
@@ -121,7 +121,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// The pieces, none of them longer than a block.
+/// Cuts the pieces so that none is longer than a block.
 fn cut(pieces: impl Iterator<Item = Piece>, block_bytes: u64) -> impl Iterator<Item = Piece> {
     pieces.flat_map(move |piece| {
         let starts = (0..piece.bytes).step_by(block_bytes as usize);
@@ -134,14 +134,14 @@ fn cut(pieces: impl Iterator<Item = Piece>, block_bytes: u64) -> impl Iterator<I
     })
 }
 
-/// The view in which each node has one contiguous part of the records.
+/// Returns the view in which each node has one contiguous part of the records.
 fn conforming(view: &View) -> Result<View> {
     let records = view.file_bytes() / view.record_bytes();
     let nodes = view.nodes();
     Ok(View::new(view.record_bytes(), &[Dimension::block(records, nodes)], nodes)?)
 }
 
-/// The contiguous part of a node; empty if there are fewer records than nodes.
+/// Returns the contiguous part of a node; empty if there are fewer records than nodes.
 fn part(conforming: &View, node: u32) -> Extent {
     conforming
         .chunks(node)

@@ -1,9 +1,9 @@
-//! What a client has written to files that is not on the media.
+//! A client's unflushed writes to files.
 //!
-//! An open file has a list of the stripes that were written to and not flushed ([`FileWrites`]), which all its handles
-//! share. Closing a file does not flush it: the list stays, and a caller that opens the file again and flushes it, or
-//! has it take another one's place, is told what was lost. If there are too many closed files, those closed first are
-//! forgotten. Only a flush of all files then reports a loss of their data.
+//! An open file has a list of stripes with unflushed writes ([`FileWrites`]), which all its handles share. Closing a
+//! file does not flush it: the list remains. A loss is reported to a caller that opens the file again and flushes it,
+//! or renames it over another file. If there are too many closed files, the ones closed first are dropped. Then only a
+//! flush of all files reports a loss of their data.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,34 +16,34 @@ use super::durability::{Durability, Unflushed, first_kept};
 use crate::name;
 use crate::protocol::FileId;
 
-/// Maximum number of closed files and of their stripes whose unflushed writes are remembered: some MB of them, 32,768
-/// files with one stripe each.
+/// Limit on the number of closed files plus their stripes with unflushed writes. Takes some MB, for 32,768 files with
+/// one stripe each.
 const CLOSED_MAX: usize = 64 * 1024;
 
-/// What a client has written to files.
+/// A client's unflushed writes to files.
 #[derive(Default)]
 pub(super) struct UnflushedFiles {
     pub(super) durability: Durability,
     files: RefCell<BTreeMap<FileId, KnownFile>>,
-    /// The room that the closed ones of them take.
+    /// Space that the closed files take, in entries.
     closed: Cell<usize>,
-    /// How many have been closed so far.
+    /// Number of closings so far.
     closings: Cell<u64>,
-    /// Writes to files that have been forgotten, by I/O node.
+    /// Writes to dropped files, by I/O node.
     forgotten: RefCell<Unflushed<NodeId>>,
 }
 
-/// A file that is open, or was closed with writes that are not flushed.
+/// A file that is open, or was closed with unflushed writes.
 struct KnownFile {
     stripes: Rc<RefCell<Unflushed<u32>>>,
     handles: usize,
-    /// The number of its last closing.
+    /// Number of its last closing.
     closing: u64,
-    /// Its own place and those of its stripes, while it is closed.
+    /// Its space while closed: one entry for the file and one for each stripe.
     room: usize,
 }
 
-/// A handle's access to what was written to its file.
+/// A handle's access to the unflushed writes of its file.
 pub(super) struct FileWrites {
     files: Rc<UnflushedFiles>,
     file: FileId,
@@ -56,19 +56,19 @@ impl Drop for FileWrites {
     }
 }
 
-/// What was unflushed of a file at a moment.
+/// Snapshot of a file's unflushed writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct UnflushedMark {
-    /// A hash of the runs of I/O nodes that had accepted data; 0 if nothing was unflushed.
+    /// Hash of the incarnations of I/O nodes that had accepted unflushed data; 0 if nothing was unflushed.
     pub(super) runs: u64,
-    /// Whether some was lost.
+    /// True if some writes were lost.
     pub(super) has_lost: bool,
-    /// The number of the last answer.
+    /// Number of the last answer.
     number: u64,
 }
 
 impl UnflushedFiles {
-    /// What was written to a file, which is opened.
+    /// Opens a file and returns its unflushed writes.
     pub(super) fn open(self: &Rc<Self>, file: FileId) -> FileWrites {
         let mut files = self.files.borrow_mut();
         let new = || KnownFile { stripes: Rc::default(), handles: 0, closing: 0, room: 0 };
@@ -99,7 +99,7 @@ impl UnflushedFiles {
         }
     }
 
-    /// Forgets a quarter of the closed files: rarely, since all are looked at.
+    /// Drops a quarter of the closed files at once: each drop scans all files, so it should be rare.
     fn forget_first(&self) {
         let (mut files, mut forgotten) = (self.files.borrow_mut(), self.forgotten.borrow_mut());
         let closings = files.values().filter(|known| known.handles == 0).map(|known| known.closing);
@@ -112,7 +112,7 @@ impl UnflushedFiles {
         }
     }
 
-    /// Notes that a file is removed: what was written to it is no loss, unless it is open.
+    /// Records that a file is removed. Its writes are no loss any more, unless it is open.
     pub(super) fn remove(&self, file: FileId) {
         let mut files = self.files.borrow_mut();
         if let Some(known) = files.get(&file).filter(|known| known.handles == 0) {
@@ -121,8 +121,8 @@ impl UnflushedFiles {
         }
     }
 
-    /// Looks where everything is after a flush of all files. Returns the I/O nodes that have lost something of
-    /// forgotten files.
+    /// Updates the state of all writes after a flush of all files. Returns the I/O nodes that have lost writes to
+    /// dropped files.
     pub(super) fn settle(&self) -> BTreeSet<NodeId> {
         let mut files = self.files.borrow_mut();
         let settled = files.extract_if(.., |_, known| {
@@ -138,8 +138,8 @@ impl UnflushedFiles {
 }
 
 impl FileWrites {
-    /// Notes that a run of an I/O node has accepted data of these stripes, which were sent when so many connections had
-    /// been lost.
+    /// Records that an incarnation of an I/O node accepted data of these stripes. `disconnects` is the disconnect count
+    /// at the time of the request.
     pub(super) fn note_accepted(
         &self,
         node: NodeId,
@@ -153,30 +153,30 @@ impl FileWrites {
         stripes.into_iter().for_each(|stripe| unflushed.note(stripe, stamp, durability));
     }
 
-    /// What is not flushed, as of now.
+    /// Returns the unflushed writes, as of now.
     fn settled(&self) -> RefMut<'_, Unflushed<u32>> {
         let mut unflushed = self.stripes.borrow_mut();
         unflushed.settle(&self.files.durability);
         unflushed
     }
 
-    /// The stripes with writes that are not on the media, as far as is known.
+    /// Returns the stripes with unflushed writes, as far as known.
     pub(super) fn stripes(&self) -> BTreeSet<u32> {
         self.settled().last().keys().copied().collect()
     }
 
-    /// True if a flush has writes to flush or losses to report.
+    /// Returns true if a flush has writes to flush or losses to report.
     pub(super) fn has_unflushed(&self) -> bool {
         !self.settled().is_nothing()
     }
 
-    /// True if an accepted write may be lost. `disconnects` is the present count of lost connections.
+    /// Returns true if an accepted write may be lost. `disconnects` is the present disconnect count.
     pub(super) fn may_have_lost(&self, disconnects: u64) -> bool {
         self.stripes.borrow().may_have_lost(&self.files.durability, disconnects)
     }
 
-    /// Notes that a run of an I/O node has flushed stripes, with what was accepted up to a number. It was asked when so
-    /// many connections had been lost.
+    /// Records that an incarnation of an I/O node has flushed stripes, with their accepted writes up to a number.
+    /// `disconnects` is the disconnect count at the time of the request.
     pub(super) fn note_flushed(
         &self,
         stripes: &BTreeSet<u32>,
@@ -188,12 +188,12 @@ impl FileWrites {
         self.stripes.borrow_mut().note_flushed(stripes, (node, run), number, &self.files.durability);
     }
 
-    /// The I/O nodes that have lost writes to the file. Reported once.
+    /// Returns the I/O nodes that have lost writes to the file. Reports each loss once.
     pub(super) fn take_lost(&self) -> BTreeSet<NodeId> {
         self.settled().take_lost()
     }
 
-    /// What is not on the media now.
+    /// Returns a snapshot of the unflushed writes.
     pub(super) fn mark(&self) -> UnflushedMark {
         let unflushed = self.settled();
         let runs: BTreeMap<NodeId, u64> =
@@ -202,14 +202,14 @@ impl FileWrites {
         UnflushedMark { runs: hash_of(&runs), has_lost: unflushed.has_lost(), number }
     }
 
-    /// Notes that another client has flushed all stripes, with what this one had written by then: by the same runs of
-    /// the same I/O nodes.
+    /// Records that another client has flushed all stripes with this client's writes before `mark`, in the same
+    /// incarnations of the same I/O nodes.
     pub(super) fn note_flushed_by_other(&self, mark: UnflushedMark) {
         self.stripes.borrow_mut().note_all_flushed(mark.number);
     }
 }
 
-/// A number that is the same for the same runs of the same I/O nodes; 0 for none.
+/// Returns a hash that is equal for the same incarnations of the same I/O nodes; 0 for an empty set.
 fn hash_of(runs: &BTreeMap<NodeId, u64>) -> u64 {
     if runs.is_empty() {
         return 0;
@@ -228,13 +228,13 @@ mod tests {
         Rc::default()
     }
 
-    /// Opens a file, notes that runs of I/O nodes have accepted something of it, and closes it.
+    /// Opens a file, records that incarnations of I/O nodes accepted writes to it, and closes it.
     fn write(files: &Rc<UnflushedFiles>, file: u64, accepted: &[(u64, u64)]) {
         let writes = files.open(FileId(file));
         accepted.iter().for_each(|&(node, run)| writes.note_accepted(NodeId(node), run, 0, [node as u32]));
     }
 
-    /// The stripes of a closed file that are not flushed.
+    /// Returns the unflushed stripes of a closed file.
     fn stripes(files: &Rc<UnflushedFiles>, file: u64) -> Vec<u32> {
         files.open(FileId(file)).stripes().into_iter().collect()
     }
@@ -272,7 +272,7 @@ mod tests {
         assert!(files.files.borrow().is_empty(), "all of it is flushed");
         let most = CLOSED_MAX as u64 / 2;
         (1..=most).for_each(|file| write(&files, file, &[(1, 7)]));
-        // It has the lowest number, and is the last to be closed.
+        // File 1 has the lowest number, and is closed last.
         write(&files, 1, &[(1, 7)]);
         write(&files, most + 1, &[(1, 7)]);
         assert_eq!(stripes(&files, 1), [1]);
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(stripes(&files, most + 1), [1]);
         let closed = files.files.borrow().values().filter(|known| known.handles == 0).count();
         assert_eq!((files.closed.get(), files.files.borrow().len()), (2 * closed, closed));
-        // A few that have many stripes take the room of many.
+        // A few files with many stripes take the space of many files.
         for file in most + 2..most + 12 {
             files.open(FileId(file)).note_accepted(NODE, 7, 0, 0..10_000);
         }

@@ -1,8 +1,8 @@
-//! Failed writes of a file for which no caller waited, kept until all handles of the file have been told.
+//! Failed background writes of a file, kept until they have been reported to all handles of the file.
 //!
-//! - Each handle is told of failures since it was told last, by the first one that came when no failure was untold:
-//!   telling one handle does not lose the failure for the others.
-//! - A handle that is opened later is told of failures of which no handle has been told yet.
+//! - Each handle reports failures since its last report, by the first one that occurred when no failure was unreported.
+//!   A report to one handle does not lose the failure for the others.
+//! - A handle that is opened later reports failures that no handle has reported yet.
 
 use std::cell::{Cell, RefCell};
 
@@ -11,19 +11,19 @@ use crate::error::{Error, Result};
 /// The failures of a file.
 #[derive(Default)]
 pub(super) struct WriteFailures {
-    /// How many there have been.
+    /// Number of failures.
     noted: Cell<u64>,
-    /// How many of them a handle has been told of.
+    /// Number of failures that a handle has reported.
     reported: Cell<u64>,
-    /// The last failure that came when no other one was untold.
+    /// The last failure that occurred when no other one was unreported.
     first: RefCell<Option<Box<Error>>>,
 }
 
-/// How many of the failures of a file a handle has been told of.
+/// Number of the file's failures that a handle has reported.
 pub(super) struct Reported(Cell<u64>);
 
 impl WriteFailures {
-    /// Keeps the failure of `outcome`, if it is one.
+    /// Records the failure of `outcome`, if it is one.
     pub(super) fn note(&self, outcome: Result<()>) {
         let Err(failure) = outcome else { return };
         if !self.is_unreported() {
@@ -32,23 +32,23 @@ impl WriteFailures {
         self.noted.set(self.noted.get() + 1);
     }
 
-    /// Whether there is a failure of which no handle has been told.
+    /// Returns true if there is a failure that no handle has reported.
     pub(super) fn is_unreported(&self) -> bool {
         self.noted > self.reported
     }
 
-    /// Forgets all of them: nobody is told any more.
+    /// Discards all failures without a report.
     pub(super) fn forget(&self) {
         self.first.take();
         self.reported.set(self.noted.get());
     }
 
-    /// The state of a handle that is opened now.
+    /// Returns the state of a handle that is opened now.
     pub(super) fn cursor(&self) -> Reported {
         Reported(self.reported.clone())
     }
 
-    /// Fails if something failed of which this handle has not been told; the handle is still to be told.
+    /// Fails if the file has a failure that this handle has not reported. The failure remains unreported.
     pub(super) fn check(&self, cursor: &Reported) -> Result<()> {
         if self.noted <= cursor.0 {
             return Ok(());
@@ -56,7 +56,7 @@ impl WriteFailures {
         self.first.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Fails if something failed of which this handle has not been told, and counts it as told.
+    /// Fails if the file has a failure that this handle has not reported, and marks it as reported.
     pub(super) fn tell(&self, cursor: &Reported) -> Result<()> {
         let outcome = self.check(cursor);
         cursor.0.set(self.noted.get());

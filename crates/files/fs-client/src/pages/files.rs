@@ -1,8 +1,8 @@
-//! The logical-file table: the files that a cache has open, or of which something is still to be written.
+//! The logical-file table: the files that are open in a cache, or that have unsent writes.
 //!
-//! - A file is here once, however often it is open: all its handles share its pages, its length, and its first failed
-//!   write of which no handle has been told.
-//! - It gets a new number each time it is entered, so pages of an earlier time are not taken for its own.
+//! - The table has one entry for each file, however often it is open: all its handles share its pages, its length, and
+//!   the first failed write that no handle has reported.
+//! - A file gets a new number each time it is entered, so that pages of an earlier time are not taken for its own.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,34 +18,34 @@ use crate::protocol::FileId;
 /// The files of a cache.
 pub(super) struct Files<M: Machine> {
     by_number: RefCell<BTreeMap<u64, Rc<LogicalFile<M>>>>,
-    /// How many have been entered.
+    /// Number of files entered so far.
     entered: Cell<u64>,
 }
 
-/// A file as all its open handles share it.
+/// A file, as shared by all its open handles.
 pub(super) struct LogicalFile<M: Machine> {
     /// Its number in this cache, new each time it is entered.
     pub(super) number: u64,
     pub(super) file: File<M>,
-    /// With what has not been written to the I/O nodes yet. Kept apart is what an answer about the size may lack: what
-    /// was written since all was sent last, and no question was on its way.
+    /// The length, including unsent writes. Its own end covers writes that a size reported by others may lack: those
+    /// since the last time that all writes had been sent.
     pub(super) length: Length,
-    /// Whether the I/O nodes are still to be told the size: the size of a temporary file is set without them.
+    /// True if the size must still be sent to the I/O nodes: a temporary file's size is set without them.
     pub(super) size_unsent: Cell<bool>,
     pub(super) handles: Cell<usize>,
-    /// Pages whose writing has begun.
+    /// Page writes in flight.
     pub(super) writes: InFlight,
-    /// Cuts of the file under way, one at a time. Nobody reads or writes its pages meanwhile: what is cut off would
-    /// come back from an I/O node that has not cut it yet, and what is written might be cut off.
+    /// Truncations in flight, one at a time. They block reads and writes of the file's pages: an I/O node that has not
+    /// truncated yet would return truncated data, and new writes might be truncated.
     pub(super) cuts: InFlight,
     pub(super) failures: WriteFailures,
-    /// The turn at appending.
+    /// Serialises appends.
     pub(super) appending: Permits,
     pub(super) temporary: Cell<bool>,
     pub(super) unlinked: Cell<bool>,
-    /// How many pages have been dropped before they were used.
+    /// Number of prefetched pages evicted before their use.
     pub(super) wasted: Cell<u64>,
-    /// How often what was written to it was given up.
+    /// Number of times that its unsent writes were discarded.
     pub(super) given_up: Cell<u64>,
 }
 
@@ -72,24 +72,24 @@ impl<M: Machine> LogicalFile<M> {
         self.file.striping().block_bytes()
     }
 
-    /// Whether pages go to the I/O nodes only if they have to give way to others.
+    /// Returns true if pages are sent to the I/O nodes only on eviction.
     pub(super) fn stays_here(&self) -> bool {
         self.temporary.get() || self.unlinked.get()
     }
 
-    /// Takes in what the I/O nodes say of the size; what they have not been sent yet counts too.
+    /// Updates the length to the size at the I/O nodes, but not below the end of unsent writes.
     pub(super) fn note_remote_bytes(&self, bytes: u64) {
         let own = if self.size_unsent.get() { self.length.bytes() } else { self.own_end() };
         self.length.hear(bytes.max(own));
     }
 
-    /// Takes in what others say of the size of a file.
+    /// Updates the length to the size that others report.
     pub(super) fn hear_bytes(&self, bytes: u64) {
         self.file.hear_bytes(bytes);
         self.note_remote_bytes(bytes);
     }
 
-    /// Where the furthest write ends that others cannot know of.
+    /// Returns the end of the furthest write that others cannot know of.
     pub(super) fn own_end(&self) -> u64 {
         self.length.own_end().max(self.file.uncounted_end())
     }
@@ -120,7 +120,7 @@ impl<M: Machine> Files<M> {
         self.by_number.borrow().values().cloned().collect()
     }
 
-    /// The file of this identity, unless it has been removed.
+    /// Returns the file of this identity, unless it has been removed.
     pub(super) fn known(&self, id: FileId) -> Option<Rc<LogicalFile<M>>> {
         let files = self.by_number.borrow();
         files.values().find(|file| !file.unlinked.get() && file.file.id() == id).cloned()

@@ -3,32 +3,32 @@
 //! ```text
 //!   PagedFile: read, write          PagedFile: read, write
 //!        \                              /
-//!         window: what comes next      /
+//!         window: pages to fetch       /
 //!          \                          /
 //!       page table: all pages of all open files, one bound, Second Chance
 //!          |  a task for each page            |  write agents
-//!          v  that is read                    v  take dirty pages in turn
+//!          v  that is read                    v  send dirty pages in order
 //!                  File: block requests to the I/O nodes
 //! ```
 //!
-//! Its parts; each keeps its own rules, stated at the head of its file:
+//! Its parts; each states its own rules at the head of its file:
 //!
-//! - this file: the cache, and opening of files
-//! - `paged_file.rs`: an open file; start there
-//! - `files.rs`: the files that are open, what their handles share, how long they are
-//! - `failures.rs`: which writes of a file have failed, and which handles are still to be told
-//! - `table.rs`: the pages, the state of each, and which of them is evicted first
-//! - `window.rs`: which pages to prefetch
-//! - `reads.rs`: the background reads in flight, and when an I/O node is to promote one
-//! - `write_list.rs`: which dirty pages are sent next, and by how many agents
-//! - `transfer.rs`: bringing pages in and sending them out, as all of these say
+//! - this file: the cache, and opening of files.
+//! - `paged_file.rs`: an open file; start there.
+//! - `files.rs`: the open files, the state that their handles share, and their lengths.
+//! - `failures.rs`: failed writes of a file, and the handles that have not reported them.
+//! - `table.rs`: the pages, the state of each, and the order of eviction.
+//! - `window.rs`: selects pages to prefetch.
+//! - `reads.rs`: the background reads in flight, and their promotion at I/O nodes.
+//! - `write_list.rs`: the queue of dirty pages to send, and the number of write agents.
+//! - `transfer.rs`: reads pages in and sends them out, as all of these decide.
 //!
-//! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that
-//! the application has read keeps its memory for as long as the application keeps it.
+//! A page is a block of the file, so it lies on one disk. The bound is on the pages in the table: a `Payload` that the
+//! application has read keeps its memory for as long as the application keeps it.
 //!
 //! The memory of a page is the cache's own. A machine receives into memory of a bounded pool. Pages that kept such
-//! memory would use the pool up, and nothing more could be received; so a page *adopts* the data that fill it
-//! ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
+//! memory would exhaust the pool, and the machine could receive no more messages. So a page *adopts* the data that fill
+//! it ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
 
 mod failures;
 mod files;
@@ -57,19 +57,19 @@ use reads::BackgroundReads;
 use table::PageTable;
 use write_list::WriteList;
 
-/// How a page cache works.
+/// Settings of a page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageCacheSettings {
-    /// The most bytes of pages kept. At least one page of each file opened has to fit.
+    /// Limit of pages kept, in bytes. At least one page of each open file must fit.
     pub bytes: u64,
-    /// Which pages are prefetched. A window is never more than half the cache.
+    /// Policy of prefetching. A window never exceeds half the cache.
     pub prefetch: Prefetch,
-    /// Whether writing returns while pages are still on their way to the I/O nodes. Without it, each write waits until
-    /// its bytes are there.
+    /// True if a write returns while pages are still in flight to the I/O nodes. Otherwise each write blocks until the
+    /// I/O nodes have its bytes.
     pub write_behind: bool,
-    /// The time after which a write to a file of a namespace is sent and reported to the metadata server, though its
-    /// page is not full and nobody flushes it. Without this it waits until it is flushed, its file is closed, or the
-    /// page is evicted.
+    /// Time after which a write to a file of a namespace is sent and reported to the metadata server, if no flush or
+    /// full page sends it before. If `None`, the write waits until it is flushed, its file is closed, or the page is
+    /// evicted.
     pub send_parts_after: Option<Duration>,
 }
 
@@ -84,7 +84,7 @@ impl Default for PageCacheSettings {
     }
 }
 
-/// A cache of pages between one client and its applications. Cloning gives another handle on the same.
+/// A cache of pages between one client and its applications. A clone is another handle on the same cache.
 pub struct PageCache<M: Machine> {
     inner: Rc<Inner<M>>,
 }
@@ -99,9 +99,9 @@ struct Inner<M: Machine> {
     client: Client<M>,
     settings: PageCacheSettings,
     table: RefCell<PageTable>,
-    /// Where pages' memory is recycled. It has no bound of its own: the table has.
+    /// Pool that recycles the memory of pages. It needs no limit, since the table has one.
     buffers: BufferPool,
-    /// Woken when a page may have become evictable.
+    /// Wakes tasks when a page may have become evictable.
     room: Condition,
     files: Files<M>,
     reads: BackgroundReads,
@@ -109,21 +109,21 @@ struct Inner<M: Machine> {
     counts: Cell<PageCacheCounts>,
 }
 
-/// What programs have read of pages since the cache was made.
+/// Statistics of the programs' reads of pages since the creation of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageCacheCounts {
-    /// Reads of a page that was there.
+    /// Reads of a page in the cache.
     pub hits: u64,
-    /// Reads of a page that an I/O node had to be waited for, or that was on its way.
+    /// Reads that waited for a page, including pages already in flight.
     pub misses: u64,
-    /// Bytes of the former.
+    /// Bytes of hits.
     pub hit_bytes: u64,
-    /// Bytes of the latter.
+    /// Bytes of misses.
     pub missed_bytes: u64,
 }
 
 impl<M: Machine> PageCache<M> {
-    /// An empty cache before `client`.
+    /// Returns an empty cache in front of `client`.
     pub fn new(client: Client<M>, settings: PageCacheSettings) -> Self {
         let write_agents = transfer::WRITES_PER_DISK * u64::from(client.disks());
         PageCache {
@@ -141,27 +141,27 @@ impl<M: Machine> PageCache<M> {
         }
     }
 
-    /// The client behind the cache, for what is not cached: names, sizes, collective operations.
+    /// Returns the client behind the cache, for uncached operations: names, sizes, collective operations.
     pub fn client(&self) -> &Client<M> {
         &self.inner.client
     }
 
-    /// How the cache works.
+    /// Returns the settings of the cache.
     pub fn settings(&self) -> PageCacheSettings {
         self.inner.settings
     }
 
-    /// Bytes of the pages in the cache now.
+    /// Returns the size in bytes of the pages in the cache.
     pub fn bytes(&self) -> u64 {
         self.inner.table.borrow().bytes()
     }
 
-    /// What has been read of pages.
+    /// Returns the statistics of reads.
     pub fn counts(&self) -> PageCacheCounts {
         self.inner.counts.get()
     }
 
-    /// These bytes as a payload that is going to be written: when it is no longer used, the cache keeps its memory for
+    /// Wraps bytes to be written as a payload. When the payload is no longer used, the cache keeps its memory for
     /// [`spare_memory`](Self::spare_memory).
     pub fn take_in(&self, bytes: Vec<u8>) -> Payload {
         let length = bytes.len() as u64;
@@ -170,13 +170,13 @@ impl<M: Machine> PageCache<M> {
         buffer.slice(0..length)
     }
 
-    /// Memory with room for `bytes`, and nothing in it: some that was used before, if there is any.
+    /// Returns an empty vector with capacity for `bytes`, from recycled memory if possible.
     pub fn spare_memory(&self, bytes: usize) -> Vec<u8> {
         self.inner.buffers.spare_memory(bytes)
     }
 
     /// Opens a file by its number, as [`Client::numbered`] does. All handles of this cache on it share its pages and
-    /// its length: a caller that opens it after other clients have changed it [says so](PagedFile::note_changed).
+    /// its length. A caller that opens it after changes by other clients must [report them](PagedFile::note_changed).
     pub async fn open_numbered(&self, file: NumberedFile) -> Result<PagedFile<M>> {
         let (number, bytes) = (file.number, file.bytes);
         if let Some(known) = self.inner.files.known(number) {
@@ -184,34 +184,33 @@ impl<M: Machine> PageCache<M> {
             return Ok(PagedFile::new(self.inner.clone(), known));
         }
         let file = self.inner.client.numbered(file).await?;
-        // Another task may have opened it meanwhile.
+        // Another task may have opened it during the wait.
         match self.inner.files.known(number) {
             Some(known) => Ok(PagedFile::new(self.inner.clone(), known)),
             None => self.inner.enter(file),
         }
     }
 
-    /// Another handle on a file, if the cache has it.
+    /// Returns another handle on a file, if the cache has it.
     pub(super) fn known_numbered(&self, file: FileId) -> Option<PagedFile<M>> {
         self.inner.files.known(file).map(|known| PagedFile::new(self.inner.clone(), known))
     }
 
-    /// Gives up what the cache has of a file that is to be removed: what of it has not left this client never
-    /// does. Its handles are of no use any more.
+    /// Discards the cached data of a file that is to be removed, including unsent writes. The file's handles become
+    /// unusable.
     pub async fn give_up_numbered(&self, file: FileId) {
         self.inner.give_up(|cached| cached.file.id() == file).await;
     }
 
-    /// Notes the lease under which this client has locks on a file, if it has any: data written from now on
-    /// are sent with this lease.
+    /// Sets the lease of this client's locks on the file, if any. Data sent from now on carry this lease.
     pub(super) fn note_lease(&self, file: FileId, lease: Option<u64>) {
         if let Some(known) = self.inner.files.known(file) {
             known.file.set_lease(lease);
         }
     }
 
-    /// Gives up what was written to a file and has not left this client, because its locks were lost. If there
-    /// was anything, all handles of the file are told `failure`.
+    /// Discards the unsent writes to a file because its locks were lost. If there were any, all handles of the file
+    /// report `failure`.
     pub(super) fn give_up_unsent(&self, file: FileId, failure: Box<Error>) {
         let Some(known) = self.inner.files.known(file) else { return };
         let unwritten = self.inner.table.borrow().unwritten(known.number, true);
@@ -221,14 +220,14 @@ impl<M: Machine> PageCache<M> {
         self.inner.forget_unsent(&known);
     }
 
-    /// Refuses more stripes than disks, blocks larger than all I/O nodes can handle, and pages larger than the cache.
+    /// Fails if there are more stripes than disks, if the blocks are too large for some I/O node, or if a page does not
+    /// fit in the cache.
     pub fn check_striping(&self, name: &str, striping: Striping) -> Result<()> {
         self.inner.check_page(name, striping.block_bytes())?;
         self.inner.client.check_stripes(name, striping)
     }
 
-    /// Brings everything written through the cache to the media. Reports the first failure after all has been tried.
-    /// Call this at the end.
+    /// Flushes all writes through the cache to stable storage, then reports the first failure. Call this at the end.
     pub async fn finish(&self) -> Result<()> {
         let mut outcome = Ok(());
         for file in self.inner.files.all() {
@@ -255,7 +254,7 @@ impl PageCacheCounts {
 }
 
 impl<M: Machine> Inner<M> {
-    /// Gives up what is cached of files that are removed, or about to be, and forgets those that are not open.
+    /// Discards the cached data of files that are removed, or about to be, and drops the files that are not open.
     async fn give_up(self: &Rc<Self>, is_gone: impl Fn(&LogicalFile<M>) -> bool) {
         let mut files = self.files.all();
         files.retain(|file| is_gone(file));
@@ -287,7 +286,7 @@ impl<M: Machine> Inner<M> {
         Ok(PagedFile::new(self.clone(), self.files.enter(file)))
     }
 
-    /// Forgets a file that is not open and of which nothing is left to be written, finished or told.
+    /// Drops a file that is not open and has no unsent writes, no writes in flight and no unreported failures.
     fn release(self: &Rc<Self>, file: &LogicalFile<M>) {
         if file.handles.get() > 0 || !file.writes.is_empty() {
             return;
@@ -299,7 +298,7 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Forgets what was written to a file and has not left this client, and all else that is cached of it.
+    /// Discards the unsent writes to a file and all its cached data.
     fn forget_unsent(&self, file: &LogicalFile<M>) {
         self.table.borrow_mut().forget(file.number, 0);
         file.length.cut(file.file.bytes());
@@ -307,7 +306,7 @@ impl<M: Machine> Inner<M> {
         self.room.wake_all();
     }
 
-    /// Forgets a file and all its pages.
+    /// Drops a file and all its pages.
     fn forget(&self, file: &LogicalFile<M>) {
         self.table.borrow_mut().forget(file.number, 0);
         self.files.remove(file);

@@ -1,13 +1,13 @@
 //! An open file behind the page cache.
 //!
-//! Files opened by several clients are *close-to-open* consistent: within one cache, writes are visible at once
-//! through every handle. Other clients see them when the writer has flushed or closed and they have reopened the
-//! file or called [`PagedFile::note_changed`]; until then they may see older bytes, and of a page both write, each
+//! Files opened by several clients are *close-to-open* consistent. Within one cache, writes are visible at once through
+//! every handle. Other clients see them when the writer has flushed or closed the file, and they have reopened it or
+//! called [`PagedFile::note_changed`]; until then they may read older bytes. If two clients write to one page, each
 //! sends only the bytes it wrote.
 //!
-//! A write that fails behind the application's back is never lost in silence. Through each handle on the file the next
-//! [`write`](PagedFile::write) fails with it, and [`flush`](PagedFile::flush) and [`close`](PagedFile::close) report
-//! it, once. The page stays dirty; flushing tries it again, and fails again if that fails.
+//! Every failed background write is reported. Through each handle on the file the next [`write`](PagedFile::write)
+//! fails with it, and [`flush`](PagedFile::flush) and [`close`](PagedFile::close) report it, once. The page remains
+//! dirty; a flush retries it, and fails again if the retry fails.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -29,55 +29,55 @@ use crate::file::check_no_file_ends_before;
 use crate::protocol::FileId;
 use crate::unflushed::UnflushedMark;
 
-/// An application's hint on its use of a file, in the terms of `posix_fadvise` and PDIOL. It changes when things
-/// happen, never the data read.
+/// An application's hint on its use of a file, in the terms of `posix_fadvise` and PDIOL. It changes the timing of
+/// transfers, never the data read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
-    /// Nothing special: what the cache would do on its own.
+    /// The default behaviour of the cache.
     Normal,
-    /// The file is used from front to back: bring pages in ahead from the first on.
+    /// Sequential access from front to back: prefetch pages from the first access on.
     Sequential,
-    /// The file is used here and there: bring nothing in ahead.
+    /// Random access: do not prefetch.
     Random,
-    /// A range of bytes will be used soon: start to read it, as far as half the cache holds it.
+    /// A range of bytes will be used soon: start to read it, up to half the cache.
     WillNeed {
-        /// Offset in bytes of the first.
+        /// Offset in bytes of the first byte.
         offset: u64,
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// The bytes of an extent will not be used soon: write dirty pages and drop the others.
+    /// An extent will not be used soon: send its dirty pages and drop the others.
     DontNeed {
-        /// Offset in bytes of the first.
+        /// Offset in bytes of the first byte.
         offset: u64,
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// The file is not used by this application after it has been closed (`FINAL_WRITE`): drop its pages then, also
-    /// if it is temporary, after writing them.
+    /// This application does not use the file after closing it (`FINAL_WRITE`): send its pages then and drop them, even
+    /// if the file is temporary.
     FinalWrite,
-    /// The file is temporary: pages are not sent to the I/O nodes unless they have to give way to others, not even by
-    /// flushing and closing, and what is left in the cache can be read when it is opened again. Unlinked, it has never
-    /// been on any disk. No other client sees it as it is.
+    /// The file is temporary: its pages are sent to the I/O nodes only on eviction, not even by a flush or close. Pages
+    /// left in the cache can be read when the file is opened again. A file unlinked before any eviction never reaches a
+    /// disk. Other clients do not see its contents.
     Temporary,
 }
 
-/// What a client had sent of a file and not flushed at a moment.
+/// Snapshot of a client's sent and unflushed writes to a file.
 #[derive(Clone, Copy)]
 pub(crate) struct PagesMark {
     file: UnflushedMark,
-    /// Whether only this client can flush it, or be told that it is lost.
+    /// True if only this client can flush them, or report their loss.
     is_own: bool,
 }
 
 impl PagesMark {
-    /// The number by which clients see that the same runs of the same I/O nodes have what they sent; 0 if there is
-    /// nothing.
+    /// Returns a number that is equal for clients whose sent writes are in the same incarnations of the same I/O nodes;
+    /// 0 if there are no unflushed writes.
     pub(crate) fn runs(self) -> u64 {
         self.file.runs
     }
 
-    /// Whether it is flushed for this client by one that has these runs to flush.
+    /// Returns true if a client that flushes the incarnations of `runs` flushes these writes, too.
     pub(crate) fn is_flushed_with(self, runs: u64) -> bool {
         !self.is_own && (self.file.runs == 0 || self.file.runs == runs)
     }
@@ -85,13 +85,13 @@ impl PagesMark {
 
 /// A file open through a [`PageCache`](super::PageCache).
 ///
-/// Dropped without [`close`](Self::close), it is closed by [`PageCache::finish`](super::PageCache::finish), which
-/// reports failures of writing.
+/// If dropped without [`close`](Self::close), it is closed by [`PageCache::finish`](super::PageCache::finish), which
+/// reports failed writes.
 pub struct PagedFile<M: Machine> {
     cache: Rc<Inner<M>>,
     file: Rc<LogicalFile<M>>,
     window: RefCell<Window>,
-    /// Which failed writes have been reported through this handle.
+    /// Number of failed writes reported through this handle.
     told: Reported,
 }
 
@@ -116,38 +116,38 @@ impl<M: Machine> PagedFile<M> {
         PagedFile { cache, file, window, told }
     }
 
-    /// The name under which the file was opened.
+    /// Returns the file's name for errors: the name of its stripes on their disks.
     pub fn name(&self) -> &str {
         self.file.file.name()
     }
 
-    /// The file's identity.
+    /// Returns the file's identity.
     pub fn id(&self) -> FileId {
         self.file.file.id()
     }
 
-    /// The file itself, past the cache.
+    /// Returns the file itself, for access without the cache.
     pub fn file(&self) -> &File<M> {
         &self.file.file
     }
 
-    /// The size in bytes: as of opening or [`note_changed`](Self::note_changed), and with what this cache has written
-    /// since.
+    /// Returns the size in bytes: that of opening or of [`note_changed`](Self::note_changed), extended by later writes
+    /// through this cache.
     pub fn bytes(&self) -> u64 {
         self.file.length.bytes()
     }
 
-    /// The bytes of a page, which is a block of the file.
+    /// Returns the size of a page in bytes. A page is a block of the file.
     pub fn page_bytes(&self) -> u64 {
         self.file.page_bytes()
     }
 
-    /// How the file is striped.
+    /// Returns the file's striping.
     pub fn striping(&self) -> Striping {
         self.file.file.striping()
     }
 
-    /// Whether the page at `offset` can be read without waiting. Where the file ends there is nothing to read.
+    /// Returns true if the page at `offset` can be read without waiting. False at the end of the file.
     pub fn is_ready(&self, offset: u64) -> bool {
         let page = offset / self.page_bytes();
         let bytes = self.page_bytes().min(self.bytes().saturating_sub(page * self.page_bytes()));
@@ -155,16 +155,15 @@ impl<M: Machine> PagedFile<M> {
         bytes > 0 && self.cache.table.borrow().is_here(key, bytes)
     }
 
-    /// Notes that others have changed a file, which has `bytes` bytes now: what this cache has of it is
-    /// forgotten, but for what was written here and has not been sent, and a flush is to bring theirs onto the media,
-    /// too.
+    /// Records that others have changed the file, whose size is now `bytes` bytes. Drops its cached data except unsent
+    /// writes. The next flush covers the changes of others, too.
     pub fn note_changed(&self, bytes: u64) {
         self.file.file.note_changed_by_others();
         self.note_written_past(bytes);
     }
 
-    /// Notes that a file was written to past the cache, and has `bytes` bytes now: what this cache has
-    /// of it is forgotten, but for what was written here and has not been sent.
+    /// Records that the file was written to without the cache, and that its size is now `bytes` bytes. Drops its cached
+    /// data except unsent writes.
     pub fn note_written_past(&self, bytes: u64) {
         self.file.hear_bytes(bytes);
         if !self.file.stays_here() {
@@ -173,35 +172,36 @@ impl<M: Machine> PagedFile<M> {
         }
     }
 
-    /// Takes in the size that others count of a file; see [`File::set_bytes`].
+    /// Sets the size that others report; see [`File::set_bytes`].
     pub fn set_bytes(&self, bytes: u64) {
         self.file.hear_bytes(bytes);
     }
 
-    /// Where what was written here to a file ends that others do not [count](File::note_counted) yet; 0
-    /// if there is nothing of it. It may not have been sent yet.
+    /// Returns the end of this client's writes that others do not [count](File::note_counted) yet, sent or not; 0 if it
+    /// has none.
     pub fn uncounted_end(&self) -> u64 {
         self.file.own_end()
     }
 
-    /// How often what was written here was given up, as locks on the file were lost.
+    /// Returns the number of times that unsent writes were discarded because locks on the file were lost.
     pub(crate) fn given_up(&self) -> u64 {
         self.file.given_up.get()
     }
 
     /// Reads `bytes` from `offset` on: fewer at the end of the file, none beyond it.
     ///
-    /// The payload returned shares the memory of the pages. A piece of it never crosses the end of a page, so
-    /// reading page by page gives one piece each time. Later writes do not change it, and it keeps its memory for
-    /// as long as it lives: do not hoard it.
+    /// The payload returned shares the memory of the pages. A piece of it never crosses the end of a page, so reading
+    /// page by page returns one piece each time. Later writes do not change it, and it keeps its memory for as long as
+    /// it lives: do not hoard it.
     ///
-    /// Fails if a page cannot be read, or if there is no room for it because nothing in the cache can be written.
+    /// # Errors
+    /// Fails if a page cannot be read, or if the cache is full of pages that cannot be written.
     pub async fn read(&self, offset: u64, bytes: u64) -> Result<Payload> {
         let extent = Extent::new(offset, bytes).clip(self.bytes().max(offset));
         let (mut found, mut at) = (Payload::empty(), offset);
         while at < extent.end() {
             let some = self.read_some(at, extent.end() - at).await?;
-            // Somebody has cut the file.
+            // A concurrent truncation has shortened the file.
             if some.is_empty() {
                 break;
             }
@@ -211,9 +211,9 @@ impl<M: Machine> PagedFile<M> {
         Ok(found)
     }
 
-    /// Reads up to `bytes` bytes from `offset`, not beyond its page: nothing at the end of the file, and otherwise
-    /// some. The other pages of these bytes are requested on demand, too, as many as an adaptive window can have, so
-    /// that they do not wait for each other.
+    /// Reads up to `bytes` bytes from `offset`, within one page: none at the end of the file, and otherwise at least
+    /// one. The other pages of the range are requested at demand priority, too, up to the limit of an adaptive window,
+    /// so that they are fetched in parallel.
     pub async fn read_some(&self, offset: u64, bytes: u64) -> Result<Payload> {
         self.file.cuts.none().await;
         let page_bytes = self.page_bytes();
@@ -232,9 +232,9 @@ impl<M: Machine> PagedFile<M> {
         self.read_page(page, part_of_page(extent, page, page_bytes), too).await
     }
 
-    /// Reads up to `bytes` bytes from `offset`, not beyond its page, without caching or prefetching: for random access.
-    /// Nothing is read at the end of the file, and otherwise some. Of a page that is not in the cache only these bytes
-    /// are requested. The window stays where it is.
+    /// Reads up to `bytes` bytes from `offset`, within one page, without caching or prefetching: for random access.
+    /// Reads none at the end of the file, and otherwise at least one. If the page is not in the cache, requests only
+    /// these bytes. The window does not move.
     pub async fn read_alone(&self, offset: u64, bytes: u64) -> Result<Payload> {
         self.file.cuts.none().await;
         let page_bytes = self.page_bytes();
@@ -258,7 +258,8 @@ impl<M: Machine> PagedFile<M> {
         }
     }
 
-    /// Reads part of a page, after starting to read `too`, which is wanted next, and what the window says.
+    /// Reads part of a page, after starting to read the pages `too`, which are needed next, and the pages of the
+    /// window.
     async fn read_page(&self, page: u64, range: Range<u64>, too: Range<u64>) -> Result<Payload> {
         let pin = self.cache.pin(&self.file, page).await?;
         let (look, waits) = self.look(&pin, &range);
@@ -269,7 +270,8 @@ impl<M: Machine> PagedFile<M> {
         self.wait_for(&pin, &range, look).await
     }
 
-    /// Looks at part of a page, and starts to read it on demand if need be; whether it was on its way before.
+    /// Looks up part of a page, and starts to read it at demand priority if necessary. Also returns true if the page
+    /// was in flight before.
     fn look(&self, pin: &PinnedPage<M>, range: &Range<u64>) -> (Look, bool) {
         let look = self.cache.table.borrow_mut().look(pin.place, range);
         let waits = matches!(look, Look::Pending(_));
@@ -283,7 +285,7 @@ impl<M: Machine> PagedFile<M> {
         (look, waits)
     }
 
-    /// Waits until part of a page is there.
+    /// Blocks until part of a page has arrived.
     async fn wait_for(&self, pin: &PinnedPage<M>, range: &Range<u64>, mut look: Look) -> Result<Payload> {
         loop {
             match look {
@@ -309,7 +311,7 @@ impl<M: Machine> PagedFile<M> {
         self.cache.table.borrow_mut().look(pin.place, range)
     }
 
-    /// Moves the window to a page, and starts to read what it is to bring in.
+    /// Moves the window to a page, and starts to prefetch.
     fn bring_in_ahead(&self, page: u64, waited: bool) {
         let mut window = self.window.borrow_mut();
         if window.is_at(page) {
@@ -327,16 +329,19 @@ impl<M: Machine> PagedFile<M> {
         window.asked_to(stop.unwrap_or(end));
     }
 
-    /// Starts to bring in pages, until there is no room for one: that one is returned.
+    /// Starts to fetch pages, until one does not fit in the cache. Returns that page.
     fn bring_in(&self, mut pages: Range<u64>, class: Class) -> Option<u64> {
         pages.find(|&page| !self.cache.bring_in(&self.file, page, class))
     }
 
-    /// Writes `data` at `offset`, making the file longer if need be.
+    /// Writes `data` at `offset`, extending the file if necessary.
     ///
-    /// When this completes the data are in the cache, or at the I/O nodes if the cache does not write behind. A write
-    /// of a whole page takes the payload over without copying it. Fails with the first failure of an earlier write of
-    /// which nobody has been told; then nothing has been written.
+    /// On completion the data are in the cache, or at the I/O nodes if the cache does not write behind. A write of a
+    /// whole page adopts the payload without a copy.
+    ///
+    /// # Errors
+    /// Fails with the first failure of an earlier write that this handle has not reported; then nothing has been
+    /// written.
     pub async fn write(&self, offset: u64, data: Payload) -> Result<()> {
         let extent = Extent::new(offset, data.len());
         check_no_file_ends_before(extent)?;
@@ -356,15 +361,15 @@ impl<M: Machine> PagedFile<M> {
             self.cache.write_out(&self.file).await;
             return self.file.failures.tell(&self.told);
         }
-        // Half the cache is enough for pages on their way: the other half is for who reads.
+        // Limit pages in flight to half the cache, and leave the other half to readers.
         while self.cache.table.borrow().pending_write_bytes() > self.cache.settings.bytes / 2 {
             self.cache.wait_for_room().await;
         }
         Ok(())
     }
 
-    /// The turn at finding out where the file ends and writing there: of all through this cache who append to the file,
-    /// one has it at a time.
+    /// Blocks until the caller may find the end of the file and write there. One task through this cache has the permit
+    /// at a time.
     pub async fn turn_to_append(&self) -> Permit {
         self.file.appending.take().await
     }
@@ -375,7 +380,7 @@ impl<M: Machine> PagedFile<M> {
         }
         let pin = self.cache.pin(&self.file, page).await?;
         let end = page * self.page_bytes() + at + part.len();
-        // Nothing is waited for between finding the page and writing to it, so it cannot be forgotten before.
+        // No await between finding the page and writing to it, so that it cannot be dropped before.
         let full = self.cache.table.borrow_mut().write(pin.place, at, part);
         self.file.length.reach(end);
         if full && self.cache.settings.write_behind && !self.file.stays_here() {
@@ -384,12 +389,13 @@ impl<M: Machine> PagedFile<M> {
         Ok(())
     }
 
-    /// Cuts the file to `bytes`, or extends it to them with zeros. Who reads or writes it meanwhile waits for that.
+    /// Truncates the file to `bytes`, or extends it to that length with zeros. Blocks reads and writes during the
+    /// operation.
     pub async fn truncate(&self, bytes: u64) -> Result<()> {
         self.cut(bytes).await.map(drop)
     }
 
-    /// As [`truncate`](Self::truncate). Who reads or writes the file waits until what this gives is dropped.
+    /// Truncates as [`truncate`](Self::truncate) does. Blocks reads and writes until the result is dropped.
     pub(crate) async fn cut(&self, bytes: u64) -> Result<OperationInFlight> {
         if bytes > layout::FILE_BYTES_MAX {
             return Err(TreeRefusal::FileTooLarge.into());
@@ -400,7 +406,7 @@ impl<M: Machine> PagedFile<M> {
         self.cache.table.borrow_mut().forget(number, bytes.div_ceil(page_bytes));
         let last = PageKey { file: number, page: bytes / page_bytes };
         loop {
-            // A write on its way would make the file longer again after it was cut.
+            // Wait for writes in flight: they would extend the file again after the truncation.
             self.file.writes.none().await;
             let pending = self.cache.table.borrow().pending(last);
             match pending {
@@ -419,8 +425,8 @@ impl<M: Machine> PagedFile<M> {
         Ok(cut)
     }
 
-    /// The first offset from `offset` on that may be data, and not zeros that nobody has written; none if there are
-    /// none up to the end of the file.
+    /// Returns the first offset from `offset` on that may be data and not a hole; `None` if only a hole follows up to
+    /// the end of the file.
     pub async fn next_data(&self, offset: u64) -> Result<Option<u64>> {
         let found = match self.has_sent_all().await {
             true => self.file.file.next_data(offset).await?,
@@ -429,7 +435,7 @@ impl<M: Machine> PagedFile<M> {
         Ok(found.filter(|&at| at < self.bytes()))
     }
 
-    /// The first offset from `offset` on that is in a hole, which the end of the file is, too.
+    /// Returns the first offset from `offset` on that is in a hole. The end of the file counts as a hole.
     pub async fn next_hole(&self, offset: u64) -> Result<u64> {
         let found = match self.has_sent_all().await {
             true => self.file.file.next_hole(offset).await?,
@@ -438,19 +444,18 @@ impl<M: Machine> PagedFile<M> {
         Ok(found.map_or(self.bytes(), |at| at.min(self.bytes())))
     }
 
-    /// Sends what was written; whether the I/O nodes have all of it then.
+    /// Sends all writes. Returns true if the I/O nodes have accepted all of them.
     async fn has_sent_all(&self) -> bool {
         self.write_out().await;
         !self.file.stays_here() && self.is_sent()
     }
 
-    /// Whether the I/O nodes have accepted all that was written.
+    /// Returns true if the I/O nodes have accepted all writes.
     pub(crate) fn is_sent(&self) -> bool {
         self.file.writes.is_empty() && self.cache.table.borrow().unwritten(self.file.number, true).is_empty()
     }
 
-    /// The offset of the first byte from `from` on that was written and that the I/O nodes have not accepted, if there
-    /// is one.
+    /// Returns the offset of the first written byte from `from` on that the I/O nodes have not accepted, if any.
     pub(crate) fn first_unsent(&self, from: u64) -> Option<u64> {
         let table = self.cache.table.borrow();
         let unwritten = table.unwritten(self.file.number, true).into_iter();
@@ -463,8 +468,8 @@ impl<M: Machine> PagedFile<M> {
         first.min()
     }
 
-    /// Waits until everything written to the file is on the media, and reports any write that failed, if this handle
-    /// has not done so. Pages that could not be written are tried again. Of a temporary file nothing is sent.
+    /// Blocks until all writes to the file are on stable storage, and reports failed writes that this handle has not
+    /// reported. Retries failed pages. Sends nothing of a temporary file.
     pub async fn flush(&self) -> Result<()> {
         if self.file.stays_here() {
             return self.file.failures.tell(&self.told);
@@ -472,39 +477,39 @@ impl<M: Machine> PagedFile<M> {
         self.cache.flush(&self.file, &self.told, false).await
     }
 
-    /// Flushes the file as [`flush`](Self::flush) does, what other clients have sent included.
+    /// Flushes the file as [`flush`](Self::flush) does, including sent writes of other clients.
     pub(crate) async fn flush_all(&self) -> Result<()> {
         self.cache.flush(&self.file, &self.told, true).await
     }
 
-    /// What this client has sent and not flushed, as of now.
+    /// Returns a snapshot of this client's sent and unflushed writes.
     pub(crate) fn unflushed(&self) -> PagesMark {
         let file = self.file.file.writes().mark();
         PagesMark { file, is_own: file.has_lost || self.file.size_unsent.get() }
     }
 
-    /// Notes that another client has flushed all stripes, of which this one had left that much to be flushed: by the
-    /// same runs of the same I/O nodes.
+    /// Records that another client has flushed all stripes when this client's unflushed writes were those of `mark`, in
+    /// the same incarnations of the same I/O nodes.
     pub(crate) fn note_flushed_by_other(&self, mark: PagesMark) {
         self.file.file.note_flushed_by_other(mark.file);
     }
 
-    /// Waits until everything written to the file has been accepted by the I/O nodes, and reports any write that
-    /// failed, if this handle has not done so.
+    /// Blocks until the I/O nodes have accepted all writes to the file, and reports failed writes that this handle has
+    /// not reported.
     pub async fn send(&self) -> Result<()> {
         self.write_out().await;
         self.file.failures.tell(&self.told)
     }
 
-    /// Reports what I/O nodes have accepted and lost before it was flushed, as far as any write that failed, if this
-    /// handle has not done so. Only if an I/O node was gone meanwhile does this flush what has been sent, also of a
-    /// temporary file.
+    /// Reports writes that I/O nodes have accepted and lost before a flush, as well as failed writes, if this handle
+    /// has not reported them. Flushes sent writes, even of a temporary file, only if an I/O node disconnected since it
+    /// accepted them.
     pub async fn check_losses(&self) -> Result<()> {
         self.cache.look_for_losses(&self.file).await;
         self.file.failures.tell(&self.told)
     }
 
-    /// As [`send`](Self::send), for one of several who share the handle: what failed is still to be reported.
+    /// Sends as [`send`](Self::send) does, for a handle that several processes share: failures remain unreported.
     pub async fn send_shared(&self) -> Result<()> {
         self.write_out().await;
         self.file.failures.check(&self.told)
@@ -517,12 +522,12 @@ impl<M: Machine> PagedFile<M> {
         }
     }
 
-    /// Closes the file: what was written has been accepted by the I/O nodes then, and is flushed by nobody. Of the last
-    /// handle, the pages are forgotten. If that fails, what could not be written is given up.
+    /// Closes the file: the I/O nodes have accepted its writes, but they are not flushed. The last handle drops the
+    /// pages. After a failure, unsent writes are discarded.
     pub async fn close(self) -> Result<()> {
         let outcome = self.send().await;
         if outcome.is_err() {
-            // What is on its way has to come to its end, but nobody is told of it any more.
+            // Wait for writes in flight, but ignore their failures.
             self.file.writes.begun_before().await;
             if self.file.handles.get() == 1 {
                 self.cache.forget(&self.file);
@@ -531,7 +536,7 @@ impl<M: Machine> PagedFile<M> {
         outcome
     }
 
-    /// Says how the file is going to be used.
+    /// Announces the future use of the file.
     pub fn advise(&self, advice: Advice) {
         match advice {
             Advice::Normal => self.window.borrow_mut().set_order(Order::Unknown),
@@ -555,7 +560,7 @@ impl<M: Machine> PagedFile<M> {
         }
     }
 
-    /// Lets go of the pages that lie wholly within the extent.
+    /// Drops the pages that lie entirely within the extent, after sending dirty ones.
     fn let_go_of(&self, extent: Extent) {
         let end = if extent.end() >= self.bytes() { u64::MAX } else { extent.end() / self.page_bytes() };
         let pages = extent.offset.div_ceil(self.page_bytes())..end;
@@ -572,7 +577,7 @@ impl<M: Machine> PagedFile<M> {
     }
 }
 
-/// The part of the extent that lies in a page, by its offsets there.
+/// Returns the part of the extent that lies in a page, as offsets in the page.
 fn part_of_page(extent: Extent, page: u64, page_bytes: u64) -> Range<u64> {
     let start = page * page_bytes;
     extent.offset.max(start) - start..(extent.end() - start).min(page_bytes)

@@ -1,8 +1,8 @@
-//! Page reads in the background, and when an I/O node is told to promote one.
+//! Background page reads, and the decision to promote one at its I/O node.
 //!
-//! A caller may come to wait for a page that is being prefetched. If its request has not left yet, it leaves on demand.
-//! If it has, a message to its I/O node helps only if the request has to wait there: behind another page that this
-//! client asked for before, or, as far as one can tell, behind other clients, when that node's last reply took long. A
+//! A caller may need a page that is being prefetched. If its request has not left yet, it is sent at demand priority.
+//! If it has left, a message to its I/O node helps only if the request must wait there. That is the case behind another
+//! page that this client requested before. Behind other clients it is likely when that node's last reply took long. A
 //! message for each page would cost more than it saves when I/O nodes answer at once.
 
 use std::cell::{Cell, RefCell};
@@ -10,23 +10,23 @@ use std::collections::BTreeMap;
 
 use machine::{Class, Duration, NodeId};
 
-/// Promote a page even if no other page of this client is ahead of it at its I/O node, once that node's last reply
-/// took longer than this, a few disk accesses: the node is busy with other clients.
+/// Response time above which a page is promoted even if no other page of this client is ahead of it at its I/O node.
+/// This is the time of a few disk accesses, so the node is busy with other clients.
 const PROMOTED_AFTER: Duration = Duration::from_millis(20);
 
-/// The reads of a cache, each known by its I/O node and its number.
+/// The reads of a cache, each identified by its I/O node and its number.
 #[derive(Default)]
 pub(super) struct BackgroundReads {
-    /// The background reads in flight, and whether the request of each has left.
+    /// The background reads in flight; true if the request of a read has left.
     under_way: RefCell<BTreeMap<(NodeId, u64), bool>>,
-    /// How many reads have been begun.
+    /// Number of reads begun.
     begun: Cell<u64>,
-    /// How long each I/O node took for the page it sent last.
+    /// Response time of each I/O node for the last page it sent.
     response: RefCell<BTreeMap<NodeId, Duration>>,
 }
 
 impl BackgroundReads {
-    /// Begins a read, and numbers it.
+    /// Begins a read and returns its number.
     pub(super) fn begin(&self, node: NodeId, class: Class) -> u64 {
         let number = self.begun.get();
         self.begun.set(number + 1);
@@ -36,7 +36,7 @@ impl BackgroundReads {
         number
     }
 
-    /// The class of a read whose request leaves now.
+    /// Returns the class of a read whose request leaves now.
     pub(super) fn leave(&self, node: NodeId, number: u64) -> Class {
         match self.under_way.borrow_mut().get_mut(&(node, number)) {
             Some(left) => {
@@ -53,7 +53,7 @@ impl BackgroundReads {
         self.under_way.borrow_mut().remove(&(node, number));
     }
 
-    /// Notes that a caller waits for a read in the background; says whether the I/O node is to be told.
+    /// Records that a caller waits for a background read. Returns true if a message to the I/O node would help.
     pub(super) fn promote(&self, node: NodeId, number: u64) -> bool {
         let mut under_way = self.under_way.borrow_mut();
         let others_first = under_way.range((node, 0)..(node, number)).next().is_some();

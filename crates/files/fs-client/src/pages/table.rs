@@ -1,4 +1,4 @@
-//! The pages of all open files, and which of them is evicted first: pure state, without futures.
+//! The pages of all open files, and the order of their eviction: pure state, without futures.
 //!
 //! ```text
 //!            begin_read                finish_read
@@ -8,13 +8,13 @@
 //!      '------------------------------------------> dirty ----------------> pending write
 //! ```
 //!
-//! The five states are those of Zhang's PDIOL. A free page has no place here at all. Each page knows which of its
-//! bytes are the file's (*valid*) and which of these the I/O nodes do not have yet (*dirty*), so a part of a page
-//! can be written without reading the rest, and be read back.
+//! The five states are those of Zhang's PDIOL. A free page is not in the table at all. Each page records which of its
+//! bytes are the file's (*valid*) and which of these the I/O nodes do not have yet (*dirty*). So a part of a page can
+//! be written without reading the rest, and be read back.
 //!
-//! *Second Chance*: clean and dirty pages are in one queue. To make room, the first is examined: if it was used
-//! since it was last examined, it goes to the end of the queue; otherwise a clean page is evicted, and a dirty one
-//! is written first. Pending pages are not in the queue and pinned ones are skipped.
+//! *Second Chance*: clean and dirty pages are in one queue. To free space, the table examines the head of the queue. If
+//! that page was used since its last examination, it moves to the end of the queue. Otherwise a clean page is evicted,
+//! and a dirty one is written first. Pending pages are not in the queue and pinned ones are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -25,26 +25,26 @@ use slab::Slab;
 
 use crate::error::{Error, Result};
 
-/// Names a page: a file of this cache by its number, and the page's index in it.
+/// Identity of a page: the number of its file in this cache, and the page's index in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PageKey {
     pub(super) file: u64,
     pub(super) page: u64,
 }
 
-/// Where a page is in the table. Good while the page is pinned or pending.
+/// Slot of a page in the table. Valid while the page is pinned or pending.
 pub(super) type Place = usize;
 
-/// The transfer that a page in the table waits for, if any.
+/// State of a page in the table, with the transfer it waits for, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Its bytes are being read.
     PendingRead,
     /// The I/O nodes have all of it.
     Clean,
-    /// Some of it only this client has.
+    /// Some of its bytes are only at this client.
     Dirty,
-    /// Its dirty bytes are on the way to an I/O node, or waiting to be.
+    /// Its dirty bytes are in flight to an I/O node, or are queued.
     PendingWrite,
 }
 
@@ -55,42 +55,42 @@ pub(super) struct Page {
     buffer: Buf,
     valid: RangeSet,
     dirty: RangeSet,
-    /// The dirty bytes that are in flight now.
+    /// The dirty bytes in flight.
     leaving: RangeSet,
     pins: u32,
-    /// Used since it was last examined for eviction.
+    /// True if used since it was last examined for eviction.
     referenced: bool,
-    /// Prefetched and not used yet.
+    /// True if prefetched and not used yet.
     ahead: bool,
-    /// The number of the background read of it, if one is in flight.
+    /// Number of its background read, if one is in flight.
     background: Option<u64>,
-    /// No longer found by its key; goes as soon as it is neither pending nor pinned.
+    /// True if it is no longer found by its key. It is removed as soon as it is neither pending nor pinned.
     forgotten: bool,
-    /// The data being read now may be stale when they arrive.
+    /// True if the data being read may be stale when they arrive.
     stale: bool,
-    /// Its place in the line, if it stands there.
+    /// Its position in the queue; `None` if it is not queued.
     turn: Option<i64>,
-    /// Why it could not be read, until a caller tries again.
+    /// Failure of the last read, until a caller tries again.
     read_failure: Option<Box<Error>>,
-    /// Why it could not be written. It is not written again until a caller asks for that.
+    /// Failure of the last write. The page is not written again until a caller requests it.
     write_failure: Option<Box<Error>>,
-    /// Woken when a transfer of the page ends.
+    /// Wakes tasks when a transfer of the page ends.
     settled: Rc<Condition>,
 }
 
 impl Page {
-    /// The first byte from `from` on that the I/O node has not accepted, if there is one.
+    /// Returns the first byte from `from` on that the I/O node has not accepted, if any.
     pub(super) fn first_unsent(&self, from: u64) -> Option<u64> {
         let sets = [&self.dirty, &self.leaving];
         sets.into_iter().filter_map(|set| set.within(&(from..u64::MAX)).next()).map(|run| run.start).min()
     }
 
-    /// Whether it has bytes that are not on their way.
+    /// Returns true if it has dirty bytes that are not in flight.
     pub(super) fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }
 
-    /// Whether it could not be written.
+    /// Returns true if its last write failed.
     pub(super) fn has_failed(&self) -> bool {
         self.write_failure.is_some()
     }
@@ -100,11 +100,11 @@ impl Page {
     }
 }
 
-/// A reader's view of a page.
+/// Result of a reader's lookup of a page.
 pub(super) enum Look {
     /// The bytes.
     Here(Payload),
-    /// The page is being read, or written so that it cannot be read now; the condition is woken when that is over.
+    /// The page is being read, or is unreadable during a write; the condition is woken at the end of the transfer.
     Pending(Rc<Condition>),
     /// Bytes are missing, and not being read.
     Missing,
@@ -112,19 +112,19 @@ pub(super) enum Look {
     Failed(Box<Error>),
 }
 
-/// The result of making room.
+/// Result of freeing space.
 #[derive(Debug, PartialEq)]
 pub(super) enum Room {
-    /// There is room now.
+    /// There is space now.
     Made,
-    /// There will be, when pages that are pending or in use are no longer.
+    /// There will be space when pages are no longer pending or in use.
     Later,
-    /// There will not be any: what could go cannot be written, for this reason.
+    /// There will be no space: the remaining pages cannot be written, for this reason.
     Never(Box<Error>),
 }
 
-/// Dirty pages whose writing is asked for at once when there is no room: enough to keep several disks busy, few
-/// enough to leave temporary files in memory.
+/// Limit of dirty pages written at once when the table is full: enough to keep several disks busy, few enough to leave
+/// temporary files in memory.
 const WRITES_AT_ONCE: usize = 8;
 
 /// A bounded set of pages.
@@ -133,7 +133,7 @@ pub(super) struct PageTable {
     bytes: u64,
     pages: Slab<Page>,
     by_key: BTreeMap<PageKey, Place>,
-    /// The line in which clean and dirty pages stand.
+    /// The queue of clean and dirty pages, by position.
     line: BTreeMap<i64, Place>,
     first_turn: i64,
     last_turn: i64,
@@ -141,12 +141,12 @@ pub(super) struct PageTable {
     dirty: BTreeSet<PageKey>,
     pending_writes: usize,
     pending_write_bytes: u64,
-    /// Files of pages that were dropped though brought in ahead and not used yet.
+    /// Files of prefetched pages that were dropped before their use.
     wasted: Vec<u64>,
 }
 
 impl PageTable {
-    /// A table for pages of `bytes_max` bytes together.
+    /// Returns a table for pages of `bytes_max` bytes in total.
     pub(super) fn new(bytes_max: u64) -> Self {
         PageTable {
             bytes_max,
@@ -163,22 +163,22 @@ impl PageTable {
         }
     }
 
-    /// Bytes of the pages in the table.
+    /// Returns the size in bytes of the pages in the table.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes of the pages that are being written or are to be.
+    /// Returns the size in bytes of the pages that are being written or are queued for it.
     pub(super) fn pending_write_bytes(&self) -> u64 {
         self.pending_write_bytes
     }
 
-    /// Where a page is, which may be neither pinned nor pending: it can be dropped whenever room is made.
+    /// Returns the slot of a page. If the page is neither pinned nor pending, any call that frees space can drop it.
     pub(super) fn find(&self, key: PageKey) -> Option<Place> {
         self.by_key.get(&key).copied()
     }
 
-    /// Whether the first `bytes` bytes of a page can be used without waiting.
+    /// Returns true if the first `bytes` bytes of a page are usable without waiting.
     pub(super) fn is_here(&self, key: PageKey, bytes: u64) -> bool {
         self.by_key.get(&key).is_some_and(|&place| self.pages[place].valid.contains(&(0..bytes)))
     }
@@ -199,16 +199,16 @@ impl PageTable {
         self.drop_if_done(place);
     }
 
-    /// Takes the files of which pages were dropped unused, one entry for each page.
+    /// Takes the files of pages dropped unused, one entry for each page.
     pub(super) fn take_wasted(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.wasted)
     }
 
-    /// Sees to it that a page of `bytes` fits, by dropping clean pages. Begins to write the dirty ones it meets; the
-    /// caller has to go on with them, whether there is room or not.
+    /// Frees space for a page of `bytes` by dropping clean pages. Begins to write the dirty pages it examines; the
+    /// caller must write the pages in `to_write`, even without space.
     pub(super) fn make_room(&mut self, bytes: u64, to_write: &mut Vec<Place>) -> Room {
         let mut failure = None;
-        // Once around the line takes each page's reference, the second time finds what to drop.
+        // Two passes over the queue: the first clears each page's reference, the second finds pages to drop.
         let mut looks = 2 * self.line.len();
         while self.bytes + bytes > self.bytes_max && looks > 0 {
             looks -= 1;
@@ -240,8 +240,7 @@ impl PageTable {
         }
     }
 
-    /// Puts an empty page into the table, pinned; `ahead` if it is prefetched. Call [`make_room`](Self::make_room)
-    /// first.
+    /// Adds an empty, pinned page to the table; `ahead` if it is prefetched. Call [`make_room`](Self::make_room) first.
     pub(super) fn insert(&mut self, key: PageKey, buffer: Buf, ahead: bool) -> Place {
         self.bytes += buffer.len();
         assert!(self.bytes <= self.bytes_max, "the caller has made room");
@@ -269,7 +268,7 @@ impl PageTable {
         place
     }
 
-    /// Uses `range` of a pinned page, if it is there.
+    /// Uses `range` of a pinned page, if it is valid.
     pub(super) fn look(&mut self, place: Place, range: &Range<u64>) -> Look {
         let page = &mut self.pages[place];
         (page.referenced, page.ahead) = (true, false);
@@ -284,7 +283,8 @@ impl PageTable {
         }
     }
 
-    /// Puts data into a pinned page. Returns whether the page is dirty now up to its end, and its writing can begin.
+    /// Writes data to a pinned page. Returns true if the page is now dirty up to its end, so that its transfer can
+    /// begin.
     pub(super) fn write(&mut self, place: Place, at: u64, data: Payload) -> bool {
         let page = &mut self.pages[place];
         let (range, bytes) = (at..at + data.len(), page.buffer.len());
@@ -308,7 +308,7 @@ impl PageTable {
             && page.dirty.span().is_some_and(|dirty| dirty.end == bytes)
     }
 
-    /// Begins to read a page, in the background if it has a number there: it stays in the table until
+    /// Begins to read a page, with the number of the read if in the background. The page stays in the table until
     /// [`finish_read`](Self::finish_read).
     pub(super) fn begin_read(&mut self, place: Place, background: Option<u64>) {
         self.leave_line(place);
@@ -318,13 +318,13 @@ impl PageTable {
         (page.background, page.read_failure) = (background, None);
     }
 
-    /// The number of a page that is being read in the background, and is not from now on.
+    /// Returns the number of a page's background read, which is at demand priority from now on.
     pub(super) fn promote(&mut self, place: Place) -> Option<u64> {
         self.pages[place].background.take()
     }
 
-    /// Ends reading a page: the bytes from its beginning on, or why there are none. What has been written to the
-    /// page meanwhile stays on top of them.
+    /// Completes a read with the bytes from the page's beginning on, or with a failure. Bytes written to the page
+    /// during the read take precedence.
     pub(super) fn finish_read(&mut self, place: Place, outcome: Result<Payload>) {
         let page = &mut self.pages[place];
         let stale = std::mem::take(&mut page.stale);
@@ -345,8 +345,8 @@ impl PageTable {
         self.settle(place);
     }
 
-    /// Begins to write a page's dirty bytes: it stays in the table until [`finish_write`](Self::finish_write). Returns
-    /// whether there is anything to write that is not being written already.
+    /// Begins to write a page's dirty bytes. The page stays in the table until [`finish_write`](Self::finish_write).
+    /// Returns false, without effect, if the page is clean or already has a transfer in flight.
     pub(super) fn begin_write(&mut self, place: Place) -> bool {
         if self.pages[place].state != State::Dirty {
             return false;
@@ -361,22 +361,23 @@ impl PageTable {
         true
     }
 
-    /// The dirty bytes of a page whose writing has begun, each run with its offset in the page. What is written to
-    /// the page from now on is dirty anew.
+    /// Returns the dirty bytes of a page whose write has begun, each run with its offset in the page. Bytes written to
+    /// the page from now on are dirty again.
     pub(super) fn take_dirty(&mut self, place: Place) -> Vec<(u64, Payload)> {
         let page = &mut self.pages[place];
         page.leaving = std::mem::take(&mut page.dirty);
         page.slices(&page.leaving)
     }
 
-    /// Ends writing a page. After a failure its bytes are dirty again, and stay until a caller asks for another try.
+    /// Completes a write of a page. After a failure its bytes are dirty again, and stay until a caller requests a
+    /// retry.
     pub(super) fn finish_write(&mut self, place: Place, outcome: Result<()>) {
         let page = &mut self.pages[place];
         debug_assert_eq!(page.state, State::PendingWrite, "begun before");
         self.pending_writes -= 1;
         self.pending_write_bytes -= page.buffer.len();
         let leaving = std::mem::take(&mut page.leaving);
-        // Of a page that is forgotten nothing is left to be written.
+        // A forgotten page has nothing left to write.
         if let Err(error) = outcome
             && !page.forgotten
         {
@@ -386,16 +387,16 @@ impl PageTable {
         self.settle(place);
     }
 
-    /// The pages of a file with dirty bytes that are not being written, in order, also those that cannot be written yet
-    /// because they are being read; those whose last try failed only if `failed_too`.
+    /// Returns the pages of a file with dirty bytes not in flight, in order. They include pages that cannot be written
+    /// yet because they are being read, and with `failed_too` those whose last write failed.
     pub(super) fn unwritten(&self, file: u64, failed_too: bool) -> Vec<Place> {
         let keys = PageKey { file, page: 0 }..=PageKey { file, page: u64::MAX };
         let places = self.dirty.range(keys).map(|key| self.by_key[key]);
         places.filter(|&place| failed_too || self.pages[place].write_failure.is_none()).collect()
     }
 
-    /// Forgets all pages of a file from index `first` on, the dirty ones too. A page that is pending or in use is no
-    /// longer found and goes when it can; what of it has not left yet never does.
+    /// Forgets all pages of a file from index `first` on, including dirty ones. A page that is pending or in use is no
+    /// longer found and is removed later; its unsent bytes are discarded.
     pub(super) fn forget(&mut self, file: u64, first: u64) {
         for place in self.places(file, first..u64::MAX) {
             let page = &mut self.pages[place];
@@ -411,8 +412,7 @@ impl PageTable {
         }
     }
 
-    /// Forgets what others may have changed of a file: all that the I/O nodes had and gave. What they do not have yet
-    /// stays.
+    /// Forgets the bytes of a file that others may have changed: all data from the I/O nodes. Unsent bytes stay.
     pub(super) fn forget_clean(&mut self, file: u64) {
         for place in self.places(file, 0..u64::MAX) {
             let page = &mut self.pages[place];
@@ -431,7 +431,7 @@ impl PageTable {
         }
     }
 
-    /// Lets go of these pages of a file: the clean ones are dropped, the others are the next to go when they can.
+    /// Drops the clean ones of these pages of a file. The others become the next to be evicted.
     pub(super) fn let_go_of(&mut self, file: u64, pages: Range<u64>) {
         for place in self.places(file, pages) {
             let page = &mut self.pages[place];
@@ -443,7 +443,7 @@ impl PageTable {
         }
     }
 
-    /// Cuts a page to its first `bytes`. Nothing of it is pending.
+    /// Truncates a page to its first `bytes`. The page must not be pending.
     pub(super) fn cut(&mut self, key: PageKey, bytes: u64) {
         let Some(&place) = self.by_key.get(&key) else { return };
         let page = &mut self.pages[place];
@@ -456,7 +456,7 @@ impl PageTable {
         self.drop_if_done(place);
     }
 
-    /// The condition to wait on until no transfer of the page is in flight, if one is.
+    /// Returns the condition that is woken at the end of the page's transfer, if one is in flight.
     pub(super) fn pending(&self, key: PageKey) -> Option<Rc<Condition>> {
         let page = &self.pages[*self.by_key.get(&key)?];
         let pending = matches!(page.state, State::PendingRead | State::PendingWrite);
@@ -468,7 +468,7 @@ impl PageTable {
         self.by_key.range(keys).map(|(_, &place)| place).collect()
     }
 
-    /// Puts a page back into the line after a transfer.
+    /// Returns a page to the queue after a transfer.
     fn settle(&mut self, place: Place) {
         let page = &mut self.pages[place];
         page.settled.wake_all();
@@ -480,11 +480,11 @@ impl PageTable {
         if page.state == State::Dirty {
             self.dirty.insert(page.key);
         }
-        // Written or not, a page that has not been used since the last look for room is the next to be evicted.
+        // Written or not, a page unused since its last examination is the next to be evicted.
         if page.referenced { self.stand_at_end(place) } else { self.stand_in_front(place) }
     }
 
-    /// Takes a page out of the table, if it is of no use any more and nothing happens to it.
+    /// Removes a page from the table if it is useless, unpinned and not pending.
     fn drop_if_done(&mut self, place: Place) {
         let page = &self.pages[place];
         let idle = page.pins == 0 && matches!(page.state, State::Clean | State::Dirty);
@@ -545,7 +545,7 @@ mod tests {
         BufferPool::new(PAGE).try_take(PAGE).expect("room")
     }
 
-    /// Puts a page into a table that has room for it, read if it is not written to.
+    /// Adds a page to a table with enough space. Reads it if it is not written to.
     fn enter(table: &mut PageTable, page: u64, written: Option<Range<u64>>) {
         let place = table.insert(key(page), buffer(), false);
         match written {
@@ -759,7 +759,7 @@ mod tests {
     /// Runs of bytes with their offsets in a page.
     type Runs = Vec<(u64, Payload)>;
 
-    /// What an I/O node and an application know of the pages, beside the table.
+    /// Model of the pages at an I/O node and an application, to compare with the table.
     #[derive(Default)]
     struct World {
         reads: Vec<Place>,
@@ -816,7 +816,7 @@ mod tests {
                 }
                 Step::Forget(first) => {
                     table.forget(1, first);
-                    // As when a file is cut: what is not sent is lost, and wanted to be.
+                    // As for a truncation: unsent bytes are lost on purpose.
                     while !(self.reads.is_empty() && self.writes.is_empty() && self.to_write.is_empty()) {
                         self.finish(table, false);
                     }
@@ -829,7 +829,7 @@ mod tests {
             }
         }
 
-        /// Ends a transfer, after beginning one that has been asked for.
+        /// Completes a transfer, after beginning a requested one.
         fn finish(&mut self, table: &mut PageTable, fail: bool) {
             if let Some(place) = self.to_write.pop() {
                 self.writes.push((place, table.page(place).key.page, table.take_dirty(place)));
@@ -867,7 +867,7 @@ mod tests {
                     prop_assert_eq!(table.dirty.contains(&page.key) && !page.forgotten, listed);
                 }
             }
-            // In the end everything is sent, and what the I/O nodes have is what was written.
+            // In the end all writes have been sent, and the I/O nodes have the same bytes as the application.
             for _ in 0..3 {
                 world.take(&mut table, Step::Flush);
                 while !(world.reads.is_empty() && world.writes.is_empty() && world.to_write.is_empty()) {

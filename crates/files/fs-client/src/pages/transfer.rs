@@ -1,10 +1,10 @@
-//! Reading pages into the cache and sending dirty ones.
+//! Reads pages into the cache and sends dirty ones.
 //!
-//! Each page that is read has a task of its own, so requests are sent at once and together. Pages to be written wait in
-//! the write list for one of a few write agents, which bound the writes in flight.
+//! Each page read has its own task, so that requests are sent at once and in parallel. Pages to be written wait in the
+//! write list for one of a few write agents, which bound the writes in flight.
 //!
-//! Pages that a caller waits for are requested on demand, others in the background. A page requested in the
-//! background is promoted when a caller comes to wait for it, unless nothing is gained (`reads.rs`).
+//! Pages that a caller waits for are requested at demand priority, others in the background. A page requested in the
+//! background is promoted when a caller needs it, unless that would not help (`reads.rs`).
 
 use std::rc::Rc;
 
@@ -41,7 +41,7 @@ impl<M: Machine> Drop for PinnedPage<M> {
 }
 
 impl<M: Machine> Inner<M> {
-    /// Finds a page or makes an empty one, waiting for room if need be, and for the end of a cut of the file.
+    /// Finds a page or adds an empty one. Blocks until the cache has space and no truncation of the file is in flight.
     pub(super) async fn pin(self: &Rc<Self>, file: &LogicalFile<M>, page: u64) -> Result<PinnedPage<M>> {
         let key = PageKey { file: file.number, page };
         loop {
@@ -60,20 +60,20 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Pins the page of this key, if it is in the table, in whatever state.
+    /// Pins the page of this key, if it is in the table, in any state.
     pub(super) fn pinned(self: &Rc<Self>, key: PageKey) -> Option<PinnedPage<M>> {
         let place = self.table.borrow_mut().pin(key)?;
         Some(PinnedPage { cache: self.clone(), place })
     }
 
-    /// Reads a page, or a part of one, past the page table. To the I/O node a whole page is a block like any other.
+    /// Reads a page, or a part of one, without the page table. To the I/O node a whole page is an ordinary block.
     pub(super) async fn fetch_alone(&self, file: &LogicalFile<M>, part: Extent) -> Result<Payload> {
         let _span = self.client.inner.endpoint.machine().notes().span("fetch alone", || about(file, part));
         let data = match part.bytes == file.page_bytes() {
             true => file.file.read_block(part, || Class::Demand).await?,
             false => file.file.read_part_of_block(part).await?,
         };
-        // As with a page: what the machine receives into is soon wanted again.
+        // As with a page: the machine soon needs its receive memory again.
         let mut buffer = self.buffers.try_take(part.bytes).expect("a pool without a bound");
         buffer.adopt(data);
         Ok(buffer.slice(0..part.bytes))
@@ -86,7 +86,7 @@ impl<M: Machine> Inner<M> {
         self.counts.set(counts);
     }
 
-    /// Waits until a page may have given way.
+    /// Blocks until a page may have been evicted.
     pub(super) async fn wait_for_room(&self) {
         let _span = self.client.inner.endpoint.machine().notes().span("wait for room", || []);
         self.room.wait().await;
@@ -111,8 +111,8 @@ impl<M: Machine> Inner<M> {
         self.table.borrow_mut().insert(key, buffer, ahead)
     }
 
-    /// Starts to bring in a page that is not there, if there is room for it now and the file is not being cut; on
-    /// demand, one that is under way is promoted. Returns whether it is there now, or under way.
+    /// Starts to read a missing page, if the cache has space now and the file is not being truncated. At demand
+    /// priority, promotes a page in flight. Returns true if the page is now in the cache or in flight.
     pub(super) fn bring_in(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, page: u64, class: Class) -> bool {
         let key = PageKey { file: file.number, page };
         let found = self.table.borrow().find(key);
@@ -131,7 +131,7 @@ impl<M: Machine> Inner<M> {
         true
     }
 
-    /// Starts to read a pinned page: what the file has of it, and at least `least` bytes.
+    /// Starts to read a pinned page: the bytes within the file, and at least `least` bytes.
     pub(super) fn start_reading(
         self: &Rc<Self>,
         file: &Rc<LogicalFile<M>>,
@@ -163,8 +163,8 @@ impl<M: Machine> Inner<M> {
         });
     }
 
-    /// Notes that a caller waits for a page that is being read. If the read is in the background, and it helps, the I/O
-    /// node is told.
+    /// Records that a caller waits for a page that is being read. Promotes a background read at the I/O node if that
+    /// helps.
     pub(super) fn promote(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, place: Place) {
         let Some(number) = self.table.borrow_mut().promote(place) else { return };
         let offset = self.table.borrow().page(place).key.page * file.page_bytes();
@@ -176,13 +176,13 @@ impl<M: Machine> Inner<M> {
     fn tell_to_promote(&self, file: &Rc<LogicalFile<M>>, offset: u64) {
         let file = file.clone();
         self.client.inner.endpoint.machine().spawn("promote", async move {
-            // If this fails, so does the request that it is about.
+            // Ignore the error: if this request fails, so does the request that it promotes.
             let _ = file.file.promote_block(offset).await;
             Ok(())
         });
     }
 
-    /// Begins to write a page. Returns whether there was anything to write.
+    /// Begins to write a page. Returns true if it had bytes to write.
     pub(super) fn start_writing(self: &Rc<Self>, place: Place, class: Class) -> bool {
         let begun = self.table.borrow_mut().begin_write(place);
         if begun {
@@ -191,7 +191,7 @@ impl<M: Machine> Inner<M> {
         begun
     }
 
-    /// Puts pages whose writing has begun into the write list, and sees to it that there are agents to take them.
+    /// Adds pages whose write has begun to the write list, and starts write agents for them as needed.
     fn list_for_writing(self: &Rc<Self>, places: &[Place], class: Class) {
         for &place in places {
             let file = self.file_of(place);
@@ -207,7 +207,7 @@ impl<M: Machine> Inner<M> {
         self.files.get(number).expect("a file with pages to write is not forgotten")
     }
 
-    /// A write agent: writes listed pages until there is none.
+    /// Runs a write agent: writes listed pages until the list is empty.
     async fn write_listed(self: Rc<Self>, _permit: Permit) -> machine::Result<()> {
         while let Some((place, operation)) = self.write_list.next() {
             self.write_page(place, operation).await;
@@ -217,7 +217,7 @@ impl<M: Machine> Inner<M> {
 
     async fn write_page(self: &Rc<Self>, place: Place, operation: OperationInFlight) {
         let file = self.file_of(place);
-        // The lease as it is now: the locks may end while the data are in flight.
+        // Take the lease now: the locks may end while the data are in flight.
         let lease = file.file.lease();
         let (start, runs) = {
             let mut table = self.table.borrow_mut();
@@ -234,11 +234,11 @@ impl<M: Machine> Inner<M> {
                 break;
             }
         }
-        // A failed write to a file that was removed is no loss.
+        // A failed write to a removed file is no loss.
         let outcome = if file.unlinked.get() { Ok(()) } else { outcome };
         file.failures.note(outcome.clone());
         if outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Fenced)) {
-            // Others have the file: it is not tried again.
+            // Others have locked the file: do not retry.
             self.forget_unsent(&file);
         }
         self.write_list.end(place);
@@ -248,8 +248,8 @@ impl<M: Machine> Inner<M> {
         self.release(&file);
     }
 
-    /// Sends everything dirty of a file, and waits until it has been accepted or has failed. What failed before is
-    /// tried again, once. What others write meanwhile is not waited for: they may do so without end.
+    /// Sends all dirty bytes of a file, and blocks until they have been accepted or have failed. Retries earlier
+    /// failures once. Does not wait for writes that begin later: there may be no end of them.
     pub(super) async fn write_out(self: &Rc<Self>, file: &Rc<LogicalFile<M>>) {
         self.hurry(file);
         let (mut due, mut again) = (self.dirty_pages(file), true);
@@ -266,7 +266,7 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// The pages of a file with dirty bytes, also those that are being written without these.
+    /// Returns the pages of a file with dirty bytes not in flight, including pages with other bytes in flight.
     fn dirty_pages(&self, file: &LogicalFile<M>) -> Vec<PageKey> {
         let table = self.table.borrow();
         let unwritten = table.unwritten(file.number, true).into_iter();
@@ -274,8 +274,8 @@ impl<M: Machine> Inner<M> {
         pages.filter(|page| page.key.file == file.number && page.is_dirty()).map(|page| page.key).collect()
     }
 
-    /// Begins to write a page that has been dirty, if that is possible now; whether nothing of that is left to be
-    /// written then. What could not be written before is tried if it is to be tried again.
+    /// Begins to write a dirty page, if possible now. Returns true if none of its dirty bytes still need a write.
+    /// Retries a failed page with `again`.
     fn is_leaving(self: &Rc<Self>, key: PageKey, again: bool) -> bool {
         let place = {
             let table = self.table.borrow();
@@ -298,8 +298,8 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Brings everything written to a file onto the media, what other clients have sent included if `all` says so, and
-    /// tells what failed, here or at the I/O nodes.
+    /// Flushes all writes to a file to stable storage, with `all` including sent writes of other clients. Reports
+    /// failures of this client and of the I/O nodes.
     pub(super) async fn flush(
         self: &Rc<Self>,
         file: &Rc<LogicalFile<M>>,
@@ -311,15 +311,15 @@ impl<M: Machine> Inner<M> {
         file.failures.tell(told)
     }
 
-    /// If an I/O node was gone since it accepted data of a file, finds out whether they are lost: nothing else may tell
-    /// before a file is closed, or one that is never flushed is read.
+    /// If an I/O node disconnected since it accepted data of a file, finds out if they are lost. No other request may
+    /// report the loss before the file is closed, or before a file that is never flushed is read.
     pub(super) async fn look_for_losses(&self, file: &Rc<LogicalFile<M>>) {
         if file.file.may_have_lost() {
             file.failures.note(self.bring_to_media(file, false).await);
         }
     }
 
-    /// Has the I/O nodes bring onto their media what they have of a file, at the size it has here.
+    /// Makes the I/O nodes flush their data of a file, after sending them the size.
     async fn bring_to_media(&self, file: &Rc<LogicalFile<M>>, all: bool) -> Result<()> {
         if file.unlinked.get() {
             return Ok(());
@@ -334,7 +334,7 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Bounds of the windows of a file.
+    /// Returns the bounds of the windows of a file.
     pub(super) fn bounds(&self, file: &LogicalFile<M>) -> Bounds {
         let (page_bytes, disks) = (file.page_bytes(), u64::from(self.client.disks()));
         let half = (self.settings.bytes / page_bytes / 2).max(1);
@@ -347,7 +347,7 @@ impl<M: Machine> Inner<M> {
     }
 }
 
-/// What is noted of a part of a file.
+/// Returns the recorded attributes of a part of a file.
 pub(super) fn about<M: Machine>(file: &LogicalFile<M>, part: Extent) -> [(&'static str, u64); 3] {
     [("file", file.file.id().0), ("offset", part.offset), ("bytes", part.bytes)]
 }

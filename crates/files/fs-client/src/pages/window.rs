@@ -1,16 +1,16 @@
-//! Which pages to prefetch: pure state of one open file, without futures.
+//! Selects pages to prefetch: pure state of one open file, without futures.
 //!
 //! A window of W pages is that of Zhang's PDIOL: while page *i* is used, pages *i*+1 to *i*+W-1 are prefetched. So a
 //! window of 1 prefetches nothing.
 //!
-//! An adaptive window finds W itself. It opens when pages are used one after the other, further if the application has
-//! advised that it will go on so. It doubles when the application had to wait for a page that was in flight already,
-//! and is halved when pages were evicted before they were used. It grows at most once for each window consumed, so that
-//! the effect shows before it grows again. To save messages it is refilled only when half of it has been consumed.
+//! An adaptive window finds W itself. The window opens when pages are used in sequence, further if the application has
+//! advised sequential use. Its size doubles when the application had to wait for a page that was in flight already, and
+//! is halved when pages were evicted before they were used. The window grows at most once for each window consumed, so
+//! that the effect shows before it grows again. To save messages it is refilled only when half of it has been consumed.
 //!
-//! It also knows which pages an application that goes on page by page has passed. If the cache cannot hold the file,
-//! these pages are dropped at once: if the file were read once more, Second Chance would have evicted each page before
-//! its turn.
+//! The window also tracks the pages that a sequential application has passed. If the cache cannot hold the file, these
+//! pages are dropped at once. If the file were read once more, Second Chance would have evicted each page before its
+//! reuse.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,14 +18,14 @@ use std::str::FromStr;
 
 use machine::Class;
 
-/// How far ahead of their use pages are brought in.
+/// Distance of prefetching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefetch {
-    /// Not at all.
+    /// No prefetching.
     None,
     /// A fixed window of this number of pages, including the one in use.
     Window(u64),
-    /// A window that grows and shrinks with what the application consumes and what the disks deliver.
+    /// A window that adapts to the application's use and the disks' speed.
     Adaptive,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Prefetch {
 impl FromStr for Prefetch {
     type Err = String;
 
-    /// A number of pages, of which 0 is none.
+    /// Parses a number of pages, `adaptive` or `none`; 0 is the same as `none`.
     fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.parse()) {
             ("none", _) | (_, Ok(0)) => Ok(Prefetch::None),
@@ -55,23 +55,23 @@ impl FromStr for Prefetch {
     }
 }
 
-/// How an open file is going to be used, as far as the application has said.
+/// The application's advice on the order of use of an open file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
-    /// It has not said.
+    /// No advice.
     #[default]
     Unknown,
     Sequential,
     Random,
 }
 
-/// The number of pages behind the one in use that do not count as passed: a program may go back a little.
+/// Number of pages behind the one in use that do not count as passed: a program may go back a little.
 const KEPT_BEHIND: u64 = 8;
 
-/// Factor by which the first adaptive window of a file grows after `Advice::Sequential`, since the pattern need not
-/// be detected. That window is requested on demand, because all of it will be used: in a merge that opens several
+/// Factor by which the first adaptive window of a file grows after `Advice::Sequential`, since the pattern need not be
+/// detected. That window is requested at demand priority, because all of it will be used. In a merge that opens several
 /// files, a disk then reads one long run of each rather than a few pages of each in turn. Later windows of a handle
-/// that turns out to read at random are not requested on demand.
+/// that turns out to read at random are not requested at demand priority.
 const SAID_TO_GO_ON: u64 = 8;
 
 /// Bounds of a window.
@@ -79,11 +79,11 @@ const SAID_TO_GO_ON: u64 = 8;
 pub(super) struct Bounds {
     /// Pages of the file.
     pub(super) pages: u64,
-    /// Pages an adaptive window begins with: some for each disk.
+    /// Initial pages of an adaptive window: some for each disk.
     pub(super) least: u64,
-    /// Pages an adaptive window never exceeds.
+    /// Maximum pages of an adaptive window.
     pub(super) most: u64,
-    /// Half the pages of the cache, which no window exceeds.
+    /// Half the pages of the cache, the limit of any window.
     pub(super) half: u64,
 }
 
@@ -92,22 +92,21 @@ pub(super) struct Bounds {
 pub(super) struct Window {
     prefetch: Prefetch,
     order: Order,
-    /// The page used last.
+    /// The last page used.
     last: Option<u64>,
-    /// The page from which on the application has gone on page by page.
+    /// The first page of the current sequential run.
     began: u64,
-    /// The pages below this one have been asked for since the application began to go on page by page.
+    /// End of the pages requested in the current sequential run.
     asked: u64,
-    /// The pages of the request that is being read: which one is in use, and up to which they have been asked for on
-    /// demand.
+    /// The pages of the read in progress: from the page in use to the end of the pages requested at demand priority.
     wanted: Range<u64>,
-    /// The adaptive window.
+    /// Pages in the adaptive window.
     size: u64,
     /// The window does not grow before this page is used.
     grows_from: u64,
-    /// The first window has begun.
+    /// True once the first window has begun.
     has_begun: bool,
-    /// The first window has just begun, in a file that is advised to be read to its end.
+    /// True if the first window has just begun, in a file advised to be sequential.
     begins: bool,
     wasted: u64,
 }
@@ -133,13 +132,13 @@ impl Window {
         self.order = order;
     }
 
-    /// Whether the page is the one that was used last: then there is nothing to do.
+    /// Returns true if the page was the last one used: then there is nothing to do.
     pub(super) fn is_at(&self, page: u64) -> bool {
         self.last == Some(page)
     }
 
-    /// Notes that a request reaches from `page` through another one. Returns those behind the first that are to be
-    /// asked for on demand.
+    /// Records a read from page `page` to page `through`. Returns the pages after the first to request at demand
+    /// priority.
     pub(super) fn want(&mut self, page: u64, through: u64) -> Range<u64> {
         let goes_on = self.wanted.start <= page && page < self.wanted.end;
         let first = if goes_on { self.wanted.end } else { page + 1 };
@@ -147,13 +146,13 @@ impl Window {
         first..self.wanted.end
     }
 
-    /// Notes that those from `end` on could not be asked for.
+    /// Records that the pages from `end` on could not be requested.
     pub(super) fn wanted_to(&mut self, end: u64) {
         self.wanted.end = end;
     }
 
-    /// Notes that `page` is used now, `waited` if it was under way but not there yet; `wasted` is how many pages of
-    /// the file have been dropped unused up to now. Returns the pages to bring in.
+    /// Records the use of `page`; `waited` if it was in flight and had not arrived; `wasted` is the number of pages of
+    /// the file dropped unused so far. Returns the pages to prefetch.
     pub(super) fn advance(&mut self, page: u64, waited: bool, wasted: u64, bounds: Bounds) -> Range<u64> {
         let goes_on = match self.last {
             None => page == 0 || self.order == Order::Sequential,
@@ -176,18 +175,18 @@ impl Window {
         if low { first..end.max(first) } else { first..first }
     }
 
-    /// In which class the pages of the last [`advance`](Self::advance) are asked for.
+    /// Returns the class of the requests for the pages of the last [`advance`](Self::advance).
     pub(super) fn class(&self) -> Class {
         if self.begins { Class::Demand } else { Class::Background }
     }
 
-    /// The page that the application has passed with the last one it used.
+    /// Returns the page that the application has passed with its last use.
     pub(super) fn passed(&self) -> Option<u64> {
         let page = self.last?.checked_sub(KEPT_BEHIND)?;
         (self.order != Order::Random && page >= self.began).then_some(page)
     }
 
-    /// Notes that the pages below `end` have been asked for.
+    /// Records that the pages below `end` have been requested.
     pub(super) fn asked_to(&mut self, end: u64) {
         self.asked = end;
     }
@@ -220,7 +219,7 @@ mod tests {
 
     const BOUNDS: Bounds = Bounds { pages: 1000, least: 4, most: 64, half: 500 };
 
-    /// Uses a page and asks for all that is to be brought in.
+    /// Uses a page and requests all pages to prefetch.
     fn use_page(window: &mut Window, page: u64, waited: bool, wasted: u64) -> Range<u64> {
         let range = window.advance(page, waited, wasted, BOUNDS);
         window.asked_to(range.end);

@@ -1,8 +1,8 @@
-//! The pages that are to be sent, and those that are being sent.
+//! The pages queued for sending, and those being sent.
 //!
-//! Pages wait in the order in which their writing was begun, and write agents take one after the other. There are at
-//! most as many agents as there may be writes in flight: one is started when a page is added and a permit is free, and
-//! ends when it finds no page. A caller that waits for the pages of a file makes all of them urgent.
+//! Pages wait in the order in which their writes began, and write agents take one after the other. The number of agents
+//! limits the writes in flight. An agent starts when a page is added and a permit is free, and ends when the queue is
+//! empty. A caller that waits for the pages of a file promotes all of them.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,19 +15,19 @@ use super::table::Place;
 pub(super) struct WriteList {
     waiting: RefCell<VecDeque<Waiting>>,
     being_sent: RefCell<BTreeMap<Place, Class>>,
-    /// One for each write agent there may be.
+    /// One permit for each possible write agent.
     agents: Permits,
 }
 
 struct Waiting {
     place: Place,
     class: Class,
-    /// Counts its writing among those of its file.
+    /// Counts as a write in flight of its file.
     operation: OperationInFlight,
 }
 
 impl WriteList {
-    /// An empty list; at most `agents` write agents send from it at once.
+    /// Returns an empty list; at most `agents` write agents send from it at once.
     pub(super) fn new(agents: u64) -> Self {
         WriteList {
             waiting: RefCell::default(),
@@ -36,38 +36,38 @@ impl WriteList {
         }
     }
 
-    /// Adds a page whose writing has begun. Gives the right to be an agent, if there is to be another.
+    /// Adds a page whose write has begun. Returns a permit if the caller should start another agent.
     #[must_use]
     pub(super) fn put(&self, place: Place, class: Class, operation: OperationInFlight) -> Option<Permit> {
         self.waiting.borrow_mut().push_back(Waiting { place, class, operation });
         self.agents.try_take()
     }
 
-    /// The page to be sent next: it is being sent from now on.
+    /// Takes the next page, which is being sent from now on.
     pub(super) fn next(&self) -> Option<(Place, OperationInFlight)> {
         let Waiting { place, class, operation } = self.waiting.borrow_mut().pop_front()?;
         self.being_sent.borrow_mut().insert(place, class);
         Some((place, operation))
     }
 
-    /// How urgent a page is that is being sent.
+    /// Returns the class of a page that is being sent.
     pub(super) fn class(&self, place: Place) -> Class {
         self.being_sent.borrow()[&place]
     }
 
-    /// A page has been sent, or could not be.
+    /// Records that a page has been sent, or that sending it failed.
     pub(super) fn end(&self, place: Place) {
         self.being_sent.borrow_mut().remove(&place);
     }
 
-    /// All pages of the list.
+    /// Returns all pages of the list.
     pub(super) fn places(&self) -> Vec<Place> {
         let waiting = self.waiting.borrow();
         let waiting = waiting.iter().map(|waiting| waiting.place);
         waiting.chain(self.being_sent.borrow().keys().copied()).collect()
     }
 
-    /// Promotes pages to demand. Gives those that were being sent in the background.
+    /// Promotes pages to demand. Returns those that were being sent in the background.
     pub(super) fn hurry(&self, is_meant: impl Fn(Place) -> bool) -> Vec<Place> {
         for waiting in self.waiting.borrow_mut().iter_mut().filter(|waiting| is_meant(waiting.place)) {
             waiting.class = Class::Demand;

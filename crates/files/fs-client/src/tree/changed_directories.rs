@@ -1,7 +1,7 @@
-//! Directories as they were when this client changed them last: the keeper tells with its answers, so that whoever
-//! wants to know right after need not ask.
+//! Directories as of this client's last change. The metadata server returns them with its answers, so that a caller
+//! that needs them right after the change sends no request.
 //!
-//! It is believed for as long as the caller says. Others may have changed the directory since.
+//! The caller limits the age of such an entry, because others may have changed the directory since.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,19 +11,19 @@ use namespace::{FileNumber, Inode};
 
 use super::Tree;
 
-/// The most directories that are remembered: as many as a program works in at a time, and more.
+/// Limit of remembered directories: more than a program usually works in at a time.
 const REMEMBERED: usize = 256;
 
-/// The directories that this client has changed lately, each with when that was asked for.
+/// Directories that this client has changed lately, each with the time of the request.
 #[derive(Default)]
 pub(super) struct ChangedDirectories(RefCell<BTreeMap<FileNumber, (Instant, Inode)>>);
 
 impl ChangedDirectories {
-    /// Notes how directories are after a change that was asked for at this time.
+    /// Records the state of directories after a change requested at time `asked`.
     pub(super) fn note(&self, directories: Vec<Inode>, asked: Instant) {
         let mut known = self.0.borrow_mut();
         for directory in directories {
-            // Of answers that have come in another order than they were given, the last one counts.
+            // Answers may arrive out of order: keep the newest version.
             let is_newer = |(_, other): &(Instant, Inode)| other.version > directory.version;
             if directory.links == 0 {
                 known.remove(&directory.number);
@@ -43,8 +43,8 @@ impl ChangedDirectories {
 }
 
 impl<M: Machine> Tree<M> {
-    /// A directory as it was when this client changed it last, and how long ago that was at most; nothing, if this
-    /// client has not changed it lately.
+    /// Returns a directory as of this client's last change, and an upper bound of its age; `None` if this client has
+    /// not changed it lately.
     pub fn changed_directory(&self, number: FileNumber) -> Option<(Inode, Duration)> {
         self.inner.changed_directories.get(number, self.machine().now())
     }

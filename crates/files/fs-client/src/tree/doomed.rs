@@ -1,12 +1,14 @@
-//! Contents of files without names: they go when nobody has the file open.
+//! Removes the contents of orphans: files without names that no client has open.
 //!
-//! Whoever takes the last name away, or closes the file last, removes them, a while later: many at a time, and not
-//! before the loss of their names is on the medium, since after a crash of the keeper they would have them again. For
-//! the same reason it leaves those alone of which the keeper has been gone since, or whose store is in another run.
-//! What is left, since it failed or was stopped on the way, the keeper still knows as doomed, unless it has its name
-//! again; any client can remove it, and the agent of the keeper becomes a client if there is none. So is a file of
-//! which a disk was away: its contents there go when the disk is there again and somebody removes what is doomed.
-//! Until then a client that has removed them elsewhere leaves it alone.
+//! The client that removes the last name, or closes the file last, removes the contents a little later, many at a time.
+//! Before that it flushes the removal of the names to stable storage, because after a crash of the metadata server the
+//! files would have their names again. For the same reason it skips files if the metadata server has disconnected
+//! since, or if its store is in another incarnation.
+//!
+//! Files left over by a failure or an interruption remain orphans at the metadata server, unless they have their names
+//! again. Any client can remove them; if there is no client, the agent of the metadata server becomes one. If a disk of
+//! an orphan was missing, its contents there are removed when the disk is back and a client removes orphans. Until then
+//! a client that has removed the rest skips the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -20,31 +22,31 @@ use crate::error::Result;
 use crate::protocol::{FileId, OpenFor};
 use crate::unexpected;
 
-/// How many files are removed at a time.
+/// Number of files removed at a time.
 const AT_ONCE: u32 = 512;
 
-/// For how long names are gathered whose files are removed together. Each time takes a flush of the medium of the
-/// names, for which whoever uses names waits, and a message to each I/O node: at one client's thousands of removals a
-/// second this is a hundredth of that for each file, and nobody misses the room so soon.
+/// Time for which removals are gathered into one batch. Each batch takes a flush of the names' medium, which delays all
+/// requests for names, and a message to each I/O node. At one client's thousands of removals a second, batches reduce
+/// that to a hundredth for each file, and the space is rarely needed so soon.
 const GATHERED_FOR: Duration = Duration::from_millis(50);
 
-/// A file without a name whose contents are to be removed.
+/// An orphan whose contents are to be removed.
 pub(super) struct DoomedFile {
     number: FileNumber,
-    /// How often what the keeper had said had come undone, before it said so.
+    /// Value of [`Tree::crashes`] before the metadata server reported the orphan.
     crashes: u64,
 }
 
-/// Files without names that are known still when their contents are gone from these disks.
+/// Orphans whose contents on these disks have been removed, but that the metadata server still records.
 pub(super) type PartlyGone = BTreeMap<FileNumber, Rc<BTreeSet<u64>>>;
 
 impl<M: Machine> Tree<M> {
-    /// Has a name removed or moved, and removes the contents of the file that has none then. A file that takes
-    /// another's place is on the media before: of the two contents a crash leaves one.
+    /// Removes or renames a name, and removes the contents of the file that loses its last name. A file that replaces
+    /// another is flushed first, so that a crash leaves the contents of one of them.
     ///
     /// # Errors
-    /// If it is refused, or what replaces a file cannot be brought to the media. That contents could not be removed
-    /// is no failure: they are doomed, and go later.
+    /// Fails if the operation is refused, or if the replacing file cannot be flushed. A failure to remove contents is
+    /// no error: they are orphans, and are removed later.
     pub async fn unname(&self, operation: TreeOperation) -> Result<()> {
         if let TreeOperation::Rename { from, to, mode: RenameMode::Replace } = &operation {
             self.bring_to_media_before(from, to).await?;
@@ -59,10 +61,10 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Brings the file at `from` to the media, if there is one at `to`.
+    /// Flushes the file at `from` to stable storage, if `to` exists.
     async fn bring_to_media_before(&self, from: &Location, to: &Location) -> Result<()> {
         let look = |at: &Location| TreeOperation::Look { at: at.clone(), follow: false };
-        // What is wrong with a name the rename tells.
+        // Ignore errors of the names: the rename reports them.
         let replaced = self.inode(look(to)).await;
         if !replaced.is_ok_and(|inode| inode.layout().is_some()) {
             return Ok(());
@@ -73,8 +75,8 @@ impl<M: Machine> Tree<M> {
         brought.and(closed)
     }
 
-    /// Has the contents of a file removed in the background, if there is one. There had been so many
-    /// [crashes](Self::crashes) before the keeper was asked.
+    /// Removes the contents of a file, if given, in the background. `crashes` is the value of
+    /// [`crashes`](Self::crashes) before the request to the metadata server.
     pub(super) fn doom(&self, number: Option<FileNumber>, crashes: u64) {
         let Some(number) = number else { return };
         self.inner.doomed.borrow_mut().push(DoomedFile { number, crashes });
@@ -90,7 +92,7 @@ impl<M: Machine> Tree<M> {
                     break;
                 }
                 for doomed in doomed.chunks(AT_ONCE as usize) {
-                    // What could not be removed is doomed still.
+                    // Ignore errors: files that could not be removed remain orphans.
                     let _ = tree.remove_contents(doomed).await;
                 }
             }
@@ -99,7 +101,7 @@ impl<M: Machine> Tree<M> {
         });
     }
 
-    /// Waits for others that go together with those there are, unless somebody waits for these to be gone.
+    /// Waits for more removals to join the batch, unless a caller waits for these.
     async fn gather(&self) {
         if self.inner.awaited.is_empty() {
             let end = self.machine().now() + GATHERED_FOR;
@@ -107,17 +109,16 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Waits until contents that nobody can reach any more because of what this client did are gone, or could not be
-    /// removed.
+    /// Blocks until all contents orphaned by this client have been removed, or their removal has failed.
     pub async fn contents_gone(&self) {
         let _awaited = self.inner.awaited.begin();
         self.inner.hurry.wake_all();
         self.inner.removing.none().await;
     }
 
-    /// Removes the contents of files that have no names, and then what is known of them; of how many nothing is left.
-    /// Of which contents may be on disks that are away, they stay doomed. Nothing is done with those that may have
-    /// their names again, or are open here.
+    /// Removes the contents of orphans, and then their records. Returns the number of orphans removed completely. An
+    /// orphan with contents on missing disks remains. Files that may have their names again, or are open here, are
+    /// skipped.
     async fn remove_contents(&self, doomed: &[DoomedFile]) -> Result<u64> {
         self.flush_names(Flushed::Nobody).await?;
         let crashes = self.crashes();
@@ -131,7 +132,7 @@ impl<M: Machine> Tree<M> {
         for &file in &files {
             self.cache().give_up_numbered(file).await;
         }
-        // On a disk that fails they stay, as on one that is away.
+        // Contents on a failed disk remain, as on a missing one.
         let reached = self.cache().client().remove_numbered_partly(&files).await.found;
         let disks = reached.iter().copied().collect();
         match self.perform(TreeOperation::Forget { numbers: numbers.clone(), disks }).await? {
@@ -146,20 +147,20 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// The disks of all I/O nodes that say which they have.
+    /// Returns the disks of all I/O nodes that report them.
     async fn disks_there(&self) -> BTreeSet<u64> {
         let described = self.cache().client().described_disks().await;
         described.into_iter().filter_map(|(_, identities)| identities.ok()).flatten().flatten().collect()
     }
 
-    /// Removes the contents of all files that are doomed, as far as they may be on disks that are there; of how many
-    /// nothing is left.
+    /// Removes the contents of all orphans, as far as they may be on available disks. Returns the number of orphans
+    /// removed completely.
     ///
     /// # Errors
-    /// If the keeper does not answer.
+    /// Fails if the metadata server does not answer.
     pub async fn remove_doomed(&self) -> Result<u64> {
         let (mut after, mut removed) = (FileNumber(0), 0);
-        // What is not listed any more is left out of what is kept.
+        // Start an empty map, so that files no longer listed are dropped from it.
         let partly_gone = self.inner.partly_gone.take();
         let there = if partly_gone.is_empty() { BTreeSet::new() } else { self.disks_there().await };
         loop {

@@ -1,7 +1,8 @@
-//! Files that are open here: the keeper knows of them, so that their contents stay when their names go.
+//! Files that are open here. The metadata server records them, so that their contents survive the removal of their
+//! names.
 //!
-//! It knows that in memory, as long as there is a connection to it. So whoever has lost that says anew what is held:
-//! before anything else is asked, and as soon as it has turned out, whether anything is asked or not.
+//! The server keeps these records in memory, as long as the connection lasts. So a client that was disconnected reports
+//! its open files again: before any other request, and as soon as it notices the disconnect even without one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,25 +16,25 @@ use crate::error::{Error, Result};
 use crate::protocol::{HELD_MAX, OpenCount, OpenFor, Reply, Request};
 use crate::unexpected;
 
-/// How long after a keeper could not be told it is tried again: several times before one that was started anew ceases
-/// to wait.
+/// Interval between attempts to report open files to an unreachable metadata server: short enough for several attempts
+/// within the server's grace period after a restart.
 const TELL_AGAIN: Duration = Duration::from_secs(10);
 
-/// What is held of a namespace.
+/// Open files of a namespace.
 pub(super) struct TreeHolds {
-    /// How often each file is held.
+    /// Open count of each file.
     files: RefCell<BTreeMap<FileNumber, OpenCount>>,
-    /// How often the keeper had been gone when it was last told what is held.
+    /// Disconnect count of the metadata server at the last report of open files.
     told: Cell<u64>,
-    /// The turn at telling it.
+    /// Serialises the reports.
     telling: Permits,
-    /// Questions under way whose answers are held.
+    /// Requests in flight whose answers open a file.
     pub(super) asked: InFlight,
     is_kept: Cell<bool>,
 }
 
 impl TreeHolds {
-    /// Nothing is held yet; the keeper had been gone so often before.
+    /// Returns an empty set. `disconnects` is the metadata server's disconnect count so far.
     pub(super) fn new(disconnects: u64) -> Self {
         TreeHolds {
             files: RefCell::default(),
@@ -44,7 +45,7 @@ impl TreeHolds {
         }
     }
 
-    /// Whether a file is open here.
+    /// Returns true if a file is open here.
     pub(super) fn has(&self, number: FileNumber) -> bool {
         self.files.borrow().contains_key(&number)
     }
@@ -53,7 +54,7 @@ impl TreeHolds {
         self.files.borrow_mut().entry(number).or_default().add(used);
     }
 
-    /// Notes that a file is held once less; whether it was held.
+    /// Decrements the open count of a file. Returns true if the file was open.
     fn note_let_go(&self, number: FileNumber, used: OpenFor) -> bool {
         let mut files = self.files.borrow_mut();
         let Some(count) = files.get_mut(&number) else { return false };
@@ -70,8 +71,8 @@ impl TreeHolds {
 }
 
 impl<M: Machine> Tree<M> {
-    /// Has an operation performed, and holds the inode that it answers with until [`let_go`](Self::let_go). Returns
-    /// the inode, and whether other clients have the file open for writing.
+    /// Performs an operation and opens the file in its answer until [`let_go`](Self::let_go). Returns the inode, and
+    /// true if other clients have the file open for writing.
     pub(super) async fn hold(&self, operation: TreeOperation, used: OpenFor) -> Result<(Inode, bool)> {
         let (answer, has_other_writers) = self.ask(operation, Some(used)).await?;
         let inode = self.inode_of(answer)?;
@@ -80,21 +81,21 @@ impl<M: Machine> Tree<M> {
         Ok((inode, has_other_writers))
     }
 
-    /// Lets go of a file that was held; its contents go if nobody can need them any more.
+    /// Closes an open file. If no client needs its contents any more, they are removed.
     pub(super) async fn let_go(&self, number: FileNumber, used: OpenFor) -> Result<()> {
         let outcome = match self.begin_to_let_go(number, used).await {
             Ok(true) => self.tell_let_go(Request::LetGo { number, used, written: None }).await.map(drop),
             begun => begun.map(drop),
         };
         match outcome {
-            // A keeper that is gone is told what is held when it is there again.
+            // Ignore the error: the client reports its open files again when the metadata server is back.
             Err(error) if error.is_of_new_start() => Ok(()),
             outcome => outcome,
         }
     }
 
-    /// As [`let_go`](Self::let_go), and tells the keeper that the file was written to. The file as it is then, unless
-    /// it goes.
+    /// Closes a file as [`let_go`](Self::let_go) does, and reports writes to it. Returns the resulting inode, or `None`
+    /// if the file is removed.
     pub(super) async fn let_go_written(
         &self,
         number: FileNumber,
@@ -103,7 +104,7 @@ impl<M: Machine> Tree<M> {
     ) -> Result<Option<Inode>> {
         self.begin_to_let_go(number, used).await?;
         match self.tell_let_go(Request::LetGo { number, used, written: Some(written) }).await {
-            // Whether it was told nobody knows.
+            // The report may not have arrived, so report the writes again.
             Err(error) if error.is_of_new_start() => {
                 self.inode(TreeOperation::Wrote { number, written }).await.map(Some)
             }
@@ -111,15 +112,17 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Notes that a file is held once less, whatever comes; whether it was held. Before that the keeper is told how
-    /// often it was, if it may not know: it would take this handle for the last one.
+    /// Decrements the open count of a file, even after an error. Returns true if the file was open. Before that it
+    /// reports the old counts if the metadata server may not know them: otherwise the server would take this handle for
+    /// the last one.
     async fn begin_to_let_go(&self, number: FileNumber, used: OpenFor) -> Result<bool> {
         let told = self.hold_again().await;
         let was_held = self.inner.holds.note_let_go(number, used);
         told.map(|()| was_held)
     }
 
-    /// Tells the keeper that a file was closed; its answer, unless that is that the file can go, which then begins.
+    /// Reports that a file was closed and returns the answer. If the answer is that the file is an orphan, starts its
+    /// removal and returns `None`.
     async fn tell_let_go(&self, request: Request) -> Result<Option<TreeAnswer>> {
         let crashes = self.crashes();
         match self.call(request).await?.0 {
@@ -131,12 +134,12 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Tells a keeper that was gone what is held here, if it does not know: within a minute of its new start, or it
-    /// takes files without names for such as nobody has open. It is done by itself, and by whoever asks the keeper for
-    /// anything.
+    /// Reports the open files to the metadata server, if it does not know them after a disconnect. This must happen
+    /// within a minute after the server's restart: then it treats files without names and without reports as orphans. A
+    /// background task and each request to the metadata server do so.
     ///
     /// # Errors
-    /// If the keeper cannot be told.
+    /// Fails if the report cannot be delivered.
     pub async fn hold_again(&self) -> Result<()> {
         let holds = &self.inner.holds;
         if holds.told.get() == self.disconnects() {
@@ -145,7 +148,7 @@ impl<M: Machine> Tree<M> {
         let _turn = holds.telling.take().await;
         while holds.told.get() != self.disconnects() {
             let disconnects = self.disconnects();
-            // What the keeper holds by now is to be among what it is told.
+            // Wait for requests in flight: the files that they open must be in the report.
             holds.asked.none().await;
             self.tell_holds(&holds.all()).await?;
             holds.told.set(disconnects);
@@ -164,7 +167,7 @@ impl<M: Machine> Tree<M> {
         Ok(())
     }
 
-    /// Has the keeper told what is held whenever it was gone.
+    /// Starts a task that reports the open files after each disconnect of the metadata server.
     fn keep_holding(&self) {
         if !self.inner.holds.is_kept.replace(true) {
             let tree = Rc::downgrade(&self.inner);
@@ -184,7 +187,7 @@ async fn keep<M: Machine>(tree: Weak<TreeInner<M>>) {
         match told {
             Ok(()) => client.inner.lost.wait().await,
             Err(error) if matches!(*error, Error::Machine(machine::Error::Closed)) => return,
-            // Whoever asks for something is told.
+            // Ignore the error: the next request reports it.
             Err(_) => {
                 let machine = client.inner.endpoint.machine();
                 machine.sleep_until(machine.now() + TELL_AGAIN).await;

@@ -1,4 +1,4 @@
-//! What does not fit in one answer of the keeper: the entries of a directory, and all records.
+//! Answers of the metadata server that exceed one message: the entries of a directory, and all records.
 
 use machine::Machine;
 use namespace::{DirectoryEntry, FileNumber, Inode, SurveyedRecord, TreeAnswer, TreeOperation, TreeRefusal};
@@ -7,26 +7,26 @@ use super::Tree;
 use crate::error::Result;
 use crate::unexpected;
 
-/// The most bytes of entries or records in one answer, which is the header of a message.
+/// Limit in bytes of the entries or records in one answer, which must fit in the header of a message.
 pub(super) const ANSWER_BYTES: u32 = 32 << 10;
 
-/// Entries of a directory that follow each other in the order of their names.
+/// Consecutive entries of a directory in the order of their names.
 #[derive(Debug)]
 pub struct SomeEntries {
     /// The directory.
     pub directory: Inode,
-    /// At least one, unless there are none.
+    /// At least one entry, unless no entries follow.
     pub entries: Vec<DirectoryEntry>,
-    /// Whether there are others after them.
+    /// True if more entries follow.
     pub more: bool,
 }
 
 impl<M: Machine> Tree<M> {
-    /// The entries of a directory after the name `after`, as the keeper has them, until they have so many bytes or are
-    /// as many as one answer has; nothing if the directory has been removed.
+    /// Returns the entries of a directory after the name `after`, as the metadata server has them, up to about
+    /// `bytes_max` bytes or the limit of one answer; `None` if the directory has been removed.
     ///
     /// # Errors
-    /// If it is no directory, or the keeper does not answer.
+    /// Fails if `directory` is no directory, or the metadata server does not answer.
     pub async fn some_entries(
         &self,
         directory: FileNumber,
@@ -44,11 +44,11 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// All entries of a directory in the order of their names, with what this client has written. If it is removed
-    /// meanwhile, there are no others.
+    /// Returns all entries of a directory in the order of their names, including this client's unreported writes. If
+    /// the directory is removed during the listing, the rest is left out.
     ///
     /// # Errors
-    /// As those of [`some_entries`](Self::some_entries).
+    /// Fails as [`some_entries`](Self::some_entries) does.
     pub async fn entries(&self, directory: FileNumber) -> Result<Vec<DirectoryEntry>> {
         let (mut found, mut after) = (Vec::new(), Vec::new());
         while let Some(some) = self.some_entries(directory, after, ANSWER_BYTES).await? {
@@ -62,10 +62,10 @@ impl<M: Machine> Tree<M> {
         Ok(found)
     }
 
-    /// All records of the namespace, to be checked.
+    /// Returns all records of the namespace, for a check.
     ///
     /// # Errors
-    /// If the keeper does not answer.
+    /// Fails if the metadata server does not answer.
     pub async fn survey(&self) -> Result<Vec<SurveyedRecord>> {
         let (mut all, mut after) = (Vec::new(), Vec::new());
         loop {

@@ -1,13 +1,13 @@
-//! Locks on files, which the keeper gives to all clients.
+//! File locks, which the metadata server grants to all clients.
 //!
-//! They are of a lease, which a task renews as long as there are locks. A client relies on its lease for less time than
-//! the keeper keeps it, counted from when it has asked and not from the answer; so when the keeper gives the locks to
-//! somebody else, this client has stopped. What was lost is told to whoever uses the file, until the owner has released
-//! what he believed to have.
+//! Locks belong to a lease, which a task renews as long as the client has locks. A client relies on its lease for less
+//! time than the metadata server grants it, counted from the request and not from the answer. So it has stopped before
+//! the server grants the locks to another client. Users of the file get an error for lost locks, until their owner has
+//! released them.
 //!
-//! What is written to a file of which this client has locks is sent with its lease. If locks are lost, what has not
-//! left is given up; and before a lock is relied on that somebody else has lost, the I/O nodes refuse what comes with
-//! his lease: it may be on its way still, and he may believe his lease good if his clock has stood still.
+//! Writes to a file with locks carry the client's lease. If locks are lost, unsent writes are discarded. Before a
+//! client relies on a lock that another client has lost, it makes the I/O nodes reject writes with that client's lease.
+//! Such writes may still be in flight, and a client whose clock has stood still may believe its lease valid.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,28 +23,29 @@ use crate::range_locks::LEASE;
 use crate::range_locks::{LockMode, LockRange, RangeLock, RangeLocks};
 use crate::unexpected;
 
-/// How long a client relies on its lease. A fifth less than the keeper: clocks may differ by as much, and more.
+/// Time for which a client relies on its lease. A fifth less than the metadata server's time, because clock rates may
+/// differ by up to that much.
 const RELIED: Duration = Duration::from_nanos(LEASE.as_nanos() / 5 * 4);
 
-/// How often it is renewed: one may fail.
+/// Interval between renewals: short enough that one may fail.
 const RENEW_EVERY: Duration = Duration::from_nanos(LEASE.as_nanos() / 5);
 
-/// How long to wait with the next question to a keeper that gives no locks yet.
+/// Interval between requests to a metadata server that grants no locks yet.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The locks that a client has, as far as it knows.
 pub(super) struct TreeLocks {
-    /// 0 if there is none.
+    /// The lease; 0 without one.
     lease: Cell<u64>,
-    /// When the last question was asked that the keeper has answered by renewing the lease.
+    /// Time of the last request that the metadata server answered by renewing the lease.
     renewed: Cell<Instant>,
     held: RefCell<BTreeMap<FileNumber, RangeLocks<u64>>>,
-    /// Whose locks on which file were lost.
+    /// Files and owners with lost locks.
     lost: RefCell<BTreeSet<(FileNumber, u64)>>,
-    /// Ended leases of others that the I/O nodes were asked to fence.
+    /// Expired leases of others that the I/O nodes were asked to fence.
     fenced: RefCell<BTreeSet<u64>>,
     is_kept: Cell<bool>,
-    /// The turn at asking: what is known here follows in the order of the answers.
+    /// Serialises requests, so that the local state changes in the order of the answers.
     turn: Permits,
 }
 
@@ -77,7 +78,7 @@ impl TreeLocks {
         self.lease.get() != 0 && now.since(self.renewed.get()) < RELIED
     }
 
-    /// Does here what the keeper has done.
+    /// Repeats locally a change that the metadata server has made.
     fn set(&self, number: FileNumber, owner: u64, range: LockRange, mode: Option<LockMode>) {
         let mut held = self.held.borrow_mut();
         let locks = held.entry(number).or_default();
@@ -103,13 +104,14 @@ impl TreeLocks {
 }
 
 impl<M: Machine> Tree<M> {
-    /// Has `owner`, of those that this client tells apart, have a lock on a part of a file, in place of what he has of
-    /// that part. If somebody else has one that does not allow it, that is answered, and nothing is done.
+    /// Locks a part of a file for `owner`, which identifies a lock owner within this client, and replaces the owner's
+    /// other locks there. If a lock of another owner conflicts, returns that lock and changes nothing.
     ///
-    /// Nobody is waited for, but the keeper: if it was started anew, until locks of its earlier run have ended.
+    /// Does not wait for other owners. After a restart of the metadata server, it blocks until locks of the server's
+    /// earlier incarnation have expired.
     ///
     /// # Errors
-    /// If the keeper cannot be asked, or the owner's locks on that file are lost.
+    /// Fails if the metadata server does not answer, or if the owner's locks on that file are lost.
     pub async fn lock(
         &self,
         number: FileNumber,
@@ -120,10 +122,10 @@ impl<M: Machine> Tree<M> {
         self.ask_for_lock(number, owner, range, LockStep::Set(mode)).await
     }
 
-    /// The lock of somebody else for which `owner` could not have one now, if there is one.
+    /// Returns the lock of another owner that conflicts with a lock for `owner`, if any.
     ///
     /// # Errors
-    /// As those of [`lock`](Self::lock).
+    /// Fails as [`lock`](Self::lock) does.
     pub async fn who_locks(
         &self,
         number: FileNumber,
@@ -134,14 +136,14 @@ impl<M: Machine> Tree<M> {
         self.ask_for_lock(number, owner, range, LockStep::Test(mode)).await
     }
 
-    /// Takes from `owner` what he has locked of a part of a file. Nothing is asked if he has nothing there.
+    /// Releases the locks of `owner` on a part of a file. Sends no request if it has no locks there.
     ///
     /// # Errors
-    /// If the keeper cannot be told; the locks end with the lease then.
+    /// Fails if the metadata server does not answer; the locks then end with the lease.
     pub async fn unlock(&self, number: FileNumber, owner: u64, range: LockRange) -> Result<()> {
         let locks = &self.inner.locks;
         let had_lost = locks.lost.borrow_mut().remove(&(number, owner));
-        // Of what was lost the keeper may have given some when it was claimed.
+        // The metadata server may have granted some of the lost locks at the reclaim.
         let may_have = had_lost && locks.lease.get() != 0;
         if !may_have && !self.has_locks(number, owner) {
             return Ok(());
@@ -149,22 +151,22 @@ impl<M: Machine> Tree<M> {
         self.ask_for_lock(number, owner, range, LockStep::Release).await.map(drop)
     }
 
-    /// Whether `owner` has locks on a file, as far as this client knows.
+    /// Returns true if `owner` has locks on a file, as far as this client knows.
     pub fn has_locks(&self, number: FileNumber, owner: u64) -> bool {
         let held = self.inner.locks.held.borrow();
         held.get(&number).is_some_and(|locks| locks.of(owner..=owner).next().is_some())
     }
 
-    /// Whether locks that `owner` had on a file were lost, and he has not unlocked any of them since.
+    /// Returns true if locks of `owner` on a file were lost, and it has not unlocked any of them since.
     pub fn has_lost_locks(&self, number: FileNumber, owner: u64) -> bool {
         self.inner.locks.lost.borrow().contains(&(number, owner))
     }
 
-    /// Fails if locks of this client on a file may have been given to others: before something is read or written that
-    /// they are to protect. Nobody is asked but from time to time.
+    /// Fails if locks of this client on a file may have been granted to others. Call it before reading or writing data
+    /// that the locks protect. Sends a request only from time to time.
     ///
     /// # Errors
-    /// [`Error::LocksLost`], or if the keeper cannot be asked.
+    /// Fails with [`Error::LocksLost`], or if the metadata server does not answer.
     pub async fn check_locks(&self, number: FileNumber) -> Result<()> {
         let locks = &self.inner.locks;
         loop {
@@ -198,7 +200,7 @@ impl<M: Machine> Tree<M> {
                     if let LockAnswer::DoneAfter { ended, .. } = answer
                         && let Err(error) = self.fence(ended).await
                     {
-                        // Without that the lock is worth nothing; if this fails, it ends with the lease.
+                        // Without the fence the lock is useless. If the release fails, the lock ends with the lease.
                         let _ = self.ask_lock_once(number, owner, range, LockStep::Release, false).await;
                         locks.set(number, owner, range, None);
                         return Err(error);
@@ -226,7 +228,7 @@ impl<M: Machine> Tree<M> {
                     let next = self.machine().now() + ASK_AGAIN;
                     self.machine().sleep_until(next).await;
                 }
-                // Asking twice is as good as once.
+                // Retry: lock requests are idempotent.
                 Err(error) if error.is_of_new_start() && !was_gone => was_gone = true,
                 Err(error) => return Err(error),
             }
@@ -241,7 +243,7 @@ impl<M: Machine> Tree<M> {
         step: LockStep,
         claims: bool,
     ) -> Result<LockAnswer> {
-        // The keeper gives locks on files that it knows to be open here.
+        // The metadata server grants locks only on files that it knows to be open here.
         self.hold_again().await?;
         let lease = self.inner.locks.lease.get();
         self.ask_about_locks(lease, Some(LockChange { number, owner, range, step, claims })).await
@@ -259,12 +261,12 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Renews the lease. If it has ended, locks are lost, unless the keeper was started anew.
+    /// Renews the lease. If it has expired, its locks are lost, unless the metadata server has restarted.
     async fn renew_lease(&self) -> Result<()> {
         let lease = self.inner.locks.lease.get();
         if self.ask_about_locks(lease, None).await? == LockAnswer::Lost {
             let _turn = self.inner.locks.turn.take().await;
-            // Unless somebody else has done it meanwhile.
+            // Another task may have reclaimed the locks during the wait.
             if self.inner.locks.lease.get() == lease {
                 self.claim().await?;
             }
@@ -272,8 +274,9 @@ impl<M: Machine> Tree<M> {
         Ok(())
     }
 
-    /// Claims what was locked from a keeper that does not know the lease. It gives that if it was started anew, and
-    /// not if it has ended the lease; nor is it asked if that may have been before.
+    /// Reclaims the locks from a metadata server that does not know the lease. The server grants them if it has
+    /// restarted, and refuses if it has ended the lease. If the lease may have expired before, the locks are lost
+    /// without a request.
     async fn claim(&self) -> Result<()> {
         let locks = &self.inner.locks;
         let mut has_some = false;
@@ -299,10 +302,10 @@ impl<M: Machine> Tree<M> {
         Ok(())
     }
 
-    /// Has all I/O nodes refuse what was written under leases that have ended, unless they have been asked for that.
+    /// Makes all I/O nodes reject writes under expired leases, unless they have been asked before.
     ///
     /// # Errors
-    /// If one of them does not answer.
+    /// Fails if an I/O node does not answer.
     async fn fence(&self, mut leases: Vec<u64>) -> Result<()> {
         let fenced = &self.inner.locks.fenced;
         leases.retain(|lease| !fenced.borrow().contains(lease));
@@ -318,14 +321,14 @@ impl<M: Machine> Tree<M> {
         Ok(())
     }
 
-    /// Has what is written to a file sent with the lease as long as there are locks on it.
+    /// Attaches the lease to writes to a file as long as there are locks on it.
     pub(super) fn note_lease(&self, number: FileNumber) {
         let locks = &self.inner.locks;
         let lease = locks.held.borrow().contains_key(&number).then(|| locks.lease.get());
         self.cache().note_lease(FileId(number.0), lease);
     }
 
-    /// Has the lease renewed as long as there are locks.
+    /// Starts the task that renews the lease as long as there are locks.
     fn keep_lease(&self) {
         if !self.inner.locks.is_kept.replace(true) {
             let tree = Rc::downgrade(&self.inner);
@@ -344,7 +347,7 @@ async fn keep<M: Machine>(tree: Weak<TreeInner<M>>) {
             tree.inner.locks.is_kept.set(false);
             return;
         }
-        // What fails is asked for again, and told to whoever uses a file.
+        // Ignore errors: the task retries, and users of a file get them, too.
         let outcome = tree.renew_lease().await;
         if outcome.is_err_and(|error| matches!(*error, Error::Machine(machine::Error::Closed))) {
             return;

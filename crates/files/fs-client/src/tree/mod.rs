@@ -1,15 +1,15 @@
-//! The namespace at the client: asking the node that keeps it, and files known by their numbers.
+//! The namespace at the client: requests to the metadata server, and files known by their numbers.
 //!
-//! - this file: which node keeps it, asking
-//! - `holds.rs`: files that are held while they are open
-//! - `open_file.rs`: a file that is open, close-to-open with other clients; `publishing.rs`: writes that nobody
-//!   flushes; `sync_together.rs`: what the members of a team have written, brought onto the media
-//! - `doomed.rs`: the contents of files without names, which go
-//! - `changed_directories.rs`: how directories were when this client changed them; `unflushed_names.rs`: what it has
-//!   changed and not flushed
-//! - `listing.rs`: the entries of directories, and all records; `prefetched_entries.rs`: entries that are prefetched
-//!   for those who look them up
-//! - `locks.rs`: locks on files
+//! - this file: finds the metadata server and sends requests.
+//! - `holds.rs`: files that are open.
+//! - `open_file.rs`: an open file, with close-to-open consistency among clients; `publishing.rs`: reports writes that
+//!   no caller flushes; `sync_together.rs`: flushes the writes of a team's members.
+//! - `doomed.rs`: removes the contents of orphans.
+//! - `changed_directories.rs`: directories as of this client's last change; `unflushed_names.rs`: its unflushed
+//!   changes.
+//! - `listing.rs`: lists the entries of directories, and all records; `prefetched_entries.rs`: entries prefetched for
+//!   lookups.
+//! - `locks.rs`: locks on files.
 
 mod changed_directories;
 mod doomed;
@@ -46,10 +46,11 @@ use crate::error::{Error, FailureKind, KeptNamespace, Result};
 use crate::number;
 use crate::protocol::{ListedStripe, OpenFor, Reply, Request};
 
-/// The namespace of a set of I/O nodes, and its files through a page cache. Cloning gives another handle on the same.
+/// The namespace of a set of I/O nodes, and its files through a page cache. A clone is another handle on the same
+/// namespace.
 ///
-/// What a client has written and closed, or flushed, is seen by whoever opens the file after that. A client sees what
-/// it has written itself at once, through all of its handles.
+/// A client that opens a file sees all writes that other clients closed or flushed before. A client sees its own writes
+/// at once, through all of its handles.
 pub struct Tree<M: Machine> {
     inner: Rc<TreeInner<M>>,
 }
@@ -62,19 +63,19 @@ impl<M: Machine> Clone for Tree<M> {
 
 struct TreeInner<M: Machine> {
     cache: PageCache<M>,
-    /// The node that keeps the namespace.
+    /// The metadata server's node.
     keeper: NodeId,
     holds: TreeHolds,
     disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
     states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
-    /// Writes that wait to be published.
+    /// Timer for writes to publish.
     unpublished: InTime,
-    /// Files without names whose contents are to be removed, and whether that is going on.
+    /// Orphans whose contents are to be removed, and the task that removes them.
     doomed: RefCell<Vec<DoomedFile>>,
     removing: InFlight,
-    /// Those that stay doomed, since some of their disks are not there.
+    /// Orphans that remain because some of their disks are missing.
     partly_gone: RefCell<PartlyGone>,
-    /// Who waits until they are gone, and how those hear of it that gather more.
+    /// Callers that wait for the removal, and the signal that ends the gathering of a batch for them.
     awaited: InFlight,
     hurry: Condition,
     changed_directories: ChangedDirectories,
@@ -83,25 +84,26 @@ struct TreeInner<M: Machine> {
     locks: TreeLocks,
 }
 
-/// What a new namespace begins with.
+/// Parameters of a new namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct NewTree {
-    /// Drawn at random.
+    /// Random identity.
     pub origin: u64,
-    /// The mode of the root.
+    /// Mode of the root.
     pub mode: u16,
-    /// Its user.
+    /// User of the root.
     pub uid: u32,
-    /// Its group.
+    /// Group of the root.
     pub gid: u32,
 }
 
 impl<M: Machine> Tree<M> {
-    /// Finds the namespace of the set behind a page cache, if there is one. An I/O node that fails does not keep the
-    /// others from being asked.
+    /// Finds the namespace of the set behind a page cache; returns `None` if the set has none. A failed I/O node does
+    /// not prevent queries to the others.
     ///
     /// # Errors
-    /// If several I/O nodes keep one, or one that fails may keep it, since disks belong to one.
+    /// Fails if several I/O nodes keep a namespace. Fails with the failure of an I/O node that may keep it, if disks
+    /// are marked as disks of a namespace.
     pub async fn find(cache: &PageCache<M>) -> Result<Option<Tree<M>>> {
         match Tree::look_for(cache).await? {
             Partial { found: None, failures } if !failures.is_empty() => {
@@ -113,7 +115,7 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Asks all I/O nodes whether they keep the namespace.
+    /// Looks for the namespace at all I/O nodes.
     async fn look_for(cache: &PageCache<M>) -> Result<Partial<Option<Tree<M>>>> {
         let (mut found, mut failures) = (Vec::new(), Vec::new());
         for (node, answer) in cache.client().ask_all(|_| Some(ask(TreeOperation::Describe))).await {
@@ -132,10 +134,10 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Finds the namespace, or begins one.
+    /// Finds the namespace, or creates one.
     ///
     /// # Errors
-    /// As those of [`find`](Self::find), [`check_none`](Self::check_none) and [`begin`](Self::begin).
+    /// Fails as [`find`](Self::find), [`check_none`](Self::check_none) and [`begin`](Self::begin) do.
     pub async fn find_or_begin(cache: &PageCache<M>, new: NewTree) -> Result<Tree<M>> {
         let found = Tree::look_for(cache).await?;
         if let Some(tree) = found.found {
@@ -145,18 +147,19 @@ impl<M: Machine> Tree<M> {
             return Err(failure.into());
         }
         if let Err(error) = Tree::check_none(cache.client()).await {
-            // Somebody may have begun it meanwhile, and made files.
+            // Another client may have created the namespace and files since.
             return Tree::find(cache).await?.ok_or(error);
         }
         Tree::begin(cache, new).await
     }
 
-    /// Makes sure that a set has no namespace if none of its I/O nodes keeps one, as far as they have disks that do not
-    /// fail: all disks of a set are marked when its namespace begins. Stripes on disks without a mark are left of
-    /// measurements.
+    /// Checks that a set has no namespace if none of its I/O nodes keeps one. The check covers the disks that do not
+    /// fail: all disks of a set are marked when its namespace is created. Stripes on unmarked disks are left over from
+    /// benchmarks.
     ///
     /// # Errors
-    /// [`Error::NoKeeper`] if disks are marked as those of one: an I/O node that is not asked keeps it, or it is lost.
+    /// Fails with [`Error::NoKeeper`] if disks are marked: an I/O node that was not asked keeps the namespace, or it is
+    /// lost.
     pub async fn check_none(client: &Client<M>) -> Result<()> {
         let stripes = client.list_numbered_and_marks().await.found;
         let is_mark = |stripe: &ListedStripe| stripe.file == number::MARK;
@@ -166,12 +169,12 @@ impl<M: Machine> Tree<M> {
         Err(Error::NoKeeper { node, files: files.len() }.into())
     }
 
-    /// Begins a namespace where there is none, whatever the disks have of files of a lost one.
+    /// Creates a namespace where none exists, even if the disks have files of a lost one.
     ///
     /// # Errors
-    /// If the I/O node that shall keep it has no place for it.
+    /// Fails if the I/O node chosen for it has no storage for a namespace.
     pub async fn begin(cache: &PageCache<M>, new: NewTree) -> Result<Tree<M>> {
-        // The same one for all clients, in whatever order they name the nodes.
+        // All clients choose the same node, in whatever order they list the nodes.
         let keeper = first_node(cache).await?;
         let NewTree { origin, mode, uid, gid } = new;
         let begin = ask(TreeOperation::Begin { origin, mode, uid, gid });
@@ -180,7 +183,7 @@ impl<M: Machine> Tree<M> {
             Err(error) if error.is_refused(TreeRefusal::NoNamespace) => {
                 Err(Error::Invalid(format!("{keeper} has no place for a namespace")).into())
             }
-            // Somebody else has begun it meanwhile.
+            // Another client has created it since.
             Err(error) if error.is_refused(TreeRefusal::HasNamespace) => found(cache).await,
             Err(error) => Err(error),
             Ok(_) => {
@@ -191,15 +194,15 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Makes sure that no disk is one of another namespace, as far as I/O nodes answer and disks say so. Those that are
-    /// of none become disks of this one.
+    /// Checks that no disk belongs to another namespace, as far as I/O nodes answer and disks are marked. Marks
+    /// unmarked disks as disks of this one.
     ///
     /// # Errors
-    /// The failure of the I/O node that has one of another namespace ([`FailureKind::OtherNamespace`]), or of the one
-    /// that keeps this namespace.
+    /// Fails with [`FailureKind::OtherNamespace`] of the I/O node that has a disk of another namespace, or if the
+    /// metadata server does not answer.
     pub async fn check_disks(&self) -> Result<()> {
         let answers = self.mark_disks(false).await?;
-        // Those that cannot be marked now are so the next time.
+        // Ignore other errors: disks that cannot be marked now are marked the next time.
         let refused = answers.into_iter().filter_map(|(_, answer)| answer.err());
         match refused.into_iter().find(|error| error.is_remote(FailureKind::OtherNamespace)) {
             Some(error) => Err(error),
@@ -207,10 +210,10 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Has all disks be those of this namespace, also those that another one has marked.
+    /// Marks all disks as disks of this namespace, including those marked by another one.
     ///
     /// # Errors
-    /// If an I/O node does not mark its disks, or the one that keeps the namespace does not answer.
+    /// Fails if an I/O node does not mark its disks, or the metadata server does not answer.
     pub async fn take_disks(&self) -> Result<()> {
         for (_, marked) in self.mark_disks(true).await? {
             marked?;
@@ -248,17 +251,17 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// The node that keeps the namespace.
+    /// Returns the metadata server's node.
     pub fn keeper(&self) -> NodeId {
         self.inner.keeper
     }
 
-    /// The page cache through which files are read and written.
+    /// Returns the page cache through which files are read and written.
     pub fn cache(&self) -> &PageCache<M> {
         &self.inner.cache
     }
 
-    /// How often the keeper was gone.
+    /// Returns the number of disconnects of the metadata server.
     fn disconnects(&self) -> u64 {
         self.inner.cache.client().disconnects_of(self.inner.keeper)
     }
@@ -267,23 +270,23 @@ impl<M: Machine> Tree<M> {
         self.inner.cache.client().inner.endpoint.machine()
     }
 
-    /// Has an operation performed.
+    /// Performs an operation.
     ///
-    /// What can be repeated is asked once more if the keeper was gone meanwhile; of anything else nobody knows then
-    /// whether it was done.
+    /// Retries a repeatable operation once if the metadata server disconnected. The outcome of any other operation is
+    /// then unknown.
     ///
     /// # Errors
-    /// [`Error::Refused`] says why it was not done.
+    /// Fails with [`Error::Refused`], which has the reason, if the operation was not performed.
     pub async fn perform(&self, operation: TreeOperation) -> Result<TreeAnswer> {
         self.ask(operation, None).await.map(|(answer, _)| answer)
     }
 
-    /// Has an operation performed, and the file in the answer held. Returns the answer, and whether other clients have
-    /// that file open for writing.
+    /// Performs an operation, and opens the file in its answer for the use `hold`, if given. Returns the answer, and
+    /// true if other clients have that file open for writing.
     async fn ask(&self, operation: TreeOperation, hold: Option<OpenFor>) -> Result<(TreeAnswer, bool)> {
         let Err(refusal) = self.check_new(&operation) else { return self.ask_checked(operation, hold).await };
         let TreeOperation::Make { at, exclusive: false, .. } = operation else { return Err(refusal) };
-        // What is there lies as it does.
+        // An existing file keeps its striping, so the refusal applies only to a new one.
         let there = self.ask_checked(TreeOperation::Look { at, follow: true }, hold).await;
         there.map_err(|error| match *error {
             Error::Refused(TreeRefusal::NotFound) => refusal,
@@ -291,7 +294,7 @@ impl<M: Machine> Tree<M> {
         })
     }
 
-    /// Refuses a file that could not be opened when it is made: the keeper does not know how large blocks can be.
+    /// Fails for a new file that no client could open: the metadata server does not know the limit of block sizes.
     fn check_new(&self, operation: &TreeOperation) -> Result<()> {
         let TreeOperation::Make { at, new, .. } = operation else { return Ok(()) };
         let name = String::from_utf8_lossy(&at.path);
@@ -327,7 +330,7 @@ impl<M: Machine> Tree<M> {
         let (asked, change, touched) = (self.machine().now(), Change::by(&request), Touched::by(&request));
         let called = endpoint.call(keeper, request, Payload::empty()).await;
         if let Some(touched) = touched {
-            // Also if nobody knows whether it was done.
+            // Also after a failure, since the operation may have been performed.
             self.inner.prefetched_entries.forget(&touched);
         }
         let (reply, _) = called?;
@@ -338,10 +341,10 @@ impl<M: Machine> Tree<M> {
         Ok((answer, has_other_writers))
     }
 
-    /// Has an operation performed whose answer is an inode.
+    /// Performs an operation whose answer is an inode.
     ///
     /// # Errors
-    /// As those of [`perform`](Self::perform).
+    /// Fails as [`perform`](Self::perform) does.
     pub async fn inode(&self, operation: TreeOperation) -> Result<Inode> {
         self.perform(operation).await.and_then(|answer| self.inode_of(answer))
     }
@@ -353,18 +356,18 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Brings all that this client has written and closed onto the media, and all that has been done with names.
+    /// Flushes this client's sent writes and all changes to names to stable storage.
     ///
     /// # Errors
-    /// If an I/O node cannot bring something of it there: the first failure, when all is done that can be.
+    /// Fails with the first failure, after all I/O nodes have flushed as much as they can.
     pub async fn sync(&self) -> Result<()> {
-        // Nobody misses what was removed, though it could not be brought to a disk.
+        // Wait for removals first: removed contents need no flush, and must not make it fail.
         self.contents_gone().await;
         let contents = self.inner.cache.client().flush_own().await;
         contents.and(self.flush().await)
     }
 
-    /// The disks of a list, by their identities.
+    /// Returns the disks of a list, by their identities.
     async fn disk_list(&self, list: u32) -> Result<Rc<[u64]>> {
         if let Some(known) = self.inner.disk_lists.borrow().get(&list) {
             return Ok(known.clone());
@@ -379,10 +382,10 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// The number of the list of all disks of the set, in the order of its nodes.
+    /// Returns the number of the list of all disks of the set, in the order of its nodes.
     ///
     /// # Errors
-    /// If an I/O node does not say which it has.
+    /// Fails if an I/O node does not report its disks.
     pub async fn all_disks(&self) -> Result<u32> {
         let disks = all_disks(self.inner.cache.client()).await?;
         let known = self
@@ -395,7 +398,7 @@ impl<M: Machine> Tree<M> {
         if let Some(list) = known {
             return Ok(list);
         }
-        // Some may be new, and none may be another namespace's.
+        // Some disks may be new, and none may belong to another namespace.
         self.check_disks().await?;
         match self.perform(TreeOperation::EnterDisks { disks: disks.clone() }).await? {
             TreeAnswer::Number(list) => {
@@ -407,14 +410,14 @@ impl<M: Machine> Tree<M> {
     }
 }
 
-/// The I/O node whose first disk has the smallest identity.
+/// Returns the I/O node whose first disk has the smallest identity.
 async fn first_node<M: Machine>(cache: &PageCache<M>) -> Result<NodeId> {
     let disks = cache.client().disks_by_identity().await?;
     let first = disks.values().find(|(_, index)| *index == 0).map(|(node, _)| *node);
     first.ok_or_else(|| Error::Invalid("no I/O node has a disk".into()).into())
 }
 
-/// The identities of all disks, in the order of their I/O nodes.
+/// Returns the identities of all disks, in the order of their I/O nodes.
 async fn all_disks<M: Machine>(client: &Client<M>) -> Result<Vec<u64>> {
     let places = client.disks_by_identity().await?;
     let place_of_node = |node: NodeId| client.io_nodes().iter().position(|other| *other == node);
@@ -424,7 +427,7 @@ async fn all_disks<M: Machine>(client: &Client<M>) -> Result<Vec<u64>> {
     Ok(disks.into_iter().map(|(_, _, identity)| identity).collect())
 }
 
-/// What these nodes keep, in the order in which it was begun, as an error.
+/// Returns an error that lists the namespaces of these nodes, oldest first.
 async fn too_many<M: Machine>(cache: &PageCache<M>, found: Vec<(NodeId, TreeUse)>) -> Result<Box<Error>> {
     let mut kept = Vec::new();
     for (node, used) in found {
@@ -444,7 +447,7 @@ fn ask(operation: TreeOperation) -> Request {
     Request::Tree { operation: operation.into(), hold: None }
 }
 
-/// What a node has answered to an operation, and in which run of its store.
+/// Returns a node's answer to an operation, and the incarnation of its store.
 fn answered(node: NodeId, reply: Reply) -> Result<(Performed, u64)> {
     match reply {
         Reply::Tree { answer, directories, run, .. } => Ok((Performed { answer: *answer, directories }, run)),

@@ -1,13 +1,13 @@
-//! A file of the namespace that is open.
+//! An open file of the namespace.
 //!
-//! - The size and the version that count are those the keeper has. What was written here and not told to it is kept
-//!   apart, in what all handles of this client on the file share.
-//! - Close-to-open: [`flush`](OpenTreeFile::flush) sends what was written to the I/O nodes and tells the keeper, which
-//!   gives the file its next version; whoever opens it then sees that its pages are of another one. Without a flush
-//!   that happens some time later (`publishing.rs`).
-//! - The size that the keeper has ends before the first byte that the I/O nodes have not accepted.
-//! - An append is given its place by the keeper, so that nobody else is given it. It waits until the bytes before it
-//!   are reported, so there are no gaps, neither for this client nor for others.
+//! - The metadata server's size and version are authoritative. Writes not yet reported to it are recorded separately,
+//!   in a state that all handles of this client on the file share.
+//! - Close-to-open: [`flush`](OpenTreeFile::flush) sends writes to the I/O nodes and reports them to the metadata
+//!   server, which assigns the file its next version. A client that opens the file then sees that its pages are of
+//!   another version. Without a flush that happens some time later (`publishing.rs`).
+//! - The metadata server's size ends before the first byte that the I/O nodes have not accepted.
+//! - The metadata server assigns the offset of an append, so that no two appends overlap. An append waits until the
+//!   bytes before it are reported, so that no client sees a gap.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
@@ -27,36 +27,36 @@ use crate::selected::SelectedOperation;
 use crate::together::{decoded, encoded};
 use crate::{Company, NumberedFile, PagedFile, SelectedSettings, TeamTurn, unexpected};
 
-/// Pauses before the keeper is asked again whether earlier appends are reported: the first and the longest. The first
-/// is about what a write and its report take.
+/// First and longest pause before the client asks the metadata server again for the report of earlier appends. The
+/// first is about the duration of a write and its report.
 const ASK_AGAIN: Duration = Duration::from_nanos(500_000);
 const ASK_AGAIN_MOST: Duration = Duration::from_millis(16);
 
-/// What the handles of one client on a file share.
+/// State shared by the handles of one client on a file.
 pub(super) struct TreeFileState {
-    /// As the keeper has it, as far as known.
+    /// The metadata server's inode, as far as known.
     inode: RefCell<Inode>,
-    /// Where the furthest write ends that the keeper has not been told of.
+    /// End of the furthest write not yet reported to the metadata server.
     written_end: Cell<u64>,
-    /// How many bytes were written that the keeper has not been told of.
+    /// Number of bytes written and not yet reported to the metadata server.
     written_bytes: Cell<u64>,
-    /// When something was written last of which the keeper has not been told since the I/O nodes have it.
+    /// Time of the last write, in nanoseconds since 1970, that was not reported after the I/O nodes accepted it.
     written_at: Cell<Option<i64>>,
-    /// How often what was written here had been given up when the furthest write was last looked at.
+    /// Number of discarded writes when `written_end` was last updated.
     given_up: Cell<u64>,
-    /// The turn at telling it.
+    /// Serialises reports to the metadata server.
     pub(super) telling: Permits,
-    /// Whether a task is going to publish it.
+    /// True if a task is going to publish the writes.
     pub(super) is_to_be_published: Cell<bool>,
-    /// The turn at appending.
+    /// Serialises appends.
     appending: Permits,
-    /// The number of open handles.
+    /// Number of open handles.
     pub(super) handles: Cell<usize>,
-    /// How often it turned out that others have changed the contents.
+    /// Number of detected changes of the contents by others.
     changed_by_others: Cell<u64>,
 }
 
-/// What the keeper is told of, and when it was written last.
+/// Writes to report to the metadata server, and the time of the last one.
 struct Untold {
     time: i64,
     written: WrittenContents,
@@ -82,12 +82,12 @@ impl TreeFileState {
         self.inode.borrow().number
     }
 
-    /// Whether something was written of which the keeper has not been told since the I/O nodes have it.
+    /// Returns true if a write was not reported to the metadata server after the I/O nodes accepted it.
     pub(super) fn has_untold(&self) -> bool {
         self.written_at.get().is_some()
     }
 
-    /// What the keeper says of the file, with what was written here.
+    /// Returns the metadata server's inode, updated by this client's unreported writes.
     fn seen(&self, mut inode: Inode) -> Inode {
         inode.note_written(self.written_end.get(), self.written_bytes.get());
         if let Some(time) = self.written_at.get() {
@@ -98,8 +98,8 @@ impl TreeFileState {
     }
 }
 
-/// An open file of the namespace. Close it by [`close`](Self::close): dropped without that, it stays held until the
-/// client ends.
+/// An open file of the namespace. Close it by [`close`](Self::close): if it is dropped instead, it stays open at the
+/// metadata server until the client ends.
 pub struct OpenTreeFile<M: Machine> {
     pub(super) tree: Tree<M>,
     pub(super) paged: PagedFile<M>,
@@ -110,11 +110,11 @@ pub struct OpenTreeFile<M: Machine> {
 }
 
 impl<M: Machine> Tree<M> {
-    /// Opens the file in the answer to an operation for reading and writing: a path that is looked up, a file that is
-    /// made, a number.
+    /// Opens the file in the answer to an operation for reading and writing: a lookup of a path, the creation of a
+    /// file, or a number.
     ///
     /// # Errors
-    /// If it is refused, or answers with no file.
+    /// Fails if the operation is refused, or if the answer is no file.
     pub async fn open(&self, operation: TreeOperation) -> Result<OpenTreeFile<M>> {
         self.open_for(operation, OpenFor::Writing).await
     }
@@ -123,13 +123,13 @@ impl<M: Machine> Tree<M> {
     /// the use ([`OpenTreeFile::had_other_writers`]). It is not enforced.
     ///
     /// # Errors
-    /// As those of [`open`](Self::open).
+    /// Fails as [`open`](Self::open) does.
     pub async fn open_for(&self, operation: TreeOperation, used: OpenFor) -> Result<OpenTreeFile<M>> {
         let (inode, had_other_writers) = self.hold(operation, used).await?;
         let number = inode.number;
         let opened = self.open_held(inode, used, had_other_writers).await;
         if opened.is_err() {
-            // The first failure is the one to be told.
+            // Report the first failure.
             let _ = self.let_go(number, used).await;
         }
         opened
@@ -145,7 +145,7 @@ impl<M: Machine> Tree<M> {
         let number = inode.number;
         let paged = self.cache().open_numbered(numbered).await?;
         self.note_lease(number);
-        // Nothing is waited for from here on: of two who open the file at once the second finds what the first enters.
+        // No await below: of two concurrent opens the second must find the state of the first.
         let known = self.inner.states.borrow().get(&number).cloned();
         let state = match known {
             Some(state) => {
@@ -153,7 +153,7 @@ impl<M: Machine> Tree<M> {
                 state
             }
             None => {
-                // Something may be cached still of an earlier time, and the file may have been changed since.
+                // The cache may have pages from an earlier open, and the file may have changed since.
                 paged.file().hear_stored_stripes(inode.stored_stripes, inode.size == 0);
                 paged.note_changed(inode.size);
                 let state = Rc::new(TreeFileState::new(inode));
@@ -165,10 +165,10 @@ impl<M: Machine> Tree<M> {
         Ok(OpenTreeFile { tree: self.clone(), paged, state, used, had_other_writers })
     }
 
-    /// The contents of a file, past the page cache.
+    /// Returns the metadata for access to the contents of a file without the page cache.
     ///
     /// # Errors
-    /// If it is no file, or a disk of it is on none of the I/O nodes.
+    /// Fails if it is no file, or if no I/O node has one of its disks.
     pub async fn numbered(&self, inode: &Inode) -> Result<NumberedFile> {
         let layout = inode.contents()?;
         let disks = self.disk_list(layout.disks).await?;
@@ -178,7 +178,7 @@ impl<M: Machine> Tree<M> {
         Ok(NumberedFile { number, striping: layout.striping, disks, bytes, stored_stripes })
     }
 
-    /// What the keeper says of a file, with what this client has written to it and not told the keeper.
+    /// Returns the metadata server's inode, updated by this client's unreported writes.
     pub fn seen(&self, inode: Inode) -> Inode {
         match self.inner.states.borrow().get(&inode.number) {
             Some(state) => state.seen(inode),
@@ -186,7 +186,7 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Takes in what the keeper says of a file. If others have changed it, pages of it are not what it is any more.
+    /// Updates the known inode. If others have changed the file, its cached pages become invalid.
     fn note_inode(&self, state: &TreeFileState, paged: &PagedFile<M>, inode: Inode) {
         let (version, bytes) = (inode.version, inode.size);
         paged.file().hear_stored_stripes(inode.stored_stripes, bytes == 0);
@@ -199,7 +199,7 @@ impl<M: Machine> Tree<M> {
 }
 
 impl<M: Machine> OpenTreeFile<M> {
-    /// The file through the page cache: reading from it, and hints.
+    /// Returns the file in the page cache, for reads and hints.
     pub fn paged(&self) -> &PagedFile<M> {
         &self.paged
     }
@@ -208,31 +208,31 @@ impl<M: Machine> OpenTreeFile<M> {
         &self.tree
     }
 
-    /// The number of the file.
+    /// Returns the number of the file.
     pub fn number(&self) -> FileNumber {
         self.state.number()
     }
 
-    /// What is known of the file, with what this client has written; nobody is asked.
+    /// Returns the known attributes of the file, updated by this client's writes, without a request.
     pub fn known(&self) -> Inode {
         self.state.seen(self.state.inode.borrow().clone())
     }
 
-    /// True if another client had the file open for writing when this client opened it.
+    /// Returns true if another client had the file open for writing when this client opened it.
     pub fn had_other_writers(&self) -> bool {
         self.had_other_writers
     }
 
-    /// How often it has turned out, while this client had the file open, that others have changed its contents. Whoever
-    /// keeps copies of them sees here whether they are still good.
+    /// Returns the number of changes of the contents by others that this client has detected while it had the file
+    /// open. A caller that caches contents compares it to see if its copies are still valid.
     pub fn changed_by_others(&self) -> u64 {
         self.state.changed_by_others.get()
     }
 
-    /// What is known of the file after asking the keeper, with what this client has written.
+    /// Returns the attributes of the file from the metadata server, updated by this client's writes.
     ///
     /// # Errors
-    /// If the keeper does not answer.
+    /// Fails if the metadata server does not answer.
     pub async fn attributes(&self) -> Result<Inode> {
         self.note_given_up();
         let inode = self.tree.inode(TreeOperation::Get { number: self.number() }).await?;
@@ -240,18 +240,17 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(self.known())
     }
 
-    /// Writes `data` at `offset`, making the file longer if need be. When this completes the data are in the page
-    /// cache.
+    /// Writes `data` at `offset`, extending the file if necessary. On completion the data are in the page cache.
     ///
     /// # Errors
-    /// As those of [`PagedFile::write`].
+    /// Fails as [`PagedFile::write`] does.
     pub async fn write(&self, offset: u64, data: Payload) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
         let (bytes, end) = (data.len(), offset + data.len());
         self.paged.write(offset, data).await?;
-        // A cut may have come in between.
+        // A concurrent truncation may have shortened the file.
         let end = end.min(self.paged.bytes());
         self.state.written_end.set(self.state.written_end.get().max(end));
         self.state.written_bytes.set(self.state.written_bytes.get() + bytes);
@@ -261,14 +260,14 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(())
     }
 
-    /// Writes `data` at the end of the file. Returns its offset. Appends by other clients that were given their place
-    /// before are waited for, as long as a lease lasts, if nothing is heard of them.
+    /// Writes `data` at the end of the file. Returns its offset. Waits for earlier appends of other clients: at most
+    /// for the duration of a lease without progress.
     ///
     /// # Errors
-    /// As those of [`write`](Self::write), or if the keeper gives no place. If the place was given and the data cannot
-    /// be written, there are zeros as soon as somebody appends after them.
+    /// Fails as [`write`](Self::write) does, or if the metadata server assigns no offset. If a write fails after that,
+    /// its range reads as zeros as soon as a later append follows.
     pub async fn append(&self, data: Payload) -> Result<u64> {
-        // A failure of an earlier write is reported before a place is given.
+        // Report a failure of an earlier write before an offset is assigned.
         self.paged.write(0, Payload::empty()).await?;
         let _turn = self.state.appending.take().await;
         self.note_given_up();
@@ -286,8 +285,8 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(offset)
     }
 
-    /// Waits until the file reaches to `offset`: other clients were given bytes before it, and report them in a few
-    /// milliseconds. A client that is lost meanwhile does not.
+    /// Blocks until the file extends to `offset`. Other clients have been assigned ranges before it, and report them in
+    /// a few milliseconds. A client that fails does not report, so the wait has a limit.
     async fn wait_for_appends_before(&self, offset: u64) -> Result<()> {
         let machine = self.tree.machine();
         let (mut size, mut since, mut pause) = (self.known().size, machine.now(), ASK_AGAIN);
@@ -302,7 +301,7 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(())
     }
 
-    /// Takes in the answer to a change of contents by this client: the version after the one known is its own.
+    /// Updates the inode after a change of contents by this client: the version after the known one is its own.
     fn take_own(&self, inode: Inode) {
         if inode.version != self.state.inode.borrow().version.wrapping_add(RUN_STEP) {
             return self.tree.note_inode(&self.state, &self.paged, inode);
@@ -312,14 +311,14 @@ impl<M: Machine> OpenTreeFile<M> {
         self.state.inode.replace(inode);
     }
 
-    /// Reads what is selected into `memory`, which has the bytes one right after the other in the order of the file and
-    /// is to be zeros, together with the other members of a team at its turn, or alone. How many bytes there are: fewer
-    /// than are selected if the file ends before.
+    /// Reads the selection into `memory`, together with the other members of a team in their turn, or alone. The
+    /// selected bytes are packed in file order, and the memory must be zeroed. Returns the number of bytes read, which
+    /// is less than selected if the file ends before.
     ///
-    /// What this client has written is in the file before, and what the other members have.
+    /// The read sees all earlier writes of this client and of the other members.
     ///
     /// # Errors
-    /// As those of [`File::read_selected`](crate::File::read_selected), or if what was written cannot be sent.
+    /// Fails as [`File::read_selected`](crate::File::read_selected) does, or if this client's writes cannot be sent.
     pub async fn read_selected(
         &self,
         team: Option<&TeamTurn<'_, M>>,
@@ -336,11 +335,12 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(selection.bytes_before(self.known().size))
     }
 
-    /// Writes what is selected from `memory`, together with the other members of a team at its turn, or alone. The
-    /// keeper knows when this completes, and so do the page caches of all members.
+    /// Writes the selection from `memory`, together with the other members of a team in their turn, or alone. On
+    /// completion the metadata server knows of the write, and the page caches of all members are up to date.
     ///
     /// # Errors
-    /// As those of [`File::write_selected`](crate::File::write_selected), or if the keeper does not take it in.
+    /// Fails as [`File::write_selected`](crate::File::write_selected) does, or if the metadata server rejects the
+    /// report.
     pub async fn write_selected(
         &self,
         team: Option<&TeamTurn<'_, M>>,
@@ -348,12 +348,12 @@ impl<M: Machine> OpenTreeFile<M> {
         memory: &Memory,
         settings: SelectedSettings,
     ) -> Result<()> {
-        // Of what is in the page cache nothing is to be written later.
+        // Flush first: cached pages must not be written over this data later.
         let fits = self.flush().await;
         let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
         let tell_keeper = async |end| {
             if end > 0 {
-                // Whatever the members have selected of it.
+                // An upper bound: the number of bytes that the members have selected is unknown here.
                 self.wrote_past_cache(end, end).await?;
             }
             Ok(self.told_to_team())
@@ -362,16 +362,16 @@ impl<M: Machine> OpenTreeFile<M> {
         self.hear_first(&moved.told).await.map(drop)
     }
 
-    /// What the first member of a team tells the others, so that they need not ask the keeper: what it has heard of the
-    /// file.
+    /// Encodes the inode that the first member of a team sends to the others, so that they need not ask the metadata
+    /// server.
     pub(super) fn told_to_team(&self) -> Vec<u8> {
         encoded(&*self.state.inode.borrow())
     }
 
-    /// Takes in what the first member of a team has told. Returns the version of the file that this is.
+    /// Updates the inode to the one from the first member of a team. Returns its version.
     ///
     /// # Errors
-    /// If it is not what the keeper can have said of this file.
+    /// Fails if it cannot be an inode of this file.
     pub(super) async fn hear_first(&self, told: &[u8]) -> Result<u64> {
         let keeper = self.tree.keeper();
         let inode: Inode = decoded(told, keeper)?;
@@ -383,19 +383,20 @@ impl<M: Machine> OpenTreeFile<M> {
         match version.cmp(&known) {
             Ordering::Greater => self.tree.note_inode(&self.state, &self.paged, inode),
             Ordering::Equal => {}
-            // This member has heard of a later one meanwhile, or the keeper has lost the one that it knows.
+            // This member has received a later version since, or the metadata server has lost the version that this
+            // member knows.
             Ordering::Less => drop(self.attributes().await?),
         }
         Ok(version)
     }
 
-    /// Takes in that at most so many bytes have been written past the page cache, up to `end`, and tells the keeper.
+    /// Reports to the metadata server that at most `bytes` bytes have been written without the page cache, up to `end`.
     ///
     /// # Errors
-    /// If the keeper does not take it in.
+    /// Fails if the metadata server rejects the report.
     pub async fn wrote_past_cache(&self, end: u64, bytes: u64) -> Result<()> {
         self.tell(0).await?;
-        // Members of a team have made stripes, too.
+        // Other members of a team may have created stripes.
         self.paged.file().look_for_stored(end).await?;
         let written = self.written(end, bytes).await;
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
@@ -406,12 +407,12 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(())
     }
 
-    /// What the keeper is told of contents that were written up to `end`.
+    /// Returns the report of contents written up to `end`.
     async fn written(&self, end: u64, bytes: u64) -> WrittenContents {
         WrittenContents { end, stored_stripes: self.paged.file().stored_stripes().await, bytes }
     }
 
-    /// Leaves out of what the keeper is to be told what was given up.
+    /// Excludes discarded writes from the next report.
     fn note_given_up(&self) {
         let given_up = self.paged.given_up();
         if self.state.given_up.replace(given_up) != given_up {
@@ -419,7 +420,8 @@ impl<M: Machine> OpenTreeFile<M> {
         }
     }
 
-    /// Sends what was written, and tells the keeper: what did get to the I/O nodes counts, whatever did not.
+    /// Sends writes and reports them to the metadata server, including partial success: data at the I/O nodes count
+    /// even if other writes fail.
     async fn send_and_tell(&self, send: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         let written_end = self.state.written_end.get();
         let sent = send().await;
@@ -427,13 +429,13 @@ impl<M: Machine> OpenTreeFile<M> {
         sent.and(told)
     }
 
-    /// Tells the keeper of what was sent: all that was written up to `sent_end` before, and what else there is.
+    /// Reports sent writes to the metadata server: all earlier writes up to `sent_end`, and any others that were sent.
     async fn tell(&self, sent_end: u64) -> Result<()> {
         let _turn = self.state.telling.take().await;
         self.tell_in_turn(sent_end).await
     }
 
-    /// The same for who has the turn.
+    /// Reports writes as [`tell`](Self::tell) does, for a caller that holds `telling`.
     async fn tell_in_turn(&self, sent_end: u64) -> Result<()> {
         let Some(untold) = self.take_untold(sent_end).await else { return Ok(()) };
         let (number, written) = (self.number(), untold.written);
@@ -441,7 +443,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.note_told(untold, told.map(Some))
     }
 
-    /// Lets go of the file, and tells the keeper of what was written and sent, if it does not know: in one message.
+    /// Closes the file and reports sent writes that the metadata server does not know of, in one message.
     async fn tell_and_let_go(&self, sent_end: u64) -> Result<()> {
         let _turn = self.state.telling.take().await;
         self.state.handles.set(self.state.handles.get() - 1);
@@ -452,8 +454,8 @@ impl<M: Machine> OpenTreeFile<M> {
         self.note_told(untold, told)
     }
 
-    /// What the keeper is to be told, if there is anything: what was sent. Of what was written and not sent yet the
-    /// keeper is told later, and the size that it is told now ends before that.
+    /// Returns the report of sent writes, if there are any. Unsent writes are reported later, and the reported size
+    /// ends before them.
     async fn take_untold(&self, sent_end: u64) -> Option<Untold> {
         let time = self.state.written_at.get()?;
         if self.paged.is_sent() {
@@ -466,8 +468,8 @@ impl<M: Machine> OpenTreeFile<M> {
         Some(Untold { time, written })
     }
 
-    /// Notes that the keeper knows of what it was told; its answer is the file as it is then, unless that goes. If it
-    /// could not be told, somebody else who has the file open tells it.
+    /// Records a report's result. The answer is the resulting inode, or `None` if the file is removed. After a failure,
+    /// another handle on the file reports the writes.
     fn note_told(&self, untold: Untold, answer: Result<Option<Inode>>) -> Result<()> {
         let Untold { time, written: WrittenContents { end, bytes, .. } } = untold;
         match answer {
@@ -488,67 +490,68 @@ impl<M: Machine> OpenTreeFile<M> {
         }
     }
 
-    /// Waits until everything written is with the I/O nodes and the keeper knows of it: whoever opens the file then
-    /// reads it.
+    /// Blocks until all writes are at the I/O nodes and reported to the metadata server. A client that opens the file
+    /// then reads them.
     ///
     /// # Errors
-    /// The first failure of a write that this handle has not told.
+    /// Fails with the first failed write that this handle has not reported.
     pub async fn flush(&self) -> Result<()> {
         self.send_and_tell(async || self.paged.send().await).await
     }
 
-    /// As [`flush`](Self::flush), for one of several who share the handle, and may not be heard: a process that closes
-    /// what it has inherited. The others are still to be told what failed.
+    /// Flushes as [`flush`](Self::flush) does, for a process that shares the handle and may ignore errors, such as one
+    /// that closes an inherited descriptor. Failures will be reported to the other processes, too.
     ///
     /// # Errors
-    /// Those of [`flush`](Self::flush).
+    /// Fails as [`flush`](Self::flush) does.
     pub async fn flush_shared(&self) -> Result<()> {
         self.send_and_tell(async || self.paged.send_shared().await).await
     }
 
-    /// Publishes what was written, for who has the turn at telling.
+    /// Publishes writes, for a caller that holds `telling`.
     ///
     /// # Errors
-    /// If the keeper cannot be told. What cannot be sent stays with the page cache, which reports it.
+    /// Fails if the metadata server does not answer. Unsent writes remain in the page cache, which reports their
+    /// failures.
     pub(super) async fn publish(&self) -> Result<()> {
         let written_end = self.state.written_end.get();
         let sent = self.paged.send_shared().await;
         self.tell_in_turn(if sent.is_ok() { written_end } else { 0 }).await
     }
 
-    /// Waits until everything written is on the media, and the namespace with it.
+    /// Blocks until all writes are on stable storage, and the namespace with them.
     ///
     /// # Errors
-    /// As those of [`flush`](Self::flush), or if it cannot be brought there.
+    /// Fails as [`flush`](Self::flush) does, or if the flush to stable storage fails.
     pub async fn sync(&self) -> Result<()> {
         self.bring_to_media().await?;
         self.tree.flush_of(self.number()).await
     }
 
-    /// Waits until everything written is on the media, and the keeper knows of it.
+    /// Blocks until all writes are on stable storage and reported to the metadata server.
     pub(super) async fn bring_to_media(&self) -> Result<()> {
         self.send_and_tell(async || self.paged.flush().await).await
     }
 
-    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    /// Truncates the file to `bytes`, or extends it to that length with zeros.
     ///
     /// # Errors
-    /// If an I/O node or the keeper does not answer; then nothing is done. If one of them ceases to answer after that,
-    /// or cannot do it, the file may be cut at others.
+    /// Fails without effect if an I/O node or the metadata server does not answer. If one of them fails later in the
+    /// operation, the file may be truncated at other I/O nodes.
     pub async fn set_len(&self, bytes: u64) -> Result<Inode> {
         self.change(AttributeChanges { size: Some(bytes), ..AttributeChanges::default() }).await
     }
 
-    /// Has the file reach to `end` at least: what it has not are zeros. It is never cut, whoever makes it longer
-    /// meanwhile.
+    /// Extends the file with zeros to at least `end`. Never truncates it, even if another client extends it at the same
+    /// time.
     ///
     /// # Errors
-    /// If the keeper does not answer, or refuses it.
+    /// Fails if the metadata server does not answer or refuses.
     pub async fn extend(&self, end: u64) -> Result<()> {
         if self.attributes().await?.size >= end {
             return Ok(());
         }
-        // Where it is not sent yet readers would see zeros.
+        // Send writes first: otherwise readers would see zeros in unsent ranges.
         self.flush_shared().await?;
         let written = self.written(end, 0).await;
         let inode = self.tree.inode(TreeOperation::Wrote { number: self.number(), written }).await?;
@@ -556,25 +559,25 @@ impl<M: Machine> OpenTreeFile<M> {
         Ok(())
     }
 
-    /// Cuts the file at the I/O nodes. Who reads or writes it through this client waits until what this gives is
-    /// dropped.
+    /// Truncates the file at the I/O nodes. Blocks reads and writes through this client until the result is dropped.
     async fn cut(&self, bytes: u64) -> Result<OperationInFlight> {
         if bytes > layout::FILE_BYTES_MAX {
             return Err(TreeRefusal::FileTooLarge.into());
         }
-        // What is cut at some of them is gone.
+        // Check first that all answer: a truncation at some of them cannot be undone.
         self.paged.file().check_answers(self.tree.keeper()).await?;
         let cut = self.paged.cut(bytes).await?;
         self.state.written_end.set(self.state.written_end.get().min(bytes));
         Ok(cut)
     }
 
-    /// Changes attributes, after what was written: a time that is set stays.
+    /// Changes attributes. Reports earlier writes first, so that they do not overwrite a time that is set.
     ///
     /// # Errors
-    /// As those of [`flush`](Self::flush); or if the keeper refuses it.
+    /// Fails as [`flush`](Self::flush) does, or if the metadata server refuses.
     pub async fn change(&self, changes: AttributeChanges) -> Result<Inode> {
-        // Until the keeper has the size: it would take what was written and told before for cut off.
+        // Block readers and writers until the metadata server has the size: it would treat writes reported before that
+        // as truncated.
         let _cut = match changes.size {
             Some(bytes) => Some(self.cut(bytes).await?),
             None => None,
@@ -593,7 +596,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// Closes the file, after a [`flush`](Self::flush).
     ///
     /// # Errors
-    /// Those of [`flush`](Self::flush). The file is closed whatever comes.
+    /// Fails as [`flush`](Self::flush) does. The file is closed in any case.
     pub async fn close(self) -> Result<()> {
         let written_end = self.state.written_end.get();
         let sent = self.paged.send().await;

@@ -1,9 +1,9 @@
-//! Entries of a directory whose names are looked up one after the other, prefetched.
+//! Prefetches directory entries for sequential lookups.
 //!
-//! A lookup is a conversation with the keeper, and so is a listing, which brings some hundred entries. A kernel that
-//! goes through a list of files looks up each name by itself. When the names come in the order in which directories are
-//! listed, the entries after them are listed in the background, each time twice as many. They are believed for as long
-//! as the caller says, as if he had listed the directory; what this client changes meanwhile is forgotten.
+//! A lookup takes a round trip to the metadata server, and so does a listing, which returns some hundred entries. A
+//! kernel that walks a list of files looks up each name separately. If the names arrive in the order of directory
+//! listings, the client lists the following entries in the background, twice as many each time. The caller limits the
+//! age of an entry, as if it had listed the directory itself. Entries that this client changes are dropped.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,57 +17,57 @@ use super::unflushed_names::Change;
 use crate::error::Result;
 use crate::protocol::Request;
 
-/// After so many names in order others are expected to follow.
+/// Number of names looked up in order after which others are expected to follow.
 const NAMES_IN_ORDER: u32 = 3;
 
-/// More entries are listed when fewer than these are left.
+/// Number of remaining entries below which more are listed.
 const LEFT_MIN: usize = 8;
 
-/// How many bytes of entries are listed first.
+/// Size in bytes of the first listing.
 const LISTED_BYTES_FIRST: u32 = 4 << 10;
 
-/// The most directories whose names are followed at a time.
+/// Limit of directories followed at a time.
 const DIRECTORIES_MAX: usize = 16;
 
-/// The directories in which names are looked up.
+/// Directories in which names are looked up.
 #[derive(Default)]
 pub(super) struct PrefetchedEntries(RefCell<BTreeMap<FileNumber, Followed>>);
 
 /// A directory in which names are looked up.
 struct Followed {
-    /// The name that was looked up last, and when.
+    /// The last name looked up, and the time of that lookup.
     last: Vec<u8>,
     used: Instant,
-    /// How many names in a row came after the one before them.
+    /// Number of consecutive names in ascending order.
     in_order: u32,
-    /// Entries in the order of their names, each with when it was asked for.
+    /// Entries in the order of their names, each with the time of its request.
     entries: VecDeque<(Instant, DirectoryEntry)>,
-    /// Whether there may be others after them.
+    /// True if more entries may follow.
     more: bool,
-    /// How many bytes of entries are listed next.
+    /// Size in bytes of the next listing.
     bytes: u32,
     listing: Option<Listing>,
 }
 
-/// A listing under way.
+/// A listing in flight.
 struct Listing {
     /// The name after which it begins.
     after: Vec<u8>,
-    /// What was changed since it was asked for.
+    /// Changes since its request.
     touched: Vec<Touched>,
 }
 
-/// What a request may change of entries that were listed.
+/// Listed entries that a request may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Touched {
-    /// What these names lead to, and these files and directories.
+    /// The entries of these names, and of these files and directories.
     Some { names: Vec<(FileNumber, Vec<u8>)>, numbers: Vec<FileNumber> },
-    /// Nobody knows what.
+    /// Unknown entries: any may have changed.
     Everything,
 }
 
 impl Touched {
-    /// What a request touches, if it changes anything.
+    /// Returns the entries that a request changes, or `None` if it changes none.
     pub(super) fn by(request: &Request) -> Option<Touched> {
         let Change::Of(number) = Change::by(request) else { return None };
         let operation = match request {
@@ -81,11 +81,11 @@ impl Touched {
                 | TreeOperation::Link { at, .. },
             ) => vec![at],
             Some(TreeOperation::Rename { from, to, .. }) => vec![from, to],
-            // Of a list of disks there is no entry.
+            // A list of disks has no directory entry.
             Some(TreeOperation::EnterDisks { .. }) => return None,
             _ => Vec::new(),
         };
-        // Which directories these are nobody knows if there are several names on the way.
+        // With several names in a path the directories are unknown.
         let has_way = places.iter().any(|at| at.path.contains(&b'/'));
         if has_way || (places.is_empty() && number.is_none()) {
             return Some(Touched::Everything);
@@ -94,7 +94,7 @@ impl Touched {
         Some(Touched::Some { names, numbers: places.iter().map(|at| at.base).chain(number).collect() })
     }
 
-    /// Whether it may change an entry of this directory.
+    /// Returns true if it may change an entry of this directory.
     fn has(&self, directory: FileNumber, entry: &DirectoryEntry) -> bool {
         match self {
             Touched::Everything => true,
@@ -119,7 +119,7 @@ impl Followed {
         }
     }
 
-    /// Notes that a name was looked up.
+    /// Records the lookup of a name.
     fn note(&mut self, name: &[u8], now: Instant) {
         if name < &*self.last {
             *self = Followed::new(name, now);
@@ -130,7 +130,8 @@ impl Followed {
         self.used = now;
     }
 
-    /// Takes out the entry of a name, and how old it is. Those before it are expected no more.
+    /// Removes and returns the entry of a name, with its age. Drops the entries before it, which are no longer
+    /// expected.
     fn take(&mut self, name: &[u8], believed: Duration, now: Instant) -> Option<(Inode, Duration)> {
         let is_passed = |(asked, entry): &mut (Instant, DirectoryEntry)| {
             &*entry.name < name || now.since(*asked) >= believed
@@ -140,7 +141,7 @@ impl Followed {
         Some((entry.inode, now.since(asked)))
     }
 
-    /// Begins the next listing, if it is time for it: the name after which it begins, and of how many bytes.
+    /// Begins the next listing, if it is due. Returns the name after which it begins, and its size in bytes.
     fn begin_listing(&mut self) -> Option<(Vec<u8>, u32)> {
         let is_due = self.in_order >= NAMES_IN_ORDER && self.more && self.entries.len() < LEFT_MIN;
         if !is_due || self.listing.is_some() {
@@ -153,7 +154,7 @@ impl Followed {
         Some((after, bytes))
     }
 
-    /// Takes in what a listing of this directory has brought, unless the names begin somewhere else by now.
+    /// Adds the entries of a completed listing of this directory, unless the lookups continue at another name by now.
     fn end_listing(
         &mut self,
         directory: FileNumber,
@@ -166,7 +167,7 @@ impl Followed {
         };
         self.more = listed.as_ref().is_some_and(|listed| listed.more);
         let known = |entry: &DirectoryEntry| {
-            // By another name somebody may change it.
+            // Skip files with several names: a change through another name would go unnoticed.
             let has_one_name = entry.inode.is_directory() || entry.inode.links == 1;
             has_one_name && !touched.iter().any(|touched| touched.has(directory, entry))
         };
@@ -176,7 +177,7 @@ impl Followed {
 }
 
 impl PrefetchedEntries {
-    /// What a name leads to, if that was listed and is still believed, and how old it is.
+    /// Returns the prefetched entry of a name with its age, unless it is too old.
     fn take(
         &self,
         directory: FileNumber,
@@ -187,7 +188,7 @@ impl PrefetchedEntries {
         self.0.borrow_mut().get_mut(&directory)?.take(name, believed, now)
     }
 
-    /// Notes that a name was there that was looked up; what is to be listed then.
+    /// Records the lookup of an existing name. Returns the listing to start, if one is due.
     fn note(&self, directory: FileNumber, name: &[u8], now: Instant) -> Option<(Vec<u8>, u32)> {
         let mut directories = self.0.borrow_mut();
         if !directories.contains_key(&directory) && directories.len() == DIRECTORIES_MAX {
@@ -206,7 +207,7 @@ impl PrefetchedEntries {
         }
     }
 
-    /// Forgets what a request may have changed, now that it has ended.
+    /// Drops entries that a completed request may have changed.
     pub(super) fn forget(&self, touched: &Touched) {
         let mut directories = self.0.borrow_mut();
         if *touched == Touched::Everything {
@@ -222,11 +223,11 @@ impl PrefetchedEntries {
 }
 
 impl<M: Machine> Tree<M> {
-    /// What a name in a directory leads to, as the keeper has it, and what is left of the time for which the caller
-    /// believes such: if names were looked up in their order, it may be known from a listing.
+    /// Looks up a name in a directory. Returns the metadata server's inode, possibly from a prefetched listing, and the
+    /// rest of the time `believed` for which the caller accepts it.
     ///
     /// # Errors
-    /// As those of [`inode`](Self::inode).
+    /// Fails as [`inode`](Self::inode) does.
     pub async fn look(
         &self,
         directory: FileNumber,
@@ -249,11 +250,11 @@ impl<M: Machine> Tree<M> {
         Ok((inode, believed - age))
     }
 
-    /// Begins to list entries of a directory that are expected to be looked up.
+    /// Starts a listing of directory entries that the caller is expected to look up.
     fn prefetch_entries(&self, directory: FileNumber, after: Vec<u8>, bytes: u32) {
         let (tree, asked) = (self.clone(), self.machine().now());
         self.machine().spawn("prefetching entries", async move {
-            // What is wrong with it who looks up the next name is told.
+            // Ignore errors: the next lookup reports them.
             let listed = tree.some_entries(directory, after.clone(), bytes).await.ok().flatten();
             tree.inner.prefetched_entries.end_listing(directory, &after, asked, listed);
             Ok(())
@@ -303,7 +304,7 @@ mod tests {
         Some(SomeEntries { directory, entries: indices.map(|index| entry(index, 1)).collect(), more })
     }
 
-    /// What is prefetched of names 3 to 22, after 0 to 2 were looked up at 0 ms.
+    /// Returns prefetched entries of names 3 to 22, after lookups of 0 to 2 at 0 ms.
     fn some_prefetched() -> PrefetchedEntries {
         let prefetched = PrefetchedEntries::default();
         assert_eq!(prefetched.note(FileNumber::ROOT, &name(0), at(0)), None);
@@ -345,7 +346,7 @@ mod tests {
             assert_eq!(prefetched.note(FileNumber::ROOT, &name(index), at(0)), None);
         }
         assert!(prefetched.note(FileNumber::ROOT, &name(2), at(0)).is_some());
-        // They begin somewhere else before it has brought anything.
+        // The lookups start over before the listing has returned anything.
         assert_eq!(prefetched.note(FileNumber::ROOT, &name(0), at(0)), None);
         prefetched.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..9, true));
         assert_eq!(take(&prefetched, 3, at(0)), None);
@@ -370,7 +371,7 @@ mod tests {
         assert_eq!([3, 4, 5].map(|index| take(&prefetched, index, at(0))), [Some(3), None, Some(5)]);
     }
 
-    /// Changes of names 5 to 8.
+    /// Returns changes of names 5 to 8.
     fn changes() -> Vec<TreeOperation> {
         let place = |index| Location { base: FileNumber::ROOT, path: name(index) };
         let rename =
@@ -394,7 +395,7 @@ mod tests {
         changes().into_iter().for_each(|change| prefetched.forget(&touched(change)));
         let taken = left.map(|index| take(&prefetched, index, at(1)));
         assert_eq!(taken, [Some(4), None, None, None, None, Some(9)]);
-        // The same, if it is changed while it is listed.
+        // Changes during the listing have the same effect.
         let prefetched = PrefetchedEntries::default();
         assert!((0..3).any(|index| prefetched.note(FileNumber::ROOT, &name(index), at(0)).is_some()));
         changes().into_iter().for_each(|change| prefetched.forget(&touched(change)));

@@ -1,10 +1,9 @@
-//! Publishing: what was written to a file is sent to the I/O nodes, and then reported to the metadata server, though
-//! nobody flushes it. Whoever asks for the file then sees its new size and version.
+//! Publishing: writes that no caller flushes are sent to the I/O nodes, and then reported to the metadata server.
+//! Clients that ask for the file then see its new size and version.
 //!
-//! - Appends are published at once, behind the writer's back: a client that was given the bytes after them waits until
-//!   they are reported.
+//! - Appends are published at once, in the background: a client with the next range waits until they are reported.
 //! - Other writes are published when the oldest of them has waited for [`PageCacheSettings::send_parts_after`].
-//! - A failure is reported by the next flush or close, as any failure of a write in the background.
+//! - A failure is reported by the next flush or close, as any failure of a background write.
 //!
 //! [`PageCacheSettings::send_parts_after`]: crate::PageCacheSettings::send_parts_after
 
@@ -19,14 +18,14 @@ use crate::in_time::{InTime, Timed, see_to};
 use crate::protocol::{FileId, OpenFor};
 
 impl<M: Machine> Tree<M> {
-    /// Has writes published in time.
+    /// Starts the timer that publishes writes.
     pub(super) fn publish_in_time(&self) {
         if let Some(limit) = self.cache().settings().send_parts_after {
             see_to(&self.inner, limit, "publish writes in time");
         }
     }
 
-    /// Begins to publish what was written to a file.
+    /// Starts publishing the writes to a file.
     pub(super) fn publish(&self, state: &Rc<TreeFileState>) {
         if !state.is_to_be_published.replace(true) {
             let (tree, state) = (Rc::downgrade(&self.inner), state.clone());
@@ -39,7 +38,7 @@ impl<M: Machine> Tree<M> {
 }
 
 async fn publish<M: Machine>(tree: Weak<TreeInner<M>>, state: Rc<TreeFileState>) {
-    // The last close waits for its turn, too: a handle that is made here is gone before.
+    // The last close takes this permit, too: a handle that is created here is dropped before.
     let _turn = state.telling.take().await;
     state.is_to_be_published.set(false);
     let Some(inner) = tree.upgrade().filter(|_| state.handles.get() > 0) else { return };

@@ -1,14 +1,14 @@
-//! Bringing what all members of a team have written onto the media.
+//! Flushes the writes of all members of a team to stable storage.
 //!
 //! ```text
-//!  all      send what is in the page cache | meet: which runs of the I/O nodes have what is unflushed
-//!  first    ask the keeper; flush all stripes, and the namespace
-//!  others   flush their own, if other runs have it than what the first flushes
-//!  all      meet: what the keeper has said of the file
+//!  all      send cached pages | barrier: incarnations of the I/O nodes that have unflushed writes
+//!  first    ask the metadata server; flush all stripes, and the namespace
+//!  others   flush their own writes, if other incarnations have them than those that the first flushes
+//!  all      barrier: inode from the metadata server
 //! ```
 //!
-//! So with many members the I/O nodes are asked by one. Whose data other runs have accepted than the first's asks for
-//! them: some of it may be lost, and it is who has written it that knows.
+//! So even with many members a single one asks the I/O nodes. A member whose data other incarnations have accepted
+//! flushes them itself: some of its data may be lost, and only the writer can detect that.
 
 use machine::Machine;
 
@@ -18,11 +18,11 @@ use crate::error::Result;
 use crate::pages::PagesMark;
 
 impl<M: Machine> OpenTreeFile<M> {
-    /// Waits until everything that the members of a team have written is on the media, and the namespace with it. What
-    /// the others have written is read by this member then.
+    /// Blocks until all writes of the team's members are on stable storage, and the namespace with them. Afterwards
+    /// this member reads the writes of the others.
     ///
     /// # Errors
-    /// Those of [`sync`](Self::sync), of any member.
+    /// Fails as [`sync`](Self::sync) does, for any member's failure.
     pub async fn sync_together(&self, turn: &TeamTurn<'_, M>) -> Result<()> {
         let sent = self.flush().await;
         let mark = self.paged().unflushed();
@@ -37,17 +37,18 @@ impl<M: Machine> OpenTreeFile<M> {
         match (flushed, met) {
             (Ok(_), Ok(told)) => self.synced_by_first(turn, mark, &told[0]).await,
             (Ok(_), Err(error)) => {
-                // What is lost of its own is told to this member now, and what the first could not flush stays noted.
+                // Report this member's losses now. Writes that the first member could not flush stay recorded as
+                // unflushed.
                 self.bring_to_media().await.and(Err(error))
             }
             (Err(error), _) => Err(error),
         }
     }
 
-    /// Flushes as the first member, if any of them has something unflushed. Returns what the keeper has said of the
-    /// file that is flushed.
+    /// Flushes as the first member: all stripes if any member has unflushed writes. Returns the flushed file's encoded
+    /// inode.
     async fn sync_for_all(&self, runs: &[u64]) -> Result<Vec<u8>> {
-        // All of them have told the keeper.
+        // All members have reported their writes to the metadata server before the barrier.
         self.attributes().await?;
         let told = self.told_to_team();
         match runs.iter().any(|&runs| runs > 0) {

@@ -1,7 +1,7 @@
-//! What this client has had changed of names and of what the keeper knows of files, and what of it may be lost.
+//! This client's unflushed changes to names and inodes, and their possible losses.
 //!
-//! The keeper answers before its medium has what was done. Each answer says which run of its store it is of, so whoever
-//! flushes learns whether a crash has come between: what the run before had done may be lost then.
+//! The metadata server answers before a change is on its medium. Each answer has the incarnation of the server's store.
+//! So a client that flushes detects a crash since its changes: changes of the earlier incarnation may then be lost.
 
 use std::cell::RefCell;
 
@@ -14,34 +14,34 @@ use crate::error::{Error, Result};
 use crate::protocol::{Flushing, Reply, Request};
 use crate::unexpected;
 
-/// Maximum number of files and directories whose changes are remembered. Only a flush of all names reports the loss of
-/// changes of others, which were changed before these.
+/// Limit of files and directories whose changes are remembered. A loss of changes to older ones is reported only by a
+/// flush of all names.
 const NUMBERS_MAX: usize = 16 * 1024;
 
-/// Changes that are not known to be on the medium.
+/// Changes not known to be on the medium.
 #[derive(Default)]
 pub(super) struct UnflushedNames {
-    /// Runs of the keeper's store, which are others than those of the node.
+    /// Incarnations of the metadata server's store, which differ from those of its node.
     durability: Durability,
-    /// Those of any name.
+    /// Changes of any name.
     all: RefCell<Unflushed<()>>,
-    /// Those of each file and directory.
+    /// Changes of each file and directory.
     by_number: RefCell<Unflushed<FileNumber>>,
 }
 
-/// Whose loss a flush tells.
+/// Losses that a flush reports.
 #[derive(Clone, Copy)]
 pub(super) enum Flushed {
-    /// Nobody's.
+    /// No losses.
     Nobody,
-    /// That of a file or directory.
+    /// Losses of a file or directory.
     One(FileNumber),
-    /// Everybody's.
+    /// All losses.
     All,
 }
 
 impl UnflushedNames {
-    /// Notes a change by a run of the keeper's store.
+    /// Records a change by an incarnation of the metadata server's store.
     fn note(&self, keeper: NodeId, run: u64, numbers: impl Iterator<Item = FileNumber>) {
         let stamp = self.durability.accepted(keeper, run, 0);
         self.all.borrow_mut().note((), stamp, &self.durability);
@@ -50,13 +50,13 @@ impl UnflushedNames {
         by_number.bound(NUMBERS_MAX, &self.durability);
     }
 
-    /// Notes that a run has flushed what it had changed up to a number.
+    /// Records that an incarnation has flushed its changes up to a number.
     fn note_flushed(&self, keeper: NodeId, run: u64, number: u64) {
         self.durability.hear(keeper, run, 0);
         self.durability.flushed(keeper, run, number);
     }
 
-    /// True if changes may be lost. Reported once.
+    /// Returns true if changes may be lost. Reports each loss once.
     fn take_lost(&self, whose: Flushed) -> bool {
         match whose {
             Flushed::Nobody => false,
@@ -67,18 +67,18 @@ impl UnflushedNames {
 }
 
 impl<M: Machine> Tree<M> {
-    /// Brings all that has been done with names onto the medium.
+    /// Flushes all changes to names to stable storage.
     ///
     /// # Errors
-    /// If the keeper cannot; or once, if it has lost some of what this client has done ([`Error::NamesLost`]).
+    /// Fails if the metadata server cannot flush; once with [`Error::NamesLost`] if it has lost changes of this client.
     pub async fn flush(&self) -> Result<()> {
         self.flush_names(Flushed::All).await
     }
 
-    /// As [`flush`](Self::flush), for who wants to know of a file or directory whether what was done with it is lost.
+    /// Flushes as [`flush`](Self::flush) does, and reports only losses of one file or directory.
     ///
     /// # Errors
-    /// As those of [`flush`](Self::flush), as far as they concern it.
+    /// Fails as [`flush`](Self::flush) does, as far as the file or directory is concerned.
     pub async fn flush_of(&self, number: FileNumber) -> Result<()> {
         self.flush_names(Flushed::One(number)).await
     }
@@ -96,12 +96,13 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// How often what the keeper had said before may have come undone: it was gone, or its store is in another run.
+    /// Returns the number of times that earlier answers of the metadata server may have been undone: by a disconnect,
+    /// or by a new incarnation of its store.
     pub(super) fn crashes(&self) -> u64 {
         self.disconnects() + self.inner.unflushed_names.durability.new_runs(self.keeper())
     }
 
-    /// Notes in which run of the keeper's store it has answered, and what that has done, if it is to be flushed.
+    /// Records the incarnation of the metadata server's store in an answer, and the change made, if it needs a flush.
     pub(super) fn note_change(&self, change: Change, answer: &TreeAnswer, directories: &[Inode], run: u64) {
         let (keeper, unflushed) = (self.keeper(), &self.inner.unflushed_names);
         unflushed.durability.hear(keeper, run, 0);
@@ -115,12 +116,12 @@ impl<M: Machine> Tree<M> {
     }
 }
 
-/// What a request changes.
+/// Change by a request.
 #[derive(Clone, Copy)]
 pub(super) enum Change {
-    /// Nothing that anybody would miss.
+    /// Nothing whose loss matters.
     Nothing,
-    /// What this is the number of, if it has one by then, and directories that the answer names.
+    /// The file with this number, if known, and the directories in the answer.
     Of(Option<FileNumber>),
 }
 
@@ -129,7 +130,7 @@ impl Change {
         match request {
             Request::LetGo { number, written: Some(_), .. } => Change::Of(Some(*number)),
             Request::Tree { operation, .. } => match &**operation {
-                // They would be doomed again.
+                // After a loss they would be orphans again.
                 TreeOperation::Forget { .. } => Change::Nothing,
                 operation if operation.only_reads() => Change::Nothing,
                 operation => Change::Of(operation.number()),
@@ -154,7 +155,7 @@ mod tests {
         names.note(KEEPER, 7, [ONE, OTHER].into_iter());
         flush(7);
         names.note(KEEPER, 7, [OTHER].into_iter());
-        // The first of them is lost, whoever has made the last.
+        // The first change is lost, whichever incarnation made the last one.
         names.note(KEEPER, 8, [OTHER].into_iter());
         flush(8);
         assert!(!names.take_lost(Flushed::Nobody) && !names.take_lost(Flushed::One(ONE)));

@@ -1,7 +1,7 @@
-//! What has failed of a member's flushes, and who has been told.
+//! Failures of a member's flushes, and their reports.
 //!
-//! Whoever waits for a flush is told what came of that flush, however many wait for it. Everybody else is told of a
-//! failure once, unless what it has left in the logs is flushed by then.
+//! Each caller that waits for a flush gets the result of that flush. Otherwise a failure is reported once, unless a
+//! later flush covers the data left in the logs.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use crate::protocol::FileId;
 /// The failures of a member's flushes.
 #[derive(Default)]
 pub(super) struct FlushFailures {
-    /// Those of flushes after which nothing has flushed the same, by the numbers of the flushes.
+    /// Failures of flushes that no later flush covers, by the numbers of the flushes.
     of_flushes: RefCell<BTreeMap<u32, Failure>>,
-    /// The first of which no caller has been told.
+    /// The first unreported failure.
     untold: RefCell<Option<Failure>>,
-    /// Why something will never be flushed, until a caller is told.
+    /// Unreported reason why some data will never be flushed.
     given_up: RefCell<Option<Box<Error>>>,
 }
 
@@ -26,11 +26,11 @@ struct Failure {
     error: Box<Error>,
 }
 
-/// The most failures of flushes that are kept by their numbers. Who waits for a flush looks when it is over.
+/// Limit of failures kept by flush number. Small, because a waiting caller reads the result when the flush completes.
 const KEPT_MAX: usize = 16;
 
 impl FlushFailures {
-    /// Notes that the flush of this number has failed.
+    /// Records that the flush of this number has failed.
     pub(super) fn note(&self, number: u32, file: Option<FileId>, error: &Error) {
         let mut of_flushes = self.of_flushes.borrow_mut();
         of_flushes.insert(number, Failure { file, error: Box::new(error.clone()) });
@@ -40,55 +40,55 @@ impl FlushFailures {
         self.note_untold(file, error);
     }
 
-    /// Notes that a flush has not come about.
+    /// Records that a flush could not start.
     pub(super) fn note_untold(&self, file: Option<FileId>, error: &Error) {
         let mut untold = self.untold.borrow_mut();
-        // One of all files is not mended by a flush of one.
+        // A failure of all files takes precedence: a flush of one file does not cover it.
         if untold.as_ref().is_none_or(|untold| untold.file.is_some() && file.is_none()) {
             *untold = Some(Failure { file, error: Box::new(error.clone()) });
         }
     }
 
-    /// Notes that what was written to a file, or to all, was flushed.
+    /// Records that the writes to a file, or to all files, were flushed.
     pub(super) fn mend(&self, file: Option<FileId>) {
         let mends = |failure: &Failure| file.is_none() || failure.file == file;
         self.of_flushes.borrow_mut().retain(|_, failure| !mends(failure));
         self.untold.borrow_mut().take_if(|untold| mends(untold));
     }
 
-    /// Notes that something will never be flushed.
+    /// Records that some data will never be flushed.
     pub(super) fn give_up(&self, why: Box<Error>) {
         self.given_up.borrow_mut().get_or_insert(why);
     }
 
-    /// Forgets the numbers of flushes: they begin anew.
+    /// Drops the flush numbers, because numbering restarts.
     pub(super) fn forget_numbers(&self) {
         self.of_flushes.borrow_mut().clear();
     }
 
-    /// What came of the flush of this number, which is over. It has succeeded if a later one has flushed the same.
+    /// Returns the result of completed flush `number`. Success if a later flush covered the same files.
     pub(super) fn outcome_of(&self, number: u32) -> Result<()> {
         let of_flushes = self.of_flushes.borrow();
         of_flushes.get(&number).map_or(Ok(()), |failure| Err(failure.error.clone()))
     }
 
-    /// Whether there is a failure of which no caller has been told.
+    /// Returns true if there is an unreported failure.
     pub(super) fn any_untold(&self) -> bool {
         self.untold.borrow().is_some() || self.given_up.borrow().is_some()
     }
 
-    /// Tells a caller for whom everything has been flushed that there was.
+    /// Fails, once, if data were discarded, for a caller whose other data have all been flushed.
     pub(super) fn tell_given_up(&self) -> Result<()> {
         self.given_up.borrow_mut().take().map_or(Ok(()), Err)
     }
 
-    /// Tells a caller of a failure of which none has been told.
+    /// Fails with an unreported failure, if any, and marks it as reported.
     pub(super) fn tell(&self) -> Result<()> {
         self.tell_given_up()?;
         self.untold.borrow_mut().take().map_or(Ok(()), |untold| Err(untold.error))
     }
 
-    /// Notes that a caller was told of a failure.
+    /// Records that a failure has been reported to a caller.
     pub(super) fn told(&self) {
         self.untold.borrow_mut().take();
     }

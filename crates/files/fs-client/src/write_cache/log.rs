@@ -1,54 +1,53 @@
-//! The log of a write cache: data in the order in which they were written, and an entry for each write.
+//! The log of a write cache: data in the order of writing, and an entry for each write.
 //!
 //! ```text
 //!  directory   | file, offset, bytes, place, time | ...   an entry for each write, in order
 //!  data        | bytes of the first write | of the second | ...
 //! ```
 //!
-//! A write looks nothing up and overwrites nothing: the flush sorts the entries.
+//! A write needs no lookup and overwrites nothing: the flush sorts the entries.
 
 use layout::Striping;
 
 use crate::directory::Entry;
 
-/// How much memory an entry takes: which file, when, offset, length, and a word to find it by (ENWRICH report, section
-/// 5.1).
+/// Memory of an entry in bytes: file, time, offset, length, and a word to find it by (ENWRICH report, section 5.1).
 pub const ENTRY_BYTES: u64 = 24;
 
-/// How the memory of a write cache is divided between data and the directory of what they are.
+/// Division of a write cache's memory between data and the directory that describes them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Division {
-    /// A fixed fraction of it is the directory's, and the rest the data's: it is full when either is.
+    /// A fixed fraction is the directory's, and the rest the data's: the cache is full when either is.
     Fixed {
-        /// The directory's part, more than 0 and less than 1.
+        /// The directory's fraction, more than 0 and less than 1.
         directory: f64,
     },
-    /// Data grow from one end and the directory from the other: it is full when they meet.
+    /// Data grow from one end and the directory from the other: the cache is full when they meet.
     Shared,
 }
 
-/// The section of a write cache that has no room for the next write.
+/// The full section of a write cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// The bytes written.
+    /// The written bytes.
     Data,
-    /// The entries that say what they are.
+    /// The entries that describe them.
     Directory,
 }
 
-/// The most entries of a log: one I/O node may have to take in all entries of all members together.
+/// Limit of entries in a log: one I/O node may receive all entries of all members together.
 const ENTRIES_MAX: u64 = 1 << 18;
 
-/// What has been written to each of some files since the last flush.
+/// Writes to some files since the last flush.
 pub(super) struct Log {
     division: Division,
-    /// Where its data begin in the cache's memory.
+    /// Offset of its data in the cache's memory.
     base: u64,
-    /// Memory for data and directory together.
+    /// Memory for data and directory together, in bytes.
     bytes: u64,
     data_bytes: u64,
     count: u64,
-    /// By file.
+    /// Entries by file index.
     entries: Vec<Vec<Entry>>,
 }
 
@@ -61,7 +60,7 @@ impl Log {
         self.count == 0
     }
 
-    /// How full the fuller section is, from 0 to 1.
+    /// Returns the fullness of the fuller section, from 0 to 1.
     pub(super) fn fullness(&self) -> f64 {
         let of_entries = self.count as f64 / self.entries_capacity().max(1) as f64;
         let of_data = match self.division {
@@ -71,7 +70,7 @@ impl Log {
         of_entries.max(of_data)
     }
 
-    /// Memory that data can take at most, in bytes.
+    /// Returns the maximum memory of the data, in bytes.
     pub(super) fn data_capacity(&self) -> u64 {
         match self.division {
             Division::Fixed { directory } => self.bytes - (self.bytes as f64 * directory) as u64,
@@ -87,7 +86,7 @@ impl Log {
         room.min(ENTRIES_MAX)
     }
 
-    /// The section that is full, if another entry with one byte would not fit.
+    /// Returns the full section, if another entry with one byte would not fit.
     pub(super) fn full(&self) -> Option<Section> {
         if self.count + 1 > self.entries_capacity() {
             Some(Section::Directory)
@@ -98,7 +97,7 @@ impl Log {
         }
     }
 
-    /// Room for the data of one more entry, in bytes.
+    /// Returns the free space for the data of one more entry, in bytes.
     fn free(&self) -> u64 {
         match self.division {
             Division::Fixed { .. } => self.data_capacity() - self.data_bytes,
@@ -106,9 +105,12 @@ impl Log {
         }
     }
 
-    /// How many of `bytes` bytes at `offset` of a file are to be written next: all, if they fit; what fits of a write
-    /// that no empty cache could take, up to the end of a block if possible, so that no block is written twice. Or the
-    /// section that is full.
+    /// Returns the number of bytes to write next, out of `bytes` bytes at `offset` of a file. These are all, if they
+    /// fit, and otherwise those up to the last block boundary that fits, so that no block is written twice. If not even
+    /// an empty log could hold the first block, returns all free space.
+    ///
+    /// # Errors
+    /// Fails with the full section.
     pub(super) fn room_for(&self, striping: Striping, offset: u64, bytes: u64) -> Result<u64, Section> {
         if let Some(full) = self.full() {
             return Err(full);
@@ -125,8 +127,8 @@ impl Log {
         }
     }
 
-    /// Appends an entry for a write, for which there is room, of the file of this index, at a time in nanoseconds. Says
-    /// where its data belong in the cache's memory.
+    /// Appends an entry for a write that fits, to the file of this index, at a time in nanoseconds. Returns the offset
+    /// of its data in the cache's memory.
     pub(super) fn append(&mut self, file: usize, offset: u64, bytes: u64, time: u64) -> u64 {
         let at = self.base + self.data_bytes;
         self.data_bytes += bytes;
@@ -138,18 +140,18 @@ impl Log {
         at
     }
 
-    /// The entries of the file of this index, in the order in which they were written.
+    /// Returns the entries of the file of this index, in the order of writing.
     pub(super) fn entries_of(&self, file: usize) -> &[Entry] {
         self.entries.get(file).map_or(&[], |entries| entries)
     }
 
-    /// How much has been written, in bytes.
+    /// Returns the number of bytes written.
     #[cfg(test)]
     pub(super) fn data_bytes(&self) -> u64 {
         self.data_bytes
     }
 
-    /// Forgets the entries of the file of this index. The room of their data is there again when no entry is left.
+    /// Drops the entries of the file of this index. Their data's space is reused only when the log is empty.
     pub(super) fn forget(&mut self, file: usize) {
         if let Some(entries) = self.entries.get_mut(file) {
             self.count -= entries.len() as u64;
@@ -160,7 +162,7 @@ impl Log {
         }
     }
 
-    /// Forgets all entries.
+    /// Drops all entries.
     pub(super) fn clear(&mut self) {
         self.data_bytes = 0;
         self.count = 0;
@@ -179,8 +181,8 @@ mod tests {
         Striping::new(8192, 16).unwrap()
     }
 
-    /// Flushes that a program needs that writes `count` records of `bytes` bytes, one after the other, the one at the
-    /// end among them.
+    /// Returns the number of flushes for a program that writes `count` records of `bytes` bytes in sequence, including
+    /// the last flush.
     fn flushes(log: &mut Log, count: u64, bytes: u64) -> u64 {
         let mut flushes = 0;
         for record in 0..count {
@@ -202,7 +204,7 @@ mod tests {
         flushes + 1
     }
 
-    /// ENWRICH report, section 5.1, and what follows from the sizes in figure 6.
+    /// ENWRICH report, section 5.1, and values that follow from the sizes in figure 6.
     #[test]
     fn the_reports_flushes_are_counted() {
         let mib = 1 << 20;
@@ -234,8 +236,8 @@ mod tests {
     }
 
     proptest! {
-        /// Data and directory together stay within the memory, each entry's data lie behind those before it, and
-        /// something always fits into an empty log.
+        /// Data and directory together stay within the memory, each entry's data lie behind those before it, and an
+        /// empty log always has space for some bytes.
         #[test]
         fn a_log_has_room_for_what_it_takes(
             writes in prop::collection::vec((0u64..5000, 1u64..3000), 1..60),

@@ -17,25 +17,25 @@ pub(super) struct Logs {
     logs: Vec<Log>,
     /// The log that was written to last.
     latest: usize,
-    /// Whether all that there is is being flushed, so that nothing can be written.
+    /// True if all logs are being flushed, so that writes must wait.
     closed: bool,
-    /// Whether another member may not have begun the flush yet: what was written now would be flushed after what that
-    /// member writes later.
+    /// True if another member may not have begun the flush yet: a write now would be flushed after that member's later
+    /// writes.
     held: bool,
     last_time: u64,
 }
 
-/// Why nothing can be written now.
+/// Reason why a write must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoRoom {
     /// This section is full.
     Full(Section),
-    /// Everything is being flushed.
+    /// All logs are being flushed.
     Flushing,
 }
 
 impl Logs {
-    /// `count` logs in a memory of `bytes` bytes.
+    /// Returns `count` logs in a memory of `bytes` bytes.
     pub(super) fn new(count: usize, bytes: u64, division: Division) -> Self {
         let of_each = bytes / count as u64;
         let data = Log::new(0, of_each, division).data_capacity();
@@ -43,7 +43,7 @@ impl Logs {
         Logs { logs, latest: 0, closed: false, held: false, last_time: 0 }
     }
 
-    /// Memory that the data of each log can take at most, in bytes.
+    /// Returns the maximum memory of each log's data, in bytes.
     pub(super) fn data_capacities(&self) -> impl Iterator<Item = u64> {
         self.logs.iter().map(Log::data_capacity)
     }
@@ -52,12 +52,12 @@ impl Logs {
         self.logs.iter().all(Log::is_empty)
     }
 
-    /// How full the log is that is written to, from 0 to 1.
+    /// Returns the fullness of the current log, from 0 to 1.
     pub(super) fn fullness(&self) -> f64 {
         self.logs[self.latest].fullness()
     }
 
-    /// How many of `bytes` bytes at `offset` of a file are to be written next: see [`Log::room_for`].
+    /// Returns the number of bytes to write next, out of `bytes` bytes at `offset` of a file: see [`Log::room_for`].
     pub(super) fn room_for(&self, striping: Striping, offset: u64, bytes: u64) -> Result<u64, NoRoom> {
         if self.closed || self.held {
             return Err(NoRoom::Flushing);
@@ -65,15 +65,15 @@ impl Logs {
         self.logs[self.latest].room_for(striping, offset, bytes).map_err(NoRoom::Full)
     }
 
-    /// Appends an entry for a write, for which there must be room, and gives the place of its data. A write is never
-    /// dated earlier than the one before it, even if the clock has gone back.
+    /// Appends an entry for a write that fits and returns the offset of its data. The time of a write is never before
+    /// that of the previous one, even if the clock has gone back.
     pub(super) fn append(&mut self, file: usize, offset: u64, bytes: u64, now: u64) -> u64 {
         self.last_time = now.max(self.last_time);
         self.logs[self.latest].append(file, offset, bytes, self.last_time)
     }
 
-    /// Appends entries for the first of these writes to a file, for as many as there is room for as they are: where
-    /// their data belong, how many they are, and how many bytes. None if there is no room for the first.
+    /// Appends entries for the first of these writes to a file, as long as they fit whole. Returns the offset of their
+    /// data, the number of writes and the number of bytes; `None` if the first does not fit.
     pub(super) fn append_whole(
         &mut self,
         striping: Striping,
@@ -95,25 +95,24 @@ impl Logs {
         first_at.map(|at| (at, count, bytes))
     }
 
-    /// Keeps the entries there are as they are, for a flush of them: what is written from now on goes elsewhere, or
-    /// waits.
+    /// Freezes the present entries for a flush. Later writes go to the other log, or wait.
     pub(super) fn begin_flush(&mut self) {
         self.held = true;
         let other = self.by_age().find(|&index| index != self.latest && self.logs[index].is_empty());
         match other {
             Some(other) => self.latest = other,
-            // What is written to has nothing that could be flushed.
+            // The current log is empty, so it has nothing to flush and stays open.
             None if self.logs.len() > 1 && self.logs[self.latest].is_empty() => {}
             None => self.closed = true,
         }
     }
 
-    /// Lets writers go on, if there is a log to write to: all members have begun the flush.
+    /// Lets writers continue, if a log is open: all members have begun the flush.
     pub(super) fn all_have_begun(&mut self) {
         self.held = false;
     }
 
-    /// Ends a flush of the file of this index, or of all: what it has written is forgotten.
+    /// Ends a flush of the file of this index, or of all, and drops the flushed entries.
     pub(super) fn end_flush(&mut self, file: Option<usize>) {
         let all_is_flushed = self.closed;
         for (_, log) in
@@ -127,30 +126,30 @@ impl Logs {
         (self.closed, self.held) = (false, false);
     }
 
-    /// Ends a flush that has failed: everything stays.
+    /// Ends a failed flush and keeps all entries.
     pub(super) fn end_failed_flush(&mut self) {
         (self.closed, self.held) = (false, false);
     }
 
-    /// Forgets the entries of the file of this index; whether there were any.
+    /// Drops the entries of the file of this index. Returns true if there were any.
     pub(super) fn forget(&mut self, file: usize) -> bool {
         let any = self.entries_of(file).next().is_some();
         self.logs.iter_mut().for_each(|log| log.forget(file));
         any
     }
 
-    /// The entries of the file of this index that a flush is to write, in the order in which they were written.
+    /// Returns the entries of the file of this index in the current flush, in the order of writing.
     pub(super) fn leaving_entries_of(&self, file: usize) -> Vec<Entry> {
         let leaving = self.by_age().filter(|&index| self.closed || index != self.latest);
         leaving.flat_map(|index| self.logs[index].entries_of(file)).copied().collect()
     }
 
-    /// The entries of the file of this index, in the order in which they were written.
+    /// Returns the entries of the file of this index, in the order of writing.
     pub(super) fn entries_of(&self, file: usize) -> impl Iterator<Item = &Entry> {
         self.by_age().flat_map(move |index| self.logs[index].entries_of(file))
     }
 
-    /// The logs, the one that is written to last.
+    /// Returns the logs, the current one last.
     fn by_age(&self) -> impl Iterator<Item = usize> {
         let latest = self.latest;
         (0..self.logs.len()).filter(move |index| *index != latest).chain([latest])
@@ -197,7 +196,7 @@ mod tests {
         assert_eq!((write(&mut logs, 0, 10), leaving(&logs, 0)), (Ok(1024), vec![0]));
         logs.end_flush(None);
         assert_eq!(logs.entries_of(0).map(|entry| entry.at).collect::<Vec<_>>(), [1024]);
-        // Of two that both have something, nothing can be written until one of them is free.
+        // If both logs have entries, writes wait until one of them is free.
         logs.begin_flush();
         logs.all_have_begun();
         write(&mut logs, 0, 20).expect("the first is free");

@@ -1,4 +1,4 @@
-//! A member of a job: known to the coordinator of its roster, and meeting the other members there.
+//! Membership of a job: the coordinator records the members, and they enter its barriers.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -10,17 +10,18 @@ use crate::protocol::{FileId, MeetingId, Reply, Request};
 use crate::together::{Gathering, Met, brought, taken_apart};
 use crate::{Client, unexpected};
 
-/// Why a member wants a flush.
+/// Reason why a member requests a flush.
 #[derive(Clone, Copy)]
 pub(super) enum Reason {
-    /// A caller asks for it, of one file or of all, or it is time.
+    /// A caller or the timer requests it, of one file or of all.
     Asked(Option<FileId>),
-    /// It has run out of room: so that all flush the same stretch of what they share, it may wait for the others.
+    /// The member's log is full. The flush may wait for the other members, so that all flush the same extent of shared
+    /// files.
     Room,
 }
 
 impl Reason {
-    /// The file that is to be flushed; all, if it is none.
+    /// Returns the file to flush, or `None` for all.
     pub(super) fn file(self) -> Option<FileId> {
         match self {
             Reason::Asked(file) => file,
@@ -31,7 +32,7 @@ impl Reason {
 
 /// A client's membership of a job.
 pub(super) struct Membership<M: Machine> {
-    /// The I/O node that keeps the roster.
+    /// The I/O node that keeps the membership.
     coordinator: NodeId,
     job: String,
     member: String,
@@ -40,7 +41,7 @@ pub(super) struct Membership<M: Machine> {
 }
 
 impl<M: Machine> Membership<M> {
-    /// Joins a job; how many flushes it has begun.
+    /// Joins a job. Also returns the number of flushes that the job has begun.
     pub(super) async fn begin(client: &Client<M>, job: &str, member: &str) -> Result<(Self, u32)> {
         let coordinator = client.meeting_place();
         let (job, member) = (job.to_owned(), member.to_owned());
@@ -49,7 +50,7 @@ impl<M: Machine> Membership<M> {
         Ok((membership, flushes))
     }
 
-    /// Joins the job again; how many flushes it has begun.
+    /// Rejoins the job. Returns the number of flushes that it has begun.
     pub(super) async fn renew(&self, client: &Client<M>) -> Result<u32> {
         let (job, member) = (self.job.clone(), self.member.clone());
         let request = Request::Join { job, member, io_nodes: client.number_of_io_nodes() };
@@ -62,17 +63,17 @@ impl<M: Machine> Membership<M> {
         }
     }
 
-    /// The I/O node that keeps the roster.
+    /// Returns the I/O node that keeps the membership.
     pub(super) fn coordinator(&self) -> NodeId {
         self.coordinator
     }
 
-    /// The group of the members.
+    /// Returns the group of the members.
     pub(super) fn group(&self) -> u64 {
         self.group.get()
     }
 
-    /// Has the members flush; the number of the flush, which is `flush` or a later one.
+    /// Requests a flush by all members. Returns its number, which is at least `flush`.
     pub(super) async fn gather(&self, client: &Client<M>, flush: u32, reason: Reason) -> Result<u32> {
         let group = self.group();
         let request = match reason {
@@ -85,7 +86,7 @@ impl<M: Machine> Membership<M> {
         }
     }
 
-    /// Leaves the job. A coordinator that was started anew, or is gone, does not know this member any more.
+    /// Leaves the job. A coordinator that restarted or disconnected does not know this member any more.
     pub(super) async fn end(&self, client: &Client<M>) -> Result<()> {
         match self.ask(client, Request::Leave { group: self.group() }).await {
             Err(error) if !error.is_of_new_start() => Err(error),
@@ -99,12 +100,12 @@ impl<M: Machine> Membership<M> {
     }
 }
 
-/// The meetings of the members of a job at one flush.
+/// The barriers of the members of a job at one flush.
 pub(super) struct FlushMeetings<'a, M: Machine> {
     membership: &'a Membership<M>,
-    /// Sequence number of the next meeting: each flush has two.
+    /// Sequence number of the next barrier: each flush has two.
     next: Cell<u32>,
-    /// What is to be done when all have met.
+    /// Called when all members have entered a barrier.
     met: &'a dyn Fn(),
 }
 

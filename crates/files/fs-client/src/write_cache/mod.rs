@@ -1,22 +1,22 @@
-//! Write caches: what compute nodes write stays in their memory, and a group flushes it together, disk-directed
+//! Write caches: compute nodes buffer their writes in memory, and a group flushes them together, disk-directed
 //! (Purakayastha, Ellis and Kotz 1995: ENWRICH).
 //!
 //! ```text
 //!  member 0   write write write FULL -> asks the coordinator |                    | write ...
-//!  member 1   write write ........... is told           |  flush: directories| write ...
-//!  member 2   idle .................. is told           |  to the I/O nodes, | idle
-//!  I/O nodes  the first: coordinator of the roster           |  Memgets, disks    |
+//!  member 1   write write ........... is notified            |  flush: directories| write ...
+//!  member 2   idle .................. is notified            |  to the I/O nodes, | idle
+//!  I/O nodes  the first: coordinator of the job              |  Memgets, disks    |
 //! ```
 //!
-//! - `log.rs`: what has been written, and whether there is room for more; `logs.rs`: which log is written to while
-//!   another is flushed
-//! - `membership.rs`: belonging to a job, and meeting its other members
-//! - `failures.rs`: what has failed, and who has been told
-//! - this file: writing, and when and how the group flushes
+//! - `log.rs`: buffered writes, and the free space for more; `logs.rs`: selects the log to write to while another is
+//!   flushed.
+//! - `membership.rs`: membership of a job, and barriers with its other members.
+//! - `failures.rs`: failures of flushes, and their reports.
+//! - this file: writes, and the start and course of the group's flushes.
 //!
-//! A write copies its data behind those of the write before and appends an entry: it sends no message, and reads and
-//! allocates no block. A flush is a collective operation on listed stretches ([`Client::write_listed`]) in which all
-//! members take part, each by a task of its own, so that the application need not call anything.
+//! A write copies its data behind those of the previous write and appends an entry: it sends no message, and reads and
+//! allocates no block. A flush is a collective operation on lists of extents ([`Client::write_listed`]) in which all
+//! members take part, each by its own task, so that the application need not call anything.
 
 mod failures;
 mod log;
@@ -42,30 +42,29 @@ use layout::Extent;
 use logs::{Logs, NoRoom};
 use membership::{FlushMeetings, Membership, Reason};
 
-/// How a write cache works.
+/// Settings of a write cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WriteCacheSettings {
     /// Memory of each member for data and directory together, in bytes.
     pub bytes: u64,
-    /// How that is divided.
+    /// Division of that memory.
     pub division: Division,
-    /// Whether the pieces that an I/O node fetches of a member for a block travel together.
+    /// True if the pieces that an I/O node fetches from a member for a block are sent together.
     pub queued: bool,
-    /// How full a log may get before it is flushed in the background while writing goes on, from 0.1 to 1. The memory
-    /// is then two logs, one being written to while the other is flushed, and the first member to be that full waits
-    /// for the others for a time. Without it, the whole memory is one log that is flushed when it is full, and writes
-    /// wait.
+    /// Fullness of a log, from 0.1 to 1, at which it is flushed in the background while writes continue. The memory is
+    /// then two logs, one being written to while the other is flushed. The first member with a full log waits for the
+    /// others for a time. If `None`, the whole memory is one log that is flushed when it is full, and writes wait.
     pub background: Option<f64>,
-    /// After what time something written is flushed at the latest.
+    /// Time limit within which a write is flushed.
     pub flush_after: Option<Duration>,
 }
 
-/// The least memory of a write cache, in bytes.
+/// Minimum memory of a write cache, in bytes.
 const BYTES_MIN: u64 = 4096;
 
 impl WriteCacheSettings {
-    /// The settings of the ENWRICH report: one mebibyte, of which a tenth is the directory's, and a Memget for each
-    /// piece.
+    /// Returns the settings of the ENWRICH report: one mebibyte, of which a tenth is the directory's, and a Memget for
+    /// each piece.
     pub const fn report() -> Self {
         WriteCacheSettings {
             bytes: 1 << 20,
@@ -76,7 +75,7 @@ impl WriteCacheSettings {
         }
     }
 
-    /// The settings of programs: 16 MiB, for data and directory as they come; each half is flushed in the background
+    /// Returns the settings for programs: 16 MiB, shared by data and directory; each half is flushed in the background
     /// when it is full, and after 30 seconds. Flushing a half that is not full would be too early: members that write
     /// at different speeds would flush parts of blocks.
     pub const fn agent() -> Self {
@@ -89,7 +88,7 @@ impl WriteCacheSettings {
         }
     }
 
-    /// Refuses a cache that could take nothing.
+    /// Fails if the cache could not hold any write.
     pub fn check(&self) -> Result<()> {
         let wrong = |why: String| Err(Error::Invalid(why).into());
         if self.bytes < BYTES_MIN {
@@ -107,18 +106,18 @@ impl WriteCacheSettings {
     }
 }
 
-/// A write of many that are cached together.
+/// One of many writes that are cached together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Offset in bytes within the file.
     pub offset: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// When it was made, by this node's clock, in nanoseconds since 1970 (see [`Machine::date`]).
+    /// Time of the write by this node's clock, in nanoseconds since 1970 (see [`Machine::date`]).
     pub time: u64,
 }
 
-/// A compute node's part of the write cache of a job. Cloning gives another handle on the same.
+/// A compute node's part of the write cache of a job. A clone is another handle on the same cache.
 pub struct WriteCache<M: Machine> {
     inner: Rc<Inner<M>>,
 }
@@ -135,39 +134,40 @@ pub(super) struct Inner<M: Machine> {
     membership: Membership<M>,
     logs: RefCell<Logs>,
     data: Memory,
-    /// Files that have been written to, by their index in the logs: of each the handle through which it was used last.
+    /// Files that have been written to, by their index in the logs. Each is the last handle used.
     files: RefCell<Vec<File<M>>>,
     flushes: Flushes,
-    /// What is to be flushed, if it has a time limit.
+    /// Timer of unflushed writes, if they have a time limit.
     in_time: InTime,
-    /// Whether a task is flushing in the background.
+    /// True if a task is flushing in the background.
     behind: Cell<bool>,
-    /// What was to be written by flushes that have failed stays in the logs.
+    /// Failures of flushes, whose data remain in the logs.
     failures: FlushFailures,
-    /// The numbers of the flushes that this member has asked for, and the section that was full.
+    /// Numbers of the flushes that this member has requested, each with the full section.
     causes: RefCell<Vec<(u32, Section)>>,
-    /// What each flush has moved, as far as this member knows.
+    /// Result of each flush, as far as this member knows it.
     moved: RefCell<Vec<Moved>>,
 }
 
-/// How far the flushes of a group are, at one member.
+/// Progress of a group's flushes at one member.
 #[derive(Default)]
 struct Flushes {
     /// Number of flushes that are over, successful or not, by the coordinator's count.
     over: Cell<u32>,
-    /// The flushes that this member is to take part in, in order, each of all files or of one.
+    /// Flushes in which this member must take part, in order, each of all files or of one.
     due: RefCell<VecDeque<(u32, Option<FileId>)>>,
-    /// Whether a task is taking part in them.
+    /// True if a task is taking part in them.
     running: Cell<bool>,
     changed: Condition,
 }
 
 impl<M: Machine> WriteCache<M> {
-    /// Makes this node's part of the write cache of a job, which all who name it share: they flush together. `member`
-    /// is what people call this node. The cache's memory is of the same kind as `kind`, real or phantom.
+    /// Makes this node's part of the write cache of a job. All clients that name the job share the cache and flush
+    /// together. `member` is the name of this node for users. The cache's memory is of the same kind as `kind`, real or
+    /// phantom.
     ///
     /// # Errors
-    /// If the settings make no sense, or the I/O node that keeps the roster of the job does not take it in.
+    /// Fails if the settings are invalid, or if the coordinator of the job rejects this member.
     pub async fn join(
         client: Client<M>,
         job: &str,
@@ -183,7 +183,7 @@ impl<M: Machine> WriteCache<M> {
         let inner = Rc::new(Inner {
             settings,
             membership,
-            // Of each log its own: what is sent of one does not keep what is written to the other.
+            // Each log has its own memory, so that data sent from one do not share memory with writes to the other.
             data: Memory::joined(logs.data_capacities().map(|bytes| kind.another(bytes)).collect()),
             logs: RefCell::new(logs),
             files: RefCell::default(),
@@ -200,29 +200,29 @@ impl<M: Machine> WriteCache<M> {
         Ok(WriteCache { inner })
     }
 
-    /// Writes `data` to the file at `offset`: into this node's memory, to be flushed with what the other members write.
+    /// Writes `data` to the file at `offset` in this node's memory, to be flushed with the writes of the other members.
     ///
-    /// Waits, and has the group flush, if there is no room. Fails as [`check`](Self::check) does, too.
+    /// Requests a flush by the group and blocks if the cache is full. Also fails as [`check`](Self::check) does.
     pub async fn write(&self, file: &File<M>, offset: u64, data: &Payload) -> Result<()> {
         self.check()?;
         let time = self.inner.machine().date().as_nanos();
         self.write_all(file, &[Written { offset, bytes: data.len(), time }], data).await.1
     }
 
-    /// Fails if an earlier flush has failed and no later one has flushed the same, once; what it was to write is in the
-    /// log still, and the next flush tries again. Also if what was written to a file is given up, since the file was
-    /// removed or replaced.
+    /// Fails, once, if an earlier flush has failed and no later one has covered the same files. The data are still in
+    /// the log, and the next flush retries. Also fails if writes to a file were discarded because it was removed or
+    /// replaced.
     pub fn check(&self) -> Result<()> {
         self.inner.failures.tell()
     }
 
-    /// Whether [`check`](Self::check) would fail.
+    /// Returns true if [`check`](Self::check) would fail.
     pub fn any_untold(&self) -> bool {
         self.inner.failures.any_untold()
     }
 
-    /// Makes writes one after the other, of which `data` has the bytes: as [`write`](Self::write) each, but that it
-    /// fails only if there is no room, and none can be made. How many of them it has made, and why no more.
+    /// Makes writes one after the other, with their bytes packed in `data`. Each is as [`write`](Self::write), except
+    /// that it fails only if no space can be freed. Returns the number of writes made, and the reason for an early end.
     pub async fn write_all(&self, file: &File<M>, writes: &[Written], data: &Payload) -> (usize, Result<()>) {
         let about = || [("file", file.id().0), ("writes", writes.len() as u64), ("bytes", data.len())];
         let _span = self.inner.machine().notes().span("write to cache", about);
@@ -242,13 +242,13 @@ impl<M: Machine> WriteCache<M> {
         (made, Ok(()))
     }
 
-    /// Whether this node has written to a file since it joined.
+    /// Returns true if this node has written to a file since it joined.
     pub fn has_written(&self, file: &File<M>) -> bool {
         self.inner.files.borrow().iter().any(|known| known.id() == file.id())
     }
 
-    /// Reads `bytes` from `offset` on into `memory` at `at`, what this node has written and not flushed included.
-    /// Returns how many there were: fewer at the end.
+    /// Reads `bytes` from `offset` on into `memory` at `at`, including this node's unflushed writes. Returns the number
+    /// of bytes read, which is less at the end of the file.
     pub async fn read(
         &self,
         file: &File<M>,
@@ -261,11 +261,11 @@ impl<M: Machine> WriteCache<M> {
         loop {
             let over = inner.flushes.over.get();
             let mut read = file.read(offset, bytes, memory, at).await?;
-            // A flush meanwhile has brought to the disks what the logs held.
+            // Read again: a flush in between has moved data from the logs to the disks.
             if inner.flushes.over.get() != over {
                 continue;
             }
-            // What nobody has written before an unflushed write is a hole.
+            // Unwritten bytes before an unflushed write are a hole.
             let end = self.end_of(file).min(offset + bytes);
             if offset + read < end {
                 memory.place(at + read, &Payload::zeros(end - offset - read));
@@ -282,25 +282,25 @@ impl<M: Machine> WriteCache<M> {
         }
     }
 
-    /// Where what this node has written to a file and not flushed ends, in bytes; 0 if there is nothing.
+    /// Returns the end of this node's unflushed writes to a file, in bytes; 0 if it has none.
     pub fn end_of(&self, file: &File<M>) -> u64 {
         let logs = self.inner.logs.borrow();
         logs.entries_of(self.inner.index_of(file)).map(|entry| entry.extent().end()).max().unwrap_or(0)
     }
 
-    /// Has the group flush. When this completes, all that the members had written before is on the media.
+    /// Flushes the caches of the group. On completion all earlier writes of the members are on stable storage.
     pub async fn flush(&self) -> Result<()> {
         self.inner.flush(Reason::Asked(None)).await?;
         self.inner.failures.tell_given_up()
     }
 
-    /// Has the group flush what its members have written to one file, so that it can be read.
+    /// Flushes the group's writes to one file, so that it can be read.
     pub async fn flush_file(&self, file: &File<M>) -> Result<()> {
         self.inner.flush(Reason::Asked(Some(file.id()))).await?;
         self.inner.failures.tell_given_up()
     }
 
-    /// Flushes what this node has written, and leaves the job. A later write joins it again.
+    /// Flushes this node's writes and leaves the job. A later write joins it again.
     pub async fn leave(&self) -> Result<()> {
         let inner = &self.inner;
         inner.none_is_on().await;
@@ -311,17 +311,18 @@ impl<M: Machine> WriteCache<M> {
         inner.failures.tell_given_up()
     }
 
-    /// How many flushes the group has ended since the job began, successful or not.
+    /// Returns the number of flushes that the group has ended since the job began, successful or not.
     pub fn flushes(&self) -> u32 {
         self.inner.flushes.over.get()
     }
 
-    /// The flushes that this member has asked for, by their numbers from 1 on, each with the section that was full.
+    /// Returns the flushes that this member has requested, by their numbers from 1 on, each with the full section.
     pub fn causes(&self) -> Vec<(u32, Section)> {
         self.inner.causes.borrow().clone()
     }
 
-    /// What each flush has moved so far, as far as this member knows: only the first of the group knows all.
+    /// Returns the results of all flushes so far, as far as this member knows them: only the first of the group knows
+    /// all.
     pub fn moved(&self) -> Vec<Moved> {
         self.inner.moved.borrow().clone()
     }
@@ -336,15 +337,15 @@ impl<M: Machine> Inner<M> {
             return files.len() - 1;
         };
         if !files[index].is_same_handle(file) {
-            // It has been opened again: flushes are to tell this handle how long the file is.
+            // The file has been opened again: flushes must report its length to this handle.
             file.note_end(files[index].own_end());
             files[index] = file.clone();
         }
         index
     }
 
-    /// Makes the first of these writes, as many as there is room for at once, of which `data` has the bytes from `from`
-    /// on; how many they are, and how many bytes.
+    /// Makes the first of these writes, up to the first that does not fit, with their bytes in `data` from `from` on.
+    /// Returns the number of writes and the number of bytes.
     async fn append_whole(
         self: &Rc<Self>,
         file: &File<M>,
@@ -353,7 +354,7 @@ impl<M: Machine> Inner<M> {
         data: &Payload,
         from: u64,
     ) -> (usize, u64) {
-        // Entries and data at once, so that no flush reads the one without the other.
+        // No await between entries and data, so that no flush reads the one without the other.
         let Some((at, count, bytes)) = self.logs.borrow_mut().append_whole(file.striping(), index, writes)
         else {
             return (0, 0);
@@ -367,7 +368,7 @@ impl<M: Machine> Inner<M> {
         (count, bytes)
     }
 
-    /// Makes one write, in several parts if the log has not the room for it at once.
+    /// Makes one write, in several parts if the log cannot hold it at once.
     async fn append(
         self: &Rc<Self>,
         file: &File<M>,
@@ -381,7 +382,7 @@ impl<M: Machine> Inner<M> {
             let room = self.logs.borrow().room_for(striping, write.offset + done, write.bytes - done);
             match room {
                 Ok(bytes) => {
-                    // Entry and data at once, so that no flush reads the one without the other.
+                    // No await between entry and data, so that no flush reads the one without the other.
                     let at = self.logs.borrow_mut().append(index, write.offset + done, bytes, write.time);
                     self.data.place(at, &data.slice(done..done + bytes));
                     self.note_written();
@@ -396,7 +397,7 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    /// Waits for what may make room: a flush that is on or on its way, or one that it begins. Fails if one has failed.
+    /// Blocks until a running or requested flush may have freed space, or requests one. Fails if a flush has failed.
     async fn make_room(self: &Rc<Self>, section: Section) -> Result<()> {
         if !self.flushes.running.get() && !self.behind.get() {
             self.causes.borrow_mut().push((self.flushes.over.get() + 1, section));
@@ -409,7 +410,7 @@ impl<M: Machine> Inner<M> {
         self.failures.tell()
     }
 
-    /// Sees to it that what has been written is flushed in time.
+    /// Starts the timer or a background flush for new writes, as needed.
     fn note_written(self: &Rc<Self>) {
         if let Some(limit) = self.settings.flush_after {
             see_to(self, limit, "flush in time");
@@ -420,12 +421,12 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Starts a flush of the group without waiting for it, unless one has been started already.
+    /// Starts a flush of the group in the background, unless one has been started already.
     fn flush_behind(self: &Rc<Self>, reason: Reason) {
         if !self.flushes.running.get() && !self.behind.replace(true) {
             let cache = self.clone();
             self.machine().spawn("flush behind", async move {
-                // If it fails, whoever calls next is told.
+                // Ignore the error: the next call reports it.
                 drop(cache.try_flush(reason).await);
                 cache.behind.set(false);
                 cache.flushes.changed.wake_all();
@@ -434,15 +435,15 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Waits until this member takes part in no flush.
+    /// Blocks until this member takes part in no flush.
     async fn none_is_on(&self) {
         while self.flushes.running.get() {
             self.flushes.changed.wait().await;
         }
     }
 
-    /// Has the group flush what has been written until now, and waits for it: for a caller, who is told what comes of
-    /// it.
+    /// Flushes all writes of the group until now, and blocks until it is done. A failure counts as reported to the
+    /// caller.
     async fn flush(self: &Rc<Self>, reason: Reason) -> Result<()> {
         let flushed = self.try_flush(reason).await;
         if flushed.is_err() {
@@ -451,13 +452,12 @@ impl<M: Machine> Inner<M> {
         flushed
     }
 
-    /// Has the group flush what has been written until now, and waits for it. If an I/O node has been started anew,
-    /// once more.
+    /// Flushes all writes of the group until now, and blocks until it is done. Retries once if an I/O node restarted.
     async fn try_flush(self: &Rc<Self>, reason: Reason) -> Result<()> {
         let _span = self.machine().notes().span("wait for flush", || []);
         let mut again = true;
         loop {
-            // One that is on does not have what was written since it began.
+            // Wait: a running flush does not cover writes since its start.
             self.none_is_on().await;
             let number = self.gather(reason).await.inspect_err(|error| {
                 self.failures.note_untold(reason.file(), error);
@@ -466,15 +466,15 @@ impl<M: Machine> Inner<M> {
                 continue;
             }
             match self.failures.outcome_of(number) {
-                // Who had written to a file that was removed has given that up by now.
+                // Retry: the writers of a removed file have discarded its data by now.
                 Err(error) if again && (error.is_of_new_start() || is_removed(&error)) => again = false,
                 outcome => return outcome,
             }
         }
     }
 
-    /// Waits until the flush of this number, which the coordinator has named just now, is over; or until the
-    /// coordinator is gone, and with it maybe what it was about to say of that flush.
+    /// Blocks until the flush of this number, which the coordinator has just announced, is over, and returns true.
+    /// Returns false if the coordinator disconnects: its messages about that flush may be lost.
     async fn is_over(&self, number: u32) -> bool {
         let coordinator = self.membership.coordinator();
         let disconnects = self.client.disconnects_of(coordinator);
@@ -487,8 +487,8 @@ impl<M: Machine> Inner<M> {
         true
     }
 
-    /// Asks the coordinator for a flush later than those that are over here; its number. Joins the job again if the
-    /// coordinator does not know this member, since it was restarted or out of touch.
+    /// Requests a flush later than those that are over here, and returns its number. Rejoins the job if the coordinator
+    /// does not know this member, because one of them restarted or was disconnected.
     async fn gather(self: &Rc<Self>, reason: Reason) -> Result<u32> {
         let wanted = self.flushes.over.get() + 1;
         match self.membership.gather(&self.client, wanted, reason).await {
@@ -505,13 +505,13 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// Makes the cache known to its client as that of its group.
+    /// Registers the cache with its client as that of its group.
     fn enter(self: &Rc<Self>) {
         let caches = &self.client.inner.write_caches;
         caches.borrow_mut().insert(self.membership.group(), Rc::downgrade(self));
     }
 
-    /// Takes part in a flush that has begun, after those before.
+    /// Takes part in a flush that has begun, after earlier ones.
     fn take_part_in(self: &Rc<Self>, flush: u32, file: Option<FileId>) {
         self.flushes.due.borrow_mut().push_back((flush, file));
         if !self.flushes.running.replace(true) {
@@ -529,7 +529,7 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    /// This member's part of one flush.
+    /// Does this member's part of one flush.
     async fn take_part(&self, flush: u32, file: Option<FileId>) {
         let _span = self.machine().notes().span("flush write cache", || [("flush", u64::from(flush))]);
         self.logs.borrow_mut().begin_flush();
@@ -550,7 +550,8 @@ impl<M: Machine> Inner<M> {
             Err(error) => {
                 self.logs.borrow_mut().end_failed_flush();
                 self.failures.note(flush, file, &error);
-                // An I/O node may have been started anew: the next flush needs this member and its files there.
+                // An I/O node may have restarted: the next flush needs this member's connection and its open files
+                // there.
                 self.client.show_up().await;
                 self.refresh_files().await;
             }
@@ -562,7 +563,7 @@ impl<M: Machine> Inner<M> {
         self.flushes.changed.wake_all();
     }
 
-    /// Writes what is leaving the logs, with the other members.
+    /// Writes the entries in the current flush, together with the other members.
     async fn write_logs(&self, flush: u32, file: Option<FileId>) -> Result<Moved> {
         let parts = {
             let (logs, files) = (self.logs.borrow(), self.files.borrow());
@@ -575,16 +576,16 @@ impl<M: Machine> Inner<M> {
         let settings = ListedSettings { presort: true, queued: self.settings.queued };
         let operation = ListedOperation { direction: Direction::Write, memory: &self.data, settings };
         let met = || {
-            // All have begun: what any member writes from now on is flushed later than all that was written before.
+            // All have begun: any member's later writes are flushed after all earlier writes.
             self.logs.borrow_mut().all_have_begun();
             self.flushes.changed.wake_all();
         };
         let meetings = FlushMeetings::new(&self.membership, flush, &met);
         let (own, common) = self.client.move_once(&operation, &meetings, &parts, &Ok(())).await;
         let moved = match (common, own) {
-            // The coordinator only passes on what an I/O node has answered this member.
+            // The coordinator only passes on an I/O node's answer to this member.
             (Err(common), Err(own)) if common.passes_on(&own) => Err(own),
-            // What is common to all tells members by their names; an I/O node knows them only by number.
+            // Otherwise prefer the shared error: it names members, which an I/O node knows only by number.
             (common, own) => common.and(own),
         }?;
         for FileEntries { file, entries } in parts {
@@ -593,8 +594,8 @@ impl<M: Machine> Inner<M> {
         Ok(moved)
     }
 
-    /// Opens all files again where an I/O node has been restarted. Drops the data of files that were removed: there is
-    /// nothing that they could be written to, and everything else is to be flushed.
+    /// Opens all files again where an I/O node has restarted. Discards writes to removed files, which cannot be flushed
+    /// and must not block the flush of others.
     async fn refresh_files(&self) {
         let files = self.files.borrow().clone();
         for (index, file) in files.into_iter().enumerate() {
@@ -606,14 +607,14 @@ impl<M: Machine> Inner<M> {
                         self.failures.give_up(error);
                     }
                 }
-                // What it fails with, the next flush fails with, too.
+                // Ignore other errors: the next flush fails with them, too.
                 _ => {}
             }
         }
     }
 }
 
-/// Whether a file that had been written to does not exist any more.
+/// Returns true if a file that had been written to was removed.
 fn is_removed(error: &Error) -> bool {
     error.is_remote(FailureKind::Removed)
 }
@@ -652,7 +653,7 @@ impl<M: Machine> ClientInner<M> {
             )))
         })?;
         let (over, due) = (cache.flushes.over.get(), cache.flushes.due.borrow().len() as u32);
-        // The one that is on, and those that wait: none is left out, and it takes all members to end one.
+        // No more can be pending: a member skips no flush, and a flush needs all members to complete.
         if flush <= over || due > 1 {
             return Err(Failure::invalid(format!("flush {flush} after {over}")).into());
         }
