@@ -1,16 +1,16 @@
-//! A disk as analyses have it: every access seeks, waits for the rotation and transfers.
+//! Disk as modelled in analyses: every access seeks, waits for the rotation and transfers.
 //!
 //! ```text
 //! time of an access = seek_per_cylinder * |distance| + latency + bytes / rate
-//! latency           = any time from 0 to 2 * mean_latency, all alike likely, drawn anew
+//! latency           = uniformly distributed from 0 to 2 * mean_latency, drawn for each access
 //! ```
 //!
-//! The distance is from the cylinder of the last sector of the access before to that of the first of this one, in
-//! cylinders; going on to the next cylinder within an access takes nothing. An access that continues the one before
-//! waits for the rotation like any other, since nothing is read ahead, and writes are not buffered: they are done when
-//! they are on the medium. So are the disks of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O"
-//! (Kluwer 1996), section 2.1, which gives the mean of the latency; that it is uniform over a turn is what a constant
-//! speed of rotation makes of accesses that do not know the angle.
+//! The distance in cylinders leads from the last sector of the previous access to the first sector of this one.
+//! Continuing on the next cylinder within an access takes no time. An access that continues the previous one waits for
+//! the rotation like any other, since there is no read-ahead. Writes are not buffered: they complete when they are on
+//! the medium. These are the disks of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer
+//! 1996), section 2.1, which states the mean of the latency. A uniform latency over one turn follows from a constant
+//! speed of rotation and accesses that do not know the angle.
 
 use description::DrawnDisk;
 use machine::{Duration, Instant};
@@ -28,12 +28,12 @@ pub(crate) struct DrawnModel {
     seek_per_cylinder: Duration,
     mean_latency: Duration,
     bytes_per_second: u64,
-    /// The cylinder at which the arm stands when the disk is free.
+    /// Cylinder of the arm when the disk is free.
     cylinder: u64,
     draws: ChaCha8Rng,
-    /// When all accepted commands are done.
+    /// Instant at which all accepted commands are complete.
     free: Instant,
-    /// When all writes are on the medium.
+    /// Instant at which all writes are on the medium.
     written: Instant,
     statistics: Statistics,
     phases: Phases,
@@ -112,7 +112,7 @@ impl DrawnModel {
         self.free
     }
 
-    /// A whole number of nanoseconds from 0 to twice the mean, all alike likely but for one part in 2^64 / `values`.
+    /// Draws a latency of 0 to twice the mean in whole nanoseconds, uniform up to one part in 2^64 / `values`.
     fn latency(&mut self) -> Duration {
         let values = 2 * self.mean_latency.as_nanos() + 1;
         Duration::from_nanos(((u128::from(self.draws.next_u64()) * u128::from(values)) >> 64) as u64)

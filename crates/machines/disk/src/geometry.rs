@@ -1,26 +1,25 @@
-//! Where a sector lies: from its number to cylinder, head and angle.
+//! Position of a sector: from its number to cylinder, head and angle.
 //!
-//! Sectors are numbered through the regions of the disk, track by track. Sector 0 of a track is turned
-//! against that of the track before it by the track skew, or by the cylinder skew where a cylinder begins,
-//! which gives the head time to get there. The turn depends on the physical place alone: spare tracks
-//! between two regions count too.
+//! Sectors are numbered through the regions of the disk, track by track. Sector 0 of a track is offset by the track
+//! skew against the track before it, or by the cylinder skew at the start of a cylinder. The skew leaves time for the
+//! head to move there. The angle depends on the physical position alone: spare tracks between two regions count too.
 
 use description::MechanicalDisk;
 
-/// The track under the head.
+/// Track under the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeadTrack {
     pub(crate) cylinder: u64,
     pub(crate) head: u64,
 }
 
-/// The place of one sector.
+/// Position of one sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SectorPlace {
     pub(crate) track: HeadTrack,
-    /// Sectors from the angle at which the rotation starts, skews included.
+    /// Angle in sectors from the start of the rotation, skews included.
     pub(crate) angle: u64,
-    /// Sectors from this one to the end of its track, itself included.
+    /// Number of sectors from this one to the end of its track, itself included.
     pub(crate) left: u64,
 }
 
@@ -34,7 +33,7 @@ pub(crate) struct Geometry {
     pub(crate) capacity: u64,
 }
 
-/// Tracks in a row, counted over the whole disk, and the number of their first sector.
+/// Contiguous tracks, counted over the whole disk, and the number of their first sector.
 #[derive(Clone, Debug)]
 struct Region {
     first_sector: u64,
@@ -87,7 +86,7 @@ impl Geometry {
         sector < self.capacity && self.place(sector).left == self.sectors_per_track
     }
 
-    /// Sectors by which all tracks before this one have turned it.
+    /// Returns the number of sectors by which all skews before this track add up.
     fn skew(&self, track: HeadTrack) -> u64 {
         let per_cylinder = (self.tracks_per_cylinder - 1) * self.track_skew + self.cylinder_skew;
         track.cylinder * per_cylinder + track.head * self.track_skew

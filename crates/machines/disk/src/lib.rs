@@ -1,9 +1,8 @@
-//! How long a disk takes: timing models without tasks, queues or data.
+//! Timing models of disks, without tasks, queues or data.
 //!
-//! A [`Model`] is asked when a command will be done and answers with an instant. It never waits itself,
-//! so the simulator and a real machine whose disks are slowed down to the model use the same code. The
-//! bus is not part of it: the caller adds the time the data spend there.
-//!
+//! A [`Model`] computes the instant at which a command completes, and never waits itself. The simulator therefore
+//! shares this code with real machines whose disks are slowed down to the model. The model does not include the bus:
+//! the caller adds the transfer time on the bus.
 //! ```text
 //! A random read, and the write that follows it, on a mechanical disk (H: host, D: drive, M: medium):
 //!
@@ -15,57 +14,57 @@
 //!              now+2.2 ms                           answer          stopped                        settled
 //!                                                   of `read`       by the write
 //!
-//! Sequential reads: the medium streams on while command and bus go by,
+//! Sequential reads: the medium continues to stream during command processing and bus transfer,
 //!
 //! H  |read 0        |==bus==|read 1 |==bus==|read 2
 //! D  [overhead]     ^       [overhead]      ^       [overhead]
 //! M  ...[##block 0##|####block 1####|####block 2####|..
 //!
-//! and sequential writes: they fill the buffer while the mechanics are on their way.
+//! and sequential writes: they fill the buffer while the mechanics are still positioning.
 //!
 //! H  |write 0|==bus==|write 1..|==bus==|write 2..|==bus==|write 3 ..
 //! D                  [overhead]^       [overhead]^       [overhead]^  while there is room
 //! M                            [--seek--][~~rotation~~][##block 0##|##block 1##|##block 2##
 //! ```
 //!
-//! # What a mechanical disk does
+//! # Behaviour of a mechanical disk
 //!
-//! The terms and the numbers of the HP 97560 are those of Ruemmler & Wilkes, "An introduction to disk
-//! drive modeling" (IEEE Computer, March 1994), whom Kotz, Toh & Radhakrishnan (Dartmouth PCS-TR94-220)
-//! followed for the disks of STARFISH. This model is written anew from those descriptions.
+//! The terms and the numbers of the HP 97560 are those of Ruemmler & Wilkes, "An introduction to disk drive modeling"
+//! (IEEE Computer, March 1994). Kotz, Toh & Radhakrishnan (Dartmouth PCS-TR94-220) followed them for the disks of
+//! STARFISH. This model is a new implementation from both descriptions.
 //!
-//! * *Read*: overhead, then seek or head switch (a seek hides the switch), then rotation until the first
-//!   sector comes round, then transfer. Nothing of it overlaps, nor does the bus overlap the transfer.
-//! * *Transfer*: a sector takes `period / sectors per track`. Going on to the next track takes the track
-//!   skew, which hides the head switch; to the next cylinder the cylinder skew, which hides the seek. On
-//!   the HP 97560 that is 36,864 B in 80 sector times, 2.1104 MiB/s, less a little at every cylinder.
-//! * *Read-ahead*: after a read the medium streams on, over tracks and cylinders, until the cache is full
-//!   or a command arrives. A read of what has passed is answered after its overhead; a read of the next
-//!   sector goes on with the stream; any other, even one that only skips a little, stops it and starts
-//!   anew. (Were skips waited for, sixteen readers of neighbouring parts of a file would look sequential to
-//!   the drive; the movements published for STARFISH show that they did not.)
-//! * *Write*: completion is reported when the data are in the buffer, and the controller's overhead comes
-//!   after that; the controller works on one command at a time. Writes that continue each other gather in the
-//!   buffer, as long as there is room. Any other waits until the mechanics have turned to the last one in the
-//!   buffer, so one may wait there while another goes onto the medium. Thus overhead and bus hide behind the
-//!   mechanics. A write that is there in time to continue the one before it loses no rotation. (With the overhead
-//!   before the data, a host would choose its second write so late that most of its requests had come; the movements
-//!   published for writes of many nodes show that they had not.)
+//! * *Read*: overhead, then seek or head switch (a seek hides the switch), then rotation until the first sector passes,
+//!   then transfer. None of these phases overlap, and the bus does not overlap the transfer.
+//! * *Transfer*: a sector takes `period / sectors per track`. Continuing on the next track takes the track skew, which
+//!   hides the head switch. Continuing on the next cylinder takes the cylinder skew, which hides the seek. On the HP
+//!   97560 that is 36,864 B in 80 sector times, 2.1104 MiB/s, less a little at every cylinder.
+//! * *Read-ahead*: after a read the medium streams on, across tracks and cylinders, until the cache is full or a
+//!   command arrives. A read of sectors that have passed completes after its overhead. A read of the next sector
+//!   continues the stream. Any other read, even one that skips only a few sectors, stops the stream and starts a new
+//!   one. (If the drive waited for skipped sectors, sixteen readers of neighbouring parts of a file would look
+//!   sequential to it. The movements published for STARFISH show that they did not.)
+//! * *Write*: the drive reports completion when the data are in the buffer. The controller's overhead follows, and the
+//!   controller handles one command at a time. Writes that continue each other collect in the buffer while there is
+//!   room. Any other write waits until the mechanics start on the last buffered write, so one write may be buffered
+//!   while another goes onto the medium. Thus the mechanics hide overhead and bus. A write that arrives in time to
+//!   continue the previous one loses no rotation. (If the overhead preceded the data, a host would choose its second
+//!   write so late that most of its requests had arrived. The movements published for writes of many nodes show that
+//!   they had not.)
 //!
-//! # Assumptions, and where they are wrong
+//! # Assumptions and their limits
 //!
 //! * The rotation is exact and the seek curve has no spread; real arms and spindles have some.
-//! * The arm settles for a write as fast as for a read, though real arms need longer. The allowance for
-//!   it, "exposed per repositioned write", is zero unless a description gives one.
-//! * The read and write fences of the real drive, which divide its cache, are not modelled, nor are hits
-//!   of a read in the write buffer: a read waits until all accepted writes are on the medium.
-//! * A read starts at its first sector; a drive that took the sectors as they come would wait less.
+//! * The arm settles for a write as fast as for a read, though real arms need longer. A description may allow time for
+//!   this as "exposed per repositioned write"; the default is zero.
+//! * The read and write fences of the real drive, which divide its cache, are not modelled.
+//! * A read never hits the write buffer: it waits until all accepted writes are on the medium.
+//! * A read starts at its first sector; a drive that accepted the sectors in any order would wait less.
 //! * Spare tracks lie in fixed regions; no sector has been moved there for a defect.
 //! * One command at a time: there is no queue in the drive, as on disks of that age.
 //! * Published evaluations of such models stop at about four per cent of the measured times.
 //!
-//! A streaming disk keeps the buffer of this and drops the mechanics; `streaming.rs` says how. A drawn disk keeps the
-//! mechanics and drops the rest, and what it does not know of the rotation it draws; `drawn.rs` says how.
+//! A streaming disk has the same write buffer but no mechanics; see `streaming.rs`. A drawn disk has the mechanics but
+//! no buffer or cache, and draws the rotational latency at random; see `drawn.rs`.
 
 mod drawn;
 mod geometry;
@@ -86,10 +85,10 @@ use mechanical::Mechanical;
 use phases::Phases;
 use streaming::Streaming;
 
-/// The state of one disk, as far as it decides how long the next command takes.
+/// State of one disk, as far as it determines the time of the next command.
 ///
-/// Commands come one at a time and in order of time: none before the last one has been answered. Sectors
-/// are counted from zero; a command that is empty or goes beyond the last sector is a bug of the caller.
+/// Commands come one at a time and in order of time: the next one starts no earlier than the previous one completed.
+/// Sectors are counted from zero. The caller must not pass an empty command or one beyond the last sector.
 #[derive(Clone, Debug)]
 pub struct Model {
     kind: Kind,
@@ -103,23 +102,23 @@ enum Kind {
     Drawn(Box<DrawnModel>),
 }
 
-/// What a disk has done since it was made.
+/// Counters of a disk since its creation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Commands for which the disk had to move: arm, head or waiting for the rotation.
+    /// Number of commands for which the disk had to move: arm, head or waiting for the rotation.
     pub movements: u64,
-    /// Time the controller took for commands.
+    /// Time spent by the controller on commands.
     pub overhead: Duration,
-    /// Time the arm moved or heads were switched.
+    /// Time spent on arm movements and head switches.
     pub seek: Duration,
-    /// Time the head waited for a sector to come round.
+    /// Time the head waited for a sector to pass.
     pub rotation: Duration,
-    /// Time sectors passed that were read, wanted or ahead, or written.
+    /// Time spent on sectors that were read, requested or ahead, or written.
     pub transfer: Duration,
 }
 
 impl Statistics {
-    /// What the disk has done since `earlier` statistics of it.
+    /// Returns the difference from `earlier` statistics of the same disk.
     #[must_use]
     pub fn since(self, earlier: Statistics) -> Statistics {
         Statistics {
@@ -131,17 +130,17 @@ impl Statistics {
         }
     }
 
-    /// Time the mechanics were at work.
+    /// Returns the time in which the mechanics were busy.
     pub fn busy(&self) -> Duration {
         self.seek + self.rotation + self.transfer
     }
 }
 
 impl Model {
-    /// The disk of `description`, whose spindle has turned by `rotation_phase` of a revolution at the start.
+    /// Creates the disk of `description`, whose spindle has turned by `rotation_phase` of a revolution at the start.
     ///
     /// # Panics
-    /// If `rotation_phase` is not in 0..1.
+    /// Panics if `rotation_phase` is not in 0..1.
     pub fn new(description: &DiskDescription, rotation_phase: f64) -> Self {
         let kind = match description {
             DiskDescription::Mechanical(disk) => {
@@ -153,8 +152,8 @@ impl Model {
         Model { kind, latest: Instant::START }
     }
 
-    /// The same disk, which draws from `seed` what is drawn: same seed and same commands, same times. Without this the
-    /// seed is 0. Only a drawn disk draws anything.
+    /// Seeds the random draws of a drawn disk; other disks ignore `seed`. The same seed and the same commands yield the
+    /// same times. The default seed is 0.
     #[must_use]
     pub fn drawing_from(mut self, seed: u64) -> Self {
         if let Kind::Drawn(disk) = &mut self.kind {
@@ -163,7 +162,7 @@ impl Model {
         self
     }
 
-    /// Bytes in a sector.
+    /// Returns the number of bytes in a sector.
     pub fn sector_bytes(&self) -> u64 {
         match &self.kind {
             Kind::Mechanical(disk) => disk.sector_bytes(),
@@ -172,7 +171,7 @@ impl Model {
         }
     }
 
-    /// Sectors on the disk.
+    /// Returns the number of sectors on the disk.
     pub fn capacity_sectors(&self) -> u64 {
         match &self.kind {
             Kind::Mechanical(disk) => disk.capacity_sectors(),
@@ -181,7 +180,7 @@ impl Model {
         }
     }
 
-    /// A read command reaches the drive at `now`; returns when all its data are ready to cross the bus.
+    /// Starts a read command at `now`. Returns the instant at which all its data are ready to cross the bus.
     pub fn read(&mut self, now: Instant, first_sector: u64, sectors: u64) -> Instant {
         self.check_command(now, first_sector, sectors);
         match &mut self.kind {
@@ -191,9 +190,9 @@ impl Model {
         }
     }
 
-    /// A write command reaches the drive at `now`; returns when its data may cross the bus.
+    /// Starts a write command at `now`. Returns the instant from which its data may cross the bus.
     ///
-    /// Call [`write`](Self::write) when they have.
+    /// Call [`write`](Self::write) after the data have crossed.
     pub fn write_ready(&mut self, now: Instant, first_sector: u64, sectors: u64) -> Instant {
         self.check_command(now, first_sector, sectors);
         match &mut self.kind {
@@ -203,10 +202,11 @@ impl Model {
         }
     }
 
-    /// The data of the write have crossed the bus by `now`; returns when the drive reports completion.
+    /// Completes the transfer of a write, whose data have crossed the bus by `now`. Returns the instant of reported
+    /// completion.
     ///
-    /// They are then in its buffer; [`settled`](Self::settled) says when they will be on the medium. A drawn disk has
-    /// no buffer and reports when they are there.
+    /// At that instant the data are in the disk's buffer; [`settled`](Self::settled) returns the instant at which they
+    /// are on the medium. A drawn disk has no buffer and reports completion when the data are on the medium.
     pub fn write(&mut self, now: Instant, first_sector: u64, sectors: u64) -> Instant {
         self.check_command(now, first_sector, sectors);
         match &mut self.kind {
@@ -216,7 +216,7 @@ impl Model {
         }
     }
 
-    /// When everything written so far is on the medium.
+    /// Returns the instant at which all data written so far are on the medium.
     pub fn settled(&self) -> Instant {
         match &self.kind {
             Kind::Mechanical(disk) => disk.settled(),
@@ -225,7 +225,7 @@ impl Model {
         }
     }
 
-    /// Movements so far, as [`Statistics::movements`] counts them.
+    /// Returns the number of movements so far, counted as in [`Statistics::movements`].
     pub fn movements(&self) -> u64 {
         match &self.kind {
             Kind::Mechanical(disk) => disk.movements(),
@@ -234,7 +234,7 @@ impl Model {
         }
     }
 
-    /// What the disk has done by `now`: all commands given so far, to their end, and read-ahead until `now`.
+    /// Returns the statistics at `now`: all commands so far, counted completely, and read-ahead until `now`.
     pub fn statistics(&self, now: Instant) -> Statistics {
         match &self.kind {
             Kind::Mechanical(disk) => disk.statistics(now),
@@ -243,18 +243,18 @@ impl Model {
         }
     }
 
-    /// Keeps the phases of the mechanics from now on, for [`take_phases`](Self::take_phases).
+    /// Starts recording the phases of the mechanics, for [`take_phases`](Self::take_phases).
     pub fn record_phases(&mut self) {
         self.phases().record();
     }
 
-    /// What the mechanics did, or will have done when the commands given so far end, since this was called last;
-    /// in order of time. What may be cut short by another command comes later.
+    /// Returns the phases recorded since the last call, in order of time, up to the end of the commands so far. Phases
+    /// that another command may still cut short are returned by a later call.
     pub fn take_phases(&mut self) -> Vec<Phase> {
         self.phases().take()
     }
 
-    /// Keeps phases no longer; gives those that are left, with read-ahead until `now`.
+    /// Stops recording phases and returns the remaining ones, with read-ahead until `now`.
     pub fn stop_recording_phases(&mut self, now: Instant) -> Vec<Phase> {
         match &mut self.kind {
             Kind::Mechanical(disk) => disk.stop_recording_phases(now),

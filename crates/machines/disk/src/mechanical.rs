@@ -1,19 +1,19 @@
-//! The controller of a mechanical disk: read-ahead, write-behind, and what counts as a movement.
+//! Controller of a mechanical disk: read-ahead, write-behind, and the rules for counting movements.
 //!
-//! Read-ahead is evaluated lazily: nothing happens between two commands, but each command first lets the
-//! medium turn up to the present. The cache is a ring of the sectors that passed last; read-ahead pauses
-//! where it would overwrite the beginning of the last command, and goes on when a command makes room.
+//! Read-ahead is evaluated lazily: nothing happens between two commands, but each command first advances the medium to
+//! the present. The cache is a ring of the sectors that passed last. Read-ahead pauses where it would overwrite the
+//! first sector of the last command, and resumes when a command makes room.
 //!
-//! A write is reported when its data are in the buffer. The controller must have done with the one before. A write
-//! that continues those in the buffer then gets in as long as there is room; any other has to wait until the mechanics
-//! have turned to the last one (Ruemmler and Wilkes 1994).
+//! The drive reports a write as complete when its data are in the buffer. The controller accepts the data after it has
+//! finished the previous write. A write that continues the buffered writes then enters the buffer while there is room.
+//! Any other write waits until the mechanics start on the last buffered write (Ruemmler and Wilkes 1994).
 //!
-//! A movement is counted, following the published counts of STARFISH, when
+//! Following the published counts of STARFISH, a movement is counted if
 //! 1. a command makes the arm move or wait for the rotation,
 //! 2. a sequential read starts exactly at a track that read-ahead has not yet entered,
-//! 3. a read finds that read-ahead has paused, even if its own data are in the cache;
+//! 3. a read finds read-ahead paused, even if its own data are in the cache.
 //!
-//! a write that continues the write in progress counts nothing.
+//! A write that continues the write in progress counts no movement.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -29,16 +29,16 @@ use crate::phases::{Phase, Phases};
 pub(crate) struct Mechanical {
     mechanism: Mechanism,
     activity: Activity,
-    /// When the mechanics are at rest, or will be, unless they read ahead.
+    /// Instant at which the mechanics are at rest, past or future, not counting read-ahead.
     at_rest: Instant,
-    /// When the mechanics took or will take the last write out of the buffer.
+    /// Instant at which the mechanics take, or took, the last write out of the buffer.
     buffer_empty: Instant,
-    /// When all writes are on the medium.
+    /// Instant at which all writes are on the medium.
     written: Instant,
-    /// Writes that continue each other: when each will be on the medium, and its sectors. Those that are there
-    /// already may be missing.
+    /// Buffered writes that continue each other: the instant at which each is on the medium, and its length in sectors.
+    /// Writes already on the medium may be left out.
     buffered: VecDeque<(Instant, u64)>,
-    /// When the controller has done with the last write: it works on one command at a time.
+    /// Instant at which the controller has finished the last write; it handles one command at a time.
     controller_free: Instant,
     read_overhead: Duration,
     write_overhead: Duration,
@@ -51,18 +51,18 @@ pub(crate) struct Mechanical {
 enum Activity {
     Idle,
     Reading(Stream),
-    /// A write that ends before sector `next`.
+    /// Write that ends before sector `next`.
     Writing {
         next: u64,
     },
 }
 
-/// A read and the read-ahead that follows it.
+/// Read and the read-ahead that follows.
 #[derive(Clone, Debug)]
 struct Stream {
-    /// The sector at which the stream began.
+    /// First sector of the stream.
     first: u64,
-    /// The sector before which read-ahead pauses.
+    /// Sector before which read-ahead pauses.
     limit: u64,
     run: SectorRun,
 }
@@ -119,7 +119,7 @@ impl Mechanical {
         decoded.max(passed)
     }
 
-    /// The stream in progress, brought up to `now`, if it has read `first` or reads it next; otherwise ends it.
+    /// Returns the stream in progress, advanced to `now`, if it has read `first` or reads it next; otherwise ends it.
     fn stream_with(&mut self, first: u64, now: Instant) -> Option<Stream> {
         let mut stream = match mem::replace(&mut self.activity, Activity::Idle) {
             Activity::Reading(stream) => stream,
@@ -133,14 +133,14 @@ impl Mechanical {
         None
     }
 
-    /// Whether `first` is in the cache or the next sector to pass.
+    /// Returns true if `first` is in the cache or is the next sector to pass.
     fn serves(&self, stream: &Stream, first: u64) -> bool {
         let next = stream.run.sector;
         let oldest = stream.first.max(next.saturating_sub(self.cache_sectors));
         (oldest..=next).contains(&first)
     }
 
-    /// Lets read-ahead go on to `limit` for a read at `first`, and counts what that takes.
+    /// Extends read-ahead to `limit` for a read at `first`, and counts the movement if this takes one.
     fn keep_ahead(&mut self, stream: &mut Stream, first: u64, limit: u64, now: Instant, decoded: Instant) {
         let has_paused = stream.has_paused();
         let makes_room = limit > stream.limit;
@@ -172,7 +172,7 @@ impl Mechanical {
         matches!(self.activity, Activity::Writing { next } if next == first)
     }
 
-    /// When the buffer has room for `sectors` more sectors of the writes in progress.
+    /// Returns the first instant at which the buffer has room for `sectors` more sectors of the writes in progress.
     fn room_for(&mut self, now: Instant, sectors: u64) -> Instant {
         while self.buffered.front().is_some_and(|&(written, _)| written <= now) {
             self.buffered.pop_front();
@@ -241,7 +241,7 @@ impl Mechanical {
         &mut self.mechanism.phases
     }
 
-    /// Records phases no longer; gives those that are left at `now`.
+    /// Stops recording phases and returns the remaining ones, with read-ahead until `now`.
     pub(crate) fn stop_recording_phases(&mut self, now: Instant) -> Vec<Phase> {
         let mut mechanism = self.mechanism.clone();
         self.mechanism.phases.stop();

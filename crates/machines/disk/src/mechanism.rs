@@ -1,8 +1,8 @@
-//! The moving parts of a disk: the arm, the heads and the rotation, and what they cost.
+//! Moving parts of a disk: the arm, the heads and the rotation, and the time they take.
 //!
-//! The mechanism only does what it is told, one thing after another: turn to a sector, let sectors pass.
-//! Sectors that pass without a gap form a [`SectorRun`]; at the end of a track the run goes on to the next one
-//! as soon as the head has switched or the arm has moved, and the skew has come round.
+//! The mechanism executes one order at a time: turn to a sector, or let sectors pass. Sectors that pass without a gap
+//! form a [`SectorRun`]. At the end of a track the run continues on the next track after a head switch or arm movement
+//! and the skew.
 
 use description::MechanicalDisk;
 use machine::{Duration, Instant};
@@ -19,24 +19,24 @@ pub(crate) struct Mechanism {
     seek: SeekCurve,
     head_switch: Duration,
     rotation: Rotation,
-    /// The track under the head, or the one it moves to.
+    /// Track under the head, or the target of the current movement.
     track: HeadTrack,
-    /// When the head left for that track.
+    /// Instant at which the head left for that track.
     departed: Instant,
-    /// When the head was or will be at rest on that track.
+    /// Instant at which the head comes, or came, to rest on that track.
     arrived: Instant,
     pub(crate) statistics: Statistics,
     pub(crate) phases: Phases,
 }
 
-/// Sectors passing one after the other: the next one, and the slot in which it passes.
+/// Sectors passing one after the other: the next sector, and the slot in which it passes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SectorRun {
     pub(crate) sector: u64,
     slot: SectorSlot,
-    /// Sectors from `sector` to the end of the track; none if the head has yet to leave for the next track.
+    /// Number of sectors from `sector` to the end of the track; 0 if the head still has to leave for the next track.
     left: u64,
-    /// Whether none has passed since the mechanism turned to `sector`.
+    /// True if no sector has passed since the mechanism turned to `sector`.
     fresh: bool,
 }
 
@@ -66,7 +66,7 @@ impl Mechanism {
         }
     }
 
-    /// Moves to the track of `sector`, starting at `start`, and waits for the sector to come round.
+    /// Moves to the track of `sector`, starting at `start`, and waits until the sector passes under the head.
     pub(crate) fn turn_to(&mut self, sector: u64, start: Instant) -> SectorRun {
         let place = self.geometry.place(sector);
         let movement = self.movement(place.track);
@@ -82,14 +82,14 @@ impl Mechanism {
         SectorRun { sector, slot, left: place.left, fresh: true }
     }
 
-    /// A seek hides the head switch that goes with it.
+    /// Returns the time to move to `target`: the longer of seek and head switch, since they overlap.
     fn movement(&self, target: HeadTrack) -> Duration {
         let seek = self.seek.time(self.track.cylinder.abs_diff(target.cylinder));
         let switch = if self.track.head == target.head { Duration::ZERO } else { self.head_switch };
         seek.max(switch)
     }
 
-    /// Lets `sectors` of the run pass, over as many tracks as it takes, and returns when the last has passed.
+    /// Lets `sectors` of the run pass, across track ends if necessary, and returns the instant after the last.
     pub(crate) fn pass(&mut self, run: &mut SectorRun, mut sectors: u64) -> Instant {
         while sectors > 0 {
             if run.left == 0 {
@@ -102,7 +102,7 @@ impl Mechanism {
         self.rotation.begins(run.slot)
     }
 
-    /// Lets the run go on by itself until `now`, but not beyond the sector `limit`.
+    /// Advances the run to `now` without a command, but not beyond the sector `limit`.
     pub(crate) fn pass_until(&mut self, run: &mut SectorRun, limit: u64, now: Instant) {
         while run.sector < limit {
             let end = self.rotation.begins(run.slot);
@@ -128,12 +128,12 @@ impl Mechanism {
         self.phases.add(Activity::Transfer, begin, end);
     }
 
-    /// Whether at `now` the head has yet to come to the beginning of the track on which the run goes on.
+    /// Returns true if at `now` the head has not yet reached the start of the track on which the run continues.
     pub(crate) fn awaits_track(&self, run: &SectorRun, now: Instant) -> bool {
         run.left == 0 || (run.fresh && self.rotation.begins(run.slot) > now)
     }
 
-    /// Ends the run at `now` and returns when the head is at rest: a movement once begun is completed.
+    /// Ends the run at `now` and returns the instant of rest: a movement in progress is completed.
     pub(crate) fn abandon(&mut self, run: &SectorRun, now: Instant) -> Instant {
         let at_rest = now.max(self.arrived);
         if run.fresh {
@@ -144,7 +144,7 @@ impl Mechanism {
         at_rest
     }
 
-    /// The mechanism if the run goes on by itself until `now`, of which nothing later is counted.
+    /// Returns the mechanism as at `now` if the run continues until then, with nothing later counted.
     pub(crate) fn during(mut self, mut run: SectorRun, limit: u64, now: Instant) -> Self {
         self.pass_until(&mut run, limit, now);
         self.abandon(&run, now);

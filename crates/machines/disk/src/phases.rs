@@ -1,32 +1,32 @@
-//! The phases of the mechanics in order, for inspection. Kept only if asked for.
+//! Phases of the mechanics in order of time, for inspection. Recorded only on request.
 
 use std::mem;
 
 use machine::Instant;
 
-/// A stretch of time in which the mechanics do one thing.
+/// Interval of time in which the mechanics do one activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// What they do.
+    /// Activity of the mechanics in this interval.
     pub activity: Activity,
-    /// From when.
+    /// Begin of the interval.
     pub begin: Instant,
-    /// Until when.
+    /// End of the interval.
     pub end: Instant,
 }
 
-/// What mechanics do.
+/// Activity of the mechanics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
     /// The arm moves, or heads are switched.
     Seek,
     /// The head waits for a sector to come round.
     Rotation,
-    /// Sectors pass that are read, wanted or ahead, or written.
+    /// Sectors pass that are read, requested or ahead, or written.
     Transfer,
 }
 
-/// Phases in order of time, or none if they are not kept.
+/// Phases in order of time; `None` if they are not recorded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Phases(Option<Vec<Phase>>);
 
@@ -35,12 +35,12 @@ impl Phases {
         self.0 = Some(Vec::new());
     }
 
-    /// Takes out all phases, and records no more.
+    /// Removes and returns all phases, and stops recording.
     pub(crate) fn stop(&mut self) -> Vec<Phase> {
         self.0.take().unwrap_or_default()
     }
 
-    /// Adds a phase; one that takes no time is none, and a transfer that goes on is one.
+    /// Adds a phase. Ignores one of no length, and merges a transfer with the transfer it continues.
     #[inline]
     pub(crate) fn add(&mut self, activity: Activity, begin: Instant, end: Instant) {
         let Some(phases) = &mut self.0 else { return };
@@ -55,7 +55,7 @@ impl Phases {
         }
     }
 
-    /// Cuts off what was to be after `end`.
+    /// Removes everything after `end`.
     pub(crate) fn cut(&mut self, end: Instant) {
         let Some(phases) = &mut self.0 else { return };
         while let Some(last) = phases.last_mut() {
@@ -67,7 +67,7 @@ impl Phases {
         }
     }
 
-    /// Takes out all phases but a last wait for the rotation, which may be cut off yet.
+    /// Removes and returns all phases except a final wait for the rotation, which may still be cut short.
     pub(crate) fn take(&mut self) -> Vec<Phase> {
         let Some(phases) = &mut self.0 else { return Vec::new() };
         let waits = phases.last().is_some_and(|last| last.activity == Activity::Rotation);

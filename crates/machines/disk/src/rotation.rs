@@ -1,8 +1,8 @@
-//! Which sector is under the head, at any nanosecond, without drift.
+//! Sector under the head at any nanosecond, without drift.
 //!
-//! Time is divided into *slots*: in slot `s` the sector at angle `s mod sectors_per_track` passes. Slot
-//! `s` begins `s * period / sectors_per_track` after the spindle passed angle 0, rounded up; because every
-//! slot is computed from the first and not from the one before it, errors never add up.
+//! Time is divided into *slots*: in slot `s` the sector at angle `s mod sectors_per_track` passes. Slot `s` begins `s *
+//! period / sectors_per_track` after the spindle passed angle 0, rounded up. Every slot is computed from the first and
+//! not from the one before it, so rounding errors never accumulate.
 
 use machine::Instant;
 
@@ -10,11 +10,11 @@ use machine::Instant;
 pub(crate) struct Rotation {
     period: u128,
     sectors: u128,
-    /// Nanoseconds from the passage of angle 0 to the start of the machine.
+    /// Time in nanoseconds from the passage of angle 0 to the start of the machine.
     phase: u64,
 }
 
-/// The passage of one sector, counted from angle 0 of the rotation in which the machine started.
+/// Passage of one sector, counted from angle 0 of the rotation in which the machine started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SectorSlot(u64);
 
@@ -25,35 +25,35 @@ impl SectorSlot {
 }
 
 impl Rotation {
-    /// A spindle that has turned by `phase` of a revolution when the machine starts.
+    /// Creates a spindle that has turned by `phase` of a revolution when the machine starts.
     pub(crate) fn new(period: machine::Duration, sectors: u64, phase: f64) -> Self {
         let period = period.as_nanos();
         assert!((0.0..1.0).contains(&phase), "rotation phase {phase} is not in 0..1");
         Rotation { period: period.into(), sectors: sectors.into(), phase: (phase * period as f64) as u64 }
     }
 
-    /// When `slot` begins, which is when the slot before it ends.
+    /// Returns the beginning of `slot`, which is the end of the slot before it.
     ///
-    /// A slot that began before the machine did counts as beginning with it.
+    /// For a slot that began before the machine, this is the start of the machine.
     pub(crate) fn begins(&self, slot: SectorSlot) -> Instant {
         let nanoseconds = (u128::from(slot.0) * self.period).div_ceil(self.sectors);
         let nanoseconds = u64::try_from(nanoseconds).expect("less than 584 years");
         Instant::from_nanos(nanoseconds.saturating_sub(self.phase))
     }
 
-    /// The first slot at or after `now` in which the sector at `angle` passes from its beginning.
+    /// Returns the first slot at or after `now` in which the sector at `angle` passes from its beginning.
     pub(crate) fn next(&self, now: Instant, angle: u64) -> SectorSlot {
         let sectors = self.sectors as u64;
         let first = self.first_at(now);
         SectorSlot(first + (angle + sectors - first % sectors) % sectors)
     }
 
-    /// How many whole slots, counted from `slot`, have passed by `now`.
+    /// Returns the number of whole slots, counted from `slot`, that have passed by `now`.
     pub(crate) fn passed(&self, slot: SectorSlot, now: Instant) -> u64 {
         if self.begins(slot) > now { 0 } else { self.last_begun(now).saturating_sub(slot.0) }
     }
 
-    /// The least slot that begins at `now` or later.
+    /// Returns the first slot that begins at `now` or later.
     fn first_at(&self, now: Instant) -> u64 {
         let elapsed = u128::from(now.as_nanos()) + u128::from(self.phase);
         // ceil(s * period / sectors) >= elapsed  <=>  s * period > (elapsed - 1) * sectors
@@ -61,7 +61,7 @@ impl Rotation {
         u64::try_from(slot).expect("less than 584 years")
     }
 
-    /// The greatest slot that begins at `now` or earlier.
+    /// Returns the last slot that begins at `now` or earlier.
     fn last_begun(&self, now: Instant) -> u64 {
         let elapsed = u128::from(now.as_nanos()) + u128::from(self.phase);
         u64::try_from(elapsed * self.sectors / self.period).expect("less than 584 years")

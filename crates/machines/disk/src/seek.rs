@@ -1,7 +1,8 @@
-//! How long the arm takes: the two-part seek curve of Ruemmler & Wilkes (1994).
+//! Seek time: the two-part curve of Ruemmler & Wilkes (1994).
 //!
-//! `base + per_root * sqrt(distance)` while the arm mostly accelerates, `base + per_cylinder * distance`
-//! once it coasts. The published curve is a fit to measured seeks and includes the settling of the head.
+//! The seek time is `base + per_root * sqrt(distance)` while the arm mostly accelerates, and `base + per_cylinder *
+//! distance` for longer distances, over which the arm coasts. The published curve is a fit to measured seeks and
+//! includes the settling of the head.
 
 use machine::Duration;
 
@@ -25,7 +26,7 @@ impl SeekCurve {
         }
     }
 
-    /// The time to move the arm over `distance` cylinders, rounded up to a whole nanosecond; none for none.
+    /// Returns the time to move the arm over `distance` cylinders, rounded up to a whole nanosecond; 0 for distance 0.
     pub(crate) fn time(&self, distance: u64) -> Duration {
         let nanoseconds = match distance {
             0 => 0,
@@ -38,7 +39,7 @@ impl SeekCurve {
     }
 }
 
-/// `factor * sqrt(number)`, rounded up, exactly.
+/// Returns `factor * sqrt(number)`, rounded up, computed without rounding errors.
 fn multiple_of_root(factor: u64, number: u64) -> u64 {
     let square = u128::from(factor) * u128::from(factor) * u128::from(number);
     let root = square.isqrt();

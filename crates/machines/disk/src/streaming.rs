@@ -1,11 +1,9 @@
-//! A disk without mechanics: data stream at a constant rate, that of writes may be another, and going elsewhere has a
-//! fixed price.
+//! Disk without mechanics: a constant transfer rate, possibly another one for writes, and a fixed positioning time.
 //!
-//! A command that starts at the sector where the last one ended continues it and is charged the transfer
-//! alone; any other is charged the positioning too. A continued read is read ahead: its transfer begins
-//! when the last one ended, however late the command comes, but never more than one command ahead; less, if
-//! the description says so. Writes are buffered as on a mechanical disk. There is no rotation to miss and no
-//! cache to hit.
+//! A command that starts at the sector after the previous command continues that command and costs the transfer alone.
+//! Any other command also costs the positioning time. Continued reads are read ahead: the transfer begins when the
+//! previous one ended, however late the command arrives. Read-ahead covers at most one command, or less if the
+//! description limits it. Writes are buffered as on a mechanical disk. The model has no rotation and no cache hits.
 
 use description::StreamingDisk;
 use machine::{Duration, Instant};
@@ -21,20 +19,20 @@ pub(crate) struct Streaming {
     written_per_second: u64,
     positioning: Duration,
     command_overhead: Duration,
-    /// The time of the transfer that may be done before its command comes, unless it is all of it.
+    /// Longest part of a transfer that read-ahead may do before its command arrives. `None`: the whole transfer.
     read_ahead: Option<Duration>,
     last: Option<Access>,
-    /// When the medium is free of all accepted commands.
+    /// Instant at which the medium has finished all accepted commands.
     free: Instant,
-    /// When the medium took or will take the last write out of the buffer.
+    /// Instant at which the medium takes, or took, the last write out of the buffer.
     buffer_empty: Instant,
-    /// When all writes are on the medium.
+    /// Instant at which all writes are on the medium.
     written: Instant,
     statistics: Statistics,
     phases: Phases,
 }
 
-/// A command that has been served, and the sector after it.
+/// Last served command and the number of the sector after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Access {
     Read { next: u64 },
@@ -112,7 +110,7 @@ impl Streaming {
         now + self.command_overhead
     }
 
-    /// Positions if need be, transfers, and returns the end of it.
+    /// Positions if necessary, transfers, and returns the end of the transfer.
     fn access(&mut self, start: Instant, first: u64, sectors: u64, bytes_per_second: u64) -> Instant {
         let mut end = start;
         if !self.continues_at(first) {

@@ -1,4 +1,4 @@
-//! Accesses whose time can be computed by hand, to the nanosecond.
+//! Accesses with times computed by hand, to the nanosecond.
 //!
 //! The spindles here start at angle 0, so sector slot `k` begins `k / 72` of a revolution of 14,992,504 ns
 //! after the start. Sector 0 lies on cylinder 1, head 4, hence at angle (162 + 4 * 8) mod 72 = 50: each
@@ -13,7 +13,7 @@ const BUS: Duration = Duration::from_nanos(819_200);
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECTORS: u64 = 16;
 
-/// Sectors on the first region of the disk, which ends with track 646:3.
+/// Number of sectors in the first region of the disk, which ends with track 646:3.
 const REGION: u64 = 645 * 19 * 72;
 
 fn hp97560() -> Model {
@@ -28,7 +28,7 @@ fn changed(change: impl FnOnce(&mut MechanicalDisk)) -> Model {
     Model::new(&description, 0.0)
 }
 
-/// When slot `k` begins.
+/// Returns the beginning of slot `k`.
 fn slot(k: u64) -> Instant {
     Instant::from_nanos((k * 14_992_504).div_ceil(72))
 }
@@ -122,10 +122,10 @@ fn data_in_the_cache_cost_only_the_overhead() {
 fn a_read_that_skips_ahead_starts_anew() {
     let mut disk = hp97560();
     let now = disk.read(Instant::START, 0, SECTORS);
-    // The overhead lasts until slot 66 + 10.6: sector 24 has gone by then, in slot 74, and comes round again.
+    // The overhead lasts until slot 66 + 10.6. Sector 24 has passed by then, in slot 74, and passes again a turn later.
     let now = disk.read(now, 24, SECTORS);
     assert_eq!(now, slot(74 + 72 + SECTORS));
-    // Sector 56 is far enough from sector 40 to be met in time, yet the disk had to look for it.
+    // The head could reach sector 56 in time from sector 40, but the disk still had to reposition.
     assert_eq!(disk.read(now, 56, SECTORS), slot(74 + 72 + 32 + SECTORS));
     assert_eq!(disk.movements(), 3);
 }
@@ -174,7 +174,7 @@ fn a_read_elsewhere_stops_read_ahead_where_it_is() {
     let statistics = disk.statistics(later);
     // Cylinder 654 is 653 away: 8 + 5.224 ms.
     assert_eq!(statistics.seek, Duration::from_micros(3_640 + 13_224));
-    // Sixteen sectors asked for, four read ahead in that millisecond, and sixteen asked for.
+    // The sixteen requested sectors, four read ahead in that millisecond, and sixteen requested ones.
     assert_eq!(statistics.transfer.as_nanos() * 72 / 14_992_504, 16 + 4 + 16);
 }
 
@@ -196,7 +196,7 @@ fn a_write_is_reported_when_its_data_are_in_the_buffer() {
     assert_eq!(disk.write_ready(Instant::START, 0, SECTORS), Instant::START);
     let arrived = Instant::START + BUS;
     assert_eq!(disk.write(arrived, 0, SECTORS), arrived);
-    // The arm arrives 0.8192 + 2.2 + 3.64 ms after the start; slot 50 comes round at 10.41 ms.
+    // The arm arrives 0.8192 + 2.2 + 3.64 ms after the start; slot 50 begins at 10.41 ms.
     assert_eq!(disk.settled(), slot(66));
 }
 
@@ -264,7 +264,7 @@ fn a_read_waits_until_the_writes_are_on_the_medium() {
     let mut disk = hp97560();
     let reported = write(&mut disk, Instant::START, 0);
     assert_eq!(disk.settled(), slot(66));
-    // The same track again: sector 0 comes round after the rest of the rotation.
+    // The same track again: sector 0 passes after the rest of the rotation.
     assert_eq!(disk.read(reported, 0, SECTORS), slot(66 + 72));
 }
 
@@ -273,7 +273,7 @@ fn a_write_stops_read_ahead_and_starts_from_its_track() {
     let mut disk = hp97560();
     let now = disk.read(Instant::START, 0, SECTORS);
     write(&mut disk, now, SECTORS);
-    // Same track, no seek; but the sectors have gone by, so it waits for them to come round.
+    // Same track, no seek. But the sectors have passed already, so the write waits a turn for them.
     assert_eq!(disk.settled(), slot(66 + 72 + SECTORS));
     assert_eq!(disk.statistics(now).seek, Duration::from_micros(3_640));
     assert_eq!(disk.movements(), 2);
@@ -289,8 +289,8 @@ fn a_repositioned_write_pays_what_is_exposed() {
     write(&mut disk, Instant::START + BUS, SECTORS);
     let statistics = disk.statistics(disk.settled());
     assert_eq!(statistics.overhead, OVERHEAD + OVERHEAD + exposed);
-    // Busy ends with the second write, which continues the first; it began after bus, overhead and exposed
-    // time of the first, behind which those of the second hide.
+    // The busy time ends with the second write, which continues the first. It began after the bus, overhead and exposed
+    // time of the first write; those of the second are hidden behind the first.
     assert_eq!(disk.settled(), Instant::START + BUS + OVERHEAD + exposed + statistics.busy());
 }
 

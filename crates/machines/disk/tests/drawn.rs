@@ -1,13 +1,13 @@
-//! The laws of a disk whose latency is drawn: what each access takes, and what all of them take on average.
+//! Invariants of a disk with drawn latency: the time of each access, and the average of all.
 //!
-//! The numbers are those of `drawn-3600`: 0.04 ms a cylinder of 320 KiB, a latency of 0 to 16.66 ms, 1.024 ms for
-//! 4 KiB.
+//! The numbers are those of `drawn-3600`: 0.04 ms per cylinder of 320 KiB, a latency of 0 to 16.66 ms, 1.024 ms for 4
+//! KiB.
 
 use description::{Description, DiskDescription, Sourced, Time};
 use disk::{Activity, Model};
 use machine::{Duration, Instant};
 
-/// Sectors of 512 B in a block of 4 KiB, and in a cylinder of 80 of them.
+/// Number of sectors of 512 B in a block of 4 KiB, and in a cylinder of 80 such blocks.
 const BLOCK: u64 = 8;
 const CYLINDER: u64 = 80 * BLOCK;
 
@@ -18,7 +18,7 @@ fn drawn(seed: u64) -> Model {
     Model::new(&DiskDescription::load("drawn-3600").unwrap(), 0.0).drawing_from(seed)
 }
 
-/// The same disk, but that its rotation keeps nobody waiting.
+/// Returns the same disk without rotational latency.
 fn without_latency() -> Model {
     let mut description = DiskDescription::load("drawn-3600").unwrap();
     let DiskDescription::Drawn(disk) = &mut description else { panic!("another kind of disk") };

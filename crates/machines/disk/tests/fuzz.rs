@@ -1,10 +1,10 @@
-//! Any description is refused with the line to blame, or machine and disk can be made of it.
+//! Fuzz test: a description is either refused with a line number, or a machine and a disk can be built from it.
 
 use description::{Description, DiskDescription, Error, MachineDescription};
 use disk::Model;
 use machine::Instant;
 
-/// The built-in descriptions.
+/// Returns the built-in descriptions.
 fn examples<D: Description>() -> Vec<Vec<u8>> {
     D::BUILT_IN.iter().map(|(_, text)| text.as_bytes().to_vec()).collect()
 }
@@ -25,7 +25,7 @@ fn parse<D: Description>(bytes: &[u8]) -> Option<D> {
     }
 }
 
-/// A disk that is accepted answers.
+/// Checks that an accepted disk serves a read and a write.
 fn look_at_disk(bytes: &[u8]) {
     let Some(description) = parse::<DiskDescription>(bytes) else { return };
     let mut model = Model::new(&description, 0.25);

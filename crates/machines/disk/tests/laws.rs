@@ -1,4 +1,5 @@
-//! What holds for every sequence of commands: drawn from seeds, near and far, reads and writes, hasty and idle.
+//! Invariants of every sequence of commands: drawn from seeds, near and far, reads and writes, with and without idle
+//! time.
 
 use description::{Bytes, Description, DiskDescription, Sourced, Time};
 use disk::Model;
@@ -8,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 const BUS: Duration = Duration::from_nanos(819_200);
 
-/// One of the disks, sometimes changed at the edges: little cache, or time exposed by writes.
+/// Returns one of the disks, sometimes with an extreme change: a small cache, or exposed time for writes.
 fn any_disk(random: &mut ChaCha8Rng) -> Model {
     let names = ["hp97560", "hp97560", "streaming-20", "st318416w", "drawn-3600", "flash-qlc"];
     let name = names[random.random_range(0..names.len())];
@@ -21,7 +22,7 @@ fn any_disk(random: &mut ChaCha8Rng) -> Model {
     Model::new(&description, random.random()).drawing_from(random.random())
 }
 
-/// A place that continues the last command, skips a little, goes back a little, or lies anywhere.
+/// Returns a sector that continues the last command, skips a little, goes back a little, or is arbitrary.
 fn any_sector(random: &mut ChaCha8Rng, last_end: u64, limit: u64) -> u64 {
     let sector = match random.random_range(0..6) {
         0..3 => last_end,
@@ -37,7 +38,7 @@ fn any_pause(random: &mut ChaCha8Rng) -> Duration {
     Duration::from_nanos(random.random_range(0..longest))
 }
 
-/// Gives a hundred commands to a disk and checks the laws after each; returns what it can be compared by.
+/// Issues a hundred commands to a disk and checks the invariants after each; returns a result to compare runs by.
 fn run(seed: u64) -> (Instant, disk::Statistics) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut disk = any_disk(&mut random);

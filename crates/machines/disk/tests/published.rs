@@ -1,9 +1,9 @@
-//! Whole runs on sixteen disks against published throughputs of STARFISH: 10 MiB in blocks of 8 KiB,
-//! contiguous or random, one command at a time, over a bus of 10e6 B/s.
+//! Whole runs on sixteen disks against published throughputs of STARFISH: 10 MiB in blocks of 8 KiB, contiguous or
+//! random, one command at a time, over a bus of 10e6 B/s.
 //!
-//! The throughput is that of the slowest disk. The numbers of the model differ
-//! from the published ones by what the machine around the disks adds and by what the description leaves out.
-//! Each is the mean of many runs, so that it is a property of the model and not of the seed.
+//! The throughput is that of the slowest disk. The results of the model differ from the published ones because the
+//! machine around the disks adds time, and because of costs missing in the description. Each is the mean of many runs,
+//! so that it is a property of the model and not of the seed.
 
 use description::{Description, DiskDescription, Sourced, Time};
 use disk::Model;
@@ -22,12 +22,12 @@ type Access = fn(&mut Model, &[u64]) -> Instant;
 enum Layout {
     Contiguous,
     Random,
-    /// Random, but visited in the order of the disk.
+    /// Random, but accessed in the order of the disk.
     Sorted,
 }
 
 impl Layout {
-    /// First sectors of the blocks of one disk.
+    /// Returns the first sectors of the blocks of one disk.
     fn blocks(self, capacity: u64, random: &mut ChaCha8Rng) -> Vec<u64> {
         let mut blocks: Vec<u64> = match self {
             Layout::Contiguous => (0..BLOCKS).collect(),
@@ -42,12 +42,12 @@ impl Layout {
     }
 }
 
-/// Reads the blocks one after the other, each as soon as the one before it has crossed the bus.
+/// Reads the blocks one after the other, each as soon as the previous one has crossed the bus.
 fn read(disk: &mut Model, blocks: &[u64]) -> Instant {
     blocks.iter().fold(Instant::START, |now, &block| disk.read(now, block, SECTORS) + BUS)
 }
 
-/// Writes the blocks likewise and returns when the last is on the medium.
+/// Writes the blocks the same way and returns the instant at which the last is on the medium.
 fn write(disk: &mut Model, blocks: &[u64]) -> Instant {
     let mut now = Instant::START;
     for &block in blocks {
@@ -57,7 +57,7 @@ fn write(disk: &mut Model, blocks: &[u64]) -> Instant {
     disk.settled()
 }
 
-/// MiB/s and movements of all disks in one run.
+/// Returns the throughput in MiB/s and the number of movements of all disks in one run.
 fn run(description: &DiskDescription, layout: Layout, access: Access, seed: u64) -> (f64, u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut end = Instant::START;
@@ -78,7 +78,7 @@ fn mean_throughput(layout: Layout, access: Access) -> f64 {
     (0..RUNS).map(|seed| run(&description, layout, access, seed).0).sum::<f64>() / RUNS as f64
 }
 
-/// The mean must lie within `percent` of the published throughput, and be what it was when it was last judged.
+/// Checks that the mean is within `percent` of the published throughput, and equals the value of the last review.
 fn assert_throughput(layout: Layout, access: Access, published: f64, percent: f64, judged: f64) {
     let mean = mean_throughput(layout, access);
     let off = (mean / published - 1.0) * 100.0;
@@ -97,13 +97,13 @@ fn sorted_reads_take_as_long_as_published() {
     assert_throughput(Layout::Sorted, read, 6.306, 0.5, 6.294);
 }
 
-/// Slightly too fast, since the description exposes nothing of a repositioned write.
+/// Slightly too fast, since the description charges no exposed time for a repositioned write.
 #[test]
 fn random_writes_hide_overhead_and_bus() {
     assert_throughput(Layout::Random, write, 4.9, 2.0, 4.969);
 }
 
-/// Slightly too fast, as random writes.
+/// Slightly too fast, like random writes.
 #[test]
 fn sorted_writes_hide_overhead_and_bus() {
     assert_throughput(Layout::Sorted, write, 7.3, 2.0, 7.422);
@@ -119,7 +119,7 @@ fn contiguous_writes_lose_no_rotation() {
     assert_throughput(Layout::Contiguous, write, 31.4, 0.5, 31.48);
 }
 
-/// What the exposed time is for: 0.3 ms bring both kinds of random writes to the published figures.
+/// The purpose of the exposed time: 0.3 ms bring both kinds of random writes to the published figures.
 #[test]
 fn exposed_time_would_explain_the_published_writes() {
     let mut description = DiskDescription::load("hp97560").unwrap();
