@@ -1,9 +1,8 @@
-//! What can be said about a disk: three kinds, and what makes a description of any of them impossible.
+//! Descriptions of the three kinds of disk, and the checks that they are possible.
 //!
-//! A *mechanical* disk has a geometry, an arm, a rotating medium and a controller with a cache, in the
-//! terms of Ruemmler & Wilkes (1994). A *streaming* disk has only a rate and a price for going elsewhere.
-//! A *drawn* disk has an arm, and a rotation of which nothing is known but how long it keeps one waiting on average.
-//! How each number acts is told in the crate `disk`.
+//! A *mechanical* disk has a geometry, an arm, a rotating medium and a controller with a cache, in the terms of
+//! Ruemmler & Wilkes (1994). A *streaming* disk has only a rate and a positioning time. A *drawn* disk has an arm, and
+//! a rotation described only by its mean latency. The crate `disk` documents the effect of each number.
 
 use std::fmt;
 use std::path::Path;
@@ -16,68 +15,68 @@ use toml::Spanned;
 use crate::quantity::{self, Bytes, Rate, Rpm, Time, WrittenAsText};
 use crate::{Description, Misfit, Sourced};
 
-/// A disk, of one of the kinds that `kind = "..."` names.
+/// Disk of one of the kinds selected by `kind = "..."`.
 #[derive(Clone, Debug)]
 pub enum DiskDescription {
     /// `kind = "mechanical"`: arm, rotation and cache.
     Mechanical(Box<MechanicalDisk>),
-    /// `kind = "streaming"`: a rate, and a price for every access that does not continue the last.
+    /// `kind = "streaming"`: a rate, and a fixed time for every access that does not continue the last.
     Streaming(Box<StreamingDisk>),
-    /// `kind = "drawn"`: a linear seek, and a rotational latency that is drawn anew for every access.
+    /// `kind = "drawn"`: a linear seek, and a rotational latency drawn at random for every access.
     Drawn(Box<DrawnDisk>),
 }
 
-/// A disk with an arm over rotating platters, behind a controller with a read-ahead cache.
+/// Disk with an arm over rotating platters, behind a controller with a read-ahead cache.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MechanicalDisk {
     #[serde(rename = "kind")]
     _kind: IgnoredAny,
-    /// What the disk is called.
+    /// Name of the disk.
     pub name: String,
     /// Bytes in a sector.
     pub sector_bytes: Sourced<Bytes>,
     /// Sectors on every track.
     pub sectors_per_track: Sourced<u32>,
-    /// Data tracks, and so heads, in every cylinder.
+    /// Data tracks, and therefore heads, in every cylinder.
     pub tracks_per_cylinder: Sourced<u32>,
-    /// Cylinders, with spare ones.
+    /// Number of cylinders, including spare ones.
     pub cylinders: Sourced<u32>,
-    /// The tracks that hold data, in the order of their sector numbers.
+    /// Tracks that hold data, in the order of their sector numbers.
     pub regions: Sourced<Vec<Region>>,
     /// Speed of the spindle.
     pub rotation: Sourced<Rpm>,
-    /// Sectors by which a track is turned against the one before it in the same cylinder.
+    /// Offset in sectors of a track against the previous track of the same cylinder.
     pub track_skew: Sourced<u32>,
-    /// Sectors by which the first track of a cylinder is turned against the last one before it.
+    /// Offset in sectors of the first track of a cylinder against the last track before it.
     pub cylinder_skew: Sourced<u32>,
-    /// Time to change to another head of the same cylinder.
+    /// Time to switch to another head of the same cylinder.
     pub head_switch: Sourced<Time>,
-    /// Where the arm stands when the machine starts.
+    /// Cylinder of the arm when the machine starts.
     pub initial_cylinder: Sourced<u32>,
     /// Time to move the arm.
     pub seek: Seek,
-    /// What stands between the mechanics and the bus.
+    /// Controller between the mechanics and the bus.
     pub controller: Controller,
 }
 
-/// The seek curve: a square root for short distances, a line for long ones.
+/// Seek curve: a square root for short distances, a line for long ones.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seek {
     /// Constant part of a short seek.
     pub short_base: Sourced<Time>,
-    /// Part of a short seek that is multiplied with the root of the distance in cylinders.
+    /// Part of a short seek that is multiplied by the square root of the distance in cylinders.
     pub short_per_root: Sourced<Time>,
-    /// The longest distance, in cylinders, that is short.
+    /// Longest distance of a short seek, in cylinders.
     pub short_cylinders: Sourced<u32>,
     /// Constant part of a long seek.
     pub long_base: Sourced<Time>,
-    /// Part of a long seek for every cylinder.
+    /// Part of a long seek per cylinder of distance.
     pub long_per_cylinder: Sourced<Time>,
 }
 
-/// The controller in the drive.
+/// Controller in the drive.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Controller {
@@ -87,74 +86,72 @@ pub struct Controller {
     pub write_overhead: Sourced<Time>,
     /// Size of the read-ahead cache.
     pub cache: Sourced<Bytes>,
-    /// Time lost before the mechanics start on a write that does not continue the one before; none if left out.
+    /// Time lost before the mechanics start on a write that does not continue the previous one. Default: 0.
     pub exposed_per_repositioned_write: Option<Sourced<Time>>,
 }
 
-/// A track by cylinder and head, written `cylinder:head`.
+/// Track, written `cylinder:head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TrackAddress {
-    /// The cylinder, counted from the rim.
+    /// Cylinder, counted from the rim.
     pub cylinder: u32,
-    /// The head.
+    /// Head.
     pub head: u32,
 }
 
 /// Consecutive tracks that hold data, written `"first-last"`, as in `"1:4-646:3"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// The first track of the region.
+    /// First track of the region.
     pub first: TrackAddress,
-    /// The last track of the region, inclusive.
+    /// Last track of the region, inclusive.
     pub last: TrackAddress,
 }
 
-/// A disk without mechanics.
+/// Disk without mechanics.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamingDisk {
     #[serde(rename = "kind")]
     _kind: IgnoredAny,
-    /// What the disk is called.
+    /// Name of the disk.
     pub name: String,
     /// Bytes in a sector.
     pub sector_bytes: Sourced<Bytes>,
     /// Size of the disk.
     pub capacity: Sourced<Bytes>,
-    /// Rate at which data come off the medium, and go onto it unless `write_rate` says otherwise.
+    /// Rate at which data come off the medium, and go onto it unless `write_rate` is set.
     pub rate: Sourced<Rate>,
-    /// Rate at which data go onto the medium, if that is another.
+    /// Rate at which data go onto the medium. Default: `rate`.
     pub write_rate: Option<Sourced<Rate>>,
-    /// Time charged to an access that does not continue the one before.
+    /// Time charged to an access that does not continue the previous one.
     pub positioning: Sourced<Time>,
-    /// Time from the arrival of any command to the first work for it; none if left out.
+    /// Time from the arrival of any command to the first work on it. Default: 0.
     pub command_overhead: Option<Sourced<Time>>,
-    /// How far the disk goes on after a read, at most, while no command comes; if left out, as far as the next command
-    /// turns out to reach.
+    /// Limit of read-ahead in bytes while no command arrives. Default: as far as the next command turns out to reach.
     pub read_ahead: Option<Sourced<Bytes>>,
 }
 
-/// A disk without cache or buffer that seeks, waits for the rotation and transfers for every access, also for one that
-/// continues the one before: the usual model of analyses.
+/// Disk without cache or buffer. Every access seeks, waits for the rotation and transfers, even one that continues the
+/// previous access: the usual model of analyses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrawnDisk {
     #[serde(rename = "kind")]
     _kind: IgnoredAny,
-    /// What the disk is called.
+    /// Name of the disk.
     pub name: String,
     /// Bytes in a sector.
     pub sector_bytes: Sourced<Bytes>,
-    /// Bytes in a cylinder: what the arm reaches without a seek.
+    /// Bytes in a cylinder, the range that the arm reaches without a seek.
     pub cylinder_bytes: Sourced<Bytes>,
-    /// Cylinders.
+    /// Number of cylinders.
     pub cylinders: Sourced<u32>,
-    /// Where the arm stands when the machine starts.
+    /// Cylinder of the arm when the machine starts.
     pub initial_cylinder: Sourced<u32>,
-    /// Time to move the arm by one cylinder; moving it by *n* takes *n* times as long.
+    /// Time to move the arm by one cylinder. Moving it by *n* cylinders takes *n* times as long.
     pub seek_per_cylinder: Sourced<Time>,
-    /// Time an access waits for the rotation, on average: each waits for any time from none to twice this, all alike
-    /// likely.
+    /// Mean rotational latency. The latency of an access is uniformly distributed from 0 to twice this time.
     pub mean_latency: Sourced<Time>,
     /// Rate at which data come off or go onto the medium.
     pub rate: Sourced<Rate>,
@@ -173,7 +170,7 @@ impl Description for DiskDescription {
     ];
 
     fn decode(text: &str) -> Result<Self, toml::de::Error> {
-        // Not an enum tagged by `kind`: serde would then lose the place of every value in the text.
+        // Not an enum tagged by `kind`: serde would then lose the position of every value in the text.
         let Kinded { kind } = toml::from_str(text)?;
         match kind.get_ref() {
             Kind::Mechanical => toml::from_str(text).map(Box::new).map(Self::Mechanical),
@@ -193,7 +190,7 @@ impl Description for DiskDescription {
 }
 
 impl DiskDescription {
-    /// What the disk is called.
+    /// Returns the name of the disk.
     pub fn name(&self) -> &str {
         match self {
             Self::Mechanical(disk) => &disk.name,
@@ -203,7 +200,7 @@ impl DiskDescription {
     }
 }
 
-/// The one key that all disks share; the others are read when the kind is known.
+/// The key common to all disks. The other keys are read once the kind is known.
 #[derive(Deserialize)]
 struct Kinded {
     kind: Spanned<Kind>,
@@ -249,7 +246,7 @@ impl<'de> Deserialize<'de> for Region {
 }
 
 impl MechanicalDisk {
-    /// The time of one sector under the head, rounded down, so that relations checked with it are safe.
+    /// Returns the time of one sector under the head, rounded down, so that checks against it are safe.
     fn sector_time(&self) -> Duration {
         let period = self.rotation.value.period().as_nanos();
         Duration::from_nanos(period / u64::from(self.sectors_per_track.value))
@@ -346,7 +343,7 @@ impl Seek {
 }
 
 impl StreamingDisk {
-    /// Bytes a second that go onto the medium.
+    /// Returns the rate of writes to the medium in bytes per second.
     pub fn written_per_second(&self) -> u64 {
         self.write_rate.as_ref().unwrap_or(&self.rate).value.0
     }
@@ -385,10 +382,10 @@ impl DrawnDisk {
     }
 }
 
-/// Keeps the arithmetic on sectors and bytes of any disk far from the end of 64 bits.
+/// Limit of disk sizes. Keeps the arithmetic on sectors and bytes of any disk well within 64 bits.
 const DISK_BYTES_MAX: u64 = 1 << 56;
 
-/// Likewise for times: no part of a disk access takes longer.
+/// Limit of each time in a disk access, for the same reason.
 const TIME_MAX: Duration = Duration::from_secs(100);
 
 const SECTOR_BYTES_MAX: u64 = 1 << 20;

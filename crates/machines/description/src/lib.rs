@@ -1,12 +1,16 @@
-//! Descriptions of machines and disks: TOML in which every number says where it comes from.
+//! Descriptions of machines and disks: TOML in which every number states its source.
 //!
-//! A description is checked completely when it is read, so that code that builds a machine from it need not check it
-//! again: an unknown key, a wrong unit or a value no disk can have is refused with the file, the line and what was
-//! expected there. This crate knows nothing of how a disk behaves; the crate `disk` gives the numbers their meaning.
+//! A description is checked completely when it is read, so code that builds a machine from it need not check it again.
+//! An unknown key, a wrong unit or an impossible value is rejected with the file, the line and the expected input. This
+//! crate does not model disks; the crate `disk` implements the meaning of the numbers.
 //!
-//! Reading order: [`WrittenAsText`] (a number with a unit), [`Sourced`] (a quantity with its source),
-//! [`DiskDescription`] (the quantities of a disk), [`MachineDescription`] (those of a machine around it),
-//! [`Description`] (how text becomes any of these).
+//! Reading order:
+//!
+//! - [`WrittenAsText`]: a number with a unit.
+//! - [`Sourced`]: a quantity with its source.
+//! - [`DiskDescription`]: the quantities of a disk.
+//! - [`MachineDescription`]: the quantities of a machine around it.
+//! - [`Description`]: reading and checking any of these from text.
 
 mod disk;
 mod load;

@@ -1,29 +1,29 @@
-//! How text becomes a description, or a complaint that names file and line.
+//! Loads a description from text, or fails with file and line.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
-/// The longest text that is read as a description, in bytes.
+/// Limit of the length of a description, in bytes.
 pub const SIZE_LIMIT: usize = 1 << 20;
 
-/// Something described by one TOML text.
+/// Type described by one TOML text.
 pub trait Description: Sized {
-    /// What is described, to complete the sentence "no ... of this name".
+    /// Name of the type, to complete the sentence "no ... of this name".
     const KIND: &'static str;
 
-    /// Name and text of the descriptions that are part of the program.
+    /// Names and texts of the descriptions that are part of the program.
     const BUILT_IN: &'static [(&'static str, &'static str)];
 
-    /// Reads the shape of the text: keys, units and types.
+    /// Decodes the text: checks keys, units and types.
     fn decode(text: &str) -> Result<Self, toml::de::Error>;
 
-    /// Checks what the shape cannot say: that the values are possible, alone and together. Takes in what the text names
-    /// and is described elsewhere: paths in it are relative to `folder`.
+    /// Checks that the values are possible, alone and together. Also loads the descriptions named in the text; paths in
+    /// it are relative to `folder`.
     fn checked(self, folder: &Path) -> Result<Self, Misfit>;
 
-    /// Reads and checks `text`; complaints will name `file`, and paths in it are relative to the folder of that.
+    /// Decodes and checks `text`. Errors name `file`, and paths in the text are relative to the folder of `file`.
     fn parse(text: &str, file: &str) -> Result<Self, Error> {
         let refuse = |offset, message| Misfit { span: offset..offset, message }.refused(text, file);
         if text.len() > SIZE_LIMIT {
@@ -36,14 +36,14 @@ pub trait Description: Sized {
         description.checked(folder_of(file)).map_err(|misfit| misfit.refused(text, file))
     }
 
-    /// Reads the description at a path ending in `.toml`, or else the built-in one of that name.
+    /// Loads the description at a path ending in `.toml`, or else the built-in one of that name.
     fn load(name_or_path: &str) -> Result<Self, Error> {
         let (text, file) = text_of::<Self>(name_or_path)?;
         Self::parse(&text, &file)
     }
 }
 
-/// The text of the description that [`Description::load`] would read, not yet checked, and what complaints call it.
+/// Returns the unchecked text that [`Description::load`] would read, and its name for error messages.
 pub fn text_of<D: Description>(name_or_path: &str) -> Result<(String, String), Error> {
     if name_or_path.ends_with(".toml") {
         return Ok((read_text(name_or_path)?, name_or_path.to_owned()));
@@ -59,12 +59,12 @@ pub fn text_of<D: Description>(name_or_path: &str) -> Result<(String, String), E
     Ok(((*text).to_owned(), format!("{name}.toml")))
 }
 
-/// The folder of a file, which may not exist.
+/// Returns the folder of a file, which may be missing.
 fn folder_of(file: &str) -> &Path {
     Path::new(file).parent().unwrap_or(Path::new(""))
 }
 
-/// A name or path that stands in a file of this folder: a path is relative to that.
+/// Resolves a name or path that was read from a file of `folder`: a path is relative to that folder.
 pub fn in_folder(name_or_path: &str, folder: &Path) -> String {
     match name_or_path.ends_with(".toml") {
         true => folder.join(name_or_path).to_string_lossy().into_owned(),
@@ -72,7 +72,7 @@ pub fn in_folder(name_or_path: &str, folder: &Path) -> String {
     }
 }
 
-/// A name or path, relative to the current directory, as it may stand in `file`.
+/// Converts a name or path, relative to the current directory, to one that is valid in `file`.
 pub(crate) fn from_elsewhere(name_or_path: &str, file: &str) -> String {
     match std::path::absolute(name_or_path) {
         Ok(path) if name_or_path.ends_with(".toml") && folder_of(file) != Path::new("") => {
@@ -82,78 +82,78 @@ pub(crate) fn from_elsewhere(name_or_path: &str, file: &str) -> String {
     }
 }
 
-/// Why there is no description.
+/// Reason why loading a description failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is not a possible description.
+    /// The text is not a valid description.
     #[error("{file}:{line}: {message}")]
     Refused {
-        /// The file as the caller named it.
+        /// File as the caller named it.
         file: String,
-        /// The line of the mistake, counted from one.
+        /// Line of the mistake, counted from one.
         line: usize,
-        /// What was expected there.
+        /// Expected input at this line.
         message: String,
     },
 
-    /// There are several mistakes in the text, here in the order in which they stand there.
+    /// The text has several mistakes, listed here in the order of the text.
     #[error("{}", lines(.0))]
     Several(Vec<Error>),
 
-    /// A value that was to replace one of the text cannot.
+    /// An override of a value is invalid.
     #[error("{overrides}: {message}")]
     Override {
-        /// What was to be replaced, as `key=value`; several, with commas, if it takes all of them to go wrong.
+        /// Overrides as `key=value`. Several, separated by commas, if only all of them together cause the error.
         overrides: String,
-        /// What was expected.
+        /// Expected input.
         message: String,
     },
 
     /// The file cannot be read.
     #[error("{file}: {error}")]
     Unreadable {
-        /// The file as the caller named it.
+        /// File as the caller named it.
         file: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         error: io::Error,
     },
 
     /// No built-in description has this name.
     #[error("no {kind} of the name {name:?}: expected a path ending in .toml or one of {}", .known.join(", "))]
     Unknown {
-        /// What was looked for.
+        /// Kind of the description.
         kind: &'static str,
-        /// The name looked for.
+        /// Unknown name.
         name: String,
-        /// The names there are.
+        /// Known names.
         known: Vec<&'static str>,
     },
 }
 
-/// A value that is well written but impossible, and where it stands in the text.
+/// Well-formed but impossible value, and its position in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// The bytes of the text that are to blame.
+    /// Range in bytes of the invalid text.
     pub span: Range<usize>,
-    /// What was expected, as a lower-case fragment.
+    /// Expected input, as a lower-case fragment.
     pub message: String,
 }
 
 impl Misfit {
-    /// The error that this is in `text`, which the caller calls `file`.
+    /// Converts this to an error in `text`, which the caller calls `file`.
     pub fn refused(self, text: &str, file: &str) -> Error {
         Error::Refused { file: file.to_owned(), line: line_of(text, self.span.start), message: self.message }
     }
 
-    /// The error that these are together, in the order given.
+    /// Combines all misfits into one error, in the given order.
     pub fn all_refused(all: Vec<Misfit>, text: &str, file: &str) -> Error {
         let mut refused: Vec<Error> = all.into_iter().map(|misfit| misfit.refused(text, file)).collect();
         if refused.len() == 1 { refused.remove(0) } else { Error::Several(refused) }
     }
 }
 
-/// The most mistakes told at once; the rest are told when these are mended.
+/// Limit of mistakes reported at once; the rest are reported after these are fixed.
 const MISTAKES_MAX: usize = 20;
 
 fn lines(errors: &[Error]) -> String {
@@ -163,7 +163,7 @@ fn lines(errors: &[Error]) -> String {
     told.chain(more).collect::<Vec<_>>().join("\n")
 }
 
-/// A complaint about a number that a type of the program cannot hold, with the numbers that are possible.
+/// Rewords an error about a number out of the range of a Rust type: states the range instead of the type.
 fn in_plain_words(message: &str) -> String {
     let possible = |bits: u32| format!("expected a whole number from 0 to {}", u64::MAX >> (64 - bits));
     match message.rsplit_once("expected u").and_then(|(before, bits)| Some((before, bits.parse().ok()?))) {
@@ -172,7 +172,7 @@ fn in_plain_words(message: &str) -> String {
     }
 }
 
-/// What was said of a value, with the key before it, which is on the same line.
+/// Prefixes an error about a value with its key, which is on the same line.
 fn about_key(text: &str, offset: usize, message: &str) -> String {
     let is_of_value =
         ["missing field", "invalid type", "invalid value"].iter().any(|of| message.starts_with(of));
@@ -187,7 +187,7 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&byte| byte == b'\n').count()
 }
 
-/// The text of `file`, or a little more than [`SIZE_LIMIT`] of it if it is longer, which is then to be refused.
+/// Returns the text of `file`, cut off just above [`SIZE_LIMIT`] if it is longer, so that parsing rejects it.
 pub fn read_text(file: &str) -> Result<String, Error> {
     let unreadable = |error| Error::Unreadable { file: file.to_owned(), error };
     let mut text = String::new();

@@ -1,10 +1,10 @@
-//! What can be said about a machine: its nodes, what work costs their processors, and what joins them.
+//! Description of a machine: its nodes, the cost of work on their processors, and the network.
 //!
-//! A cost is a number of cycles, for some work with cycles for each word or block on top. Every kind of work
-//! must be given, also what is free: a cost that was forgotten would look like one that is zero.
+//! A cost is a number of cycles, plus cycles for each word or block for some kinds of work. The cost of every kind of
+//! work is required, even of free work: a forgotten cost would look like zero.
 //!
-//! Any value can be overridden by its dotted key before the description is checked
-//! ([`MachineDescription::load_with`]), so that one file serves for a whole series of machines.
+//! Any value can be overridden by its dotted key before the description is checked ([`MachineDescription::load_with`]),
+//! so that one file describes a whole series of machines.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -20,30 +20,30 @@ use crate::quantity::{Bytes, Cycles, Frequency, Rate, Time};
 use crate::suggestion::unknown;
 use crate::{DiskDescription, Sourced};
 
-/// A machine of compute nodes and I/O nodes.
+/// Machine of compute nodes and I/O nodes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineDescription {
-    /// What the machine is called.
+    /// Name of the machine.
     pub name: String,
-    /// How many nodes there are of each kind.
+    /// Number of nodes of each kind.
     pub nodes: Nodes,
-    /// The processor that every node has.
+    /// Processor of every node.
     pub processor: Processor,
-    /// What joins the nodes.
+    /// Network between the nodes.
     pub network: Network,
-    /// The disks of the I/O nodes.
+    /// Disks of the I/O nodes.
     pub disks: Disks,
-    /// The buses between disks and memory of the I/O nodes; without them that way takes no time.
+    /// Buses between disks and memory of the I/O nodes. Without buses this transfer takes no time.
     pub buses: Option<Buses>,
-    /// What I/O nodes take for metadata; without it they have no place for them.
+    /// Costs of metadata on I/O nodes. Without them, I/O nodes cannot store metadata.
     pub metadata: Option<MetadataCosts>,
-    /// What `disks.model` names, as it was when this was read: a file that changes later changes no machine.
+    /// Disk named by `disks.model`, as of the time of reading: a later change of the file does not change the machine.
     #[serde(skip)]
     disk: Option<DiskDescription>,
 }
 
-/// How many nodes there are.
+/// Number of nodes of each kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
@@ -53,86 +53,86 @@ pub struct Nodes {
     pub io: Sourced<u32>,
 }
 
-/// A node's one processor, or a process's share of a computer's.
+/// Processor of a node, or the share of a process in the processors of a computer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
     /// Cycles per second.
     pub clock: Sourced<Frequency>,
-    /// Size of the words that costs per word count.
+    /// Size of the words counted by costs per word.
     pub word: Sourced<Bytes>,
-    /// Number of processors that all nodes share, where they are processes of one computer: work of a node waits for
-    /// one that is free. Without it each node has a processor to itself.
+    /// Number of processors shared by all nodes, if these are processes of one computer: work of a node waits for a
+    /// free processor. Without this each node has its own processor.
     pub shared: Option<Sourced<u32>>,
-    /// What the machine's own doings cost.
+    /// Costs of the machine's own activities.
     pub system: SystemCosts,
-    /// What the file system's work costs, by name.
+    /// Costs of the file system's work, by name.
     pub cost: WorkCosts,
 }
 
-/// Costs of what the machine does unasked.
+/// Costs of activities that the machine starts without a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SystemCosts {
-    /// A thread hands a message to the network.
+    /// A thread passes a message to the network.
     pub send_message: Sourced<Cycles>,
-    /// An interrupt takes in a message.
+    /// An interrupt receives a message.
     pub receive_message: Sourced<Cycles>,
-    /// An interrupt takes in the end of a disk transfer.
+    /// An interrupt reports the end of a disk transfer.
     pub disk_interrupt: Sourced<Cycles>,
-    /// The processor turns to another thread than the one it worked for last.
+    /// The processor switches to another thread than the one it ran last.
     pub switch_thread: Sourced<Cycles>,
 }
 
-/// The cost of every kind of [`Work`].
+/// Cost of every kind of [`Work`].
 #[derive(Clone, Debug)]
 pub struct WorkCosts([WorkCost; Work::NAMES.len()]);
 
-/// The cost of one kind of work.
+/// Cost of one kind of work.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkCost {
-    /// Whether it waits its turn.
+    /// Level at which the processor does this work.
     #[serde(default)]
     pub level: Level,
-    /// The fixed cost, which does not depend on the size.
+    /// Fixed cost, independent of the size.
     pub cycles: Sourced<Cycles>,
-    /// The cost of each word, for work on bytes.
+    /// Cost of each word, for work on bytes.
     pub cycles_per_word: Option<Sourced<Cycles>>,
-    /// The cost of each item, for work that counts blocks, pieces or dimensions.
+    /// Cost of each item, for work that counts blocks, pieces or dimensions.
     pub cycles_per_item: Option<Sourced<Cycles>>,
 }
 
-/// At which level a processor does work, and how the threads that wait for it are served.
+/// Level at which a processor does work, and the order in which it serves the waiting threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// One thread after the other.
     #[default]
     Thread,
-    /// Likewise, but behind the threads that wait at its beginning: the thread has given up its turn.
+    /// Like `Thread`, but behind the threads that wait when the work begins: the thread has yielded.
     Yielding,
-    /// Likewise, but before all other threads that wait, as soon as the thread that has the processor lets go of it.
+    /// Like `Thread`, but before all other waiting threads, as soon as the running thread releases the processor.
     Urgent,
     /// Before all threads, one interrupt after the other.
     Interrupt,
 }
 
-/// What joins the nodes.
+/// Network between the nodes.
 #[derive(Clone, Debug)]
 pub struct Network {
     /// Bytes on the wire for each message, besides its header and payload.
     pub envelope: Sourced<Bytes>,
-    /// How messages travel.
+    /// Path of messages between nodes.
     pub topology: Topology,
 }
 
-/// How messages travel, chosen by `kind`.
+/// Path of messages between nodes, selected by `kind`.
 #[derive(Clone, Debug)]
 pub enum Topology {
-    /// `kind = "constant"`: after the same delay, whatever else travels.
+    /// `kind = "constant"`: after the same delay, independent of other messages.
     Constant {
-        /// The delay.
+        /// Delay of every message.
         delay: Sourced<Time>,
     },
     /// `kind = "switch"`: through the sender's link and the receiver's, joined by a fabric without contention.
@@ -146,109 +146,110 @@ pub enum Topology {
     Torus(Box<Torus>),
 }
 
-/// A two-dimensional torus with a router, and at most one node, at every crossing.
+/// Two-dimensional torus with a router, and at most one node, at every crossing.
 #[derive(Clone, Debug)]
 pub struct Torus {
     /// Routers in each row.
     pub columns: Sourced<u32>,
     /// Routers in each column.
     pub rows: Sourced<u32>,
-    /// Rate of every link in each direction, also of those between a node and its router.
+    /// Rate of every link in each direction, including links between a node and its router.
     pub link_bandwidth: Sourced<Rate>,
     /// Time for the head of a message to pass a router.
     pub router_latency: Sourced<Time>,
-    /// The router of the first node, counted row by row; the other nodes follow.
+    /// Router of the first node, counted row by row; the other nodes follow.
     pub first_router: Sourced<u32>,
-    /// In what order.
+    /// Order of the nodes on the routers.
     pub placement: Sourced<Placement>,
 }
 
-/// The order in which nodes are put to the routers of a torus.
+/// Order in which nodes are assigned to the routers of a torus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// All compute nodes, then all I/O nodes.
     ComputeThenIo,
-    /// A compute node and an I/O node in turn, then what is left of either.
+    /// Compute nodes and I/O nodes alternately, then the rest of the larger group.
     Interleaved,
 }
 
-/// The disks of the I/O nodes.
+/// Disks of the I/O nodes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disks {
-    /// A disk description, by name or path, relative to the machine's file, or `"memory"` for disks that take no time.
+    /// Name or path of a disk description, or `"memory"` for disks that take no time. A path is relative to the
+    /// machine's file.
     pub model: Sourced<String>,
-    /// How many each I/O node has.
+    /// Number of disks of each I/O node.
     pub per_io_node: Sourced<u32>,
-    /// Whether a flush waits until the disk's own buffer is on the medium.
+    /// True if a flush waits until the disk's own buffer is on the medium.
     pub wait_for_disk_buffer: Sourced<bool>,
-    /// Time until another thread of the node has begun an access of a disk, or work on an object's name, and until its
-    /// end is known, together; the processor is free meanwhile. Without it the node's own thread does both.
+    /// Time to pass a disk access, or work on an object's name, to another thread of the node and to return its result.
+    /// The processor is free during this time. Without this the node's own thread does the work.
     pub hand_over: Option<Sourced<Time>>,
 }
 
-/// The buses of the I/O nodes; a node's disks are dealt out to its buses in turn.
+/// Buses of the I/O nodes. A node's disks are assigned to its buses in turn.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Buses {
-    /// How many each I/O node has.
+    /// Number of buses of each I/O node.
     pub per_io_node: Sourced<u32>,
-    /// Rate of each.
+    /// Rate of each bus.
     pub bandwidth: Sourced<Rate>,
 }
 
-/// What I/O nodes take for metadata: transactions, and the names of objects on their disks.
+/// Costs of metadata on I/O nodes: transactions, and the names of objects on their disks.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetadataCosts {
-    /// Time until another thread of the node has taken over a transaction and until its end is known, together; the
-    /// processor is free meanwhile. What only looks is not handed over while that thread has nothing to do.
+    /// Time to pass a transaction to another thread of the node and to return its result. The processor is free during
+    /// this time. A read-only transaction is not passed on while that thread is idle.
     pub hand_over: Sourced<Time>,
-    /// Time of the processor for each commit, of all transactions that wait when it begins.
+    /// Processor time of each commit, for all transactions that wait when it begins.
     pub commit: Sourced<Time>,
-    /// Time of the processor for each transaction besides.
+    /// Additional processor time of each transaction.
     pub transaction: Sourced<Time>,
-    /// Time of the processor for each entry that a transaction reads.
+    /// Processor time of each entry that a transaction reads.
     pub entry: Sourced<Time>,
-    /// Time of the processor for each entry that a transaction changes.
+    /// Processor time of each entry that a transaction changes.
     pub change: Sourced<Time>,
-    /// Time of the processor for making an object on a disk.
+    /// Processor time to create an object on a disk.
     pub make_object: Sourced<Time>,
-    /// Time of the processor for looking for an object on a disk, to open or remove it, whether it is there or not.
+    /// Processor time to look up an object on a disk, to open or remove it, including lookups of missing objects.
     pub find_object: Sourced<Time>,
-    /// Time of the processor for removing an object that is there, beside looking for it.
+    /// Processor time to remove an existing object, in addition to the lookup.
     pub remove_object: Sourced<Time>,
-    /// Time of the device for bringing transactions onto it, however many.
+    /// Device time to flush transactions to stable storage, independent of their number.
     pub flush: Sourced<Time>,
 }
 
 impl WorkCosts {
-    /// `cost` for every kind of work, for descriptions made by programs.
+    /// Returns `cost` for every kind of work, for descriptions made by programs.
     pub fn uniform(cost: &WorkCost) -> Self {
         WorkCosts(std::array::from_fn(|_| cost.clone()))
     }
 
-    /// What `work` costs.
+    /// Returns the cost of `work`.
     pub fn of(&self, work: Work) -> &WorkCost {
         &self.0[work.index()]
     }
 
-    /// What work of the name `Work::NAMES[index]` costs.
+    /// Returns the cost of the work named `Work::NAMES[index]`.
     pub fn at(&self, index: usize) -> &WorkCost {
         &self.0[index]
     }
 
-    /// As [`at`](Self::at), to be changed.
+    /// Like [`at`](Self::at), but mutable.
     pub fn at_mut(&mut self, index: usize) -> &mut WorkCost {
         &mut self.0[index]
     }
 }
 
-/// The model of disks that take no time.
+/// Model name of disks that take no time.
 const MEMORY: &str = "memory";
 
-/// The dotted key of the disks' model.
+/// Dotted key of the disks' model.
 const DISK_MODEL: &str = "disks.model";
 
 impl Description for MachineDescription {
@@ -310,18 +311,18 @@ impl Description for MachineDescription {
 }
 
 impl MachineDescription {
-    /// Like [`load`](Description::load), with values replaced first: pairs of a dotted key, such as
-    /// `network.link_bandwidth`, and what its value is to be, such as `400e6 B/s`.
+    /// Like [`load`](Description::load), but replaces values first: pairs of a dotted key, such as
+    /// `network.link_bandwidth`, and the new value, such as `400e6 B/s`.
     pub fn load_with(name_or_path: &str, overrides: &[(&str, &str)]) -> Result<Self, Error> {
         let (text, file) = text_of::<Self>(name_or_path)?;
         Self::parse_with(&text, &file, overrides)
     }
 
-    /// Like [`parse`](Description::parse), with values replaced first. A torus that is too small for the nodes it is
-    /// given so becomes larger, unless its size is given too.
+    /// Like [`parse`](Description::parse), but replaces values first. If the new number of nodes does not fit the
+    /// torus, the torus grows, unless its size is replaced too.
     ///
     /// # Errors
-    /// [`Error::Override`] names what was to be replaced if that is to blame, and not the text itself.
+    /// Fails with [`Error::Override`], which names the replaced values, if these are the cause and not the text itself.
     pub fn parse_with(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<Self, Error> {
         let replaced = Self::replace_values(text, file, overrides);
         let parsed = replaced.and_then(|replaced| Self::parse(&replaced, file));
@@ -329,14 +330,14 @@ impl MachineDescription {
             (Error::Refused { message, .. }, Ok(_)) => {
                 Error::Override { overrides: to_blame(text, file, overrides), message }
             }
-            // What is wrong with the text itself comes first.
+            // Mistakes in the text itself take precedence.
             (Error::Override { .. }, Err(own)) => own,
             (error, _) => error,
         })
     }
 
-    /// The text that [`parse_with`](Self::parse_with) parses: `text` with values replaced, line by line the same. The
-    /// path of a disk among them is relative to the current directory, wherever `file` is.
+    /// Returns the text that [`parse_with`](Self::parse_with) parses: `text` with values replaced and line numbers
+    /// unchanged. The path of a disk among the values is relative to the current directory, not to `file`.
     pub fn replace_values(text: &str, file: &str, overrides: &[(&str, &str)]) -> Result<String, Error> {
         let mut replaced = text.to_owned();
         for (key, value) in overrides {
@@ -361,12 +362,12 @@ impl MachineDescription {
         Ok(replaced)
     }
 
-    /// How many nodes there are in all.
+    /// Returns the number of nodes of both kinds together.
     pub fn node_count(&self) -> u32 {
         self.nodes.compute.value + self.nodes.io.value
     }
 
-    /// The description of the disks; `None` if they are mere memory.
+    /// Returns the description of the disks, or `None` if they are only memory.
     pub fn disk(&self) -> Option<&DiskDescription> {
         self.disk.as_ref()
     }
@@ -414,13 +415,13 @@ impl Network {
 }
 
 impl Torus {
-    /// Columns and rows.
+    /// Returns the number of columns and rows.
     fn size(&self) -> (u32, u32) {
         (self.columns.value, self.rows.value)
     }
 
-    /// Columns and rows that have routers for `nodes` nodes: the shorter side grows until there are enough. None if no
-    /// torus may be that large.
+    /// Returns columns and rows with routers for `nodes` nodes: the shorter side grows until they suffice. Returns
+    /// `None` if this would exceed `NODES_MAX`.
     fn size_for(&self, nodes: u64) -> Option<(u32, u32)> {
         let (mut columns, mut rows) = self.size();
         let needed = u64::from(self.first_router.value) + nodes;
@@ -455,15 +456,15 @@ impl Torus {
     }
 }
 
-/// The most nodes of a machine, and disks of a node: the events of a simulation have 24 bits for the index of a disk.
+/// Limit of nodes in a machine, and below of disks in a node: simulation events store the index of a disk in 24 bits.
 const NODES_MAX: u32 = 1 << 16;
 const DISKS_PER_NODE_MAX: u32 = 1 << 8;
 const _: () = assert!((NODES_MAX as u64) * (DISKS_PER_NODE_MAX as u64) <= 1 << 24);
 
-/// More than there are in any one computer; a simulation looks at each of them for each piece of work.
+/// Limit above the processor count of any one computer. A simulation iterates over all of them for each piece of work.
 const SHARED_PROCESSORS_MAX: u32 = 1 << 12;
 
-/// No single cost, times the largest transfer, may come near the end of 64 bits of nanoseconds.
+/// Limit of a single cost: multiplied by the largest transfer, it must stay well within 64 bits of nanoseconds.
 const CYCLES_MAX: u64 = 1_000_000_000;
 const HERTZ_MAX: u64 = 1_000_000_000_000;
 
@@ -508,7 +509,7 @@ impl<'de> Visitor<'de> for WorkCostsVisitor {
     }
 }
 
-/// The name of a kind of work, as its index.
+/// Name of a kind of work, as its index.
 struct WorkIndex(usize);
 
 impl<'de> Deserialize<'de> for WorkIndex {
@@ -522,7 +523,7 @@ impl<'de> Deserialize<'de> for WorkIndex {
     }
 }
 
-/// The keys of all kinds of network; which of them must be there, and which must not, `kind` says.
+/// Keys of all kinds of network; `kind` determines the required and the forbidden ones.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenNetwork {
@@ -596,7 +597,8 @@ fn needed<T>(value: &mut Option<T>, key: &str) -> Result<T, String> {
     value.take().ok_or_else(|| format!("expected the {key} of a network of this kind, which is missing"))
 }
 
-/// Which of `overrides` makes a machine of `text` impossible: the last without which it is not, or else all.
+/// Returns the culprit among `overrides`: the last whose removal makes `text` valid, or all if there is no such
+/// override.
 fn to_blame(text: &str, file: &str, overrides: &[(&str, &str)]) -> String {
     let is_fine_without = |index: usize| {
         let others = [&overrides[..index], &overrides[index + 1..]].concat();
@@ -610,12 +612,12 @@ fn to_blame(text: &str, file: &str, overrides: &[(&str, &str)]) -> String {
     blamed.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// `text` with the value at the dotted `key` replaced, on the same line, by `value`.
+/// Returns `text` with the value at the dotted `key` replaced by `value`, with line numbers unchanged.
 fn replace(text: &str, file: &str, key: &str, value: &str) -> Result<String, Error> {
     let refuse = |message| Error::Override { overrides: format!("{key}={value}"), message };
     let table = match DeTable::parse(text) {
         Ok(table) => table,
-        // The text is refused for what is wrong with itself.
+        // Parsing fails with the mistake of the text itself.
         Err(_) => return MachineDescription::parse(text, file).map(|_| text.to_owned()),
     };
     let mut here = table.get_ref();
@@ -649,8 +651,8 @@ fn replace(text: &str, file: &str, key: &str, value: &str) -> Result<String, Err
     Err(refuse("expected a key".to_owned()))
 }
 
-/// `value` as TOML writes it where `old` stands in `text`: strings in quotes, which may be given or not. Fails with
-/// what was expected there.
+/// Returns `value` as a TOML literal of the type of `old` in `text`; quotes around strings are optional. Fails with a
+/// message about the expected value.
 fn literal_like(text: &str, old: &Spanned<DeValue<'_>>, value: &str) -> Result<String, String> {
     let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
     let literal = match old.get_ref() {

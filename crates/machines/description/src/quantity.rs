@@ -1,8 +1,7 @@
-//! Numbers with units, as people write them: `"2.2 ms"`, `"128 KiB"`, `"10e6 B/s"`.
+//! Numbers with units in the usual notation: `"2.2 ms"`, `"128 KiB"`, `"10e6 B/s"`.
 //!
-//! The decimal number is read exactly, never through floating point, so `"2.2 ms"` is 2,200,000 ns and
-//! not one more. What does not come out whole is rounded to the slow side: times up, rates down.
-//! `MiB` is 2^20 bytes and `MB` 10^6, in sizes and rates alike.
+//! The decimal number is parsed exactly, without floating point, so `"2.2 ms"` is exactly 2,200,000 ns. Fractions are
+//! rounded to the slow side: times up, rates down. `MiB` is 2^20 bytes and `MB` 10^6, in sizes and rates alike.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,20 +9,20 @@ use std::marker::PhantomData;
 use machine::{Decimal, Duration};
 use serde::de::{Deserialize, Deserializer, Visitor};
 
-/// Something written as text in a description.
+/// Quantity written as text in a description.
 pub trait WrittenAsText: Sized {
-    /// What a correct text looks like, to complete the sentence "expected ...".
+    /// Description of a correct text, to complete the sentence "expected ...".
     const EXPECTED: &'static str;
 
-    /// Reads `text`, or returns `None` if it is not what [`EXPECTED`](Self::EXPECTED) says.
+    /// Parses `text`. Returns `None` if it does not match [`EXPECTED`](Self::EXPECTED).
     fn parse(text: &str) -> Option<Self>;
 }
 
-/// A length of time.
+/// Duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
 
-/// A number of bytes.
+/// Number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
@@ -39,25 +38,25 @@ pub struct Frequency(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rpm(pub u64);
 
-/// A length of CPU work, written as a plain integer.
+/// Amount of CPU work in cycles, written as a plain integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 pub struct Cycles(pub u64);
 
-/// Bits in a byte: networks are rated in bits.
+/// Bits in a byte, for network rates, which are given in bits.
 const BYTE_BITS: u64 = 8;
 
 impl Rpm {
-    /// The time of one revolution, rounded up to a whole nanosecond.
+    /// Returns the time of one revolution, rounded up to a whole nanosecond.
     pub fn period(self) -> Duration {
         Duration::from_nanos(60_000_000_000_u64.div_ceil(self.0))
     }
 }
 
 impl Cycles {
-    /// The time this work takes on a CPU of `frequency`, rounded up to a whole nanosecond.
+    /// Returns the time of this work on a CPU of `frequency`, rounded up to a whole nanosecond.
     ///
     /// # Panics
-    /// If that is more than 584 years.
+    /// Panics if this time is more than 584 years.
     pub fn at(self, frequency: Frequency) -> Duration {
         Duration::of_transfer(self.0, frequency.0)
     }
@@ -139,7 +138,7 @@ impl WrittenAsText for Rpm {
     }
 }
 
-/// Splits `text` into a number and a unit, with one blank between them or none. No unit begins with an `e`.
+/// Splits `text` into a number and a unit, separated by at most one blank. No unit begins with an `e`.
 fn with_unit(text: &str) -> Option<(Decimal, &str)> {
     let unit = text.find(|letter: char| letter.is_ascii_alphabetic() && letter != 'e')?;
     let (number, unit) = text.split_at(unit);
@@ -160,7 +159,7 @@ impl<Q: WrittenAsText> Visitor<'_> for QuantityVisitor<Q> {
     }
 }
 
-/// Reads a quantity from a string of any serialisation; the body of its `Deserialize`.
+/// Reads a quantity from a string of any serialisation format; implements its `Deserialize`.
 pub(crate) fn deserialize<'de, D, Q>(deserializer: D) -> Result<Q, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! A value with its source: the reason a number in a description may be believed.
+//! Value with its source: the reason to trust a number in a description.
 
 use std::ops::Range;
 
@@ -7,33 +7,33 @@ use toml::Spanned;
 
 use crate::Misfit;
 
-/// A value, where it comes from, and, if it was fitted, what it was fitted to.
+/// Value, its source, and, if it was fitted, the results it was fitted to.
 ///
-/// Written as an inline table: `{ value = "2.2 ms", source = "Ruemmler & Wilkes 1994" }`, optionally with
-/// `calibrated = "the published cells it was fitted to"`, which are then no evidence for the model.
+/// Written as an inline table: `{ value = "2.2 ms", source = "Ruemmler & Wilkes 1994" }`, optionally with `calibrated =
+/// "the published cells it was fitted to"`. Cells used for calibration are no evidence for the model.
 #[derive(Clone, Debug)]
 pub struct Sourced<T> {
-    /// The value itself.
+    /// Value itself.
     pub value: T,
     /// Paper, data sheet, measurement with date, or the word "assumption" with a reason; never empty.
     pub source: String,
-    /// The published results this value was fitted to, if any.
+    /// Published results this value was fitted to, if any.
     pub calibrated: Option<String>,
     span: Range<usize>,
 }
 
 impl<T> Sourced<T> {
-    /// A value that was not read from a text, for descriptions made by programs.
+    /// Creates a value that was not read from a text, for descriptions made by programs.
     pub fn new(value: T, source: &str) -> Self {
         Sourced { value, source: source.to_owned(), calibrated: None, span: 0..0 }
     }
 
-    /// The complaint that this value cannot be, to be reported at its line.
+    /// Returns the error that this value is impossible, to be reported with its line.
     pub fn misfit(&self, message: impl Into<String>) -> Misfit {
         Misfit { span: self.span.clone(), message: message.into() }
     }
 
-    /// Complains with `message` unless `holds`.
+    /// Fails with `message` unless `holds`.
     pub fn ensure(&self, holds: bool, message: impl FnOnce() -> String) -> Result<(), Misfit> {
         if holds { Ok(()) } else { Err(self.misfit(message())) }
     }

@@ -1,9 +1,9 @@
-//! Which of the known words was probably meant by an unknown one.
+//! Suggests the known word that an unknown word probably stands for.
 
-/// How alike two words are, from 0 to 1, for one to be taken for the other.
+/// Least similarity of two words, from 0 to 1, for a suggestion.
 const ALIKE: f64 = 0.75;
 
-/// The complaint that there is no `word`, with the known one that is most like it, if one is, and all of them.
+/// Returns the message that `word` is unknown, with the most similar known word, if any, and the list of known words.
 pub fn unknown(what: &str, word: &str, known: &[&str]) -> String {
     if known.is_empty() {
         return format!("unknown {what} {word:?}: there are none here");
@@ -15,7 +15,7 @@ pub fn unknown(what: &str, word: &str, known: &[&str]) -> String {
     }
 }
 
-/// The known word that is most like `word`; none if none is like it. Hyphens and underscores are alike.
+/// Returns the known word most similar to `word`, or `None` if none is similar. Hyphens and underscores count as equal.
 fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase().replace('-', "_");
     let likeness = |known: &&str| strsim::jaro_winkler(&word, &known.replace('-', "_"));

@@ -1,4 +1,4 @@
-//! Machine descriptions: what is refused, with the line, and what can be overridden.
+//! Machine descriptions: rejected values, with their lines, and overrides.
 
 use description::{Description, Level, MachineDescription, Topology};
 use machine::Work;
@@ -93,7 +93,7 @@ fn a_number_that_cannot_be_is_told_with_those_that_can() {
     let with = |value| MachineDescription::load_with("starfish-1996", &[("nodes.io", value)]);
     let told = with("-1").expect_err("a refusal").to_string();
     assert!(told.ends_with("expected a whole number from 0 to 4294967295"), "{told}");
-    // What is wrong with the text comes first.
+    // Mistakes in the text take precedence.
     let empty = MachineDescription::parse_with("", "empty.toml", &[("nodes.io", "4")]);
     let told = empty.expect_err("a refusal").to_string();
     assert_eq!(told, "empty.toml:1: missing field `name`");

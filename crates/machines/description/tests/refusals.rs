@@ -1,4 +1,4 @@
-//! What is refused, and that the complaint leads to the line.
+//! Rejected descriptions, with errors that name the line.
 
 use description::{Description, DiskDescription, Error, SIZE_LIMIT};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ const HP97560: &str = include_str!("../../../../machines/disks/hp97560.toml");
 const DRAWN: &str = include_str!("../../../../machines/disks/drawn-3600.toml");
 const STREAMING: &str = include_str!("../../../../machines/disks/streaming-20.toml");
 
-/// The complaint about `text` after its only `from` has become `to`, and the line where that stands.
+/// Returns the error about `text` after its only `from` has become `to`, and the line of the change.
 fn complaint(text: &str, from: &str, to: &str) -> (String, usize) {
     assert_eq!(text.matches(from).count(), 1, "{from:?} must occur once");
     let line = 1 + text[..text.find(from).unwrap()].matches('\n').count();
@@ -137,7 +137,7 @@ proptest! {
         check_refusal(&text)?;
     }
 
-    /// A good description with any piece replaced, which reaches deeper than noise.
+    /// A valid description with an arbitrary piece replaced, which reaches deeper code than noise.
     #[test]
     fn any_damage_is_read_or_refused_with_file_and_line(
         start in 0..HP97560.len(),
