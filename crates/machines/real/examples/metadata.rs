@@ -1,7 +1,7 @@
-//! Measures the store of metadata: transactions that read an entry of 200 bytes and put another.
+//! Measures the metadata store with transactions that read an entry of 200 bytes and write another.
 //!
-//! `cargo run --release -p real --example metadata -- [DIRECTORY | postgresql://USER@HOST/DATABASE]`; without one, in a
-//! temporary directory.
+//! `cargo run --release -p real --example metadata -- [DIRECTORY | postgresql://USER@HOST/DATABASE]`; without an
+//! argument, in a temporary directory.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use machine::{Machine, MetadataStore, NodeId, Result};
 use real::{Keys, Metadata, MetadataPlace, Settings};
 
-/// Entries in the store before anything is measured.
+/// Number of entries in the store before the measurement.
 const ENTRIES: u64 = 100_000;
 
-/// How long each is measured.
+/// Duration of each measurement.
 const TIME: Duration = Duration::from_secs(3);
 
 fn main() -> Result<()> {
@@ -56,7 +56,7 @@ async fn measure_all(store: &Metadata, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// An entry is read, and another one put.
+/// Reads an entry, and writes another one.
 async fn transaction(store: &Metadata, number: u64) -> Result<()> {
     let done = store.transact(move |t| {
         t.get(&key(number))?;
@@ -67,11 +67,11 @@ async fn transaction(store: &Metadata, number: u64) -> Result<()> {
 }
 
 fn key(number: u64) -> [u8; 8] {
-    // Not in the order of the numbers, and always the same.
+    // Scatter the keys, but deterministically.
     (number % ENTRIES).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// How many operations a second are done if `under_way` of them are in flight at once.
+/// Returns the operations per second with `under_way` of them in flight.
 async fn measure<F: Future<Output = Result<()>>>(
     under_way: usize,
     mut operation: impl FnMut(u64) -> F,

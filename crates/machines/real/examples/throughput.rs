@@ -1,8 +1,8 @@
-//! How fast data get from the disks of some nodes to another, without a file system in between.
+//! Measures the throughput from the disks of some nodes to another node, without a file system in between.
 //!
-//! Covers: starting nodes on threads of their own, messages, disks, modelled disks.
-//! Scenario: four agents, each with a file on a disk; a client keeps eight reads under way at each until it
-//! has read all files. Says how many MB/s (of 10^6 bytes) arrived, and the processor time of all nodes for each GB.
+//! Covers: starting nodes on separate threads, messages, disks, modelled disks. Scenario: four agents, each with a file
+//! on a disk. A client keeps eight reads in flight at each agent until it has read all files. Prints the throughput in
+//! MB/s (10^6 bytes), and the processor time of all nodes per GB.
 //!
 //! ```text
 //! cargo run --release -p real --example throughput -- \
@@ -24,7 +24,7 @@ const READS_UNDER_WAY: u64 = 8;
 const CLIENT: NodeId = NodeId(100);
 const CALLER: NodeId = NodeId(101);
 
-/// Nodes that only connect, to time that.
+/// Number of nodes that only connect, to time connections.
 const CALLERS: usize = 5;
 
 #[derive(Clone)]
@@ -70,7 +70,7 @@ fn main() -> Result<()> {
     agents.into_iter().try_for_each(|agent| agent.join().expect("no panic"))
 }
 
-/// Writes a file and sends blocks of it to the client that asks, until the client is gone.
+/// Writes a file and sends its blocks to the requesting client, until the client disconnects.
 async fn agent(machine: RealMachine, plan: Plan, addresses: mpsc::Sender<Peer>) -> Result<()> {
     let disk = &machine.disks()[0];
     let object = disk.create("file", b"").await?.id;
@@ -99,7 +99,7 @@ async fn agent(machine: RealMachine, plan: Plan, addresses: mpsc::Sender<Peer>) 
     }
 }
 
-/// Connects to all agents, and says how long that took for each: two TCP connections with a handshake each.
+/// Connects to all agents, and prints the time for each: two TCP connections with a handshake each.
 async fn call(machine: RealMachine, peers: Vec<Peer>) -> Result<()> {
     let (start, before) = (Instant::now(), processor_seconds());
     machine.connect(&peers).await?;
@@ -110,7 +110,7 @@ async fn call(machine: RealMachine, peers: Vec<Peer>) -> Result<()> {
     Ok(())
 }
 
-/// Reads the files of all agents, and says how long that took.
+/// Reads the files of all agents, and prints the time.
 async fn client(machine: RealMachine, plan: Plan) -> Result<()> {
     let ask = async |agent: NodeId, block: u64| {
         let header = (block * plan.block_bytes).to_le_bytes().to_vec();
@@ -141,7 +141,7 @@ async fn client(machine: RealMachine, plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// Processor time of this process until now.
+/// Returns the processor time of this process until now.
 fn processor_seconds() -> f64 {
     let used = getrusage(UsageWho::RUSAGE_SELF).expect("usage of this process");
     [used.user_time(), used.system_time()].map(|time| time.num_microseconds() as f64 / 1e6).iter().sum()

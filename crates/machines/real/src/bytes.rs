@@ -1,13 +1,13 @@
-//! Runs: pieces of data as the operating system takes them, for sockets and files alike.
+//! Runs: pieces of data in the form that the operating system accepts, for sockets and files alike.
 
 use compio::buf::IoBuf;
 use machine::{Error, Payload, PayloadPiece, Result, SharedBytes, Source};
 
-/// Zeros to send and to write. Payloads say how many there are without storing them; the system wants
-/// memory, and this serves for all.
+/// Zeros to send and to write. Payloads store only the number of zeros, but the system needs memory; all payloads share
+/// this.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// Bytes that lie in one place until the system has taken them.
+/// Bytes that stay at one address until the system has taken them.
 pub(crate) enum ByteRun {
     Owned(Vec<u8>),
     Shared(SharedBytes),
@@ -24,15 +24,16 @@ impl IoBuf for ByteRun {
     }
 }
 
-/// The system takes at most 1024 runs at once (`IOV_MAX` of Linux); this many it takes gladly.
+/// Limit of runs in one system call. Linux allows 1024 (`IOV_MAX`); this leaves a margin.
 pub(crate) const RUNS_MAX: usize = 512;
 
-/// Pieces up to this length are copied if their neighbours are as short: the system takes longer for a run of its own.
+/// Pieces up to this length in bytes are copied if their neighbours are as short: a separate run would cost the system
+/// more time.
 const COPIED_BYTES_MAX: u64 = 256;
 
 /// Appends the runs of `payload`. Only short pieces between others are copied.
 ///
-/// Fails if some of its bytes exist only as a statement: those are for simulated machines.
+/// Fails if some of its bytes exist only as a statement about contents: such payloads are for simulated machines.
 pub(crate) fn push_runs(payload: &Payload, runs: &mut Vec<ByteRun>) -> Result<()> {
     let both_short = |one: &PayloadPiece, next: &PayloadPiece| short(one).and(short(next)).is_some();
     for pieces in payload.pieces().chunk_by(both_short) {
@@ -49,7 +50,7 @@ pub(crate) fn push_runs(payload: &Payload, runs: &mut Vec<ByteRun>) -> Result<()
     Ok(())
 }
 
-/// The bytes of a short piece.
+/// Returns the bytes of a short piece.
 fn short(piece: &PayloadPiece) -> Option<&[u8]> {
     match piece {
         PayloadPiece::Bytes(shared) if piece.len() <= COPIED_BYTES_MAX => Some(shared.as_slice()),
@@ -80,7 +81,7 @@ fn push_zeros(mut bytes: u64, runs: &mut Vec<ByteRun>) {
     }
 }
 
-/// Cuts off the first runs, as many as the system takes at once; `None` when there are no more.
+/// Removes and returns the first runs, up to the limit of one system call; `None` if no runs are left.
 pub(crate) fn next_batch(runs: &mut Vec<ByteRun>) -> Option<Vec<ByteRun>> {
     let later = runs.split_off(runs.len().min(RUNS_MAX));
     let batch = std::mem::replace(runs, later);

@@ -1,8 +1,8 @@
-//! The clock of a node: the system's monotonic clock, counted from the start of the node.
+//! Clock of a node: the system's monotonic clock, counted from the start of the node.
 
 use machine::Instant;
 
-/// Tells and waits for the time of a node.
+/// Returns and waits for the time of a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     start: std::time::Instant,
@@ -17,7 +17,7 @@ impl Clock {
         Instant::START + self.start.elapsed().into()
     }
 
-    /// Waits until `deadline`. Wakes late by what the system's timers are late, but never early.
+    /// Waits until `deadline`. May wake late, by the delay of the system's timers, but never early.
     pub(crate) async fn sleep_until(self, deadline: Instant) {
         let deadline = self.start + deadline.since(Instant::START).into();
         while std::time::Instant::now() < deadline {

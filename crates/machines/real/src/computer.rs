@@ -1,4 +1,4 @@
-//! The computer this process runs on, as Linux tells about it (proc(5)). On other systems nothing is known.
+//! Information about the computer of this process, from Linux (proc(5)). Not available on other systems.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use machine::{Computer, Duration};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 
-/// The unit of times in `/proc/stat`: USER_HZ is 100 wherever Linux runs today.
+/// Unit of times in `/proc/stat`, in nanoseconds: USER_HZ is 100 wherever Linux runs today.
 const TICK: u64 = 10_000_000;
 
-/// This computer, and what its processors have done until now.
+/// Returns this computer, with the work of its processors until now.
 pub(crate) fn this() -> Option<Computer> {
     let boot = boot()?;
     let stat = fs::read_to_string("/proc/stat").ok()?;
@@ -25,12 +25,12 @@ pub(crate) fn this() -> Option<Computer> {
     })
 }
 
-/// A number that this run of the computer has, and no other.
+/// Returns a number that identifies the current boot of the computer.
 pub(crate) fn boot() -> Option<u64> {
     id(&fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?)
 }
 
-/// A number for a random UUID.
+/// Hashes a random UUID to a number.
 fn id(boot: &str) -> Option<u64> {
     let digits: String = boot.trim().chars().filter(|&character| character != '-').collect();
     let all = u128::from_str_radix(&digits, 16).ok()?;
@@ -41,8 +41,8 @@ fn is_of_one_processor(line: &str) -> bool {
     line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// The ticks that all processors together were not idle. The fields are user, nice, system, idle, iowait, irq, softirq
-/// and steal; then come guests, which are part of user and nice.
+/// Returns the ticks of all processors together that were not idle. The fields are user, nice, system, idle, iowait,
+/// irq, softirq and steal. The fields for guests follow; they are part of user and nice.
 fn ticks_of_work(stat: &str) -> Option<u64> {
     let fields = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Option<Vec<u64>> = fields.split_whitespace().take(8).map(|field| field.parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! Detection of a part of a node that hangs: a disk, or the metadata store.
+//! Detection of a hanging part of a node: a disk, or the metadata store.
 //!
 //! An agent whose disk hangs still answers heartbeats, so a timeout of connections never ends the wait. [`HangWatch`]
 //! watches the part that does the work: if operations are in flight and none completes within the patience, the part is
@@ -17,23 +17,23 @@ use machine::{Condition, Error, Result};
 
 use crate::task::Boxed;
 
-/// Checks without a completed operation after which a part is stuck.
+/// Number of checks without a completed operation after which a part is stuck.
 const CHECKS: u32 = 8;
 
-/// A part that is watched.
+/// Watched part of a node.
 pub(crate) struct HangWatch {
-    /// The part's name in errors.
+    /// Name of the part in errors.
     what: String,
     patience: Duration,
     in_flight: Cell<u64>,
-    /// Set when an operation has completed since the last check.
+    /// True if an operation has completed since the last check.
     has_answered: Cell<bool>,
-    /// Checks since the last completed operation.
+    /// Number of checks since the last completed operation.
     silent: Cell<u32>,
     stuck: Condition,
 }
 
-/// An operation in flight, until this is dropped.
+/// Operation in flight, until dropped.
 pub(crate) struct WorkInFlight(Rc<HangWatch>);
 
 impl HangWatch {
@@ -72,7 +72,7 @@ impl HangWatch {
     /// Begins an operation.
     ///
     /// # Errors
-    /// If the part is stuck.
+    /// Fails if the part is stuck.
     pub(crate) fn begin(self: &Rc<Self>) -> Result<WorkInFlight> {
         if self.is_stuck() {
             return Err(self.error());
@@ -81,11 +81,11 @@ impl HangWatch {
         Ok(WorkInFlight(self.clone()))
     }
 
-    /// Begins an operation that records its own completion. Boxed, because the futures of a whole file system contain
-    /// it, and would overflow a stack.
+    /// Begins an operation that records its own completion. The future is boxed, because the futures of a whole file
+    /// system contain it, and would overflow a stack.
     ///
     /// # Errors
-    /// If the part is stuck.
+    /// Fails if the part is stuck.
     pub(crate) fn record<T: 'static>(
         self: &Rc<Self>,
         operation: impl Future<Output = T> + 'static,
@@ -98,7 +98,7 @@ impl HangWatch {
         }))
     }
 
-    /// Waits until an operation completes, or the part is stuck: then returns None.
+    /// Waits until the operation completes. Returns `None` if the part becomes stuck first.
     pub(crate) async fn unless_stuck<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, mut stuck) = (pin!(work), pin!(self.stuck()));
         poll_fn(|context| match work.as_mut().poll(context) {
@@ -114,7 +114,7 @@ impl HangWatch {
         }
     }
 
-    /// The error of an operation of a part that is stuck.
+    /// Returns the error of an operation of a stuck part.
     pub(crate) fn error(&self) -> Box<Error> {
         let seconds = self.patience.as_secs_f64();
         let why = format!("it has not answered for {seconds} s; operations in flight may still complete");

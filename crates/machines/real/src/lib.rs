@@ -1,7 +1,7 @@
-//! The real machine: a node of sockets and files, one async runtime on one thread.
+//! The real machine: a node of sockets and files, with one async runtime on one thread.
 //!
-//! Implements the seam of the crate `machine` over TCP and the files of a directory. A process that wants
-//! to be a node calls [`run`] with [`Settings`] and gets a [`RealMachine`]:
+//! Implements the interface of the crate `machine` over TCP and the files of a directory. A process becomes a node by
+//! calling [`run`] with [`Settings`], which provides a [`RealMachine`]:
 //!
 //! ```no_run
 //! use std::path::PathBuf;
@@ -24,19 +24,19 @@
 //!
 //! Map of the code, in reading order:
 //!
-//! - `settings.rs`: what a node can be told; `report.rs`: what it reports of which no caller is told
-//! - `machine.rs`: [`RealMachine`]; `computer.rs`: what it tells of its computer; `clock.rs`: its time; `runtime.rs`:
-//!   [`run`] and the choice of the driver
-//! - `task.rs`: tasks that no caller waits for, and transfers that complete though their caller no longer waits
-//! - `hang_watch.rs`: detection of a disk or metadata store that hangs
-//! - `release.rs`: what another process is about to release; `random.rs`: numbers drawn at random
-//! - `bytes.rs`: data as sockets and files take them
-//! - `net/`: frames, handshakes and connections
-//! - `disk/`: one file for each object, and disks slowed down to a model
-//! - `metadata/`: a database on a thread of its own
+//! - `settings.rs`: settings of a node; `report.rs`: events that no caller learns of.
+//! - `machine.rs`: [`RealMachine`]; `computer.rs`: information about its computer; `clock.rs`: its time; `runtime.rs`:
+//!   [`run`] and the choice of the driver.
+//! - `task.rs`: detached tasks, and transfers that complete even if their caller no longer waits.
+//! - `hang_watch.rs`: detection of a disk or metadata store that hangs.
+//! - `release.rs`: waiting for resources that another process is about to release; `random.rs`: random numbers.
+//! - `bytes.rs`: data in the form for sockets and files.
+//! - `net/`: frames, handshakes and connections.
+//! - `disk/`: one file for each object, and disks slowed down to a model.
+//! - `metadata/`: a database on its own thread.
 //!
-//! What is not here, on purpose: retrying (the loss of a peer is told to the file system, which knows what to do;
-//! the peer is only called again), and any type of the async runtime in a signature.
+//! Deliberately not here: retries of requests, and types of the async runtime in signatures. The file system is
+//! notified of the loss of a peer, and knows how to recover; this crate only reconnects to the peer.
 
 mod bytes;
 mod clock;

@@ -1,4 +1,4 @@
-//! A real node: clock, tasks, network, disks and buffers in one handle.
+//! Real node: clock, tasks, network, disks and buffers in one handle.
 
 use std::future::Future;
 use std::io;
@@ -20,14 +20,14 @@ use crate::net::{HANDSHAKES_MAX, Net};
 use crate::settings::{Limits, Peer, Settings};
 use crate::task::{RunningTask, Tasks};
 
-/// Files of disks that a node keeps open, if the process may have as many descriptors and connections need them not.
+/// Limit of open disk files of a node, if the process may have enough descriptors for these and for connections.
 const FILES_OPEN_MAX: usize = 512;
 
-/// Descriptors that are neither of files of disks nor of connections: of callers that are not let in yet, of disks and
-/// their directories, of the runtime, and of the program that the node is in.
+/// Number of descriptors used neither by disk files nor by connections: by callers in a handshake, disks and their
+/// directories, the runtime, and the program that contains the node.
 const OTHER_DESCRIPTORS: usize = HANDSHAKES_MAX + 32;
 
-/// A node made of this computer's clock, sockets and files. Cloning gives another handle on it.
+/// Node made of this computer's clock, sockets and files. A clone is another handle to it.
 #[derive(Clone)]
 pub struct RealMachine {
     inner: Rc<Inner>,
@@ -45,7 +45,7 @@ struct Inner {
     drain: std::time::Duration,
 }
 
-/// What notes of a node have to know of it.
+/// Clock and tasks of the node, as recorded with its events.
 struct Here {
     clock: Clock,
     tasks: Tasks,
@@ -68,10 +68,10 @@ impl Present for Here {
 }
 
 impl RealMachine {
-    /// Opens the disks, begins to listen, and connects to the peers of `settings`.
+    /// Opens the disks, starts to listen, and connects to the peers of `settings`.
     ///
-    /// Runs only within [`block_on`](crate::block_on). A caller that starts a node this way also ends it, with
-    /// [`finish`](Self::finish). The driver among the settings has been chosen by then and is ignored.
+    /// Runs only within [`block_on`](crate::block_on). A caller that starts a node this way must also end it, with
+    /// [`finish`](Self::finish). Ignores the driver of `settings`, since the runtime already has one.
     pub async fn start(settings: Settings) -> Result<Self> {
         let clock = Clock::start();
         let tasks = Tasks::new(settings.node, settings.reporter.clone());
@@ -107,16 +107,16 @@ impl RealMachine {
         Ok(machine)
     }
 
-    /// Where this node listens, with the port it got.
+    /// Returns the listening address of this node, with its actual port.
     pub fn address(&self) -> Option<SocketAddr> {
         self.inner.net.address()
     }
 
-    /// Begins to listen, unless this node does, where those can call it who reach `beside`: at the address that this
-    /// computer has on the way there, and any free port. Returns where that is.
+    /// Starts to listen, unless this node already does, at an address that nodes able to reach `beside` can reach too:
+    /// this computer's address on the route there, and any free port. Returns the listening address.
     pub fn listen_beside(&self, beside: SocketAddr) -> Result<SocketAddr> {
         let towards = || -> io::Result<IpAddr> {
-            // Connecting a socket of datagrams sends nothing: the system looks up the way.
+            // Connecting a datagram socket sends nothing: the system only looks up the route.
             let any: IpAddr =
                 if beside.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
             let socket = UdpSocket::bind((any, 0))?;
@@ -130,7 +130,7 @@ impl RealMachine {
         self.inner.net.listen((own, 0).into())
     }
 
-    /// Connects to all of `peers` to which there is no connection, or fails at the first that cannot be.
+    /// Connects to all of `peers` not connected yet. Fails at the first peer that cannot be reached.
     pub async fn connect(&self, peers: &[Peer]) -> Result<()> {
         for &peer in peers {
             self.inner.net.connect(peer).await?;
@@ -140,13 +140,13 @@ impl RealMachine {
 
     /// Connects to the node that listens at `address`, and returns its name.
     ///
-    /// If there is a connection to that node already, perhaps made at another address of it, that one stays.
+    /// An existing connection to that node is kept, even if it was made at another address of the node.
     pub async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
         self.inner.net.connect_to(address).await
     }
 
-    /// Closes the network and waits until all that was sent has left, all transfers have completed and the store of
-    /// metadata is closed.
+    /// Closes the network. Waits until all sent messages have left, all transfers have completed and the metadata store
+    /// is closed.
     pub async fn finish(&self) {
         use machine::Net as _;
         self.inner.net.close();
@@ -154,7 +154,7 @@ impl RealMachine {
             self.inner.net.drained().await;
             self.inner.tasks.transfers_completed().await;
         };
-        // After this limit, peers that have not taken what was sent to them are waited for no longer.
+        // The limit applies to peers that do not read the messages sent to them.
         let _ = compio::time::timeout(self.inner.drain, drained).await;
         if let Some(metadata) = &self.inner.metadata {
             let _ = compio::time::timeout(metadata::CLOSING, metadata.close()).await;
@@ -162,15 +162,15 @@ impl RealMachine {
     }
 }
 
-/// Descriptors that this process may have.
+/// Returns the number of descriptors that this process may have.
 fn descriptors() -> usize {
-    // A system that does not say has the limit that is usual.
+    // Fall back to the usual limit if the system does not report one.
     let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(soft, _)| soft);
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-/// How many of `descriptors` descriptors are for files of disks, and for how many connections the rest suffice, at two
-/// each.
+/// Divides `descriptors` between disk files and connections. Returns the number of files, and of connections at two
+/// descriptors each.
 fn share_descriptors(descriptors: usize, is_without_disks: bool) -> (usize, usize) {
     let free = descriptors.saturating_sub(OTHER_DESCRIPTORS);
     let files = if is_without_disks { 0 } else { FILES_OPEN_MAX.min(free / 2) };
@@ -192,7 +192,7 @@ impl Machine for RealMachine {
 
     #[expect(clippy::disallowed_methods, reason = "it is the clock on the wall that is asked for")]
     fn date(&self) -> Duration {
-        // A clock that is before 1970 is wrong, and so is what this says.
+        // A clock before 1970 is wrong in any case, so 0 is good enough.
         let date = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Duration::from_nanos(u64::try_from(date.as_nanos()).unwrap_or(u64::MAX))
     }

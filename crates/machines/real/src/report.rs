@@ -1,4 +1,4 @@
-//! Reports: events on a node of which no caller is told.
+//! Reports: events on a node that no caller learns of.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -8,116 +8,116 @@ use std::time::Duration;
 
 use machine::{Error, KeyMismatch, NodeId};
 
-/// Something that happened on a node while no caller waited for it.
+/// Event on a node while no caller waited for it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Report {
     /// A detached task ended with an error or panicked.
     TaskFailed {
-        /// The node.
+        /// Node of the task.
         node: NodeId,
-        /// The name the task was spawned under.
+        /// Name given when the task was spawned.
         task: &'static str,
-        /// Why it failed.
+        /// Reason of the failure.
         error: Error,
     },
-    /// A part of a task panicked, and the task goes on: a request was lost, and its sender is told.
+    /// A part of a task panicked, and the task continues. A request was lost, and its sender is notified.
     Defect {
-        /// The node.
+        /// Node of the task.
         node: NodeId,
-        /// What the part is called.
+        /// Name of the part.
         part: &'static str,
-        /// The panic.
+        /// Panic as an error.
         error: Error,
     },
-    /// A connection was not let in.
+    /// The node refused a connection.
     Refused {
-        /// The node that refused.
+        /// Node that refused.
         node: NodeId,
-        /// Where the connection came from.
+        /// Address of the caller.
         from: SocketAddr,
-        /// Why it was refused.
+        /// Reason of the refusal.
         why: String,
-        /// What is wrong with its cluster key or this node's, if that is why.
+        /// Mismatch between the cluster keys of both nodes, if this is the reason.
         mismatch: Option<KeyMismatch>,
     },
-    /// More connections were not let in than are reported one by one.
+    /// The node refused more connections than are reported one by one.
     RefusedMore {
-        /// The node that refused.
+        /// Node that refused.
         node: NodeId,
-        /// How many were not reported.
+        /// Number of refusals that were not reported.
         count: u64,
-        /// In how long.
+        /// Period of these refusals.
         within: Duration,
     },
-    /// Another node has called this one, or was called.
+    /// Another node connected to this one, or this one to it.
     PeerCame {
-        /// The node.
+        /// Reporting node.
         node: NodeId,
-        /// The other.
+        /// Other node.
         peer: NodeId,
     },
-    /// The connection to another node is over.
+    /// The connection to another node has ended.
     PeerGone {
-        /// The node.
+        /// Reporting node.
         node: NodeId,
-        /// The other.
+        /// Other node.
         peer: NodeId,
-        /// Why it is over.
+        /// Reason of the end.
         why: String,
     },
-    /// A frame came changed, repeated or out of order. The connection ends.
+    /// A frame arrived changed, repeated or out of order. The connection ends.
     Altered {
-        /// The node that received it.
+        /// Receiving node.
         node: NodeId,
-        /// The node that sent it.
+        /// Sending node.
         peer: NodeId,
     },
-    /// A disk could not do what it was asked for: it is full, what lies on it is damaged, or it fails. Who asked is
-    /// told, too.
+    /// A disk operation failed because the disk is full, its data are damaged, or the disk fails. The caller gets the
+    /// same error.
     DiskFailed {
-        /// The node.
+        /// Node of the disk.
         node: NodeId,
-        /// What went wrong, with which object.
+        /// Error, with the object concerned.
         error: Error,
     },
-    /// The store of metadata is not as the node has left it: what was done with names last may be lost.
+    /// The metadata store is not in the state in which the node left it: the last operations on names may be lost.
     MetadataChanged {
-        /// The node.
+        /// Node of the store.
         node: NodeId,
-        /// Which store, and why that may be, for a person to read.
+        /// Message for the user: the store, and possible reasons.
         text: String,
     },
-    /// Nothing can be written to a disk.
+    /// The disk is read-only.
     ReadOnly {
-        /// The node.
+        /// Node of the disk.
         node: NodeId,
-        /// Which disk, for a person to read.
+        /// Message for the user that names the disk.
         text: String,
     },
-    /// Reads at a disk wait while many writes of others go on. It is reported again when that has been over for a
-    /// while.
+    /// Reads at a disk are delayed by many writes of other nodes. Reported again only after the delays have stopped for
+    /// a while.
     ReadsHeldUp {
-        /// The node.
+        /// Node of the disk.
         node: NodeId,
-        /// Which disk, for a person to read.
+        /// Name of the disk for the user.
         disk: String,
-        /// The node that has most writes waiting.
+        /// Node with the most waiting writes.
         by: NodeId,
-        /// How many writes that node has waiting.
+        /// Number of waiting writes of that node.
         writes: u64,
     },
-    /// The node could not take a connection and will try again.
+    /// The node could not accept a connection and will try again.
     CannotAccept {
-        /// The node.
+        /// Listening node.
         node: NodeId,
-        /// What the system said.
+        /// Error of the operating system.
         why: String,
     },
 }
 
 impl Report {
-    /// Whether a caller of this node or a peer is told anyway, so that only a log is interested.
+    /// Returns true if a caller of this node or a peer learns of the event anyway, so that only a log needs it.
     pub fn is_told_elsewhere(&self) -> bool {
         matches!(
             self,
@@ -155,28 +155,28 @@ impl fmt::Display for Report {
     }
 }
 
-/// Where a node's reports go.
+/// Destination of a node's reports.
 #[derive(Clone)]
 pub struct Reporter(Arc<dyn Fn(&Report) + Send + Sync>);
 
 impl Reporter {
-    /// Reports to `hear`, on the thread of the node that reports.
+    /// Creates a reporter that calls `hear` on the thread of the reporting node.
     pub fn new(hear: impl Fn(&Report) + Send + Sync + 'static) -> Self {
         Reporter(Arc::new(hear))
     }
 
-    /// Reports something.
+    /// Reports an event.
     pub fn report(&self, report: &Report) {
         (self.0)(report);
     }
 }
 
 impl Default for Reporter {
-    /// Reports to the standard error stream what no caller or peer is told.
+    /// Writes reports to the standard error stream, except events that a caller or peer learns of.
     fn default() -> Self {
         Reporter::new(|report| {
             if !report.is_told_elsewhere() {
-                // A node serves whether or not somebody reads that.
+                // Ignore errors: a node serves even if its standard error is closed.
                 let _ = writeln!(io::stderr(), "starfish: {report}");
             }
         })

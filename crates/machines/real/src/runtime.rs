@@ -1,4 +1,4 @@
-//! Running a node: the choice of the driver, the start, and an orderly end.
+//! Running a node: choice of the driver, start, and clean shutdown.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,14 +12,14 @@ use crate::machine::RealMachine;
 use crate::settings::{Driver, Settings};
 use crate::task::Boxed;
 
-/// Runs a node on this thread until `node` is done, then ends it in order.
+/// Runs a node on this thread until `node` completes, then shuts it down cleanly.
 ///
-/// The node has its disks, listens, and is connected to its peers before `node` is called. At the end its
-/// network is closed; what was sent still leaves and transfers complete, within the time
-/// [`Limits::drain`](crate::Limits::drain) gives them. Other tasks of the node are dropped.
+/// Before `node` is called, the disks are open, the node listens, and it is connected to its peers. At the end the
+/// network is closed. Sent messages still leave and transfers complete, within the time limit
+/// [`Limits::drain`](crate::Limits::drain). Other tasks of the node are dropped.
 ///
 /// # Panics
-/// If `node` does.
+/// Panics if `node` does.
 pub fn run<T, F>(settings: Settings, node: impl FnOnce(RealMachine) -> F) -> Result<T>
 where
     F: Future<Output = T> + 'static,
@@ -34,7 +34,7 @@ where
     })?
 }
 
-/// Runs `future` on a runtime of its own on this thread. For several nodes on one thread; else use [`run`].
+/// Runs `future` on a new runtime on this thread. Meant for several nodes on one thread; otherwise use [`run`].
 pub fn block_on<T>(driver: Driver, future: impl Future<Output = T>) -> Result<T> {
     let future: Pin<Box<dyn Future<Output = T> + '_>> = Box::pin(future);
     Ok(build(driver)?.block_on(future))
@@ -44,11 +44,13 @@ fn unwrap_outcome<T>(outcome: std::result::Result<T, JoinError>) -> T {
     outcome.resume_unwind().expect("a task is cancelled only when its handle is dropped")
 }
 
-/// File operations in flight without io_uring, of all disks of a node. Beyond it the runtime spins.
+/// Limit of file operations in flight without io_uring, for all disks of a node. Beyond this limit the runtime
+/// busy-waits.
 const THREADS_MAX: usize = 256;
 
-/// Tasks that other threads can wake before the node takes that in. A thread that wakes one more waits for the node,
-/// often holding a lock of the channel by which it does so; if the node comes to that channel then, it waits for ever.
+/// Number of tasks that other threads can wake before the node processes these wake-ups. A thread that wakes one more
+/// blocks until the node does, often while it holds a lock of the channel used. If the node then needs that lock, both
+/// deadlock.
 const WOKEN_MAX: usize = 1 << 14;
 
 fn build(driver: Driver) -> Result<Runtime> {

@@ -1,4 +1,4 @@
-//! What a node can be told before it starts.
+//! Settings of a node before its start.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,49 +12,49 @@ use machine::NodeId;
 
 use crate::report::Reporter;
 
-/// How a node is to be: its name, its disks, and whom it talks to.
+/// Settings of a node: its name, its disks, and its peers.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The node's name, unique among the nodes that talk to each other.
+    /// Name of the node, unique among the nodes that communicate.
     pub node: NodeId,
-    /// The cluster key. Nodes talk to each other if they have the same.
+    /// Cluster key. Nodes communicate only if they have the same key.
     pub keys: Keys,
-    /// How the node talks to the operating system.
+    /// Interface to the operating system.
     pub driver: Driver,
-    /// Where the node listens for others; port 0 takes any free one. A node that only calls has none.
+    /// Listening address; port 0 selects any free port. `None` for a node that only calls others.
     pub listen: Option<SocketAddr>,
     /// Nodes to connect to at the start.
     pub peers: Vec<Peer>,
-    /// The node's disks.
+    /// Disks of the node.
     pub disks: Vec<DiskSettings>,
-    /// Where its store of metadata is, if it is to have one.
+    /// Location of the metadata store, if the node has one.
     pub metadata: Option<MetadataPlace>,
-    /// Where copies of that store go, if there are to be any: only of one in a directory.
+    /// Copies of the metadata store, if configured; only for a store in a directory.
     pub metadata_copies: Option<MetadataCopies>,
     /// Size in bytes of the file system's buffer pool.
     pub buffer_bytes: u64,
-    /// What the node takes from others before they have to wait, and how long it waits for them.
+    /// Limits of received data and connections, and timeouts.
     pub limits: Limits,
-    /// The buffers of the node's sockets.
+    /// Buffer sizes of the node's sockets.
     pub sockets: SocketBuffers,
-    /// Takes the reports of which no caller is told.
+    /// Receives the events that no caller learns of.
     pub reporter: Reporter,
 }
 
-/// The cluster key of a node, and how its connections use it.
+/// Cluster key of a node, and its use in connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// The key to call others with.
+    /// Key to call others with.
     pub current: Key,
-    /// The key before that, while it is being replaced: nodes that have only this one are let in and called, too.
+    /// Previous key while it is being replaced: nodes that have only this key can still connect and be connected to.
     pub previous: Option<Key>,
     /// True if connections are encrypted. Otherwise the key only identifies nodes, and checksums detect damage. Nodes
-    /// that differ in this do not talk to each other.
+    /// that differ in this setting refuse each other.
     pub encrypts: bool,
 }
 
 impl Keys {
-    /// A new key at random, for nodes that share it within a program.
+    /// Draws a random key, for nodes that share it within a program.
     ///
     /// Fails if the system has no random numbers.
     pub fn draw() -> machine::Result<Self> {
@@ -67,18 +67,18 @@ impl Keys {
         Ok(Keys::new(Key::new(bytes)))
     }
 
-    /// One key, and encrypted connections.
+    /// Returns settings with one key and encrypted connections.
     pub fn new(key: Key) -> Self {
         Keys { current: key, previous: None, encrypts: true }
     }
 
-    /// All keys, the current one first.
+    /// Returns all keys, the current one first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.current).chain(&self.previous)
     }
 }
 
-/// The secret that nodes of one file system share.
+/// Secret shared by the nodes of one file system.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(blake3::Hash);
 
@@ -86,123 +86,123 @@ impl Key {
     /// Length in bytes.
     pub const BYTES: usize = blake3::KEY_LEN;
 
-    /// The key of these bytes, which must not be guessable.
+    /// Creates a key from these bytes, which must not be guessable.
     pub fn new(bytes: [u8; Self::BYTES]) -> Self {
-        // Hashes are compared in constant time, so it is one.
+        // A hash as representation, because hashes are compared in constant time.
         Key(bytes.into())
     }
 
-    /// The bytes of the key, to be written to a file that only its user may read.
+    /// Returns the bytes of the key, to be written to a file that only its user may read.
     pub fn bytes(&self) -> &[u8; Self::BYTES] {
         self.0.as_bytes()
     }
 
-    /// A key of its own for one use, which reveals nothing of this one.
+    /// Derives a separate key for one purpose, which reveals nothing about this key.
     pub(crate) fn derive(&self, purpose: &str) -> [u8; Self::BYTES] {
         blake3::derive_key(purpose, self.0.as_bytes())
     }
 
-    /// A name of this key that may be shown: 16 hexadecimal digits.
+    /// Returns a public name of this key: 16 hexadecimal digits.
     pub fn name(&self) -> String {
         let name = self.derive("starfish 2026-11 name of a cluster key");
         name[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// Says only that it is one.
+/// Hides the key.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Key(..)")
     }
 }
 
-/// Another node and where it listens.
+/// Another node and its listening address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its name.
+    /// Name of the node.
     pub node: NodeId,
-    /// Its address.
+    /// Listening address of the node.
     pub address: SocketAddr,
 }
 
-/// A disk: a directory for its objects, and perhaps a model of how slow it is to be.
+/// Disk: a directory for its objects, and an optional model to slow it down to.
 #[derive(Clone, Debug)]
 pub struct DiskSettings {
-    /// The directory. It is made if only its last part is missing.
+    /// Directory of the disk. Created if only its last component is missing.
     pub directory: PathBuf,
-    /// The disk whose times the disk is to take. Without one it is as fast as it can.
+    /// Model whose times the disk takes. Without one the disk runs at full speed.
     pub model: Option<DiskDescription>,
 }
 
-/// Where a store of metadata is.
+/// Location of a metadata store.
 #[derive(Clone, Debug)]
 pub enum MetadataPlace {
-    /// In a directory, which is made when there is something to keep, in a directory that is there, or is that of a
-    /// disk.
+    /// Directory, created when the first entry is stored. Its parent must exist, or be the directory of a disk.
     Directory(PathBuf),
-    /// In a database of a PostgreSQL server, `postgresql://USER:PASSWORD@HOST/DATABASE`, as the libraries of PostgreSQL
-    /// have it. One node at a time can use it. Fails unless the program is [built with it](HAS_POSTGRES).
+    /// Database of a PostgreSQL server, `postgresql://USER:PASSWORD@HOST/DATABASE`, as the libraries of PostgreSQL
+    /// define it. Only one node at a time can use it. Fails unless the program is [built with it](HAS_POSTGRES).
     Postgres(String),
 }
 
 /// True if the program is built with PostgreSQL, by the feature `postgres`.
 pub const HAS_POSTGRES: bool = cfg!(feature = "postgres");
 
-/// Copies of a store of metadata, each in place of the one before.
+/// Periodic copies of a metadata store, each replacing the previous copy.
 #[derive(Clone, Debug)]
 pub struct MetadataCopies {
-    /// The directory they are made in, which is there and is not the store's own.
+    /// Directory of the copies. Must exist and not be the store's directory.
     pub directory: PathBuf,
-    /// The time from one copy to the next, if anything has changed.
+    /// Time between two copies, if anything has changed.
     pub every: Duration,
 }
 
-/// Bounds on what others can demand of a node.
+/// Limits of the resources that other nodes can use.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of received data that wait for the file system or are in its hands. As much again may be on its way in.
+    /// Limit of received data, in bytes, that wait for the file system or are used by it. The same number of bytes may
+    /// be arriving in addition.
     ///
-    /// They have memory of their own, apart from the file system's pool: if both shared one, tasks that
-    /// hold data received and wait for a buffer could wait for each other.
+    /// Received data have their own memory, apart from the file system's pool. If both shared one pool, tasks that hold
+    /// received data and wait for a buffer could wait for each other.
     pub receive_bytes: u64,
-    /// Connections, beyond which others are refused. There are never more than the process has descriptors for.
+    /// Limit of connections; more are refused. The descriptor limit of the process may lower it.
     pub connections: usize,
-    /// Time a node that calls this one has for introducing itself.
+    /// Time limit for a calling node to introduce itself.
     pub handshake: Duration,
-    /// How long a node that this one calls, or has called, may say nothing, not even when it is asked, before it is
-    /// given up. A node that waits for a slow disk answers; one that is stopped, hung or cut off does not.
+    /// Time after which a called node is declared lost if it sends nothing, not even answers to pings. A node that
+    /// waits for a slow disk still answers; a stopped, hanging or disconnected node does not.
     pub silence: Duration,
-    /// How long a node that this one has called and lost is called again when something is to be sent to it, before the
-    /// sender is told: this long from its last word, but half of it at least.
+    /// Time limit for reconnecting to a lost node that this one had called, before the sender gets an error. Counted
+    /// from the last message of the lost node; attempts take at least half of this time.
     pub recall: Duration,
-    /// Time the node takes at its end to send what was promised and to see its transfers complete.
+    /// Time limit at shutdown for sending promised messages and completing transfers.
     pub drain: Duration,
 }
 
-/// How large the buffers of each socket are, in bytes. Without a number the system chooses, and adapts its choice to
-/// the connection, which is mostly better. The system may bound a number, too.
+/// Sizes in bytes of the buffers of each socket. Default: the system chooses, and adapts the size to the connection,
+/// which is usually better. The system may also limit a given size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketBuffers {
-    /// What has been sent and not yet arrived.
+    /// Size of the send buffer, for data sent and not yet acknowledged.
     pub send_bytes: Option<NonZeroU32>,
-    /// What has arrived and was not yet taken.
+    /// Size of the receive buffer, for data received and not yet read.
     pub receive_bytes: Option<NonZeroU32>,
 }
 
-/// How a node talks to the operating system.
+/// Interface to the operating system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Driver {
-    /// io_uring where the kernel allows it, else polling.
+    /// io_uring if the kernel allows it, otherwise polling.
     #[default]
     Automatic,
-    /// io_uring, or fail.
+    /// io_uring; fails if the kernel does not allow it.
     IoUring,
     /// Readiness of sockets, and a pool of threads for files.
     Polling,
 }
 
 impl Settings {
-    /// A node that does not listen, has no disks, and connects to no other.
+    /// Returns settings of a node that does not listen, has no disks, and connects to no other.
     pub fn new(node: NodeId, keys: Keys) -> Self {
         Settings {
             node,
@@ -222,12 +222,12 @@ impl Settings {
 }
 
 impl DiskSettings {
-    /// A disk in `directory`, as fast as it can.
+    /// Returns a disk in `directory` at full speed.
     pub fn plain(directory: PathBuf) -> Self {
         DiskSettings { directory, model: None }
     }
 
-    /// A disk in `directory` that takes the times of `model`.
+    /// Returns a disk in `directory` that takes the times of `model`.
     pub fn modelled(directory: PathBuf, model: DiskDescription) -> Self {
         DiskSettings { directory, model: Some(model) }
     }
@@ -247,7 +247,7 @@ impl Default for Limits {
 }
 
 impl Driver {
-    /// The names of all drivers, as settings use them.
+    /// Names of all drivers, as used in settings.
     pub const NAMES: [&'static str; 3] = ["automatic", "io_uring", "polling"];
 }
 

@@ -1,8 +1,8 @@
-//! Tasks that run on their own.
+//! Detached tasks and transfers.
 //!
-//! The runtime would cancel a task when its handle is dropped and swallow the panic of one that is detached. Here both
-//! are mended: the failure of a detached task is reported, and a *transfer*, once begun, runs to its end whether or not
-//! its caller still waits.
+//! The runtime cancels a task when its handle is dropped, and swallows the panic of a detached task. This module avoids
+//! both. The failure of a detached task is reported. A *transfer*, once begun, completes even if its caller no longer
+//! waits.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use machine::{Error, InFlight, NodeId, Result, first_of};
 
 use crate::report::{Report, Reporter};
 
-/// The tasks of one node. Cloning gives another handle.
+/// Tasks of one node. A clone is another handle.
 #[derive(Clone)]
 pub(crate) struct Tasks {
     inner: Rc<Inner>,
@@ -27,20 +27,20 @@ struct Inner {
     node: NodeId,
     reporter: Reporter,
     transfers: InFlight,
-    /// How many tasks have been started.
+    /// Number of tasks started so far.
     started: Cell<u64>,
     running: Cell<RunningTask>,
 }
 
-/// The task of a node that runs.
+/// Task that is currently running on a node.
 #[derive(Clone, Copy)]
 pub(crate) struct RunningTask {
-    /// Its number: no other task has it.
+    /// Unique number of the task.
     pub(crate) number: u64,
     pub(crate) name: &'static str,
 }
 
-/// A future of any type, boxed: the runtime's code is compiled once for all of these, and not for each kind of task.
+/// Boxed future of any type: the runtime's code is compiled once for all of these, and not for each kind of task.
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T>>>;
 
 struct Running<'a> {
@@ -54,7 +54,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// What runs when no task does that the node has started.
+/// Placeholder while none of the tasks started by the node is running.
 const MAIN: RunningTask = RunningTask { number: 0, name: "main" };
 
 impl Tasks {
@@ -63,12 +63,12 @@ impl Tasks {
         Tasks { inner: Rc::new(Inner { node, reporter, transfers: InFlight::new(), started, running }) }
     }
 
-    /// The task that runs.
+    /// Returns the running task.
     pub(crate) fn running(&self) -> RunningTask {
         self.inner.running.get()
     }
 
-    /// Makes a task the one that runs until what this gives is dropped, also by a panic.
+    /// Marks a task as running until the returned guard is dropped, even by a panic.
     fn run(&self, task: RunningTask) -> Running<'_> {
         Running { running: &self.inner.running, before: self.inner.running.replace(task) }
     }
@@ -77,21 +77,21 @@ impl Tasks {
         self.inner.reporter.report(report);
     }
 
-    /// Reports the failure of a disk, unless it is one that callers may cause.
+    /// Reports the failure of a disk, except errors that callers may cause.
     pub(crate) fn report_disk(&self, error: &Error) {
         if !matches!(error, Error::NotFound { .. } | Error::Exists { .. } | Error::Closed) {
             self.report(&Report::DiskFailed { node: self.inner.node, error: error.clone() });
         }
     }
 
-    /// Reports that reads from a disk are held up by node `by`, which has `writes` writes waiting there.
+    /// Reports that reads from a disk are delayed by node `by`, which has `writes` writes waiting there.
     pub(crate) fn report_held_up(&self, disk: String, by: NodeId, writes: u64) {
         self.report(&Report::ReadsHeldUp { node: self.inner.node, disk, by, writes });
     }
 
     /// Starts a task whose failure is reported.
     pub(crate) fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static) {
-        // The runtime moves a task several times before it is where it stays, and ours are large.
+        // Box the task, because the runtime moves it several times and our tasks are large.
         self.supervise(name, Box::pin(task));
     }
 
@@ -111,7 +111,7 @@ impl Tasks {
         compio::runtime::spawn(supervised).detach();
     }
 
-    /// Runs `work`; a panic in it is reported and becomes an error.
+    /// Runs `work`. A panic in it is reported and returned as an error.
     pub(crate) async fn contain<T>(&self, name: &'static str, work: impl Future<Output = T>) -> Result<T> {
         let mut work = pin!(async { Ok(work.await) });
         let outcome = catch_panic(name, work.as_mut()).await;
@@ -121,13 +121,13 @@ impl Tasks {
         })
     }
 
-    /// Runs `transfer` to its end, even if the future returned is dropped after its first poll.
+    /// Runs `transfer` to completion, even if the returned future is dropped after its first poll.
     pub(crate) async fn complete<T: 'static>(
         &self,
         name: &'static str,
         mut transfer: Boxed<Result<T>>,
     ) -> Result<T> {
-        // One that needs no waiting needs no task.
+        // A transfer that completes without waiting needs no task.
         let at_once = poll_fn(|context| Poll::Ready(transfer.as_mut().poll(context))).await;
         if let Poll::Ready(outcome) = at_once {
             return outcome;
@@ -147,13 +147,13 @@ impl Tasks {
         }
     }
 
-    /// Waits until no transfer is under way.
+    /// Waits until no transfer is in flight.
     pub(crate) async fn transfers_completed(&self) {
         self.inner.transfers.none().await;
     }
 }
 
-/// Waits for a task, which goes on if the wait is dropped.
+/// Waits for a task. The task continues if the wait is dropped.
 struct DetachOnDrop<T>(Option<JoinHandle<T>>);
 
 impl<T> Future for DetachOnDrop<T> {
@@ -178,8 +178,8 @@ async fn catch_panic<T>(
     mut task: Pin<&mut impl Future<Output = Result<T>>>,
 ) -> Result<T> {
     poll_fn(|context| {
-        // A task that has panicked is never polled again, so its inconsistent state is never seen. What it shares with
-        // others it leaves as it was between two statements, like a task that ends early.
+        // A task that has panicked is never polled again, so its inconsistent state is never seen. State shared with
+        // other tasks stays as it was between two statements, as after an early return.
         match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context))) {
             Ok(poll) => poll,
             Err(panic) => Poll::Ready(Err(panicked(name, &*panic))),
@@ -188,14 +188,14 @@ async fn catch_panic<T>(
     .await
 }
 
-/// The failure of a task that has panicked with this.
+/// Returns the error of a task that has panicked with `panic`.
 pub(crate) fn panicked(task: &str, panic: &(dyn Any + Send)) -> Box<Error> {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
     Error::Failed { task: task.to_owned(), why: format!("panicked: {text}") }.into()
 }
 
-/// What `work` gives, or `None` if `end` comes before that.
+/// Returns the output of `work`, or `None` if `end` completes first.
 pub(crate) async fn unless<T>(end: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
     let ended = async {
         end.await;

@@ -1,13 +1,13 @@
-//! Messages on their way in: how much memory they may have before they are whole.
+//! Incoming messages: limits the memory of messages before they have arrived completely.
 //!
-//! A message takes memory of the node's pool for received data only when it has come whole, so that a message whose
-//! sender stops in the middle keeps none of the pool from others. Until then its memory counts here: the bytes that
-//! have come and the step that is allowed next. While there is much room that step is the whole message; then as much
-//! again as has come.
+//! A message takes memory of the node's pool for received data only when it has arrived completely. A sender that stops
+//! in the middle of a message therefore blocks none of the pool. Until then the memory of the message counts here: the
+//! received bytes and the next allowed step. If the message still fits into half of the room, that step is the whole
+//! message. Otherwise each step doubles the received bytes.
 //!
-//! When there is no room, messages that need more wait, all but the one that began first: it may always go on, so that
-//! messages never wait for each other in a circle. A message whose sender then sends next to nothing for about a second
-//! gives way: its connection ends. A slow or stopped sender is tolerated as long as no message waits.
+//! When the room is full, messages that need more wait, except the oldest one. The oldest may always continue, so that
+//! messages never wait for each other in a circle. While others wait, a message whose sender sends almost nothing for
+//! about a second is evicted: its connection ends. A slow or stopped sender is tolerated as long as no message waits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,48 +17,48 @@ use std::time::{Duration, Instant};
 use compio::time::timeout;
 use machine::Condition;
 
-/// The least step that a message is allowed, in bytes.
+/// Smallest step that a message is allowed, in bytes.
 const STEP_BYTES: u64 = 256 << 10;
 
-/// How often a message is looked at while others wait. What counts are looks and not time, so that it does not matter
-/// if this node itself has been stopped or busy for a while.
+/// Interval between checks of the messages while others wait. Eviction counts checks and not time, so that a pause of
+/// this node itself has no effect.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A message gives way if at this many looks ...
+/// Number of checks without progress after which a message is evicted.
 const LOOKS: u32 = 4;
 
-/// ... it had come on by less than this since the one before, in bytes.
+/// Number of bytes between two checks that counts as progress.
 const PROGRESS_BYTES: u64 = 16 << 10;
 
-/// All messages of a node that are on their way in.
+/// All incoming messages of a node.
 pub(crate) struct Arrivals {
-    /// Bytes that all may have. The first may have more, as long as itself.
+    /// Limit in bytes for all messages together. The oldest message may exceed it by its own length.
     room: u64,
     held: Cell<u64>,
-    /// By the order in which they began.
+    /// Incoming messages in the order of their start.
     under_way: RefCell<BTreeMap<u64, Rc<Progress>>>,
     last: Cell<u64>,
     freed: Condition,
     looked: Cell<Instant>,
 }
 
-/// How far a message has come.
+/// Progress of an incoming message.
 #[derive(Default)]
 struct Progress {
-    /// Bytes that it may have.
+    /// Bytes allowed so far.
     allowed: Cell<u64>,
-    /// Bytes that have come.
+    /// Bytes received so far.
     come: Cell<u64>,
-    /// What had come at the last look, and at how many looks it was too little.
+    /// Bytes received at the last check; below, the number of checks in a row without progress.
     seen: Cell<u64>,
     idle_looks: Cell<u32>,
-    /// Whether it waits for this node, and not for its sender.
+    /// True while the message waits for this node, and not for its sender.
     waits_here: Cell<bool>,
     gives_way: Cell<bool>,
     word: Condition,
 }
 
-/// A message on its way in. It counts until this is dropped.
+/// Incoming message. Counted until dropped.
 pub(crate) struct Arrival<'a> {
     arrivals: &'a Arrivals,
     number: u64,
@@ -78,7 +78,7 @@ impl Arrivals {
         }
     }
 
-    /// A message of `bytes` begins.
+    /// Registers the start of a message of `bytes`.
     pub(crate) fn begin(&self, bytes: u64) -> Arrival<'_> {
         let number = self.last.get() + 1;
         self.last.set(number);
@@ -87,7 +87,7 @@ impl Arrivals {
         Arrival { arrivals: self, number, bytes, progress }
     }
 
-    /// A message waits in vain: those that hinder it without need give way.
+    /// Evicts stalled messages, on behalf of a message that waits for room.
     fn look(&self) {
         if self.looked.get().elapsed() < LOOK_EVERY {
             return;
@@ -113,7 +113,7 @@ impl Progress {
 }
 
 impl Arrival<'_> {
-    /// Waits until the message may have more than it was allowed, and returns how many bytes that is now.
+    /// Waits until the message may have more bytes than before, and returns the new limit.
     pub(crate) async fn allow_more(&self) -> u64 {
         let (arrivals, allowed) = (self.arrivals, self.progress.allowed.get());
         loop {
@@ -138,14 +138,14 @@ impl Arrival<'_> {
         self.arrivals.under_way.borrow().keys().next() == Some(&self.number)
     }
 
-    /// Notes how much of it has come.
+    /// Records the number of received bytes.
     pub(crate) fn has_come(&self, bytes: u64) {
         self.progress.come.set(bytes);
-        // It has come whole: what it waits for now is room in this node.
+        // Once the message has arrived completely, it only waits for room in this node.
         self.progress.waits_here.set(bytes == self.bytes);
     }
 
-    /// Waits until the message has to give way to others.
+    /// Waits until the message is evicted.
     pub(crate) async fn gives_way(&self) {
         while !self.progress.gives_way.get() {
             self.progress.word.wait().await;
@@ -172,7 +172,7 @@ mod tests {
 
     const MESSAGE: u64 = 4 << 20;
 
-    /// What a message is allowed, if that needs no waiting.
+    /// Returns the new limit of a message if that needs no waiting.
     fn allowed(arrival: &Arrival<'_>) -> Option<u64> {
         let mut context = Context::from_waker(Waker::noop());
         match pin!(arrival.allow_more()).as_mut().poll(&mut context) {

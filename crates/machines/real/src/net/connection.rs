@@ -1,11 +1,11 @@
-//! A connection: two of TCP, one for control and one for data, so that a long transfer, or a peer that does not
-//! take its data, never delays a command. For each of them a task reads frames into the inbox, and one writes an
-//! outbox.
+//! A connection consists of two TCP connections, one for control and one for data. A long transfer, or a peer that does
+//! not read its data, therefore never delays a command. For each TCP connection one task reads frames into the inbox,
+//! and one writes an outbox.
 //!
-//! The readers report that a connection is over, after all that came over it; so a peer is lost exactly once. Ending in
-//! order takes both sides: the side that closes writes what is left, sends a bye, and reads on, discarding, until the
-//! other side has closed too. A socket closed with data unread would discard what was sent. A lane that ends without a
-//! bye is that of a peer that is gone: then the other lane ends with it, whatever it waits for.
+//! The readers report the end of a connection after all its messages, so a peer is lost exactly once. A clean shutdown
+//! takes both sides. The closing side writes the remaining messages, sends a bye, and continues to read and discard
+//! until the other side has closed too. If it closed a socket with unread data, the sent data would be discarded. If a
+//! lane ends without a bye, the peer has failed, and the other lane ends at once too.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,37 +21,37 @@ use super::outbox::{Batch, Outbox};
 use super::reader::{Broken, Heard, Reader, Room};
 use super::writer::Writer;
 
-/// A connection to another node, as far as its senders and its tasks share it.
+/// Connection to another node: the state shared by its senders and its tasks.
 pub(crate) struct Connection {
-    /// What this node calls the other.
+    /// Name of the peer in this node.
     pub(crate) peer: NodeId,
-    /// By lane.
+    /// Lanes, indexed by [`Lane`].
     sides: [Side; 2],
-    /// What of the node's pool for received data is the peer's. Used for its bound alone.
+    /// Share of the peer in the node's pool for received data. Only its limit is used.
     share: BufferPool,
-    /// Whether anything has come since the last look.
+    /// True if anything has arrived since the last check.
     pub(crate) heard: Cell<bool>,
-    /// Woken when something comes.
+    /// Woken when something arrives.
     word: Condition,
-    /// Woken when its other side has called again, or this side gives it up, and this connection is to end.
+    /// Woken when the peer has called again, or this side drops the peer, and this connection has to end.
     pub(crate) replaced: Condition,
-    /// Why this side has given the connection up, if it has.
+    /// Reason for which this side dropped the connection, if it did.
     given_up: RefCell<Option<String>>,
-    /// Why it is over, if it is.
+    /// Reason for which the connection ended, if it did.
     loss: RefCell<Option<String>>,
-    /// Woken when the loss has been received.
+    /// Woken when the file system has received the loss.
     pub(crate) forgotten: Condition,
     noted: LinkNotes,
 }
 
-/// One lane of a connection.
+/// State of one lane of a connection.
 #[derive(Default)]
 pub(crate) struct Side {
     pub(crate) outbox: Outbox,
     pub(crate) place: Rc<InboxShare>,
 }
 
-/// The two halves of a TCP connection after its handshake.
+/// Both halves of a TCP connection after its handshake.
 pub(crate) struct TcpHalves {
     pub(crate) stream: TcpStream,
     pub(crate) writer: Writer,
@@ -59,7 +59,7 @@ pub(crate) struct TcpHalves {
 }
 
 impl Connection {
-    /// A connection of whose messages `share_bytes` may wait in this node at once.
+    /// Creates a connection of which `share_bytes` of received messages may wait in this node.
     pub(crate) fn new(peer: NodeId, share_bytes: u64, noted: LinkNotes) -> Rc<Self> {
         Rc::new(Connection {
             peer,
@@ -83,36 +83,36 @@ impl Connection {
         self.side(Lane::of(message.class)).outbox.send(message).await
     }
 
-    /// Something has come.
+    /// Records that something has arrived.
     pub(crate) fn hear(&self) {
         self.heard.set(true);
         self.word.wake_all();
     }
 
-    /// Whether anything comes within `limit`, now that the other side is asked whether it is there.
+    /// Sends a ping. Returns true if anything arrives within `limit`.
     pub(crate) async fn shows_life(&self, limit: Duration) -> bool {
         self.side(Lane::Control).outbox.show_life(Prelude::PING);
         compio::time::timeout(limit, self.word.wait()).await.is_ok()
     }
 
-    /// Takes no more messages. What waits is still sent.
+    /// Accepts no more messages. Waiting messages are still sent.
     pub(crate) fn close(&self) {
         self.sides.iter().for_each(|side| side.outbox.close());
     }
 
-    /// Has the connection ended, for this reason.
+    /// Makes the connection end for this reason.
     pub(crate) fn give_up(&self, why: &str) {
         *self.given_up.borrow_mut() = Some(why.to_owned());
         self.replaced.wake_all();
     }
 
-    /// Why it ends, once `replaced` has been woken.
+    /// Returns the reason of the end, once `replaced` has been woken.
     pub(crate) fn replaced_because(&self) -> String {
         let given_up = self.given_up.borrow().clone();
         given_up.unwrap_or_else(|| "it has called again and is silent over this connection".to_owned())
     }
 
-    /// The connection is over.
+    /// Marks the connection as lost.
     pub(crate) fn lose(&self, why: &str) {
         *self.loss.borrow_mut() = Some(why.to_owned());
         self.sides.iter().for_each(|side| side.outbox.lose(self.gone(why)));

@@ -1,4 +1,4 @@
-//! What lies on the wire between two nodes.
+//! Wire format of the messages between two nodes.
 //!
 //! ```text
 //! connecting node                                           listening node
@@ -20,24 +20,25 @@
 //!           | magic 3 | ping, pong or bye 1 | zeros 12 |
 //! ```
 //!
-//! A ping asks for a pong, and both say nothing but that the sender is alive. A bye is the last frame of a connection
-//! that its sender ends in order. Numbers are little-endian. Lengths are checked against their bounds before anything
-//! is allocated for them. The first twelve bytes of a greeting never change, so that nodes of any two versions can tell
-//! each other that they differ. `noise.rs` has the messages that prove the key and protect introduction and answer, and
-//! `records.rs` the form in which the parts of frames are sent; the parts are decoded after both have been checked.
+//! A ping requests a pong; both only show that their sender is alive. A bye is the last frame of a connection that its
+//! sender shuts down cleanly. Numbers are little-endian. Lengths are checked against their limits before memory is
+//! allocated for them. The first twelve bytes of a greeting never change, so that nodes of different versions can
+//! detect the difference. `noise.rs` defines the messages that prove the key and protect introduction and answer.
+//! `records.rs` defines the form in which the parts of frames are sent; the parts are decoded after both have been
+//! checked.
 
 use machine::{CHECKSUM_UNIT_BYTES, Checksums, Class, Message, NodeId};
 
-/// The version of everything below; raised with every change of it.
+/// Version of everything below; incremented with every change.
 pub(super) const VERSION: u32 = 5;
 
-/// How both sides of a handshake begin.
+/// First bytes of both sides of a handshake.
 const GREETING: [u8; 8] = *b"STARFISH";
 
-/// How every frame begins, so that a reader that is out of step notices at once.
+/// First bytes of every frame, so that a reader that is out of step notices at once.
 const FRAME_MAGIC: [u8; 3] = *b"SFf";
 
-/// What a frame says it is.
+/// Codes of the kinds of frames.
 const CODES: [(Kind, u8); 6] = [
     (Kind::Message(Class::Control), b'c'),
     (Kind::Message(Class::Demand), b'd'),
@@ -47,19 +48,19 @@ const CODES: [(Kind, u8); 6] = [
     (Kind::Bye, b'.'),
 ];
 
-/// What a frame is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Message(Class),
-    /// Are you there?
+    /// Requests a pong.
     Ping,
-    /// I am here.
+    /// Answers a ping.
     Pong,
-    /// Nothing more comes.
+    /// Announces that no frame follows.
     Bye,
 }
 
-/// What a frame is, and the lengths of its parts.
+/// Kind of a frame, and the lengths of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prelude {
     pub(crate) kind: Kind,
@@ -115,17 +116,17 @@ impl Prelude {
         Ok(prelude)
     }
 
-    /// Length in bytes of the checksums of the payload.
+    /// Returns the length in bytes of the checksums of the payload.
     pub(crate) fn checksum_bytes(self) -> usize {
         8 * Checksums::count(self.lead, self.payload_bytes) as usize
     }
 
-    /// The longest header of a frame of this kind.
+    /// Returns the limit in bytes of the header of a frame of this kind.
     pub(crate) fn header_bytes_max(self) -> usize {
         if matches!(self.kind, Kind::Message(_)) { Message::HEADER_BYTES_MAX } else { 0 }
     }
 
-    /// The longest payload of a frame of this kind.
+    /// Returns the limit in bytes of the payload of a frame of this kind.
     pub(crate) fn payload_bytes_max(self) -> u64 {
         match self.kind {
             Kind::Message(Class::Control) => Message::CONTROL_PAYLOAD_BYTES_MAX,
@@ -135,19 +136,19 @@ impl Prelude {
     }
 }
 
-/// The first bytes of both sides.
+/// First message of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Greeting {
     /// True if this side encrypts its connections.
     pub(crate) encrypts: bool,
-    /// Drawn for this handshake.
+    /// Random bytes drawn for this handshake.
     pub(crate) random: [u8; Greeting::RANDOM_BYTES],
 }
 
 impl Greeting {
     pub(crate) const BYTES: usize = 48;
 
-    /// What comes first in every version.
+    /// Length of the part that is the same in every version.
     pub(crate) const FIRST_BYTES: usize = 12;
 
     pub(crate) const RANDOM_BYTES: usize = 32;
@@ -161,7 +162,7 @@ impl Greeting {
         bytes
     }
 
-    /// Whether the rest makes sense here.
+    /// Checks that the peer speaks this protocol in this version.
     pub(crate) fn check_first(first: &[u8; Self::FIRST_BYTES]) -> Result<(), NotUnderstood> {
         if first[0..8] != GREETING {
             return Err(NotUnderstood::NotStarfish);
@@ -183,31 +184,31 @@ impl Greeting {
     }
 }
 
-/// Which node calls which.
+/// Names of the calling node and of the node it wants to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Introduction {
-    /// The caller.
+    /// Calling node.
     pub(crate) from: NodeId,
-    /// Whom it expects to have reached.
+    /// Node that the caller wants to reach.
     pub(crate) to: Whom,
 }
 
-/// The node that an introduction is meant for.
+/// Intended receiver of an introduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whom {
-    /// The one of this name.
+    /// Node of this name.
     Node(NodeId),
-    /// The node that listens there; the answer tells its name.
+    /// Any node that listens at the address; the answer contains its name.
     Anyone,
-    /// The one that gave out this ticket: the connection is to join the one for control, and is for data.
+    /// Node that issued this ticket: the connection is for data, and joins the connection for control.
     Ticket(Ticket),
 }
 
-/// What a connection for data shows, so that it joins the right one for control. Drawn at random, so that no other node
-/// knows it.
+/// Random secret shown by a connection for data, so that it joins the right connection for control. No other node knows
+/// it.
 pub(crate) type Ticket = [u8; 16];
 
-/// What an introduction says of the node it is meant for.
+/// Codes for the intended receiver of an introduction.
 const TO_THE_NODE_NAMED: u32 = 0;
 const TO_WHOEVER_LISTENS: u32 = 1;
 const TO_WHO_GAVE_THE_TICKET: u32 = 2;
@@ -244,17 +245,17 @@ impl Introduction {
     }
 }
 
-/// What a listening node answers to an introduction.
+/// Answer of the listening node to an introduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HandshakeAnswer {
     pub(crate) verdict: Verdict,
-    /// The name of the node that answers.
+    /// Name of the answering node.
     pub(crate) node: NodeId,
-    /// To be shown by the connection for data, if this is the one for control and it is welcome.
+    /// Ticket for the connection for data, if this connection is for control and was accepted.
     pub(crate) ticket: Ticket,
 }
 
-/// Whether a connection is welcome.
+/// Decision of the listener about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Welcome,
@@ -295,7 +296,7 @@ impl Verdict {
         Verdict::NoSuchTicket,
     ];
 
-    /// Why a connection is refused, in words for its caller.
+    /// Returns the reason of a refusal, as a text for the caller.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Verdict::Welcome => "it welcomed this node",
@@ -308,7 +309,7 @@ impl Verdict {
     }
 }
 
-/// Why what was said in a handshake makes no sense here.
+/// Reason for which a handshake message is not understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotUnderstood {
     #[error("that is not a Starfish node")]

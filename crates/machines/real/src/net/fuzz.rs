@@ -1,10 +1,10 @@
-//! Whatever comes over a connection is understood or refused, and nothing worse happens.
+//! Fuzz test: any bytes that arrive over a connection are decoded or rejected.
 
 use machine::{Class, Message, NodeId};
 
 use super::frame::{Greeting, HandshakeAnswer, Introduction, Kind, Prelude, Verdict, Whom};
 
-/// What is understood is within its bounds, and is what would be said.
+/// Checks that a decoded value is within its limits, and encodes to the same bytes.
 fn look_at(bytes: &[u8]) {
     if let Some(prelude) = bytes.first_chunk()
         && let Ok(understood) = Prelude::decode(prelude)

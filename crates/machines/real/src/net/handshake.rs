@@ -1,6 +1,6 @@
-//! The handshake of two nodes: both greet, the caller introduces itself and proves that it has the cluster key, and the
-//! listener does the same and lets it in or says why not. Then the same once more: the second connection shows the
-//! ticket that the first one got.
+//! Handshake of two nodes. Both greet; the caller introduces itself and proves that it has the cluster key; the
+//! listener does the same and accepts or rejects the caller. Then both repeat this for the second connection, which
+//! shows the ticket that the first one got.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,29 +30,28 @@ use crate::report::Report;
 use crate::settings::{Key, Keys, Peer, SocketBuffers};
 use crate::task::unless;
 
-/// Handshakes under way at once. When there are more, the caller gives way that has been there for longest without
-/// introducing itself.
+/// Limit of handshakes in flight. Beyond it, the caller that has waited longest without introducing itself is evicted.
 pub(crate) const HANDSHAKES_MAX: usize = 64;
 
-/// Pause after the system could not accept, most likely for want of file descriptors.
+/// Pause after the system could not accept, most likely for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A peer whose computer has gone without a word is noticed after about a minute of silence.
+/// TCP keepalive: a peer whose computer vanishes is detected after about a minute of silence.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// A peer that has called, and takes nothing of what it is sent, or does not confirm it, is given up after this time,
-/// even if it is there: what waits for it keeps memory that others need. It may call again. Who calls needs no such
-/// limit, for he watches the other side; and a busy node may have good reason to take nothing for a while.
+/// Time after which this node drops a peer that had called it and reads or acknowledges nothing, even if it is alive:
+/// data waiting for the peer occupy memory that others need. The peer may call again. The calling side needs no such
+/// limit, because it watches the other side. Besides, a busy node may have good reason to read nothing for a while.
 const TAKES_NOTHING: Duration = Duration::from_secs(60);
 
-/// How long the old connection of a node that calls again is asked for a sign of life. It is some round trips of any
-/// network, and leaves time for the rest of the handshake when a lost node is
-/// [called again](crate::settings::Limits::recall).
+/// Time that the old connection of a node has to show a sign of life when the node calls again. Several round trips of
+/// any network, and short enough for the rest of the handshake when a lost node is [called
+/// again](crate::settings::Limits::recall).
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
-/// Begins to listen at `address`; returns the address with the port it got.
+/// Starts to listen at `address`; returns the address with the actual port.
 pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let listener = bind(address).and_then(|listener| {
         let address = listener.local_addr()?;
@@ -67,29 +66,29 @@ pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     })
 }
 
-/// Takes an address, with the longest queue of callers that the system gives.
+/// Binds to an address, with the longest queue of callers that the system allows.
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     once_released(|error: &io::Error| error.kind() == io::ErrorKind::AddrInUse, || bind_once(address))
 }
 
 fn bind_once(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // Connections of an agent that was here before may still be about to end.
+    // Connections of a previous agent at this address may still be closing.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
-    // The system makes it as many as it is configured to allow.
+    // The system lowers this to its configured limit.
     socket.listen(c_int::MAX)?;
     Ok(socket.into())
 }
 
-/// The callers that are not let in yet, by the order in which they came.
+/// Callers in a handshake, in the order of their arrival.
 #[derive(Default)]
 pub(super) struct Handshakes {
     under_way: RefCell<BTreeMap<u64, Rc<Caller>>>,
     last: Cell<u64>,
 }
 
-/// A caller whose handshake is under way.
+/// Caller whose handshake is in flight.
 #[derive(Default)]
 struct Caller {
     has_proved: Cell<bool>,
@@ -98,8 +97,7 @@ struct Caller {
 }
 
 impl Handshakes {
-    /// A caller has come. If there are too many, the first of those that have not introduced themselves gives way, or
-    /// else the first.
+    /// Registers a caller. If there are too many, evicts the first that has not introduced itself, or else the first.
     fn begin(&self) -> (u64, Rc<Caller>) {
         let mut under_way = self.under_way.borrow_mut();
         if under_way.len() >= HANDSHAKES_MAX {
@@ -129,7 +127,7 @@ impl Caller {
 }
 
 impl Net {
-    /// Connects to `peer` unless there is a connection.
+    /// Connects to `peer` unless already connected.
     pub(crate) async fn connect(&self, peer: Peer) -> Result<()> {
         if self.connection(peer.node).is_some() {
             return Ok(());
@@ -139,17 +137,17 @@ impl Net {
         outcome.map(drop).map_err(|fault| fault.during(what()))
     }
 
-    /// Connects to the node that listens at `address`, unless there is a connection to it, and returns its name.
+    /// Connects to the node that listens at `address`, unless already connected to it, and returns its name.
     pub(crate) async fn connect_to(&self, address: SocketAddr) -> Result<NodeId> {
         let mut outcome = self.connect_in_time(address, None).await;
         if matches!(outcome, Err(Fault::AlreadyConnected)) {
-            // At the same time, by another address. By now it is known who that is.
+            // A concurrent call reached the node by another address. Its name is known now.
             outcome = self.connect_in_time(address, None).await;
         }
         outcome.map_err(|fault| fault.during(format!("connecting to {address}")))
     }
 
-    /// Connects as [`call`](Self::call) does, within the time that a node may be silent.
+    /// Connects as [`call`](Self::call) does, within the time limit for silence.
     async fn connect_in_time(
         &self,
         address: SocketAddr,
@@ -160,8 +158,8 @@ impl Net {
         outcome.unwrap_or_else(|_| Err(format!("no answer within {}", in_words(limit)).into()))
     }
 
-    /// Calls `to`, or the node that listens at `address`, which is to be known here as `known_as` or else by its own
-    /// name; returns the name under which it is connected.
+    /// Calls `to`, or the node that listens at `address`. The node is registered as `known_as`, or else by its own
+    /// name. Returns the registered name.
     pub(super) async fn call(
         &self,
         address: SocketAddr,
@@ -173,7 +171,7 @@ impl Net {
         if node == self.inner.node {
             return Err("this node itself listens there, or another of its name".into());
         }
-        // A node that was called by no name may turn out to be connected already.
+        // A node that was called without a name may turn out to be connected already.
         let is_known = to.is_none() && known_as.is_none() && self.connection(node).is_some();
         match verdict {
             Verdict::OtherNode => return Err(format!("{node} listens there").into()),
@@ -189,7 +187,7 @@ impl Net {
         if answer.verdict != Verdict::Welcome {
             return Err(answer.verdict.reason().into());
         }
-        // Others may have run meanwhile.
+        // Other tasks may have run during the handshake.
         if self.inner.closed.get() {
             return Err(Error::Closed.to_string().into());
         }
@@ -205,7 +203,7 @@ impl Net {
         Ok(peer)
     }
 
-    /// Opens a TCP connection and introduces this node; returns it with the answer.
+    /// Opens a TCP connection and introduces this node; returns the connection with the answer.
     async fn introduce(
         &self,
         address: SocketAddr,
@@ -237,18 +235,18 @@ impl Net {
         check_encryption(mine, theirs)?;
         let mut handshake = Handshake::of_caller(key, [mine, theirs]);
         stream.say(handshake.seal(&Introduction { from: self.inner.node, to }.encode())).await?;
-        // A listener with another key answers what nobody can read.
+        // A listener with another key sends an answer that cannot be decrypted.
         let answer = handshake.open(&stream.hear::<MESSAGE_BYTES>().await?).ok_or(KeyMismatch::Differ)?;
         let answer = HandshakeAnswer::decode(&answer).map_err(text)?;
         Ok((stream.finish(Role::Caller, mine, handshake), answer))
     }
 
-    /// The first bytes of this node in a handshake.
+    /// Returns the greeting of this node.
     fn greeting(&self) -> std::result::Result<Greeting, Fault> {
         Ok(Greeting { encrypts: self.inner.keys.encrypts, random: random()? })
     }
 
-    /// Lets others in for as long as the node listens.
+    /// Accepts connections for as long as the node listens.
     pub(super) async fn accept_all(self, listener: TcpListener) {
         loop {
             match listener.accept().await {
@@ -270,7 +268,7 @@ impl Net {
         }
     }
 
-    /// Lets a caller in, or reports why not.
+    /// Accepts a caller, or reports the reason of the refusal.
     async fn answer(&self, stream: TcpStream, from: SocketAddr, caller: &Caller) {
         let limit = self.inner.limits.handshake;
         let in_time = timeout(limit, self.let_in(stream, caller));
@@ -289,7 +287,7 @@ impl Net {
         let mut stream = Greeted::new(stream);
         let mine = self.greeting()?;
         let theirs = match stream.hear_greeting().await {
-            // A caller that speaks another protocol altogether would not understand an answer.
+            // A caller of another protocol would not understand an answer.
             Err(Fault::NotUnderstood(why @ NotUnderstood::Version(_))) => {
                 stream.say(mine.encode()).await?;
                 return Err(why.into());
@@ -312,7 +310,7 @@ impl Net {
         }
     }
 
-    /// Reads an introduction by the key that it was made with, if this node has it.
+    /// Decrypts an introduction with the key that the caller used, if this node has it.
     fn understand(
         &self,
         said: &Sealed,
@@ -324,7 +322,7 @@ impl Net {
         })
     }
 
-    /// Lets in the first connection of a node, which then waits for the second.
+    /// Accepts the first connection of a node, which then waits for the second.
     async fn let_in_for_control(&self, entrant: Entrant) -> std::result::Result<(), Fault> {
         let introduction = entrant.introduction;
         let from = introduction.from;
@@ -339,12 +337,12 @@ impl Net {
         let ticket: Ticket = random()?;
         let (control, answer) = self.welcome(entrant, ticket);
         let mut stream = control.stream.clone();
-        // Inserted before the caller gets the ticket and comes back with it.
+        // Inserted before the caller gets the ticket and can return with it.
         self.inner.joining.borrow_mut().insert(ticket, Joining { from, control });
-        // If the other side does not hear it, it does not come again.
+        // If this write fails, the caller does not open the second connection.
         let BufResult(_, _) = stream.write_all(answer).await;
         let net = self.clone();
-        // In a task of its own: the handshake of the second connection needs the place of this one.
+        // In a separate task: the handshake of the second connection needs the slot of this one.
         self.inner.tasks.spawn("handshake", async move {
             compio::time::sleep(net.inner.limits.handshake).await;
             net.inner.joining.borrow_mut().remove(&ticket);
@@ -353,7 +351,7 @@ impl Net {
         Ok(())
     }
 
-    /// Ends a connection over which nothing comes any more, and waits until the file system has heard of its loss.
+    /// Ends a connection without signs of life, and waits until the file system has been notified of the loss.
     async fn end_if_silent(&self, old: &Rc<Connection>) {
         if old.loss().is_none() && old.shows_life(SIGN_OF_LIFE).await {
             return;
@@ -371,12 +369,12 @@ impl Net {
             return self.refuse(entrant, Verdict::NoSuchTicket).await;
         };
         let (data, answer) = self.welcome(entrant, Ticket::default());
-        // Entered before the other side hears that it is welcome.
+        // Registered before the caller learns that it was accepted, so that its first request finds the connection.
         self.begin(from, [control, data], Origin::WasCalled { answer });
         Ok(())
     }
 
-    /// Takes out the first connection that has got this ticket, if it is of the same node.
+    /// Removes and returns the first connection with this ticket, if it is of the same node.
     fn take_joining(&self, from: NodeId, ticket: Ticket) -> Option<TcpHalves> {
         let mut joining = self.inner.joining.borrow_mut();
         if joining.get(&ticket).is_none_or(|half| half.from != from) {
@@ -402,46 +400,46 @@ impl Net {
         }
     }
 
-    /// Answers a caller that it is not welcome, and hangs up.
+    /// Answers a caller with a refusal, and disconnects.
     async fn refuse(&self, mut entrant: Entrant, verdict: Verdict) -> std::result::Result<(), Fault> {
         let answer = self.answer_to(&mut entrant, verdict, Ticket::default());
         let stream = &mut entrant.stream.stream;
-        // Whether the other side still hears it is its affair.
+        // A caller that no longer reads does not need the answer.
         let BufResult(_, _) = stream.write_all(answer).await;
         let _ = stream.shutdown().await;
         Err(explain_refusal(verdict, entrant.introduction).into())
     }
 
-    /// The connection of a caller that is welcome, and the answer to the caller.
+    /// Returns the connection of an accepted caller, and the answer to the caller.
     fn welcome(&self, mut entrant: Entrant, ticket: Ticket) -> (TcpHalves, Vec<u8>) {
         let answer = self.answer_to(&mut entrant, Verdict::Welcome, ticket);
         let Entrant { stream, greeting, handshake, .. } = entrant;
         (stream.finish(Role::Listener, greeting, handshake), answer)
     }
 
-    /// An answer as it lies on the wire.
+    /// Returns an answer in wire format.
     fn answer_to(&self, entrant: &mut Entrant, verdict: Verdict, ticket: Ticket) -> Vec<u8> {
         let answer = HandshakeAnswer { verdict, node: self.inner.node, ticket };
         entrant.handshake.seal(&answer.encode()).to_vec()
     }
 }
 
-/// A caller that has introduced itself and has the key.
+/// Caller that has introduced itself and proved that it has the key.
 struct Entrant {
     introduction: Introduction,
     stream: Greeted,
-    /// The greeting of this side.
+    /// Greeting of this side.
     greeting: Greeting,
     handshake: Handshake,
 }
 
-/// A TCP connection during its handshake.
+/// TCP connection during its handshake.
 struct Greeted {
     stream: TcpStream,
     bytes: Staging,
 }
 
-/// A side of a handshake.
+/// Side of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Caller,
@@ -453,7 +451,7 @@ impl Greeted {
         Greeted { bytes: Staging::new(stream.clone()), stream }
     }
 
-    /// Ends the handshake: from then on the connection has frames.
+    /// Ends the handshake: from now on the connection carries frames.
     fn finish(self, role: Role, greeting: Greeting, handshake: Handshake) -> TcpHalves {
         let Secrets { of_caller, of_listener } = handshake.secrets();
         let [out, back] = match role {
@@ -472,7 +470,7 @@ impl Greeted {
         Ok(written.map_err(text)?)
     }
 
-    /// The other side's greeting. Of another version's only the beginning is read.
+    /// Reads the greeting of the other side; only its beginning if the version differs.
     async fn hear_greeting(&mut self) -> std::result::Result<Greeting, Fault> {
         const REST: usize = Greeting::BYTES - Greeting::FIRST_BYTES;
         let first: [u8; Greeting::FIRST_BYTES] = self.hear().await?;
@@ -489,14 +487,14 @@ impl Greeted {
     }
 }
 
-/// Bytes drawn at random, which cannot be guessed.
+/// Draws unpredictable random bytes.
 fn random<const N: usize>() -> std::result::Result<[u8; N], Fault> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| format!("drawing random numbers: {error}"))?;
     Ok(bytes)
 }
 
-/// Fails if only one side encrypts: no side does less than its key file says because of a word of the other.
+/// Fails if only one side encrypts: a node must not weaken the setting of its key file because the peer asks for it.
 fn check_encryption(mine: Greeting, theirs: Greeting) -> std::result::Result<(), Fault> {
     match (mine.encrypts, theirs.encrypts) {
         (true, false) => Err(KeyMismatch::ClearThere.into()),
@@ -505,7 +503,7 @@ fn check_encryption(mine: Greeting, theirs: Greeting) -> std::result::Result<(),
     }
 }
 
-/// Why a handshake came to nothing.
+/// Reason for which a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     #[error("{0}")]
@@ -519,7 +517,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// This fault as an error of `what` was being done.
+    /// Converts this fault to an error, with `what` as the failed operation.
     fn during(self, what: String) -> Box<Error> {
         match self {
             Fault::Key(mismatch) => Error::OtherKey { what, mismatch },
@@ -570,8 +568,8 @@ fn explain_refusal(verdict: Verdict, introduction: Introduction) -> String {
     }
 }
 
-/// Sets what every connection needs: small messages leave at once, and a peer that is silently gone is noticed. The
-/// sizes of the socket's buffers are left to the system, unless `buffers` sets them.
+/// Sets options of every connection: small messages leave at once, and a vanished peer is detected. The system chooses
+/// the sizes of the socket's buffers, unless `buffers` sets them.
 fn prepare(socket: &SockRef<'_>, buffers: SocketBuffers) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     if let Some(bytes) = buffers.send_bytes {
@@ -584,7 +582,7 @@ fn prepare(socket: &SockRef<'_>, buffers: SocketBuffers) -> io::Result<()> {
     socket.set_tcp_keepalive(&keepalive.with_retries(KEEPALIVE_PROBES))
 }
 
-/// Sets what a connection needs that another node has made, and that this one does not watch.
+/// Sets options of a connection from another node, which this node does not watch.
 fn prepare_called(socket: &SockRef<'_>, buffers: SocketBuffers) -> io::Result<()> {
     prepare(socket, buffers)?;
     socket.set_tcp_user_timeout(Some(TAKES_NOTHING))
@@ -607,7 +605,7 @@ mod tests {
             [socket.send_buffer_size(), socket.recv_buffer_size()].map(|bytes| bytes.expect("a size"))
         };
         let [send, receive] = sizes(SocketBuffers::default());
-        // The system counts what it needs itself, as much again.
+        // Linux doubles the size for its own bookkeeping.
         let small = SocketBuffers { send_bytes: NonZeroU32::new(9000), ..SocketBuffers::default() };
         assert_eq!(sizes(small), [18_000, receive]);
         let small = SocketBuffers { receive_bytes: NonZeroU32::new(9000), ..SocketBuffers::default() };

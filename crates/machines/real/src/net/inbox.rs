@@ -1,4 +1,4 @@
-//! The inbox of a node: messages that have arrived and were not received yet, of all connections in one queue for each
+//! Inbox of a node: messages that have arrived and were not received yet, of all connections in one queue for each
 //! class.
 
 use std::cell::{Cell, RefCell};
@@ -7,22 +7,22 @@ use std::rc::Rc;
 
 use machine::{Class, Condition, Delivery, Error, Message, NodeId, Result};
 
-/// Limit on the messages of one TCP connection in the inbox; at the limit, no more are read.
+/// Limit on the messages of one TCP connection in the inbox; at the limit, the node stops reading from it.
 const WAITING_MAX: usize = 64;
 
-/// What has arrived in one class: from whom, and over which connection.
+/// Queue of one class: sender, delivery, and the share of its connection.
 type Line = VecDeque<(NodeId, Delivery, Rc<InboxShare>)>;
 
-/// What has arrived for a node.
+/// Deliveries that have arrived for a node.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    /// By class, the most urgent first.
+    /// Queues by class, the most urgent first.
     arrived: RefCell<[Line; Class::ALL.len()]>,
     arrival: Condition,
     closed: Cell<bool>,
 }
 
-/// A connection's share of the inbox.
+/// Share of a connection in the inbox.
 #[derive(Default)]
 pub(crate) struct InboxShare {
     waiting: Cell<usize>,
@@ -30,7 +30,7 @@ pub(crate) struct InboxShare {
 }
 
 impl Inbox {
-    /// Puts a message at the end of the line, as soon as the connection has room there.
+    /// Appends a message to the queue, as soon as the connection is below its limit.
     pub(crate) async fn put(&self, from: NodeId, message: Message, place: &Rc<InboxShare>) {
         while place.waiting.get() >= WAITING_MAX && !self.closed.get() {
             place.taken.wait().await;
@@ -38,7 +38,7 @@ impl Inbox {
         self.append(message.class, from, Delivery::Message(message), place);
     }
 
-    /// Puts the end of a connection behind all that came over it.
+    /// Appends the end of a connection, behind all its messages.
     pub(crate) fn put_gone(&self, from: NodeId, why: String, place: &Rc<InboxShare>) {
         self.append(Class::Background, from, Delivery::Gone(why), place);
     }
@@ -68,7 +68,7 @@ impl Inbox {
         }
     }
 
-    /// Discards what has arrived and what will arrive.
+    /// Discards all present and future messages.
     pub(crate) fn close(&self) {
         self.closed.set(true);
         let thrown_away = std::mem::take(&mut *self.arrived.borrow_mut());

@@ -1,4 +1,4 @@
-//! Lanes: the two TCP connections to a node, and the notes on their use.
+//! Lanes: the two TCP connections to a node, and the events recorded for them.
 
 use std::rc::Rc;
 
@@ -20,12 +20,12 @@ impl Lane {
     }
 }
 
-/// Where it is noted how long messages with data take the links from and to a node.
+/// Recorder of the transfer times of data messages on the links from and to a node.
 pub(crate) struct LinkNotes {
     pub(crate) notes: Rc<NodeNotes>,
-    /// The number of the connection among those of the node.
+    /// Number of the connection among those of the node.
     pub(crate) number: usize,
 }
 
-/// What a link does.
+/// Name of the recorded activity of a link.
 pub(crate) const MESSAGE: &str = "message";

@@ -1,14 +1,14 @@
-//! The network of a node: connections to the nodes it talks to, each known by its name.
+//! Network of a node: connections to its peers, each identified by its name.
 //!
-//! A node that has an address listens; a node that connects introduces itself and is let in or refused. The connections
-//! of all peers end in one inbox. A refused or broken connection costs the node nothing but that connection.
+//! A node with an address listens. A node that connects introduces itself and is accepted or refused. The messages of
+//! all peers arrive in one inbox. A refused or broken connection costs the node only that connection.
 //!
-//! The caller of a node watches it: a node that says nothing for too long, though asked, is lost. The caller calls a
-//! lost node again as soon as something is to be sent to it. The file system hears of the loss before anything of the
-//! new connection, so it knows that what was in flight is lost. The node that was called waits to be called again. Its
-//! old connection to the caller may seem to live, if the network was cut; when the caller calls again, a sign of life
-//! is asked of the old connection, and without one it ends first. So the connection of a live node cannot be ended by
-//! taking its name.
+//! The calling node watches the called node, which is lost if it stays silent for too long despite pings. The caller
+//! reconnects to a lost node as soon as there is something to send to it. The file system is notified of the loss
+//! before anything of the new connection, so it knows that messages in flight are lost. The called node waits for the
+//! next call. After a network failure its old connection to the caller may still seem alive. When the caller calls
+//! again, the old connection must show a sign of life, or it is closed first. So taking the name of a live node cannot
+//! end its connection.
 
 mod arrivals;
 mod connection;
@@ -50,7 +50,7 @@ use lane::{Lane, LinkNotes};
 use reader::{Broken, Heard, Reader, Room};
 use refusals::Refusals;
 
-/// A node's connections. Cloning gives another handle.
+/// Connections of a node. A clone is another handle.
 #[derive(Clone)]
 pub struct Net {
     inner: Rc<Inner>,
@@ -63,70 +63,70 @@ struct Inner {
     sockets: SocketBuffers,
     tasks: Tasks,
     address: Cell<Option<SocketAddr>>,
-    /// Connections, also those that are over, until their loss has been received.
+    /// Connections, including ended ones until their loss has been received.
     connections: RefCell<BTreeMap<NodeId, Rc<Connection>>>,
-    /// Connections for control that wait for the one for data, by their tickets.
+    /// Connections for control that wait for their connection for data, by ticket.
     joining: RefCell<BTreeMap<Ticket, Joining>>,
-    /// Callers that have not been let in yet.
+    /// Callers in a handshake.
     handshakes: Handshakes,
     refusals: Rc<Refusals>,
-    /// The nodes this one has called.
+    /// Nodes that this node has called.
     called: RefCell<BTreeMap<NodeId, Rc<Called>>>,
     inbox: Inbox,
     room: Room,
     closed: Cell<bool>,
     closing: Condition,
-    /// Connections whose tasks have not ended, those lost or closing among them.
+    /// Number of connections whose tasks have not ended, including lost and closing connections.
     alive: InFlight,
     listening: RefCell<Option<JoinHandle<()>>>,
     notes: Rc<NodeNotes>,
-    /// How many connections there have been.
+    /// Number of connections so far.
     begun: Cell<usize>,
 }
 
-/// Half a connection.
+/// Connection for control that waits for its connection for data.
 struct Joining {
     from: NodeId,
     control: TcpHalves,
 }
 
-/// A node that this one has called, and calls again when it is lost.
+/// Node that this one has called, and calls again after a loss.
 struct Called {
     address: SocketAddr,
-    /// Whether it must have the name it had; else any node that listens at the address counts as the same, started
-    /// anew.
+    /// True if the node must keep its name. Otherwise any node that listens at the address counts as the same node
+    /// after a restart.
     is_named: bool,
-    /// One task at a time calls.
+    /// Permit to call: one task at a time.
     turns: Permits,
-    /// Why it was lost the last time.
+    /// Reason of the last loss.
     loss: RefCell<String>,
-    /// When it was heard of last before that.
+    /// Time of the last sign of life before that loss.
     last_word: Cell<Instant>,
-    /// When the last call again failed, and why.
+    /// Time and reason of the last failed attempt to call again.
     failed: RefCell<Option<(Instant, String)>>,
 }
 
-/// The side that began a connection.
+/// Side that opened a connection.
 enum Origin {
-    /// This node has called. It watches the other: one that is silent is lost.
+    /// This node has called. It watches the other node, which is lost if silent.
     Called,
     /// This node was called. The answer to the connection for data is written before any frame.
     WasCalled { answer: Vec<u8> },
 }
 
-/// However long ago a lost node was heard, it is called again for at least this part of the time for recalling.
+/// Divisor of the time limit for reconnecting: at least this part remains, however long ago the lost node was last
+/// heard.
 const RECALL_PART: u32 = 2;
 
-/// For this part of that time after a call in vain, a node is called only once for each sender, without pauses: so all
-/// senders to it, however many wait, are told soon after the first.
+/// Divisor of the time limit for reconnecting. For this part of it after a failed attempt, each sender makes only one
+/// attempt, without pauses. All waiting senders therefore fail soon after the first.
 const GIVEN_UP_PART: u32 = 10;
 
-/// Pause between calls to a node that is lost.
+/// Pause between attempts to reconnect to a lost node.
 const RECALL_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often a node that has been called is asked for a sign of life, and looked after, within the time that it may be
-/// silent. What counts is how often it did not answer, not the time that has passed: this node itself may have been
-/// stopped for a while.
+/// Number of pings to a called node, and of checks for its answers, within the time limit for silence. Unanswered
+/// checks count, and not the elapsed time, because this node itself may have been stopped for a while.
 const SIGNS_PER_SILENCE: u32 = 4;
 
 impl Net {
@@ -171,7 +171,7 @@ impl Net {
         self.inner.address.get()
     }
 
-    /// Begins to listen, unless this node does; returns where, with the port it got.
+    /// Starts to listen, unless already listening. Returns the address with the actual port.
     pub(crate) fn listen(&self, address: SocketAddr) -> Result<SocketAddr> {
         if let Some(address) = self.address() {
             return Ok(address);
@@ -187,7 +187,7 @@ impl Net {
         self.inner.connections.borrow().get(&node).cloned()
     }
 
-    /// Begins a connection to a node to which there is none; `origin` says which side has called.
+    /// Starts a connection to an unconnected node; `origin` is the side that called.
     fn begin(&self, peer: NodeId, streams: [TcpHalves; 2], origin: Origin) {
         let number = self.inner.begun.replace(self.inner.begun.get() + 1);
         let noted = LinkNotes { notes: self.inner.notes.clone(), number };
@@ -207,7 +207,7 @@ impl Net {
         });
     }
 
-    /// Runs a connection until it is over. `answer` is the rest of the handshake of the lane for data.
+    /// Runs a connection until its end. `answer` is the rest of the handshake of the lane for data.
     async fn converse(
         &self,
         connection: Rc<Connection>,
@@ -240,12 +240,12 @@ impl Net {
             first_failure(over, control, data, self.inner.limits.drain).await
         };
         if self.inner.closed.get() {
-            // What was sent before closing still leaves.
+            // Messages sent before closing still leave.
             for writer in writers {
                 let _ = writer.await;
             }
         } else {
-            // What is left is not taken any more. Dropping the handles cancels writes that would wait for ever.
+            // The peer no longer reads. Dropping the handles cancels writes that would otherwise block forever.
             drop(writers);
         }
         connection.lose(&why);
@@ -255,11 +255,11 @@ impl Net {
         }
         let (node, peer) = (self.inner.node, connection.peer);
         self.inner.tasks.report(&Report::PeerGone { node, peer, why: why.clone() });
-        // Messages of both lanes come before it in the inbox.
+        // In the inbox, the messages of both lanes precede the loss.
         self.inner.inbox.put_gone(connection.peer, why, &connection.side(Lane::Data).place);
     }
 
-    /// Reads a lane until it ends in order, or fails with the reason why not.
+    /// Reads a lane until its clean end, or fails with the reason.
     async fn read_all(
         &self,
         connection: &Connection,
@@ -285,7 +285,7 @@ impl Net {
         Ok(())
     }
 
-    /// Returns the reason of a broken lane, and reports what was altered on its way.
+    /// Returns the reason of a broken lane, and reports altered frames.
     fn explain(&self, connection: &Connection, broken: Broken) -> String {
         if let Broken::Altered(_) = broken {
             self.inner.tasks.report(&Report::Altered { node: self.inner.node, peer: connection.peer });
@@ -293,7 +293,7 @@ impl Net {
         broken.to_string()
     }
 
-    /// Asks for signs of life until there are none; says so then.
+    /// Sends pings until too many are unanswered, and returns the reason of the loss.
     async fn watch(&self, connection: &Connection) -> String {
         let silence = self.inner.limits.silence;
         let mut silent = 0;
@@ -306,7 +306,7 @@ impl Net {
         format!("it has not answered for {silence}: it hangs or has been stopped, or the network is cut")
     }
 
-    /// Connects again to a node that this one has called, if it can be reached within the time for that.
+    /// Reconnects to a node that this one has called. Fails if this takes longer than the time limit.
     async fn recall(&self, node: NodeId) -> Result<()> {
         let gone = |why: String| Box::new(Error::PeerGone { node, why });
         let called = self.inner.called.borrow().get(&node).cloned();
@@ -314,7 +314,7 @@ impl Net {
         let asked = Instant::now();
         let _turn = called.turns.take().await;
         if let Some((_, why)) = called.failed.borrow().as_ref().filter(|(when, _)| *when >= asked) {
-            // Another task has tried in vain meanwhile.
+            // Another task has failed since this one started to wait.
             return Err(gone(why.clone()));
         }
         let recall = self.inner.limits.recall;
@@ -332,7 +332,7 @@ impl Net {
             match outcome {
                 Ok(()) => return Ok(()),
                 Err(_) if self.inner.closed.get() => return Err(Error::Closed.into()),
-                // What is left after another pause is not enough to be answered in.
+                // After another pause, too little time would remain for an answer.
                 Err(why) if asked.elapsed() + RECALL_PAUSE >= limit => {
                     let why = format!("{}; called again, {why}", called.loss.borrow());
                     *called.failed.borrow_mut() = Some((Instant::now(), why.clone()));
@@ -351,7 +351,7 @@ impl Net {
     ) -> std::result::Result<(), String> {
         if let Some(connection) = self.connection(node) {
             let Some(loss) = connection.loss() else { return Ok(()) };
-            // The file system is to hear of the loss first.
+            // The file system must be notified of the loss first.
             return match compio::time::timeout(limit, connection.forgotten.wait()).await {
                 Ok(()) => Err("but not yet".to_owned()),
                 Err(_) => Err(loss),
@@ -370,8 +370,8 @@ impl Net {
     }
 }
 
-/// Waits until both lanes have ended in order, or one has failed, or `over` is done; says what it was. When one has
-/// ended in order, the other has the time `drain` to do so.
+/// Waits until both lanes have ended cleanly, one has failed, or `over` completes, and returns the reason. After one
+/// lane has ended cleanly, the other has the time `drain` to do so.
 async fn first_failure(
     over: impl Future<Output = String>,
     control: impl Future<Output = std::result::Result<(), String>>,
@@ -405,7 +405,7 @@ async fn first_failure(
     .await
 }
 
-/// A time as people say it, to three digits.
+/// Formats a time with a unit, to three digits.
 fn in_words(time: Duration) -> String {
     let milliseconds = time.as_millis();
     match milliseconds {
@@ -426,7 +426,7 @@ impl machine::Net for Net {
             });
             match open {
                 Some(connection) => return connection.send(message).await,
-                // So seldom that it must not make every message's future larger, which is moved about.
+                // Boxed because it is rare and would enlarge the future of every message, which is moved several times.
                 None => Box::pin(self.recall(to)).await?,
             }
         }

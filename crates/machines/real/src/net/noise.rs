@@ -1,10 +1,10 @@
-//! The cryptographic part of a handshake: Noise `NNpsk0` over the cluster key.
+//! Cryptographic part of a handshake: Noise `NNpsk0` over the cluster key.
 //!
-//! Each side sends one message of a fixed length. A message can be read only by a node with the same key that heard the
-//! same two greetings, and only once, because both greetings have random bytes. So the messages prove the key in both
-//! directions, keep their contents secret, and leave each side with the same two secrets: one for the frames that the
-//! caller sends afterwards, and one for those of the listener. The secrets come from ephemeral keys as well: a key that
-//! leaks later does not reveal recorded traffic.
+//! Each side sends one message of a fixed length. Only a node with the same key that received the same two greetings
+//! can read the message. Both greetings have random bytes, so each message is valid only once. The messages prove the
+//! key in both directions and keep their contents secret. They leave each side with the same two secrets: one for the
+//! later frames of the caller, and one for the frames of the listener. The secrets also depend on ephemeral keys: a key
+//! that leaks later does not reveal recorded traffic.
 //!
 //! Source: The Noise Protocol Framework, revision 34, sections 7.4 and 9.
 
@@ -23,33 +23,34 @@ const _: () = assert!(CONTENTS_BYTES == HandshakeAnswer::BYTES);
 /// Length in bytes of a message: an ephemeral public key, the contents, a tag.
 pub(super) const MESSAGE_BYTES: usize = 32 + CONTENTS_BYTES + 16;
 
-/// A message on the wire.
+/// Message on the wire.
 pub(super) type Sealed = [u8; MESSAGE_BYTES];
 
-/// The answer to a caller whose message this node cannot read. No public key is zero, so it is no other answer.
+/// Answer to a caller whose message this node cannot decrypt. No public key is zero, so it differs from any other
+/// answer.
 pub(super) const UNREADABLE: Sealed = [0; MESSAGE_BYTES];
 
-/// The secrets that a handshake leaves both sides with.
+/// Secrets shared by both sides after a handshake.
 pub(super) struct Secrets {
-    /// For the frames of the caller.
+    /// Secret for the frames of the caller.
     pub(super) of_caller: Secret,
-    /// For the frames of the listener.
+    /// Secret for the frames of the listener.
     pub(super) of_listener: Secret,
 }
 
-/// A key that nobody but the two sides of one TCP connection has.
+/// Key known only to the two sides of one TCP connection.
 pub(crate) type Secret = [u8; 32];
 
 /// One side of a handshake.
 pub(super) struct Handshake(HandshakeState);
 
 impl Handshake {
-    /// The caller's side, after the greetings of the caller and the listener.
+    /// Creates the caller's side, after the greetings of the caller and the listener.
     pub(super) fn of_caller(key: &Key, greetings: [Greeting; 2]) -> Handshake {
         Self::begin(key, greetings, |builder| builder.build_initiator())
     }
 
-    /// The listener's side.
+    /// Creates the listener's side, after the greetings of the caller and the listener.
     pub(super) fn of_listener(key: &Key, greetings: [Greeting; 2]) -> Handshake {
         Self::begin(key, greetings, |builder| builder.build_responder())
     }
@@ -59,7 +60,7 @@ impl Handshake {
         greetings: [Greeting; 2],
         build: impl FnOnce(Builder<'_>) -> Result<HandshakeState, snow::Error>,
     ) -> Handshake {
-        // The key itself identifies the cluster elsewhere; each use has a key of its own.
+        // The key itself identifies the cluster elsewhere; each use has a derived key.
         let shared = key.derive("starfish 2026-11 handshake");
         let prologue = greetings.map(Greeting::encode).concat();
         let builder = Builder::new(PROTOCOL.parse().expect("a protocol that snow knows"));
@@ -67,7 +68,7 @@ impl Handshake {
         Handshake(builder.and_then(build).expect("all that the pattern needs"))
     }
 
-    /// The message with these contents.
+    /// Encrypts the contents into a message.
     pub(super) fn seal(&mut self, contents: &[u8; CONTENTS_BYTES]) -> Sealed {
         let mut message = [0; MESSAGE_BYTES];
         let bytes = self.0.write_message(contents, &mut message).expect("room, and this side's turn");
@@ -75,13 +76,13 @@ impl Handshake {
         message
     }
 
-    /// The contents of a message, unless another key, other greetings or other bytes make it unreadable.
+    /// Decrypts a message. Returns `None` if the key, the greetings or the bytes differ.
     pub(super) fn open(&mut self, message: &Sealed) -> Option<[u8; CONTENTS_BYTES]> {
         let mut contents = [0; CONTENTS_BYTES];
         self.0.read_message(message, &mut contents).ok().map(|_| contents)
     }
 
-    /// The secrets, after both messages.
+    /// Returns the secrets, after both messages.
     pub(super) fn secrets(mut self) -> Secrets {
         let (of_caller, of_listener) = self.0.dangerously_get_raw_split();
         Secrets { of_caller, of_listener }

@@ -1,8 +1,8 @@
-//! The outbox of a connection: messages in the order in which they leave, the more urgent class first.
+//! Outbox of a connection: messages in the order in which they leave, the more urgent class first.
 //!
-//! A message once put here is sent, whether or not its sender still waits, so that frames never interleave and a sender
-//! that gives up leaves no half of a frame behind. Each class has its own bound in bytes: a sender that finds the
-//! outbox full waits for others of its class, first come, first served.
+//! A queued message is sent even if its sender no longer waits. So frames never interleave, and a cancelled send leaves
+//! no partial frame behind. Each class has its own limit in bytes. A sender that finds the outbox full waits behind the
+//! earlier senders of its class.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,54 +14,54 @@ use super::frame::{Kind, Prelude};
 use crate::bytes::{ByteRun, push_runs};
 use crate::task::unless;
 
-/// Bytes that may wait of each class: some of the largest messages, so that one is ready when another has left.
+/// Limit of waiting bytes of each class: a few of the largest messages, so that one is ready when another has left.
 const WAITING_BYTES_MAX: u64 = 16 << 20;
 
-/// A batch of messages is closed when it has reached this size, so that a large message does not wait for the memory of
-/// others.
+/// Size in bytes at which a batch of messages is closed, so that the memory of a large message is not held until others
+/// are sent.
 const BATCH_BYTES: u64 = 1 << 20;
 
 const _: () = assert!(WAITING_BYTES_MAX > Message::PAYLOAD_BYTES_MAX + Message::HEADER_BYTES_MAX as u64);
 
 /// Messages that wait to be written to a connection.
 pub(crate) struct Outbox {
-    /// By class, the most urgent first.
+    /// Queues by class, the most urgent first.
     lines: [Line; Class::ALL.len()],
     put: Condition,
-    /// No more is taken from now on.
+    /// Woken when the outbox accepts no more messages.
     end: Condition,
-    /// The messages being written.
+    /// Messages being written.
     leaving: RefCell<Vec<Rc<Sent>>>,
     state: RefCell<State>,
 }
 
-/// The messages of one class.
+/// Queue of one class.
 struct Line {
     waiting: RefCell<VecDeque<Waiting>>,
-    /// Used for its bound and its line alone: what it lends never becomes memory.
+    /// Used only for its limit and its queue: no memory is allocated from it.
     room: BufferPool,
 }
 
 enum State {
     Open,
-    /// What waits is still sent, but no more is taken.
+    /// Waiting messages are still sent, but no more are accepted.
     Closing,
-    /// Nothing leaves any more, for this reason.
+    /// No message leaves any more, for this reason.
     Lost(Box<Error>),
 }
 
-/// A message that waits.
+/// Waiting message.
 pub(crate) struct Waiting {
     pub(crate) prelude: Prelude,
-    /// The header, and the checksums of the payload.
+    /// Header, and the checksums of the payload.
     pub(crate) head: Vec<u8>,
     pub(crate) payload: Vec<ByteRun>,
-    /// Its length in bytes, as room of its class.
+    /// Length of the message in bytes, as room of its class.
     room: Buf,
     sent: Rc<Sent>,
 }
 
-/// What became of a message.
+/// Outcome of sending a message.
 #[derive(Default)]
 struct Sent {
     outcome: Cell<Option<Result<()>>>,
@@ -72,7 +72,7 @@ struct Sent {
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) messages: Vec<Waiting>,
-    /// Their length in bytes.
+    /// Length of the messages in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -90,7 +90,7 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// Sends `message`; completes when the system has taken it.
+    /// Sends `message`. Completes when the system has taken it.
     pub(crate) async fn send(&self, message: Message) -> Result<()> {
         let Message { class, header, payload } = message;
         let kind = Kind::Message(class);
@@ -105,7 +105,7 @@ impl Outbox {
         self.check()?;
         let head = with_checksums(header, &checksums);
         let bytes = (Prelude::BYTES + head.len()) as u64 + prelude.payload_bytes;
-        // When the connection ends there will be no room: waiting for it ends too, also behind others in line.
+        // A connection that ends frees no room, so the wait must end too, even behind other senders in the queue.
         let room = unless(self.end.wait(), self.line(class).room.take(bytes)).await;
         let Some(room) = room else { return Err(self.check().err().unwrap_or(Error::Closed.into())) };
         self.put(class, prelude, head, runs, room)?.outcome().await
@@ -115,8 +115,8 @@ impl Outbox {
         &self.lines[class as usize]
     }
 
-    /// Sends a ping or pong, unless the outbox is full or takes no more: then it is not for want of one that the
-    /// other side hears nothing.
+    /// Sends a ping or pong, unless the outbox is full or closed. If it is full, the other side receives other frames
+    /// anyway.
     pub(crate) fn show_life(&self, sign: Prelude) {
         let class = Class::Control;
         if let Some(room) = self.line(class).room.try_take(Prelude::BYTES as u64) {
@@ -140,7 +140,7 @@ impl Outbox {
         Ok(sent)
     }
 
-    /// Whether it was closed and its connection has not failed.
+    /// Returns true if the outbox was closed and its connection has not failed.
     pub(crate) fn is_closed_in_order(&self) -> bool {
         matches!(*self.state.borrow(), State::Closing)
     }
@@ -153,7 +153,7 @@ impl Outbox {
         }
     }
 
-    /// Waits for messages to write; `None` when there are none and will be none.
+    /// Waits for messages to write. Returns `None` once the outbox is empty and closed.
     pub(crate) async fn next_batch(&self) -> Option<Batch> {
         loop {
             if let Some(batch) = self.take_batch() {
@@ -170,7 +170,7 @@ impl Outbox {
         let mut leaving = self.leaving.borrow_mut();
         debug_assert!(leaving.is_empty(), "one batch at a time");
         let mut batch = Batch::default();
-        // What has left this process cannot be overtaken, so what is not urgent waits here and not in a batch.
+        // Messages handed to the system cannot be overtaken, so less urgent ones wait here and not in a batch.
         let line = self.lines.iter().find(|line| !line.waiting.borrow().is_empty())?;
         let mut waiting = line.waiting.borrow_mut();
         while let Some(next) = waiting.front() {
@@ -185,14 +185,14 @@ impl Outbox {
         Some(batch)
     }
 
-    /// Tells the senders of the last batch that it has left. Its memory must have been let go of before.
+    /// Completes the senders of the last batch. The memory of the batch must have been released before.
     pub(crate) fn settle(&self) {
         for sent in self.leaving.take() {
             sent.settle(Ok(()));
         }
     }
 
-    /// Takes no more messages. What waits is still sent.
+    /// Accepts no more messages. Waiting messages are still sent.
     pub(crate) fn close(&self) {
         let mut state = self.state.borrow_mut();
         if matches!(*state, State::Open) {
@@ -203,7 +203,7 @@ impl Outbox {
         self.end.wake_all();
     }
 
-    /// Fails all that has not left, and all that is put here later.
+    /// Fails all messages that have not left, and all later ones.
     pub(crate) fn lose(&self, error: Box<Error>) {
         *self.state.borrow_mut() = State::Lost(error.clone());
         let waiting = self.lines.iter().flat_map(|line| line.waiting.take()).map(|waiting| waiting.sent);
@@ -215,7 +215,7 @@ impl Outbox {
     }
 }
 
-/// The header, followed by the checksums of the payload.
+/// Returns the header, followed by the checksums of the payload.
 fn with_checksums(mut header: Vec<u8>, checksums: &Checksums) -> Vec<u8> {
     header.reserve_exact(8 * checksums.sums().len());
     checksums.sums().iter().for_each(|sum| header.extend_from_slice(&sum.to_le_bytes()));

@@ -1,4 +1,4 @@
-//! The reading side of a lane: frames, checked record by record, and the memory that their payloads go to.
+//! Reading side of a lane: frames, checked record by record, and the memory for their payloads.
 
 use std::io;
 
@@ -11,12 +11,12 @@ use super::records::{Altered, RECORD_BYTES_MAX, RecordStream, Tag};
 use super::staging::Staging;
 use crate::task::unless;
 
-/// A frame, or the end of a lane.
+/// Frame, or the end of a lane.
 pub(crate) enum Heard {
     Message(Message),
     Ping,
     Pong,
-    /// The other side closes: all that it had to send has come.
+    /// The other side closes; all its messages have arrived.
     Bye,
     /// The other side has closed without a bye.
     End,
@@ -24,34 +24,34 @@ pub(crate) enum Heard {
 
 /// Memory for received payloads.
 pub(crate) struct Room {
-    /// Payloads that arrive.
+    /// Payloads that are arriving.
     arrivals: Arrivals,
     /// Payloads that have arrived and are in use.
     pool: BufferPool,
 }
 
 impl Room {
-    /// Room for `bytes` of payloads that have arrived, and as many that arrive.
+    /// Creates room for `bytes` of payloads that have arrived, and the same for payloads that are arriving.
     pub(crate) fn new(bytes: u64) -> Self {
         Room { arrivals: Arrivals::new(bytes), pool: BufferPool::new(bytes) }
     }
 
-    /// The bytes of the pool that one connection may have: a part of it, but at least the largest message.
+    /// Returns the limit in bytes of one connection in the pool: a part of the pool, but at least the largest message.
     pub(crate) fn share_bytes(&self) -> u64 {
         let pool = self.pool.capacity_bytes();
         (pool / SHARES).max(pool.min(Message::PAYLOAD_BYTES_MAX))
     }
 }
 
-/// The number of connections that can fill a node's pool for received data.
+/// Number of connections that can fill a node's pool for received data.
 const SHARES: u64 = 4;
 
-/// A payload this short is not worth a buffer of the pool; the bound on messages bounds these too.
+/// Payloads up to this length in bytes get no buffer of the pool; the limit on messages also limits these.
 const SMALL_PAYLOAD_BYTES: u64 = 4096;
 
 const _: () = assert!(SMALL_PAYLOAD_BYTES >= Message::CONTROL_PAYLOAD_BYTES_MAX);
 const _: () = assert!(SMALL_PAYLOAD_BYTES <= RECORD_BYTES_MAX as u64);
-/// The most checksums of a payload, in bytes.
+/// Limit of the checksums of a payload, in bytes.
 const CHECKSUM_BYTES_MAX: u64 = 8 * (Message::PAYLOAD_BYTES_MAX / CHECKSUM_UNIT_BYTES + 1);
 const _: () = assert!(Message::HEADER_BYTES_MAX as u64 + CHECKSUM_BYTES_MAX <= RECORD_BYTES_MAX as u64);
 
@@ -61,7 +61,7 @@ pub(crate) struct Reader {
     records: RecordStream,
 }
 
-/// The reason why a lane cannot be read any more.
+/// Reason for which a lane cannot be read any more.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
     #[error("{0}")]
@@ -79,7 +79,7 @@ impl<T: Into<String>> From<T> for Broken {
 type Result<T> = std::result::Result<T, Broken>;
 
 impl Reader {
-    /// Reads what comes after the handshake.
+    /// Creates a reader for the bytes after the handshake.
     pub(crate) fn new(bytes: Staging, records: RecordStream) -> Self {
         Reader { bytes, records }
     }
@@ -89,7 +89,7 @@ impl Reader {
         self.bytes.discard().await;
     }
 
-    /// Reads the next frame of the lane. Payloads are received into `room`, within the bound of `share`.
+    /// Reads the next frame of the lane. Payloads are received into `room`, within the limit of `share`.
     pub(crate) async fn next(
         &mut self,
         lane: Lane,
@@ -118,7 +118,7 @@ impl Reader {
         Ok(Heard::Message(Message { class, header, payload }))
     }
 
-    /// Reads a record of this length. Nothing is sent of an empty one.
+    /// Reads a record of this length. An empty record is not sent, not even its tag.
     async fn record(&mut self, bytes: usize) -> Result<Vec<u8>> {
         let mut record = self.bytes.fill(Vec::with_capacity(bytes), bytes).await.map_err(explain)?;
         if bytes > 0 {
@@ -134,7 +134,7 @@ impl Reader {
         Ok(self.records.open(record, tag)?)
     }
 
-    // A message of control is so small that it never waits for memory.
+    // A control message is small enough that it never waits for memory.
     async fn payload(
         &mut self,
         bytes: u64,
@@ -163,10 +163,10 @@ impl Reader {
         Ok(buffer.slice(0..bytes))
     }
 
-    /// Reads the records of a payload into memory, as far as that is allowed.
+    /// Reads the records of a payload into memory, as far as allowed.
     async fn arrive(&mut self, arrival: &Arrival<'_>, bytes: u64, pool: &BufferPool) -> Result<Vec<u8>> {
         let mut allowed = arrival.allow_more().await;
-        // Memory that was used before has all its pages; new memory gets them with what comes.
+        // Reused memory has all its pages already. New memory gets pages only as data arrive.
         let mut memory = if allowed == bytes {
             pool.spare_memory(bytes as usize)
         } else {
@@ -184,8 +184,8 @@ impl Reader {
         Ok(memory)
     }
 
-    /// Reads some more of a payload of `bytes` into `memory`, which then has at most `allowed` bytes, and opens the
-    /// record that they complete.
+    /// Reads some more of a payload of `bytes` into `memory`, up to `allowed` bytes in all. Opens the record if this
+    /// completes it.
     async fn arrive_some(&mut self, memory: Vec<u8>, allowed: usize, bytes: usize) -> Result<Vec<u8>> {
         let begin = memory.len() / RECORD_BYTES_MAX * RECORD_BYTES_MAX;
         let end = bytes.min(begin + RECORD_BYTES_MAX);
@@ -197,7 +197,7 @@ impl Reader {
     }
 }
 
-/// Why a connection ends whose message had to give way.
+/// Reason of the end of a connection whose message was evicted.
 const STALLED: &str = "it stopped in the middle of a message, and others needed the memory";
 
 fn explain(error: io::Error) -> String {

@@ -1,31 +1,31 @@
-//! RecordStream: the form in which everything after the handshake is on the wire.
+//! Record stream: the wire format of everything after the handshake.
 //!
-//! A record is up to [`RECORD_BYTES_MAX`] bytes, followed by a tag. The number of the record among all that its sender
-//! sent over the TCP connection is part of the tag, so a changed, repeated, missing or exchanged record fails, and the
-//! connection ends. Each direction has a secret of its own, so a record sent back fails, too.
+//! A record is up to [`RECORD_BYTES_MAX`] bytes, followed by a tag. The tag depends on the number of the record among
+//! all records of its sender on the TCP connection. A changed, repeated, missing or swapped record therefore fails, and
+//! the connection ends. Each direction has a separate secret, so a record sent back fails, too.
 //!
-//! Encrypted, a record is sealed by AES-256-GCM with the number as nonce. Each key seals at most [`KEY_BYTES_MAX`]:
-//! both sides then derive the next key, and no record of an earlier one can be read with it. In clear, the tag is the
-//! XXH3 hash of the record, seeded by its number: it detects damage, not intent.
+//! With encryption, a record is sealed by AES-256-GCM with the number as nonce. Each key seals at most
+//! [`KEY_BYTES_MAX`]; then both sides derive the next key, which cannot decrypt records of an earlier key. Without
+//! encryption, the tag is the XXH3 hash of the record, seeded by its number: it detects damage, but not attacks.
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag as AeadTag, UnboundKey};
 use twox_hash::XxHash3_128;
 
 use super::noise::Secret;
 
-/// Length in bytes of the longest record: as much as a processor's cache holds while it is copied, sealed and sent.
+/// Length in bytes of the longest record: small enough for a processor's cache while it is copied, sealed and sent.
 pub(crate) const RECORD_BYTES_MAX: usize = 256 << 10;
 
 pub(crate) const TAG_BYTES: usize = 16;
 
-/// Comes after a record.
+/// Tag that follows a record.
 pub(crate) type Tag = [u8; TAG_BYTES];
 
-/// Bytes that one key seals. With n blocks of 16 bytes under one key, an attacker tells AES from a random permutation
-/// with probability n^2 / 2^129: 2^-61 here (RFC 8446, section 5.5, asks for 2^-57).
+/// Limit of bytes sealed by one key. With n blocks of 16 bytes under one key, an attacker distinguishes AES from a
+/// random permutation with probability n^2 / 2^129: 2^-61 here (RFC 8446, section 5.5, asks for 2^-57).
 const KEY_BYTES_MAX: u64 = 1 << 38;
 
-/// The records of one direction of a TCP connection, as their sender or their receiver counts them.
+/// Records of one direction of a TCP connection, as counted by their sender or their receiver.
 pub(crate) struct RecordStream {
     form: Form,
     /// Number of the next record.
@@ -40,12 +40,12 @@ enum Form {
 struct Encryption {
     key: LessSafeKey,
     secret: Secret,
-    /// Bytes that `key` has sealed or opened.
+    /// Number of bytes that `key` has sealed or opened.
     bytes: u64,
     bytes_max: u64,
 }
 
-/// A record is not the one that was sent.
+/// Error: the record differs from the sent record.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "what came is not what it sent: a network, a program in between or its memory changed, lost or repeated it"
@@ -61,7 +61,7 @@ impl RecordStream {
         RecordStream { form: Form::Clear, next: 0 }
     }
 
-    /// Turns `record` into what goes on the wire, and returns its tag.
+    /// Converts `record` in place to its wire format, and returns its tag.
     pub(crate) fn seal(&mut self, record: &mut [u8]) -> Tag {
         debug_assert!(record.len() <= RECORD_BYTES_MAX);
         let number = self.count();
@@ -71,7 +71,7 @@ impl RecordStream {
         }
     }
 
-    /// Turns `record`, as it came, into what was sent.
+    /// Converts `record` in place from its wire format to the sent contents.
     pub(crate) fn open(&mut self, record: &mut [u8], tag: Tag) -> Result<(), Altered> {
         let number = self.count();
         match &mut self.form {
@@ -82,7 +82,7 @@ impl RecordStream {
     }
 
     fn count(&mut self) -> u64 {
-        // 2^64 records do not pass in the life of a computer.
+        // Cannot overflow: a computer does not live long enough to send 2^64 records.
         let number = self.next;
         self.next += 1;
         number
@@ -112,8 +112,8 @@ impl Encryption {
         opened.map(drop).map_err(|_| Altered)
     }
 
-    /// Takes the next key if this one has had enough. Both sides count the same bytes, so they do so at the same
-    /// record.
+    /// Switches to the next key if this one has reached its limit. Both sides count the same bytes, so they switch at
+    /// the same record.
     fn renew(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         if self.bytes > self.bytes_max {
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ends of a direction, in each form.
+    /// Returns both ends of a direction, in each form.
     fn ends() -> [[RecordStream; 2]; 2] {
         [[(); 2].map(|()| RecordStream::encrypted([5; 32])), [(); 2].map(|()| RecordStream::clear())]
     }

@@ -1,5 +1,5 @@
-//! Reports of refused callers, a bounded number in a period: a caller can have itself refused as often as it likes, and
-//! each report may become a line of a log.
+//! Reports of refused callers, limited in number per period: callers can provoke any number of refusals, and each
+//! report may become a log line.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -12,17 +12,17 @@ use super::handshake::Fault;
 use crate::report::Report;
 use crate::task::Tasks;
 
-/// Refusals that are reported one by one in a [`PERIOD`].
+/// Limit of refusals that are reported one by one in a [`PERIOD`].
 const REPORTED: u64 = 10;
 
-/// How long the count goes on, from a refusal.
+/// Counting period, from the first refusal.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// The refusals of a node.
+/// Refusals of a node.
 pub(crate) struct Refusals {
     node: NodeId,
     tasks: Tasks,
-    /// In the period that is under way, if one is.
+    /// Number of refusals in the current period; 0 between periods.
     count: Cell<u64>,
 }
 
@@ -31,7 +31,8 @@ impl Refusals {
         Refusals { node, tasks, count: Cell::new(0) }
     }
 
-    /// Reports that a caller was refused, or that others were, once their number is known.
+    /// Reports a refused caller. Beyond the limit, the refusal is only counted, and the number is reported at the end
+    /// of the period.
     pub(crate) fn report(self: &Rc<Self>, from: SocketAddr, fault: &Fault) {
         let count = self.count.get() + 1;
         self.count.set(count);

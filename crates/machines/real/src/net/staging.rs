@@ -1,4 +1,4 @@
-//! The bytes of a TCP connection, read ahead so that short messages come several in one system call.
+//! Bytes of a TCP connection, read ahead so that one system call reads several short messages.
 
 use std::io;
 
@@ -7,17 +7,17 @@ use compio::buf::{IntoInner, IoBuf};
 use compio::io::AsyncRead;
 use compio::net::TcpStream;
 
-/// Bytes to read ahead. A short message is read whole, together with the messages around it if these are shorter. The
-/// part of a long payload that comes along is copied, so more would not be better.
+/// Number of bytes to read ahead. A short message is read completely, together with short messages around it. The
+/// beginning of a long payload is copied, so a larger size would not be better.
 const STAGING_BYTES: usize = 4096 + HEADS_BYTES;
 
-/// Enough for the prelude, the header and the tags of a message with a short payload.
+/// Sufficient for the prelude, the header and the tags of a message with a short payload.
 const HEADS_BYTES: usize = 320;
 
-/// The reading side of a TCP connection.
+/// Reading side of a TCP connection.
 pub(crate) struct Staging {
     stream: TcpStream,
-    /// `bytes[consumed..]` has been read from the stream and not been consumed.
+    /// Bytes of which `bytes[consumed..]` have been read from the stream but not consumed.
     bytes: Vec<u8>,
     consumed: usize,
 }
@@ -47,8 +47,8 @@ impl Staging {
         Ok(memory)
     }
 
-    /// Appends some of the next bytes to `memory`, which then has at most `bytes`. Bytes behind them are staged in the
-    /// same system call.
+    /// Appends some of the next bytes to `memory`, up to a length of `bytes`. Bytes behind them are staged by the same
+    /// system call.
     pub(crate) async fn fill_some(&mut self, mut memory: Vec<u8>, bytes: usize) -> io::Result<Vec<u8>> {
         let staged = &self.bytes[self.consumed..];
         if !staged.is_empty() {
@@ -79,12 +79,12 @@ impl Staging {
         result.map(drop)
     }
 
-    /// Takes the staging memory, of which everything has been consumed.
+    /// Takes the staging memory, whose bytes have all been consumed.
     fn empty(&mut self) -> Vec<u8> {
         let mut staging = std::mem::take(&mut self.bytes);
         self.consumed = 0;
         staging.clear();
-        // A cancelled read may have lost the last one.
+        // A cancelled read may have lost the memory.
         staging.reserve(STAGING_BYTES);
         staging
     }

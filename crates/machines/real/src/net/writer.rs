@@ -1,11 +1,11 @@
-//! The writing side of a lane: messages as frames, record by record.
+//! Writing side of a lane: messages as frames, record by record.
 //!
 //! ```text
 //! frame:   | prelude | header and checksums | payload, in records of up to 256 KiB |
 //! ```
 //!
-//! Each part is a record, with its tag; nothing is sent of an empty one. Records are copied into the
-//! memory that leaves with the next system call, and sealed there.
+//! Each part is a record with its tag; an empty part is not sent. Records are copied into the memory for the next
+//! system call, and sealed there.
 
 use std::io;
 
@@ -19,17 +19,17 @@ use super::outbox::Waiting;
 use super::records::{RECORD_BYTES_MAX, RecordStream, TAG_BYTES};
 use crate::bytes::ByteRun;
 
-/// Bytes gathered for one system call.
+/// Number of bytes gathered for one system call.
 const GATHERED_BYTES: usize = RECORD_BYTES_MAX;
 
-/// Bytes of the tags of a short message.
+/// Number of bytes for the tags of a short message.
 const TAGS_BYTES: usize = 3 * TAG_BYTES;
 
 /// Writes the frames of one lane.
 pub(crate) struct Writer {
     stream: TcpStream,
     records: RecordStream,
-    /// Sealed, and not written yet.
+    /// Sealed bytes that are not written yet.
     gathered: Vec<u8>,
 }
 
@@ -38,13 +38,13 @@ impl Writer {
         Writer { stream, records, gathered: Vec::new() }
     }
 
-    /// Writes the rest of the handshake, as it is.
+    /// Writes the rest of the handshake unchanged.
     pub(crate) async fn greet(&mut self, bytes: Vec<u8>) -> io::Result<()> {
         self.gathered = bytes;
         self.flush().await
     }
 
-    /// Writes `messages`, which have this many bytes in all.
+    /// Writes `messages`, which have `bytes` bytes in all.
     pub(crate) async fn write(&mut self, messages: &[Waiting], bytes: u64) -> io::Result<()> {
         self.gathered.reserve((bytes as usize + messages.len() * TAGS_BYTES).min(2 * GATHERED_BYTES));
         for message in messages {
@@ -55,7 +55,7 @@ impl Writer {
             self.payload(&message.payload).await?;
         }
         self.flush().await?;
-        // A lane that waits for messages has no memory.
+        // An idle lane must not hold memory.
         self.gathered = Vec::new();
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Writer {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Writes all that is gathered.
+    /// Writes all gathered bytes.
     async fn flush(&mut self) -> io::Result<()> {
         if self.gathered.is_empty() {
             return Ok(());
@@ -108,10 +108,10 @@ impl Writer {
     }
 }
 
-/// What is left of some runs.
+/// Remaining bytes of some runs.
 struct Cursor<'a> {
     runs: &'a [ByteRun],
-    /// Bytes of the first run.
+    /// Number of bytes consumed of the first run.
     consumed: usize,
 }
 
