@@ -1,4 +1,4 @@
-//! A transaction that a caller asks for, on its way to the thread and back.
+//! Transaction requested by a caller, on its way to the thread and back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,19 +6,19 @@ use machine::{Error, Result, Transaction};
 
 use crate::task::panicked;
 
-/// A transaction whose types only its caller knows.
+/// Transaction whose types only its caller knows.
 pub(super) trait Asked: Send {
-    /// Carries out its body; says whether its changes are to be kept. It may be called again.
+    /// Runs the body. Returns true if its changes are to be kept. May be called again.
     fn carry_out(&mut self, entries: &mut dyn Transaction) -> bool;
 
-    /// The panic that has ended the body, once.
+    /// Takes the panic that ended the body, if any.
     fn take_defect(&mut self) -> Option<Error>;
 
-    /// Tells the caller the outcome: what the body has returned, if the commit succeeded.
+    /// Sends the outcome to the caller: the result of the body, if the commit succeeded.
     fn answer(self: Box<Self>, committed: Result<()>);
 }
 
-/// The body of a transaction, and whom to tell.
+/// Body of a transaction, and the channel to its caller.
 pub(super) struct Body<T, E, F> {
     body: F,
     outcome: Option<Result<std::result::Result<T, E>>>,
@@ -37,7 +37,7 @@ where
     F: FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send,
 {
     fn carry_out(&mut self, entries: &mut dyn Transaction) -> bool {
-        // What it leaves half done in the store is taken back, and it has nothing else to leave half done.
+        // Unwind safe: partial changes in the store are rolled back, and the body has no other state.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(entries)));
         let outcome = outcome.unwrap_or_else(|panic| {
             let error = panicked("a transaction", &*panic);
@@ -55,7 +55,7 @@ where
 
     fn answer(self: Box<Self>, committed: Result<()>) {
         let Body { outcome, tell, .. } = *self;
-        // A caller that no longer waits need not be told.
+        // A caller that no longer waits does not need the outcome.
         let _ = tell.send(committed.and_then(|()| outcome.expect("it was carried out")));
     }
 }

@@ -1,8 +1,8 @@
-//! Copies of a store in a file, each in place of the one before, on another disk or another computer.
+//! Copies of a store in a file on another disk or computer, each replacing the previous copy.
 //!
-//! The thread of the store copies the database to a file beside it (`sqlite.rs`). Bringing that to its place is for a
-//! thread of its own: a disk or a server there may take any time, and nobody who works with names is to wait for it.
-//! While one copy is on its way there is no other.
+//! The thread of the store copies the database to a file next to it (`sqlite.rs`). A separate thread transfers this
+//! file to its destination: a disk or server there may take any time, and must not delay operations on names. Only one
+//! copy is in flight at a time.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,8 +20,8 @@ use super::sqlite::FILE;
 use crate::disk::io_error;
 use crate::settings::{MetadataCopies, MetadataPlace};
 
-/// How long a store that is closed waits for each copy to come to its place: the one on its way, and the last one. Who
-/// stops an agent waits 30 seconds for it.
+/// Time for which closing a store waits for each copy: the one in flight, and the last one. The program that stops an
+/// agent waits 30 seconds for the agent.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Copies of a store.
@@ -29,21 +29,21 @@ pub(super) struct Copies {
     file: PathBuf,
     every: Duration,
     pub(super) due: Instant,
-    /// The [changes](super::database::Database::changes) that the one in its place has, if they are known.
+    /// [Changes](super::database::Database::changes) in the copy at the destination, if known.
     copied: Option<u64>,
     on_its_way: Option<OnItsWay>,
     reports: Reports,
 }
 
-/// A copy that is being brought to its place.
+/// Copy in flight to its destination.
 struct OnItsWay {
     changes: u64,
-    /// Tells when it is there; or without a word that it could not be brought.
+    /// Receives a message once the copy has arrived; disconnected without one if the transfer failed.
     there: flume::Receiver<()>,
 }
 
 impl Copies {
-    /// Copies of a store. Fails if they would take its own place, or have none.
+    /// Creates the copies of a store. Fails if their directory is the store's, or missing.
     pub(super) fn of(store: &MetadataPlace, settings: &MetadataCopies, reports: &Reports) -> Result<Self> {
         let place = &settings.directory;
         let what = format!("directory for copies of metadata {}", place.display());
@@ -69,7 +69,7 @@ impl Copies {
         self.due = Instant::now() + self.every;
     }
 
-    /// Whether the last copy is not on its way any more, after this time at most. If it is, that is reported.
+    /// Returns true if no copy is in flight, or the copy in flight ends within this time. Otherwise reports the delay.
     pub(super) fn has_ended(&mut self, within: Duration) -> bool {
         let Some(last) = self.on_its_way.take() else { return true };
         match last.there.recv_timeout(within) {
@@ -85,17 +85,17 @@ impl Copies {
         true
     }
 
-    /// Whether the copy in its place has these changes.
+    /// Returns true if the copy at the destination has these changes.
     pub(super) fn has(&self, changes: u64) -> bool {
         self.copied == Some(changes)
     }
 
-    /// Has a copy with these changes brought to its place.
+    /// Starts the transfer of a copy with these changes to its destination.
     pub(super) fn send(&mut self, copy: File, changes: u64) {
         let (tell, there) = flume::bounded(1);
         let (file, reports) = (self.file.clone(), self.reports.clone());
         let send = move || match bring(copy, &file) {
-            // Who does not wait any more need not be told.
+            // A store that no longer waits does not need the message.
             Ok(()) => drop(tell.send(())),
             Err(error) => reports.failed(&error),
         };
@@ -106,11 +106,11 @@ impl Copies {
     }
 }
 
-/// Brings a copy to its place, where it is whole at any time.
+/// Writes a copy to its destination, which is a complete copy at any time.
 fn bring(mut copy: File, to: &Path) -> Result<()> {
     let part = to.with_extension("part");
     let mut replace = || {
-        // Nobody else's file is written to, also if a link has the name.
+        // Do not follow links: another user's file must not be overwritten.
         let open = || {
             let mut options = File::options();
             options.write(true).create(true).truncate(true).custom_flags(nix::libc::O_NOFOLLOW).open(&part)
@@ -128,7 +128,7 @@ fn bring(mut copy: File, to: &Path) -> Result<()> {
         File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()
     };
     replace().map_err(|error| {
-        // What is not whole is of no use; the next one begins anew.
+        // A partial copy is useless; the next attempt starts from the beginning.
         let _ = fs::remove_file(&part);
         io_error(&describe_copy(to), error)
     })

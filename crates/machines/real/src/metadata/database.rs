@@ -1,4 +1,4 @@
-//! What a store asks of its database.
+//! Interface between a store and its database.
 
 use std::fs::File;
 
@@ -6,36 +6,36 @@ use machine::Result;
 
 use super::asked::Asked;
 
-/// The database of a store, which is opened when it is needed.
+/// Database of a store, opened on first use.
 pub(super) trait Database: Send {
-    /// The store as error messages call it.
+    /// Returns the name of the store for error messages.
     fn described(&self) -> String;
 
-    /// Carries out transactions as one commit; if it is to be a flush, one that waits until they are on the medium,
-    /// with all before them. If it fails, none of them has changed anything.
+    /// Runs transactions as one commit. With `is_flush`, waits until this commit and all earlier ones are in stable
+    /// storage. If it fails, none of the transactions has changed anything.
     fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()>;
 
-    /// Carries out a transaction that changes nothing, if no medium has to be waited for; returns whether it has.
+    /// Runs a read-only transaction if this needs no I/O. Returns true if it did.
     fn look(&self, _asked: &mut dyn Asked) -> bool {
         false
     }
 
-    /// True if the database is away, so that nothing can be carried out for now.
+    /// True if the database is unreachable, so that no transaction can run for now.
     fn is_away(&self) -> bool {
         false
     }
 
-    /// A number that is another one after each change of a file.
+    /// Returns a number that differs after each change of a file.
     fn changes(&self) -> u64 {
         0
     }
 
-    /// Copies a file to one beside it, which has no name any more. Every now and then it calls `go_on`, which may
-    /// commit; if that returns false, there is no copy.
+    /// Copies a database file to an unlinked file next to it. Regularly calls `go_on`, which may commit; if that
+    /// returns false, the copy is cancelled.
     fn copy(&self, _go_on: &mut dyn FnMut() -> bool) -> Result<Option<File>> {
         Ok(None)
     }
 
-    /// Closes the database: another node can use it then.
+    /// Closes the database, so that another node can use it.
     fn close(&mut self);
 }

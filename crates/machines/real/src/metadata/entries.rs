@@ -1,5 +1,5 @@
-//! The entries that a transaction sees and changes: rows of a table, each with a sum, since SQLite notices a changed
-//! byte only where it breaks its own structure.
+//! Entries that a transaction reads and changes: rows of a table, each with a checksum, since SQLite detects a changed
+//! byte only if it breaks SQLite's own structure.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use twox_hash::XxHash3_64;
 
 use super::failures::{describe, failure};
 
-/// The table.
+/// Definition of the table of entries.
 pub(super) const TABLE: &str = "CREATE TABLE entries (key BLOB NOT NULL PRIMARY KEY, value BLOB NOT NULL, \
                                 sum INTEGER NOT NULL) STRICT, WITHOUT ROWID";
 
@@ -18,12 +18,12 @@ const PUT: &str = "INSERT OR REPLACE INTO entries (key, value, sum) VALUES (?1, 
 const REMOVE: &str = "DELETE FROM entries WHERE key = ?1";
 const RANGE: &str = "SELECT value, sum, key FROM entries WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3";
 
-/// The entries of a store, within a transaction of SQLite.
+/// Entries of a store, within a SQLite transaction.
 pub(super) struct Entries<'a> {
     connection: &'a Connection,
     path: &'a Path,
     run: u64,
-    /// The first failure of the store: after it nothing is done any more, since SQLite may have ended its transaction.
+    /// First failure of the store. After it every operation fails, since SQLite may have ended its transaction.
     failed: Option<Box<Error>>,
     has_changed: bool,
     has_removed: bool,
@@ -34,12 +34,12 @@ impl<'a> Entries<'a> {
         Entries { connection, path, run, failed: None, has_changed: false, has_removed: false }
     }
 
-    /// Whether anything was put or removed; or the failure of the store, if there was one.
+    /// Returns true if anything was put or removed. Fails with the first failure of the store.
     pub(super) fn has_changed(self) -> Result<bool> {
         self.failed.map_or(Ok(self.has_changed), Err)
     }
 
-    /// Whether there may be more in the store than before: something has changed, and nothing was removed.
+    /// Returns true if the store may have grown: the transaction changed something, and removed nothing.
     pub(super) fn adds(&self) -> bool {
         self.has_changed && !self.has_removed
     }
@@ -113,7 +113,7 @@ fn value_and_sum(row: &Row<'_>) -> rusqlite::Result<(Vec<u8>, i64)> {
     Ok((row.get(0)?, row.get(1)?))
 }
 
-/// The sum of an entry, as SQLite's integers are.
+/// Returns the checksum of an entry, as a signed integer as SQLite stores it.
 fn sum_of(key: &[u8], value: &[u8]) -> i64 {
     XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(key), value).cast_signed()
 }

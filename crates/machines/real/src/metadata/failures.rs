@@ -1,22 +1,22 @@
-//! SQLite's refusals as errors of operations on metadata.
+//! Converts SQLite errors to errors of metadata operations.
 
 use std::path::Path;
 
 use machine::{Error, NodePart};
 use rusqlite::{ErrorCode, ffi};
 
-/// The store as error messages call it.
+/// Returns the name of the store for error messages.
 pub(super) fn describe(path: &Path) -> String {
     format!("metadata store {}", path.display())
 }
 
-/// Whether it is the medium that did not take what was written before.
+/// Returns true if a sync of earlier writes to the medium failed.
 pub(super) fn is_of_a_sync(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC))
 }
 
-/// A failure of the store at `path`, told apart as far as callers care.
+/// Converts a failure of the store at `path`, with the distinctions that callers need.
 pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Box<Error> {
     let (what, why) = (describe(path), error.to_string());
     let error = match error.sqlite_error_code() {

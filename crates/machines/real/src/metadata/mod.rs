@@ -1,14 +1,23 @@
-//! A metadata store: a database, used by a thread of its own.
+//! Metadata store: a database, used by a separate thread.
 //!
-//! Reading order: `asked.rs` (a transaction that somebody asks for), `database.rs` (what is asked of its database),
-//! `sqlite.rs` (a file of SQLite's, and transactions on it), `reserve.rs` (room for those on a full disk), `entries.rs`
-//! (what such a transaction sees and changes), `failures.rs` (what SQLite's refusals mean), `postgres.rs` (a database
-//! of a PostgreSQL server, with the feature `postgres`), `copies.rs` (copies of a file elsewhere), `reports.rs` (what
-//! no caller is told). Here is the thread: it takes all that wait, as one commit, and a flush is such a commit that
-//! waits for the medium. Between them it copies a file of SQLite's, some pages at a time.
+//! Reading order:
 //!
-//! To hand a transaction over and be woken with its answer takes twice as long as one that only looks. So the node
-//! looks by itself, as long as the thread has nothing to do and all of the database lies in memory.
+//! - `asked.rs`: a transaction requested by a caller.
+//! - `database.rs`: interface of the database.
+//! - `sqlite.rs`: a SQLite file, and transactions on it.
+//! - `reserve.rs`: space for these on a full disk.
+//! - `entries.rs`: reads and changes of such a transaction.
+//! - `failures.rs`: meaning of SQLite's errors.
+//! - `postgres.rs`: a PostgreSQL database, with the feature `postgres`.
+//! - `copies.rs`: copies of a file elsewhere.
+//! - `reports.rs`: events that no caller learns of.
+//!
+//! This file has the thread. It runs all waiting transactions as one commit; a flush is a commit that waits for the
+//! medium. Between commits it copies a SQLite file, some pages at a time.
+//!
+//! Passing a transaction to the thread and waking up for its answer takes twice as long as a read-only transaction
+//! itself. The node therefore runs read-only transactions on its own thread while the store's thread is idle and the
+//! whole database is in memory.
 
 mod asked;
 mod copies;
@@ -44,27 +53,27 @@ use postgres::Postgres;
 use reports::Reports;
 use sqlite::{FILE, Sqlite};
 
-/// Transactions and flushes that wait for the thread, beyond which who asks waits before.
+/// Limit of transactions and flushes that wait for the thread. Beyond it the caller waits first.
 const WAITING_MAX: usize = 256;
 
-/// How long to wait for a store to close: for the copy on its way, and for the last one.
+/// Time limit for closing a store: for the copy in flight, and for the last one.
 pub(crate) const CLOSING: Duration = PATIENCE.saturating_mul(2);
 
 /// A store hangs after this number of silence limits: a broken connection to a server is detected within one, and
 /// restored within another.
 const SILENCES: u32 = 2;
 
-/// Transactions that become one commit.
+/// Limit of transactions in one commit.
 const TOGETHER_MAX: usize = 64;
 
-/// The metadata store of a real node. Cloning gives another handle.
+/// Metadata store of a real node. A clone is another handle.
 ///
-/// Its file, or its tables, are made when there is something to keep. A node that is killed loses no transaction; in a
-/// power cut those may be lost that were not flushed, the last ones.
+/// Its file or tables are created when the first entry is stored. No transaction is lost if the node is killed. A power
+/// cut may lose the last transactions, except flushed ones.
 #[derive(Clone)]
 pub struct Metadata {
     requests: flume::Sender<Request>,
-    /// What was asked of the thread and has no answer.
+    /// Requests in flight on the thread.
     handed_over: InFlight,
     keeper: Arc<Mutex<Keeper>>,
     run: Run,
@@ -72,10 +81,10 @@ pub struct Metadata {
     reports: Reports,
 }
 
-/// The run of the store, which the thread may find to be another one.
+/// Incarnation of the store. The thread may detect that it has changed.
 type Run = Arc<AtomicU64>;
 
-/// What the thread is asked for.
+/// Request to the thread.
 enum Request {
     Transaction(Box<dyn Asked>),
     Flush(flume::Sender<Result<()>>),
@@ -83,12 +92,12 @@ enum Request {
 }
 
 impl Metadata {
-    /// Whether there is a store in this directory.
+    /// Returns true if this directory contains a store.
     pub fn is_in(directory: &Path) -> bool {
         directory.join(FILE).exists()
     }
 
-    /// Begins the store of a node.
+    /// Starts the store of a node.
     pub(crate) fn start(place: &MetadataPlace, settings: &Settings) -> Result<Self> {
         let (requests, waiting) = flume::bounded(WAITING_MAX);
         let reports = Reports { node: settings.node, reporter: settings.reporter.clone() };
@@ -110,11 +119,11 @@ impl Metadata {
         Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run, watch, reports: told })
     }
 
-    /// Waits until all that was asked for is done and the file is closed; then nothing else is done.
+    /// Waits until all requests are complete and the file is closed. Later requests fail.
     pub(crate) async fn close(&self) {
         let (tell, closed) = flume::bounded(1);
         if self.requests.send_async(Request::Close(tell)).await.is_ok() {
-            // A thread that has ended has closed it, too.
+            // A thread that has ended has closed the file, too.
             let _ = closed.recv_async().await;
         }
     }
@@ -132,7 +141,7 @@ impl Metadata {
         match self.watch.unless_stuck(asked.as_mut()).await {
             Some(outcome) => outcome,
             None => {
-                // Its completion ends the state "stuck".
+                // Poll it to the end, since its completion ends the state "stuck".
                 compio::runtime::spawn(asked).detach();
                 let error = self.watch.error();
                 self.reports.failed(&error);
@@ -142,9 +151,9 @@ impl Metadata {
     }
 }
 
-/// Looks with this transaction at once, if that can be done without waiting; otherwise gives it back.
+/// Runs a read-only transaction at once if this needs no waiting; otherwise returns it.
 fn look_at_once(metadata: &Metadata, mut asked: Box<dyn Asked>) -> Option<Box<dyn Asked>> {
-    // What was asked for before comes before.
+    // Earlier requests must run first.
     let keeper = metadata.handed_over.is_empty().then(|| metadata.keeper.try_lock().ok()).flatten();
     match keeper {
         Some(keeper) if keeper.database.look(&mut *asked) => {
@@ -189,9 +198,10 @@ impl MetadataStore for Metadata {
     }
 }
 
-/// The run of a store that begins now. What is in a file is lost at the end of a run of the computer only: until then
-/// the system has it. Where the system does not say which run of it this is, each start is one. A server has each
-/// commit on its own medium, and it is another run when one is missing there all the same (`postgres.rs`).
+/// Returns the incarnation of a starting store. Writes to a file survive in the system's memory until the computer
+/// restarts, so the boot identifies the incarnation. If the system does not identify the boot, each start is an
+/// incarnation. A server keeps each commit in stable storage; its incarnation changes only if a commit is missing there
+/// all the same (`postgres.rs`).
 fn run_of(place: &MetadataPlace) -> Result<u64> {
     match place {
         MetadataPlace::Directory(_) => {
@@ -222,17 +232,17 @@ fn of_server(_address: &str, _run: &Run, _reports: &Reports) -> Result<Box<dyn D
     Err(Error::Io { what: what.to_owned(), why: why.to_owned() }.into())
 }
 
-/// The thread's.
+/// State of the thread.
 struct Keeper {
     database: Box<dyn Database>,
     copies: Option<Copies>,
     reports: Reports,
 }
 
-/// Whether the store goes on; if not, who waits until it is closed.
+/// Continues, or breaks to close the store, with the channel of the caller that waits for this.
 type Served = ControlFlow<Option<flume::Sender<()>>>;
 
-/// What is done together.
+/// Requests served together.
 #[derive(Default)]
 struct Batch {
     transactions: Vec<Box<dyn Asked>>,
@@ -254,14 +264,14 @@ impl Batch {
     }
 }
 
-/// Does what is asked for until the store is closed or nobody can ask any more; then there is a last copy.
+/// Serves requests until the store is closed or no handles are left. Then makes a last copy.
 fn serve(keeper: &Mutex<Keeper>, requests: &flume::Receiver<Request>) {
     let keeper = || keeper.lock().expect("whoever has it does not panic");
     let closed = loop {
         if let ControlFlow::Break(closed) = keeper().copy_if_due(requests) {
             break closed;
         }
-        // Nobody has it while the thread waits.
+        // The lock is free while the thread waits.
         let due = keeper().copies.as_ref().map(|copies| copies.due);
         let first = match due {
             None => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -280,7 +290,7 @@ fn serve(keeper: &Mutex<Keeper>, requests: &flume::Receiver<Request>) {
     keeper.copy_at_last();
     keeper.database.close();
     if let Some(tell) = closed {
-        // Who does not wait any more need not be told.
+        // A caller that no longer waits does not need the message.
         let _ = tell.send(());
     }
 }
@@ -293,12 +303,12 @@ impl Keeper {
         }
     }
 
-    /// Does what waits, if anything does.
+    /// Serves the waiting requests, if any.
     fn serve_waiting(&self, requests: &flume::Receiver<Request>) -> Served {
         requests.try_recv().map_or(ControlFlow::Continue(()), |first| self.serve_batch(first, requests))
     }
 
-    /// Does what this request and those behind it ask for.
+    /// Serves this request and those queued behind it.
     fn serve_batch(&self, first: Request, requests: &flume::Receiver<Request>) -> Served {
         let mut batch = Batch::default();
         batch.add(first);
@@ -310,8 +320,8 @@ impl Keeper {
         batch.close.map_or(ControlFlow::Continue(()), |tell| ControlFlow::Break(Some(tell)))
     }
 
-    /// Makes a copy, if there are to be any, the one before has ended, and anything has changed since; meanwhile
-    /// `serve` is called every now and then.
+    /// Makes a copy if copies are configured, the previous one has ended, and anything has changed since. Regularly
+    /// calls `serve` during the copy.
     fn copy(&mut self, serve: impl Fn(&Self) -> Served) -> Served {
         let (mut served, changes) = (ControlFlow::Continue(()), self.database.changes());
         let is_wanted = self
@@ -334,7 +344,7 @@ impl Keeper {
         served
     }
 
-    /// Makes a copy of what there is in the end, if there are to be any, and waits until it is in its place.
+    /// Makes a copy of the final state, if copies are configured, and waits until it has arrived.
     fn copy_at_last(&mut self) {
         if self.has_last_copy_ended(PATIENCE) {
             let _ = self.copy(|_| ControlFlow::Continue(()));
@@ -342,12 +352,12 @@ impl Keeper {
         }
     }
 
-    /// Whether there are copies and none is on its way any more, after this time at most.
+    /// Returns true if copies are configured and none is in flight, after waiting for at most this time.
     fn has_last_copy_ended(&mut self, within: Duration) -> bool {
         self.copies.as_mut().is_some_and(|copies| copies.has_ended(within))
     }
 
-    /// Carries out transactions, as one commit or, if that fails, one by one; and flushes with them or after them.
+    /// Runs transactions as one commit or, if that fails, one by one, and flushes with them or after them.
     fn carry_out(&self, mut all: Vec<Box<dyn Asked>>, flushes: Vec<flume::Sender<Result<()>>>) {
         let flushed = match self.database.commit(&mut all, !flushes.is_empty()) {
             Ok(()) => {
@@ -359,13 +369,13 @@ impl Keeper {
                 all.into_iter().for_each(|asked| asked.answer(Err(error.clone())));
                 Err(error)
             }
-            // One of them may be to blame.
+            // A single transaction may have caused the failure.
             Err(_) => {
                 all.into_iter().for_each(|asked| self.carry_out(vec![asked], Vec::new()));
                 if flushes.is_empty() { Ok(()) } else { self.flush() }
             }
         };
-        // Who does not wait any more need not be told.
+        // A caller that no longer waits does not need the outcome.
         flushes.into_iter().for_each(|tell| drop(tell.send(flushed.clone())));
     }
 
@@ -408,7 +418,7 @@ mod tests {
         let (all, attempts) = ((0..3).map(ask).collect(), AtomicU64::new(0));
         thread::scope(|scope| {
             scope.spawn(|| {
-                // Whoever calls is cut off, until the test itself calls.
+                // Disconnects every caller, until the test itself connects.
                 while let Ok((mut stream, _)) = listener.accept() {
                     let mut first = [0];
                     if stream.read(&mut first).unwrap_or(0) == 0 {

@@ -1,15 +1,16 @@
-//! A store in a PostgreSQL database, which others keep and replicate.
+//! Store in a PostgreSQL database, which the server's administrator operates and replicates.
 //!
-//! Only one node at a time uses the store: it holds a lock of the server as long as its session lasts. So it may cache
-//! what it has read, and send the changes of several transactions as one statement. Each statement also takes the store
-//! from one number to the next, which is drawn at random: after a lost connection the number says whether the last
-//! statement was carried out, and a statement is refused if anything else has changed the store.
+//! Only one node at a time uses the store: its session holds a lock of the server. The node may therefore cache
+//! entries, and send the changes of several transactions as one statement. Each statement also changes the number of
+//! the store to a random one. After a lost connection this number shows if the last statement was executed, and a
+//! statement is rejected if anything else has changed the store.
 //!
-//! Every commit waits for the server's medium, as far as its administrator has set that up: this node would go on to
-//! rely on what a failing server had lost. But a server that takes over may lack the last commits, an older backup may
-//! be put back, and another node may have used the store while this one was cut off. The number tells: at one that this
-//! node has not left it at, the store is in another run, what was read is out of date, and that is reported. What is
-//! answered from memory is compared with the server's number, so that it is not out of date for long.
+//! Every commit waits for the server's stable storage, as far as its administrator has configured that. Otherwise this
+//! node could rely on data that a failing server had lost. But a server that takes over may lack the last commits, an
+//! older backup may be restored, or another node may have used the store while this one was disconnected. The number
+//! shows this. If it differs from the last number of this node, the store has a new incarnation: cached entries are
+//! discarded, and the change is reported. Answers from the cache are validated against the server's number at
+//! intervals, so they are not out of date for long.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,14 +28,14 @@ use super::database::Database;
 use super::reports::Reports;
 use crate::random::draw;
 
-/// The version of what is in the database.
+/// Version of the contents of the database.
 const VERSION: i32 = 1;
 
-/// The lock of a store: "Star" and "fish" as bytes.
+/// Takes the lock of a store: "Star" and "fish" as bytes.
 const LOCK: &str = "SELECT pg_try_advisory_lock(1400136050, 1718186856)";
 
-/// Limits the wait for a row lock of an administrator or of `pg_dump`. Statements have no limit, because a commit that
-/// is cancelled while it waits for a replica is kept by the server alone.
+/// Limits the wait for a row lock of an administrator or of `pg_dump`. Statements have no time limit, because a commit
+/// cancelled while it waits for a replica stays on the server alone.
 const WAIT_FOR_LOCKS: &str = "SET lock_timeout = '10s'";
 
 const MAKE: &str = "
@@ -49,7 +50,7 @@ const GET: &str = "SELECT value FROM starfish_entries WHERE key = $1";
 const RANGE: &str =
     "SELECT key, value FROM starfish_entries WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
 
-/// All changes, if the store is at the number that it was left at; says at how many stores.
+/// Applies all changes if the store has the expected number. Returns the number of stores changed, 0 or 1.
 const CHANGE: &str = "
     WITH store AS (UPDATE starfish_store SET number = $2 WHERE number = $1 RETURNING number),
         removed AS (DELETE FROM starfish_entries WHERE key = ANY($5) AND EXISTS (SELECT FROM store)),
@@ -60,39 +61,39 @@ const CHANGE: &str = "
         )
     SELECT count(*) FROM store";
 
-/// How long a server that is started anew, or has not noticed yet that the last session is over, is tried again.
+/// Time for which to retry while a server restarts, or has not yet noticed the end of the last session.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// For how long what is remembered is believed without a word from the server: as long as locks are leased. A server
-/// ends the session of a node that is cut off, and then another node may have the store.
+/// Time for which cached entries are valid without contact to the server: as long as lock leases. A server ends the
+/// session of a disconnected node, and then another node may use the store.
 const BELIEVED: Duration = Duration::from_secs(5);
 
-/// Bytes of entries that are remembered, as far as keys and values count.
+/// Limit of cached entries in bytes, counting keys and values.
 const REMEMBERED_BYTES_MAX: usize = 256 << 20;
 
-/// A database of a server.
+/// Database of a server.
 pub(super) struct Postgres {
     config: Config,
-    /// What errors call it: without a password.
+    /// Name for error messages, without a password.
     what: String,
     session: RefCell<Option<Client>>,
-    /// The number that the store was left at.
+    /// Number of the store after the last statement.
     number: Cell<Option<i64>>,
-    /// The number that it is at instead, if the last statement was carried out: nobody has said.
+    /// Number of the store instead, if the last statement was executed: the server has not confirmed this.
     unsure: Cell<Option<i64>>,
     remembered: RefCell<Remembered>,
-    /// When the server has answered last.
+    /// Time of the last answer of the server.
     answered: Cell<Option<Instant>>,
-    /// When the server was given up, unless it has answered since.
+    /// Time of the first failed attempt, if the server has been unreachable for too long and has not answered since.
     given_up: Cell<Option<Instant>>,
     run: Run,
     reports: Reports,
 }
 
-/// Entries as they were read or written: none where there is none.
+/// Entries as last read or written; `None` for a missing entry.
 #[derive(Default)]
 struct Remembered {
     entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
@@ -109,22 +110,22 @@ impl Remembered {
         }
         self.bytes += added;
         if self.bytes > REMEMBERED_BYTES_MAX {
-            // Some are read once more then.
+            // Some entries are then read once more.
             *self = Remembered::default();
         }
     }
 }
 
-/// Why something could not be done.
+/// Reason for which an operation failed.
 enum Fault {
-    /// The session is over, and another one may do it.
+    /// The session has ended. Another session may succeed.
     Lost(Box<Error>),
-    /// No session can.
+    /// Another session would fail too.
     Refused(Box<Error>),
 }
 
 impl Postgres {
-    /// The database at this address, `postgresql://USER@HOST/DATABASE`, which is connected to when it is needed.
+    /// Creates the database at this address, `postgresql://USER@HOST/DATABASE`. Connects on first use.
     pub(super) fn at(address: &str, run: Run, reports: Reports) -> Result<Self> {
         let mut config: Config = address.parse().map_err(|error: postgres::Error| {
             let what = "the address of a PostgreSQL database".to_owned();
@@ -180,7 +181,7 @@ impl Postgres {
         if changes.is_empty() { Ok(()) } else { self.change(changes) }
     }
 
-    /// Makes changes.
+    /// Applies changes.
     fn change(&self, changes: MetadataChanges) -> std::result::Result<(), Fault> {
         let before = self.number.get().expect("it was read");
         let number = draw("a number at random").map_err(Fault::Refused)?.cast_signed();
@@ -191,7 +192,7 @@ impl Postgres {
                 while let Err(fault) = self.connect_knowing(&[before, number]) {
                     match fault {
                         Fault::Lost(_) if started.elapsed() < PATIENCE => thread::sleep(PAUSE),
-                        // It is not known whether it was done; the next session begins with what is there then.
+                        // The outcome is unknown; the next session starts from the state found then.
                         fault => {
                             self.unsure.set(Some(number));
                             *self.remembered.borrow_mut() = Remembered::default();
@@ -200,7 +201,7 @@ impl Postgres {
                     }
                 }
                 if self.number.get() != Some(number) {
-                    // It was not done, and what was read may be another now.
+                    // The statement was not executed, and entries read before may have changed.
                     return Err(Fault::Lost(error));
                 }
             }
@@ -230,7 +231,7 @@ impl Postgres {
         Err(Fault::Refused(Error::Io { what: self.what.clone(), why }.into()))
     }
 
-    /// Begins a session unless there is one, and has the store where it was left, unless that is believed of it.
+    /// Starts a session unless there is one. Validates the number of the store, unless the cache is still trusted.
     fn connect(&self, is_believed: bool) -> std::result::Result<(), Fault> {
         let known = self.number.get();
         if is_believed && self.session.borrow().is_some() && known.is_some() {
@@ -240,7 +241,7 @@ impl Postgres {
         self.connect_knowing(&expected)
     }
 
-    /// Begins a session unless there is one, expecting the store at one of these numbers, if any.
+    /// Starts a session unless there is one. Expects the store at one of these numbers, if any.
     fn connect_knowing(&self, expected: &[i64]) -> std::result::Result<(), Fault> {
         if self.session.borrow().is_none() {
             let client = self.begin_session()?;
@@ -262,7 +263,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Notes that the store is not as this node has left it.
+    /// Records that the store is not in the state in which this node left it.
     fn note_other_run(&self) -> std::result::Result<(), Fault> {
         *self.remembered.borrow_mut() = Remembered::default();
         let run = draw("the number of a run of the metadata store").map_err(Fault::Refused)?;
@@ -275,7 +276,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// A session that has the lock, and the tables.
+    /// Starts a session, which holds the lock, and creates missing tables.
     fn begin_session(&self) -> std::result::Result<Client, Fault> {
         let fault = |error| self.fault(error);
         let mut client = self.config.connect(NoTls).map_err(fault)?;
@@ -309,7 +310,7 @@ impl Postgres {
         };
         let why = refusal.message().to_owned();
         match refusal.code().code() {
-            // Classes of PostgreSQL's error codes: connections, and what an operator does to a server.
+            // Classes of PostgreSQL's error codes: connection failures, and operator interventions.
             code if code.starts_with("08") || code.starts_with("57P") => {
                 Fault::Lost(Error::Io { what, why }.into())
             }
@@ -340,10 +341,10 @@ impl Postgres {
 }
 
 impl Database for Postgres {
-    /// Each commit is on the medium. Before a flush, the number shows whether the store is as this node left it. After
-    /// a failure, transactions may have changed something if the server does not answer for long.
+    /// Each commit is in stable storage. Before a flush, the number shows if the store is as this node left it. If the
+    /// commit fails because the server does not answer for long, its changes may still have been applied.
     fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
-        // Once the server was given up, no commit waits that long again until it has answered.
+        // After one timeout, later commits do not wait as long again until the server has answered.
         let started = self.given_up.get().unwrap_or(Instant::now());
         loop {
             match self.try_commit(all, is_flush) {
@@ -367,12 +368,12 @@ impl Database for Postgres {
         self.what.clone()
     }
 
-    /// True if the server was given up, and has not answered since.
+    /// True if the server was unreachable for too long, and has not answered since.
     fn is_away(&self) -> bool {
         self.given_up.get().is_some()
     }
 
-    /// Ends the session, and with it the lock.
+    /// Ends the session, which releases the lock.
     fn close(&mut self) {
         self.lose();
     }
@@ -392,7 +393,7 @@ impl Fault {
     }
 }
 
-/// The entries of the store, and why they could not be read, if they could not.
+/// Entries of the store, and the reason of a failed read.
 struct StoreEntries<'a> {
     store: &'a Postgres,
     fault: &'a RefCell<Option<Fault>>,
@@ -422,8 +423,8 @@ impl MetadataEntries for StoreEntries<'_> {
     }
 }
 
-/// Has the system ask a silent server whether it is there, unless the address says how often: one that vanishes while
-/// an answer is awaited is given up after [`PATIENCE`].
+/// Enables TCP keepalive, unless the address configures it: a server that vanishes during a request is detected after
+/// [`PATIENCE`].
 fn keep_alive(config: &mut Config) {
     if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
         config.keepalives_idle(PATIENCE / 5);
@@ -436,7 +437,7 @@ fn keep_alive(config: &mut Config) {
     }
 }
 
-/// The store as error messages call it.
+/// Returns the name of the store for error messages.
 fn describe(config: &Config) -> String {
     let hosts: Vec<String> = config
         .get_hosts()
@@ -449,7 +450,7 @@ fn describe(config: &Config) -> String {
     format!("metadata store {} at {}", config.get_dbname().unwrap_or("postgres"), hosts.join(","))
 }
 
-/// The library's messages leave out what lies behind them.
+/// Appends the causes of an error, which the library's messages omit.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

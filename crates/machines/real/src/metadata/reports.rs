@@ -1,11 +1,10 @@
-//! What a store reports: failures that whoever copies or flushes later cannot tell, and changes that came about
-//! without it.
+//! Reports of a store: failures that no later copy or flush would return to a caller, and external changes.
 
 use machine::{Error, NodeId};
 
 use crate::report::{Report, Reporter};
 
-/// Where a store reports.
+/// Receiver of a store's reports.
 #[derive(Clone)]
 pub(super) struct Reports {
     pub(super) node: NodeId,
@@ -13,17 +12,17 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// The store, or a copy of it, could not do what it was asked for.
+    /// Reports a failed operation of the store, or of a copy.
     pub(super) fn failed(&self, error: &Error) {
         self.reporter.report(&Report::DiskFailed { node: self.node, error: error.clone() });
     }
 
-    /// A body of a transaction panicked.
+    /// Reports a panic in the body of a transaction.
     pub(super) fn defect(&self, error: Error) {
         self.reporter.report(&Report::Defect { node: self.node, part: "a transaction", error });
     }
 
-    /// What had been done may be lost.
+    /// Reports that earlier operations may be lost.
     #[cfg(feature = "postgres")]
     pub(super) fn changed_by_others(&self, text: String) {
         self.reporter.report(&Report::MetadataChanged { node: self.node, text });

@@ -1,6 +1,6 @@
-//! Reserved room on the file system of a database. Without it no file could be removed on a full disk: removing a name
-//! takes a commit, and a commit takes some pages. While some of it is given, nothing is added to the database: else
-//! programs that go on making files would use up what is there to remove some.
+//! Reserved space on the file system of a database. Without it no file could be removed on a full disk: removing a name
+//! takes a commit, and a commit takes some pages. While part of the reserve is released, nothing is added to the
+//! database. Otherwise programs that continue to create files would use up the space needed to remove some.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -11,30 +11,30 @@ use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::statvfs::statvfs;
 
-/// The whole of it, and how much is given at a time: some twenty commits that wait in the journal.
+/// Size of the reserve in bytes, and below the size of each released part: about twenty commits in the journal.
 const BYTES: u64 = 1 << 20;
 const GIVEN_BYTES: u64 = BYTES / 4;
 
-/// What is left of the file when all was given, by which it differs from one that never had any space.
+/// Length of the file after the whole reserve is released. Distinguishes it from a file that never had any space.
 const GIVEN_AWAY: u64 = 1;
 
-/// The reserve is made only where this many times its size is free.
+/// Factor for the free space required to allocate the reserve: this many times its size.
 const FREE_TIMES: u64 = 4;
 
-/// The reserve of a database: a file beside it that holds nothing and has its space.
+/// Reserve of a database: a file next to it, with allocated space but no contents.
 pub(super) struct Reserve {
     path: PathBuf,
-    /// Whether it need not be made: it is there, or there is no such thing on this file system.
+    /// True if nothing is left to allocate: the reserve is complete, or the file system does not support allocation.
     is_settled: Cell<bool>,
 }
 
 impl Reserve {
-    /// The reserve of a database. Its file is not there before it is [filled](Self::fill).
+    /// Creates the reserve of a database. The file does not exist before it is [filled](Self::fill).
     pub(super) fn of(database: &Path) -> Self {
         Reserve { path: database.with_extension("reserve"), is_settled: false.into() }
     }
 
-    /// Makes it whole, if there is enough room: otherwise some later time.
+    /// Allocates the whole reserve if there is enough space; otherwise a later call retries.
     pub(super) fn fill(&self) {
         if !self.is_settled.get() {
             self.is_settled.set(self.allocate().unwrap_or(false));
@@ -53,19 +53,19 @@ impl Reserve {
         }
     }
 
-    /// Has the journal take now what `bytes` of it take on the file system, if there is enough room. It would take that
-    /// while data come that were promised the same room.
+    /// Allocates space on the file system now for `bytes` of the journal, if possible. Otherwise the journal would take
+    /// it later, while other data arrive that were promised the same space.
     pub(super) fn take_for_journal(&self, bytes: u64) {
         let journal = self.path.with_extension("db-wal");
         let take = || {
             let file = File::options().write(true).open(journal)?;
-            // Its length stays: what is in it ends there.
+            // The length must not change: it marks the end of the journal's contents.
             Ok(fallocate(&file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, bytes as i64)?)
         };
         let _: Result<()> = take();
     }
 
-    /// Gives some of it back to the file system, where it is soon taken; says whether there was anything to give.
+    /// Releases a part to the file system, where it is soon taken. Returns true if a part was left to release.
     pub(super) fn give(&self) -> bool {
         self.is_settled.set(false);
         let bytes = self.bytes();
@@ -74,12 +74,12 @@ impl Reserve {
         bytes > left && give().is_ok()
     }
 
-    /// Whether nothing is left to give.
+    /// Returns true if the whole reserve is released.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes() <= GIVEN_AWAY
     }
 
-    /// Whether some of it was given and has not come back.
+    /// Returns true if a part was released and has not been allocated again.
     pub(super) fn is_broken(&self) -> bool {
         !self.is_settled.get() && (GIVEN_AWAY..BYTES).contains(&self.bytes())
     }

@@ -1,10 +1,10 @@
-//! A store in a SQLite database: its file, and transactions on it.
+//! Store in a SQLite database: its file, and transactions on it.
 //!
-//! SQLite appends what a commit changes to a journal beside the file (`namespace.db-wal`), which a commit some thousand
-//! pages later moves into the file: in a hook of ours, since SQLite's automatic checkpoints drop their errors. A commit
-//! that does not wait for the medium is in the system's memory, which a killed process leaves behind; one that does has
-//! everything there before it, since the journal is one file. The file is locked for this process as long as it is
-//! open.
+//! SQLite appends the changes of a commit to a journal next to the file (`namespace.db-wal`). A checkpoint moves the
+//! journal into the file once it has some thousand pages. A hook of ours runs the checkpoints, since SQLite's automatic
+//! ones drop their errors. A commit that does not wait for the medium is in the system's memory, and survives if the
+//! process is killed. A commit that does wait also persists all commits before it, since the journal is one file. This
+//! process locks the file while it is open.
 
 use std::cell::{Cell, OnceCell};
 use std::fs::{self, DirBuilder, File};
@@ -27,62 +27,63 @@ use super::failures::{describe, failure, is_of_a_sync};
 use super::reserve::Reserve;
 use crate::disk::{Identity, SyncFailure, io_error};
 
-/// The file within the directory.
+/// Name of the file within the directory.
 pub(super) const FILE: &str = "namespace.db";
 
-/// What says of a database that it is ours: "Star" as bytes.
+/// Mark of our databases: "Star" as bytes.
 const APPLICATION: i64 = 0x5374_6172;
 
-/// The version of what is in it.
+/// Version of the contents.
 const VERSION: i64 = 1;
 
-/// Pages of the journal, of 4 KiB, after which they are moved into the file.
+/// Length of the journal in pages of 4 KiB after which it is moved into the file.
 const JOURNAL_PAGES: u32 = 4000;
 
-/// The journal takes no more than one of so many parts of its file system.
+/// Divisor of the file system's size: limit of the journal.
 const JOURNAL_PARTS: u64 = 16;
 
-/// Bytes of a page; what the journal has before each, and before all.
+/// Bytes of a page; below, bytes of the journal's header before each page, and at its start.
 const PAGE_BYTES: u64 = 4096;
 const PAGE_HEADER: u64 = 24;
 const JOURNAL_HEADER: u64 = 32;
 
-/// Memory for pages of the file.
+/// Memory in KiB for pages of the file.
 const CACHE_KIB: i64 = 32 << 10;
 
-/// Commits after which it is looked again whether the file fits into that memory: they make it longer by some hundred
-/// pages at most, mostly.
+/// Number of commits between checks that the file fits into that memory. These commits usually add at most some hundred
+/// pages.
 const LOOK_AGAIN_AFTER: u64 = 256;
 
-/// Pages that are copied before transactions have their turn.
+/// Number of pages copied before transactions run.
 const PAGES_AT_ONCE: i32 = 256;
 
-/// A directory that the node makes is for its user to write to.
+/// Mode of a directory that the node creates: writable only by its user.
 const MODE: u32 = 0o755;
 
-/// The database in a directory, which need not be there before anything is in it.
+/// Database in a directory, which may be missing until the first entry is stored.
 pub(super) struct Sqlite {
     path: PathBuf,
-    /// The directory that its directory is in, and what tells it from another one that takes its place.
+    /// Parent of the database's directory, and the identity that distinguishes it from another directory at the same
+    /// path.
     place: (PathBuf, Identity),
     run: u64,
     open: OnceCell<Connection>,
     reserve: Reserve,
-    /// Whether all that was committed is known to be on the medium.
+    /// True if all commits are known to be in stable storage.
     is_flushed: Cell<bool>,
     sync_failure: SyncFailure,
-    /// How many commits have changed anything.
+    /// Number of commits that have changed anything.
     changes: Cell<u64>,
-    /// Whether the whole file fits into the memory for pages: then each is read from the medium once, if at all.
+    /// True if the whole file fits into the memory for pages: then each page is read from the medium at most once.
     fits_memory: Cell<bool>,
-    /// Whether SQLite was told last to wait for the medium with each commit.
+    /// Last setting of SQLite: true if each commit waits for the medium.
     waits: Cell<Option<bool>>,
-    /// Whether one of the transactions that were attempted last has changed something and removed nothing.
+    /// True if one of the last attempted transactions changed something and removed nothing.
     adds: Cell<bool>,
 }
 
 impl Sqlite {
-    /// The database in `directory`, which is opened when it is needed, in this run of the store.
+    /// Creates the database in `directory`, for this incarnation of the store. Opens it on first use.
     pub(super) fn at(directory: &Path, run: u64) -> Result<Self> {
         let place = directory.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
         let identity = identity(place)?;
@@ -108,15 +109,16 @@ impl Sqlite {
 
     fn note_size(&self, connection: &Connection) {
         let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        // Pages of what was removed are read by nobody.
+        // Free pages are never read.
         let used = number("page_count").and_then(|pages| Ok(pages - number("freelist_count")?));
         let bytes = used.and_then(|pages| Ok(pages * number("page_size")?));
-        // A quarter is for what SQLite keeps with the pages. If it does not say, there will be failures to tell of.
+        // A quarter is for SQLite's administration of the pages. On an error here, later operations fail and are
+        // reported.
         self.fits_memory.set(bytes.is_ok_and(|bytes| bytes <= (CACHE_KIB << 10) / 4 * 3));
     }
 
-    /// As [`attempt`](Self::attempt). Where there is no room, the journal is moved into the file, so that its space
-    /// is used again; what adds nothing gets the reserve for that, part by part.
+    /// Like [`attempt`](Self::attempt). If the disk is full, moves the journal into the file, to reuse its space. For
+    /// transactions that add nothing, also releases the reserve, part by part.
     fn attempt_making_room(
         &self,
         connection: &Connection,
@@ -126,7 +128,7 @@ impl Sqlite {
         let mut committed = self.attempt(connection, all, is_flush);
         let mut is_moved = lacks_room(&committed) && self.move_journal(connection);
         loop {
-            // If the file cannot grow even by all of the reserve, the journal does.
+            // If the file cannot grow even by the whole reserve, the journal can.
             if is_moved || (lacks_room(&committed) && self.reserve.is_empty()) {
                 committed = self.attempt(connection, all, is_flush);
             }
@@ -137,7 +139,7 @@ impl Sqlite {
         }
     }
 
-    /// Commits, or leaves all as it was; says whether anything has changed.
+    /// Commits, or rolls back all changes. Returns true if anything has changed.
     fn attempt(&self, connection: &Connection, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<bool> {
         if self.waits.get() != Some(is_flush) {
             let mode = if is_flush { "FULL" } else { "NORMAL" };
@@ -147,13 +149,13 @@ impl Sqlite {
         }
         let committed = self.commit_on(connection, all, is_flush);
         if committed.is_err() && !connection.is_autocommit() {
-            // If that fails, too, so will the next transaction.
+            // If the rollback fails, so will the next transaction.
             let _ = connection.execute_batch("ROLLBACK");
         }
         committed
     }
 
-    /// Whether none of the transactions changes a store without entries; then all of them have been carried out.
+    /// Returns true if none of the transactions changes an empty store; all of them have then run.
     fn changes_nothing(&self, all: &mut [Box<dyn Asked>]) -> bool {
         let none = MetadataTable::in_run(self.run);
         all.iter_mut().all(|asked| {
@@ -162,7 +164,7 @@ impl Sqlite {
         })
     }
 
-    /// Commits; says whether anything has changed.
+    /// Commits. Returns true if anything has changed.
     fn commit_on(&self, connection: &Connection, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<bool> {
         let failed = |error| self.failed(&error);
         let perform =
@@ -184,7 +186,7 @@ impl Sqlite {
             perform("RELEASE one")?;
         }
         if is_flush && !has_changed && !self.is_flushed.get() {
-            // Only a commit that changes something waits for the medium: this does, though it puts what was there.
+            // Only a commit that changes something waits for the medium. Writing the same value counts as a change.
             connection.pragma_update(None, "user_version", VERSION).map_err(failed)?;
         }
         if self.adds.get() {
@@ -197,13 +199,13 @@ impl Sqlite {
         Ok(has_changed)
     }
 
-    /// Moves the journal into the file and begins it from its front again; says whether that succeeded.
+    /// Moves the journal into the file and restarts it from its beginning. Returns true on success.
     fn move_journal(&self, connection: &Connection) -> bool {
         let moved = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
         moved.map_err(|error| self.failed(&error)).is_ok()
     }
 
-    /// A failure of the database, which is noted if it is one of a sync.
+    /// Converts a failure of the database, and records it if a sync failed.
     fn failed(&self, error: &rusqlite::Error) -> Box<Error> {
         note_failed_sync(&self.sync_failure, error);
         failure(&self.path, error)
@@ -215,7 +217,7 @@ impl Sqlite {
         checked.map_err(|error| io_error(&describe(&self.path), error))
     }
 
-    /// The database, opened, if it is there.
+    /// Returns the opened database, if it exists.
     fn connection(&self) -> Result<Option<&Connection>> {
         match self.open.get() {
             None if self.exists()? => self.open().map(Some),
@@ -232,14 +234,14 @@ impl Sqlite {
             self.reserve.fill();
             self.reserve.take_for_journal(JOURNAL_HEADER + u64::from(pages) * (PAGE_HEADER + PAGE_BYTES));
         }
-        // What a killed process has committed may still be in the system's memory.
+        // Commits of a killed process may still be only in the system's memory.
         self.is_flushed.set(false);
         self.waits.set(None);
         self.note_size(&connection);
         Ok(self.open.get_or_init(|| connection))
     }
 
-    /// How many pages the journal has at most when it is moved: it takes no large part of a small file system.
+    /// Returns the limit of the journal in pages, so that it takes only a small part of a small file system.
     fn journal_pages(&self) -> u32 {
         let parts = u64::from(JOURNAL_PAGES) * JOURNAL_PARTS;
         let pages = statvfs(self.path.parent().expect("a file in a directory"))
@@ -256,7 +258,7 @@ impl Sqlite {
         self.path.try_exists().map_err(|error| io_error(&describe(&self.path), error))
     }
 
-    /// Makes the directory, so that it is there after a power cut, too.
+    /// Creates the directory, so that it survives a power cut.
     fn make_directory(&self) -> Result<()> {
         let failed = |error| io_error(&describe(&self.path), error);
         let directory = self.path.parent().expect("a file in a directory");
@@ -273,8 +275,7 @@ impl Database for Sqlite {
         describe(&self.path)
     }
 
-    /// On a full disk the reserve is used, if each transaction removes something. After a sync has failed no flush
-    /// succeeds any more.
+    /// On a full disk uses the reserve, if each transaction removes something. After a failed sync every flush fails.
     fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
         if is_flush {
             self.check_syncs()?;
@@ -299,10 +300,10 @@ impl Database for Sqlite {
         Ok(())
     }
 
-    /// Carries it out if the file is open and all of it fits into memory. If something fails, it has not.
+    /// Runs only if the file is open and fits completely into memory. Returns false after a failure.
     fn look(&self, asked: &mut dyn Asked) -> bool {
         let Some(connection) = self.open.get().filter(|_| self.fits_memory.get()) else { return false };
-        // Only this connection uses the file, and only this call uses the connection: nothing comes between.
+        // Only this connection uses the file, and only this call uses the connection, so no change can intervene.
         let mut entries = Entries::new(connection, &self.path, self.run);
         asked.carry_out(&mut entries);
         match entries.has_changed() {
@@ -318,8 +319,8 @@ impl Database for Sqlite {
         self.changes.get()
     }
 
-    /// The copy, of a database that exists, has all that was committed up to its last step. Without a name nothing is
-    /// left of it when nobody has it open.
+    /// The copy, of an existing database, includes all commits until its last step. Because the file is unlinked, its
+    /// space is freed when it is closed.
     fn copy(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<File>> {
         let Some(connection) = self.connection()? else { return Ok(None) };
         let beside = self.path.with_extension("copy");
@@ -346,7 +347,7 @@ fn identity(place: &Path) -> Result<Identity> {
     Ok(Identity::of(&metadata))
 }
 
-/// Copies all pages to a new file; says whether it has come to the end.
+/// Copies all pages to a new file. Returns true if the copy is complete.
 fn copy(connection: &Connection, to: &Path, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
     let failed = |error| failure(to, &error);
     match fs::remove_file(to) {
@@ -354,7 +355,7 @@ fn copy(connection: &Connection, to: &Path, go_on: &mut dyn FnMut() -> bool) -> 
         _ => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    // Without locks and syncs: nobody knows of the file, and it is gone with this process.
+    // Without locks and syncs: no other process knows the file, and it does not outlive this process.
     let mut target = Connection::open_with_flags_and_vfs(to, flags, "unix-none").map_err(failed)?;
     target.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF").map_err(failed)?;
     let backup = Backup::new(connection, &mut target).map_err(failed)?;
@@ -366,7 +367,7 @@ fn copy(connection: &Connection, to: &Path, go_on: &mut dyn FnMut() -> bool) -> 
     Ok(true)
 }
 
-/// Opens the database, makes it if it is not there, and locks it. Where nothing may be written it is opened to be read.
+/// Opens the database, creates it if missing, and locks it. Opens it read-only if it is not writable.
 fn open(path: &Path) -> Result<Connection> {
     let failed = |error| failure(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
@@ -374,7 +375,7 @@ fn open(path: &Path) -> Result<Connection> {
     let mut connection = Connection::open_with_flags(path, for_writing).map_err(failed)?;
     let is_read_only = connection.is_readonly("main").map_err(failed)?;
     if is_read_only {
-        // A file that cannot be written to cannot be locked either; its disk is locked.
+        // A file that is not writable cannot be locked; the lock of its disk protects it.
         let for_reading = flags | OpenFlags::SQLITE_OPEN_READ_ONLY;
         connection = Connection::open_with_flags_and_vfs(path, for_reading, "unix-none").map_err(failed)?;
     }
@@ -389,8 +390,8 @@ fn open(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Has each commit that makes the journal long move it into the file. What fails then is tried again by the next
-/// commit, except a sync.
+/// Moves the journal into the file after each commit that makes the journal long. If this fails, the next commit tries
+/// again, except after a failed sync.
 fn move_long_journals(
     connection: &mut Connection,
     pages_max: u32,
@@ -402,7 +403,7 @@ fn move_long_journals(
         {
             note_failed_sync(&sync_failure, &error);
         }
-        // The commit is done, whatever failed.
+        // The commit has succeeded even if the checkpoint failed.
         Ok(())
     }))
 }
@@ -415,16 +416,16 @@ fn note_failed_sync(sync_failure: &SyncFailure, error: &rusqlite::Error) {
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(Duration::ZERO)?;
-    // A length in a damaged page is not to be believed.
+    // A length in a damaged page must not cause a huge allocation.
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 8 * METADATA_VALUE_BYTES_MAX as i32)?;
-    // Before the journal is looked at: so its index is in this process's memory.
+    // Before the journal is opened, so that its index is in this process's memory.
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)
 }
 
-/// Refuses a database that is not ours, before anything in it is changed; says whether it is a new one.
+/// Rejects a foreign database before changing anything in it. Returns true for a new database.
 fn check(connection: &Connection, path: &Path) -> Result<bool> {
     let number = |name| {
         let number = connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -443,7 +444,7 @@ fn check(connection: &Connection, path: &Path) -> Result<bool> {
     }
 }
 
-/// Makes the table of a new database.
+/// Creates the table of a new database.
 fn begin(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE; {TABLE}; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT"
@@ -466,7 +467,8 @@ mod tests {
 
     type Answer = flume::Receiver<Result<std::result::Result<usize, ()>>>;
 
-    /// A transaction that puts values of this size under these keys, and says how many entries there are then.
+    /// Creates a transaction that puts values of this size under these keys, and returns the resulting number of
+    /// entries.
     fn puts(keys: std::ops::Range<u64>, bytes: usize) -> (Box<dyn Asked>, Answer) {
         let (tell, answer) = flume::bounded(1);
         let body = move |entries: &mut dyn Transaction| {
@@ -482,7 +484,7 @@ mod tests {
         answer.recv().expect("it is told").map(|entries| entries.expect("kept"))
     }
 
-    /// Commits a transaction, and answers it.
+    /// Commits a transaction, and sends its outcome.
     fn commit(database: &Sqlite, asked: Box<dyn Asked>) {
         let mut all = [asked];
         let committed = database.commit(&mut all, false);
@@ -503,7 +505,7 @@ mod tests {
         assert_eq!(carry_out(&database, 10..20, 100), Ok(20));
     }
 
-    /// A file system in memory, for which one has to be root.
+    /// File system in memory; mounting it requires root.
     struct SmallDisk(tempfile::TempDir);
 
     impl SmallDisk {
@@ -519,7 +521,7 @@ mod tests {
             Some(SmallDisk(place))
         }
 
-        /// Leaves no room.
+        /// Fills the file system.
         fn fill(&self) {
             let mut file =
                 File::options().create(true).append(true).open(self.0.path().join("data")).expect("room");
@@ -540,7 +542,7 @@ mod tests {
         answer.recv().expect("it is told").map(|kept| kept.expect("kept"))
     }
 
-    /// Programs that go on making files do not use up what is there to remove some, nor does a restart.
+    /// Programs that continue to create files do not use up the space for removing some, not even after a restart.
     #[test]
     fn on_a_full_disk_entries_can_be_removed_whatever_was_tried_before() {
         let Some(disk) = SmallDisk::of("8m") else { return };
@@ -646,7 +648,7 @@ mod tests {
         assert!(!database.reserve.is_broken() && !database.reserve.is_empty(), "nothing was given");
     }
 
-    /// Entries that come while it is copied are in the copy or not, transaction by transaction.
+    /// Transactions during the copy are either completely in it or not at all.
     #[test]
     fn a_copy_of_a_store_in_use_is_whole() {
         let place = tempfile::tempdir().expect("a temporary directory");
@@ -655,7 +657,7 @@ mod tests {
         let steps = Cell::new(0);
         let mut put_more = || {
             let number = steps.replace(steps.get() + 1);
-            // At the begin of what is copied already, and at its end.
+            // At the beginning of the copied part, and at its end.
             carry_out(&database, 0..1, number as usize).expect("room");
             carry_out(&database, 3000 + 10 * number..3010 + 10 * number, 3000).expect("room");
             number < 100
@@ -679,7 +681,7 @@ mod tests {
         assert_eq!(fs::read_dir(place.path().join("store")).expect("ours").count(), 3);
     }
 
-    /// Root may write everywhere, so it becomes nobody for the time, on this thread alone.
+    /// Root may write everywhere, so this thread temporarily becomes the user "nobody".
     #[test]
     fn what_cannot_be_written_to_can_be_read_with_what_is_in_its_journal() {
         let place = tempfile::tempdir().expect("a temporary directory");
