@@ -1,7 +1,7 @@
-//! Reads and writes of the files of a disk that need no waiting are done on the node's own thread, at once.
+//! Reads and writes of disk files that need no waiting run directly on the node's own thread.
 //!
-//! A page that the system has in memory is copied in ten microseconds. Going through the runtime takes longer, and some
-//! file systems leave even such a copy to a thread of the kernel.
+//! Copying a page that the system has in memory takes ten microseconds. Going through the runtime takes longer, and
+//! some file systems pass even such a copy to a kernel thread.
 //!
 //! ```text
 //! read:  at once, as far as the system has it  --- not all of it ---> the runtime, which waits for the disk
@@ -21,34 +21,34 @@ use nix::sys::uio::pwritev;
 
 use crate::bytes::ByteRun;
 
-/// How files of a directory can be used without waiting.
+/// Extent to which files of a directory can be used without waiting.
 #[derive(Debug)]
 pub(crate) struct AtOnce(Cell<Extent>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// All of it lies in memory.
+    /// All files are in memory.
     Everything,
-    /// The file system tells what is in the page cache from what is not.
+    /// The file system can limit reads to the page cache.
     WhatIsCached,
-    /// It does not.
+    /// No access without waiting: the file system cannot limit reads to the page cache.
     Nothing,
 }
 
 impl AtOnce {
-    /// As it is with the file system of this directory.
+    /// Determines the extent for the file system of this directory.
     pub(crate) fn of(directory: &Path) -> Self {
         let in_memory = statfs(directory).is_ok_and(|system| system.filesystem_type() == TMPFS_MAGIC);
         AtOnce(Cell::new(if in_memory { Extent::Everything } else { Extent::WhatIsCached }))
     }
 
-    /// Whether that is all: the files lie in memory.
+    /// Returns true if all files are in memory.
     pub(crate) fn is_everything(&self) -> bool {
         self.0.get() == Extent::Everything
     }
 
-    /// Appends what can be had without waiting of the `bytes` bytes from `position` on, for which `memory` has room;
-    /// says how many those are, 0 at the end of the file, or `None` if they have to be waited for.
+    /// Appends up to `bytes` bytes from `position` on, if available without waiting; `memory` must have room for them.
+    /// Returns the number of bytes read, 0 at the end of the file, or `None` if the caller has to wait.
     pub(crate) fn read(
         &self,
         file: BorrowedFd<'_>,
@@ -68,8 +68,8 @@ impl AtOnce {
             unsafe_code,
             reason = "safe functions read this way into memory only that was filled with zeros before"
         )]
-        // SAFETY: the system writes at most `iov_len` bytes from `iov_base` on, where there are as many that belong
-        // to `memory` alone; after the call it knows nothing of them.
+        // SAFETY: the system writes at most `iov_len` bytes from `iov_base` on. That many bytes belong to `memory`
+        // alone, and the system keeps no reference to them after the call.
         let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const part, 1, position, flags) };
         let Ok(read) = usize::try_from(read) else {
             return match Errno::last() {
@@ -89,7 +89,7 @@ impl AtOnce {
         Ok(Some(read))
     }
 
-    /// Writes what can be written without waiting of these bytes, from `position` on; says how many.
+    /// Writes these bytes from `position` on, as far as possible without waiting. Returns the number of bytes written.
     pub(crate) fn write(&self, file: BorrowedFd<'_>, runs: &[ByteRun], position: u64) -> io::Result<usize> {
         if self.0.get() != Extent::Everything {
             return Ok(0);
@@ -119,7 +119,7 @@ mod tests {
             memory.reserve(4);
             let read = at_once.read(file.as_fd(), &mut memory, 4, 2).expect("readable");
             assert_eq!(memory, b"> file"[..2 + read.unwrap_or(0)].to_vec());
-            // A file system that keeps it to itself counts as such from then on.
+            // A file system without support for such reads is recorded as one.
             let expected = (at_once.0.get() != Extent::Nothing).then_some(4);
             assert_eq!((extent, read), (extent, expected));
         }

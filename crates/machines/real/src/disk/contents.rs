@@ -1,4 +1,4 @@
-//! The contents of an object's file, found when it is opened: its header, its length and what was flushed of it.
+//! Contents of an object's file, read when it is opened: its header, its length and its flushed state.
 
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -8,25 +8,26 @@ use super::layout::{GROUP_BYTES, HEADER_BYTES, UNIT_BYTES, group_of};
 use super::record::Record;
 use super::units::{Seal, UnitSums};
 
-/// Groups at the end of a file that are searched for the object's end if the file is longer than was flushed: 64 GiB.
+/// Limit of groups at the end of a file that are searched for the object's end, if the file is longer than its flushed
+/// length: 64 GiB.
 const UNFLUSHED_GROUPS_MAX: u64 = (64 << 30) / GROUP_BYTES;
 
-/// What is known of an object when its file is opened.
+/// State of an object when its file is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundContents {
     pub(crate) seal: Seal,
     pub(crate) bytes: u64,
-    /// Whether the file is longer than that, by bytes that were never written.
+    /// True if the file is longer than that, by bytes that were never written.
     pub(crate) has_excess: bool,
-    /// Whether the file is shorter than was flushed.
+    /// True if the file is shorter than its flushed length.
     pub(crate) is_cut: bool,
-    /// Whether the file is open for reading only.
+    /// True if the file is open for reading only.
     pub(crate) is_read_only: bool,
-    /// What was flushed of it.
+    /// Flushed state of the object.
     pub(crate) record: Record,
 }
 
-/// The header of an object's file, or what is wrong with it.
+/// Reads the header of an object's file, or returns the reason why it is unusable.
 pub(super) fn read_header(file: &impl FileExt) -> io::Result<std::result::Result<Header, Refusal>> {
     let mut bytes = [0; HEADER_BYTES];
     match file.read_exact_at(&mut bytes, 0) {
@@ -39,7 +40,8 @@ pub(super) fn read_header(file: &impl FileExt) -> io::Result<std::result::Result
     }
 }
 
-/// What an object's file has, or what is wrong with it. What is missing or changed in it is told when it is read.
+/// Reads the state of an object's file, or returns the reason why it is unusable. Missing or changed data are reported
+/// only when they are read.
 pub(super) fn read_contents(
     file: &impl FileExt,
     file_bytes: u64,
@@ -53,7 +55,7 @@ pub(super) fn read_contents(
     file.read_exact_at(&mut begin_of_file, 0)?;
     let record = match Record::latest(&begin_of_file, &seal.layout, seal.identity) {
         Some(record) => record,
-        // Earlier programs wrote none before the first flush.
+        // Earlier programs wrote no record before the first flush.
         None if !seal.layout.keeps_flushed => Record::default(),
         None => {
             let why = "neither of the two records of what was flushed matches its checksum".to_owned();
@@ -76,7 +78,8 @@ pub(super) fn read_contents(
     Ok(Ok(FoundContents { seal, bytes, has_excess, is_cut, is_read_only: false, record }))
 }
 
-/// How long an object is whose file has room for `in_file` bytes: as it was flushed, or as it was written since.
+/// Returns the length of an object whose file has room for `in_file` bytes: the flushed length, or the end of later
+/// writes.
 fn length(file: &impl FileExt, seal: &Seal, record: &Record, in_file: u64) -> io::Result<u64> {
     if !seal.layout.keeps_flushed || in_file <= record.bytes {
         return Ok(in_file.max(record.bytes));
@@ -86,7 +89,7 @@ fn length(file: &impl FileExt, seal: &Seal, record: &Record, in_file: u64) -> io
     for group in (flushed.max(last.saturating_sub(UNFLUSHED_GROUPS_MAX))..=last).rev() {
         file.read_exact_at(&mut page, seal.layout.sums_in_file(group))?;
         for (end, sums) in seal.decode(&page, group, in_file, false).ends(group) {
-            // It may have been about to grow in its last unit.
+            // The object may have been about to grow in its last unit.
             let end = end.min(in_file);
             if end <= record.bytes {
                 return Ok(record.bytes);
@@ -99,7 +102,7 @@ fn length(file: &impl FileExt, seal: &Seal, record: &Record, in_file: u64) -> io
     Ok(record.bytes)
 }
 
-/// Whether the unit in which an object ends at `end` matches its sums.
+/// Returns true if the unit in which an object ends at `end` matches its checksums.
 fn is_there(file: &impl FileExt, seal: &Seal, end: u64, sums: UnitSums) -> io::Result<bool> {
     let at = (end - 1) / UNIT_BYTES * UNIT_BYTES;
     let mut unit = [0; UNIT_BYTES as usize];

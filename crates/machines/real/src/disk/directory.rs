@@ -1,12 +1,12 @@
-//! The directory of a disk: making, finding and removing the files of objects. Blocking calls, all of it.
+//! Directory of a disk: creates, finds and removes the files of objects. All calls block.
 //!
-//! An object is made without waiting for the medium. Until it has been flushed for the first time, the name of its file
-//! says that it is *new*. If the power fails before, anything may be left of such a file; a file that is not whole has
-//! never been an object and gives way to the next of its name.
+//! Creating an object does not wait for the medium. Until the first flush, the name of its file marks the object as
+//! *new*. A power failure before the first flush may leave the file in any state. If the file is incomplete, it was
+//! never an object, and the next object of its name replaces it.
 //!
-//! Other programs may put anything in the place of an object: a directory, a pipe, a link to elsewhere. None of these
-//! is followed or opened; they are told as damaged objects, and can be removed. On a disk that the system has made
-//! read-only objects are opened for reading.
+//! Other programs may put anything in the place of an object: a directory, a pipe, a symbolic link. None of these is
+//! followed or opened. They are reported as damaged objects, and can be removed. On a read-only disk objects are opened
+//! for reading.
 
 use std::fs::{self, DirBuilder, File, FileType, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -31,43 +31,43 @@ use super::sync_failure::SyncFailure;
 use super::units::Seal;
 use crate::random::draw;
 
-/// How the names of files begin that are not objects yet. No object's file name begins with a dot, except
-/// that of the object without a name.
+/// Prefix of the names of files that are not objects yet. No object's file name begins with a dot, except that of the
+/// object with the empty name.
 const UNBORN: &str = ".unborn-";
 
-/// An object's file, opened.
+/// Opened file of an object.
 pub(crate) struct Found {
     pub(crate) file: File,
     pub(crate) stage: Stage,
-    /// Whether it has never been flushed, and its file still says so.
+    /// True if the object has never been flushed, and its file name still says so.
     pub(crate) is_new: bool,
     pub(crate) identity: Identity,
     pub(crate) header: Header,
-    /// What is known of what is in it, the note of the file system with the record among it.
+    /// State of the contents, including the record with the note of the file system.
     pub(crate) contents: FoundContents,
 }
 
-/// A directory that belongs to this process.
+/// Directory owned by this process.
 pub(crate) struct Directory {
     path: PathBuf,
-    /// The identity of the disk, if it had one when the directory was taken.
+    /// Identity of the disk, if it had one when the directory was taken.
     found_identity: Option<u64>,
     /// Number of published objects when the directory was taken.
     published: u64,
     unborn: AtomicU64,
-    /// Held for as long as it is there.
+    /// Lock held for the lifetime of this value.
     lock: Lock,
     sync_failure: SyncFailure,
-    /// Whether the medium takes nothing, for tests.
+    /// True if syncs fail, for tests.
     #[cfg(test)]
     syncs_fail: std::sync::atomic::AtomicBool,
 }
 
-/// A directory that the node makes is for its user to write to.
+/// Mode of a directory that the node creates: writable only by its user.
 const MODE: u32 = 0o755;
 
 impl Directory {
-    /// Takes the directory for `node`, and removes what a killed node left half-made.
+    /// Takes the directory for `node`, and removes incomplete files of a killed node.
     pub(crate) fn take(path: &Path, node: NodeId) -> Result<Self> {
         let failed = |error| io_error(&describe(path), error);
         match DirBuilder::new().mode(MODE).create(path) {
@@ -100,12 +100,12 @@ impl Directory {
         })
     }
 
-    /// The number of published objects that were here when the directory was taken.
+    /// Returns the number of published objects when the directory was taken.
     pub(crate) fn published(&self) -> u64 {
         self.published
     }
 
-    /// Fails if one of two directories is a copy of the other: what is written to the one would be missed in the other.
+    /// Fails if one of two directories is a copy of the other: each would lack the writes to the other.
     pub(crate) fn refuse_copy(&self, other: &Directory) -> Result<()> {
         let Some(identity) = self.found_identity.filter(|_| self.found_identity == other.found_identity)
         else {
@@ -117,7 +117,7 @@ impl Directory {
         Err(Error::Io { what: format!("{} and {}", describe(&self.path), describe(&other.path)), why }.into())
     }
 
-    /// Says so if nothing can be written to it.
+    /// Returns a message if the disk is read-only.
     pub(crate) fn read_only(&self) -> Option<String> {
         let text = || {
             format!("{} cannot be written to: files on it are read, and that is all", describe(&self.path))
@@ -125,22 +125,23 @@ impl Directory {
         self.lock.is_read_only.then(text)
     }
 
-    /// The run of a node that had it last, if that ended in order and in this run of the computer.
+    /// Returns the last incarnation of a node with this directory, if it shut down cleanly since the computer was
+    /// booted.
     pub(crate) fn last_run(&self) -> Option<u64> {
         self.lock.last_run
     }
 
-    /// Notes that this run ends in order, for the next one to take the directory.
+    /// Records a clean shutdown of this incarnation, for the next node that takes the directory.
     pub(crate) fn note_end(&self, run: u64) -> Result<()> {
         self.lock.note_end(run).map_err(|error| io_error(&describe(&self.path), error))
     }
 
-    /// The device it lies on, by its number on this computer.
+    /// Returns the number of the directory's device on this computer.
     pub(crate) fn device(&self) -> u64 {
         self.lock.identity.device
     }
 
-    /// The space of the file system it is on, and what of it is free for this process.
+    /// Returns the size of the file system, and the free space available to this process.
     pub(crate) fn space(&self) -> Result<Space> {
         self.check_path()?;
         let space = statvfs(&self.path);
@@ -149,7 +150,7 @@ impl Directory {
         Ok(Space { bytes: space.blocks() * unit, free: space.blocks_available() * unit })
     }
 
-    /// The identity of the disk: a new one if it has none.
+    /// Returns the identity of the disk. Creates one if it is missing.
     pub(crate) fn disk_identity(&self) -> Result<u64> {
         self.check_path()?;
         if let Some(identity) = disk_identity::read(&self.path)? {
@@ -167,7 +168,7 @@ impl Directory {
         self.path.join(name::encode(name, kind))
     }
 
-    /// Does `work` with the file of an object, whichever of its kinds there is.
+    /// Runs `work` on the file of an object, of any kind that exists.
     fn with_file<T>(
         &self,
         name: &str,
@@ -184,12 +185,12 @@ impl Directory {
         outcome
     }
 
-    /// What a person calls the disk.
+    /// Returns the name of the disk for messages.
     pub(crate) fn described(&self) -> String {
         describe(&self.path)
     }
 
-    /// Fails if the path leads to another directory by now, or to none. That one would not be ours.
+    /// Fails if the path now leads to another directory, which would not be ours, or to none.
     fn check_path(&self) -> Result<()> {
         let there = fs::metadata(&self.path).map(|metadata| Identity::of(&metadata));
         let why = match there {
@@ -203,13 +204,13 @@ impl Directory {
         Err(Error::Io { what: describe(&self.path), why: why.to_owned() }.into())
     }
 
-    /// The object as error messages call it.
+    /// Returns the name of the object for error messages.
     pub(crate) fn describe(&self, name: &str, stage: Stage) -> String {
         let path = self.path_of(name, ObjectFileKind::of(stage)[0]);
         format!("object `{name}` ({})", path.display())
     }
 
-    /// Makes an object.
+    /// Creates an object.
     pub(crate) fn create(&self, name: &str, label: &[u8]) -> Result<Found> {
         let begin_of_file = BeginOfFile::of(name, label)?;
         let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
@@ -231,7 +232,7 @@ impl Directory {
         match written {
             Ok(metadata) => Ok(begin_of_file.found(file, Identity::of(&metadata))),
             Err(error) => {
-                // What stays of it is no object either.
+                // The remains would not be an object either.
                 let _ = fs::remove_file(&path);
                 Err(failed(error))
             }
@@ -246,7 +247,7 @@ impl Directory {
         }
     }
 
-    /// Before an object is made: fails if there is a new one of that name, and removes what never became one.
+    /// Prepares the creation of an object. Fails if a new one of that name exists, and removes an incomplete file.
     fn give_way(&self, name: &str) -> Result<()> {
         let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
         if !self.is_there(name, ObjectFileKind::New).map_err(failed)? {
@@ -261,8 +262,8 @@ impl Directory {
         }
     }
 
-    /// Notes that a new object has been flushed: what is not whole of it from now on is damaged. It is so on the medium
-    /// after the next [`sync`](Self::sync).
+    /// Records that a new object has been flushed: from now on an incomplete file is damage. Persistent after the next
+    /// [`sync`](Self::sync).
     pub(crate) fn settle(&self, name: &str) -> Result<()> {
         self.check_path()?;
         let (from, to) =
@@ -270,20 +271,20 @@ impl Directory {
         fs::rename(from, to).map_err(|error| io_error(&self.describe(name, Stage::Pending), error))
     }
 
-    /// A file of a name that no object has.
+    /// Creates a file under a name that no object has.
     fn unborn_file(&self) -> io::Result<(File, PathBuf)> {
         loop {
             let serial = self.unborn.fetch_add(1, Ordering::Relaxed);
             let path = self.path.join(format!("{UNBORN}{serial}"));
             match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-                // A directory of others.
+                // A foreign file or directory has this name.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 opened => return Ok((opened?, path)),
             }
         }
     }
 
-    /// Opens an object. One that was never flushed and is not whole is none.
+    /// Opens an object. A never flushed, incomplete file counts as missing.
     pub(crate) fn open(&self, name: &str, stage: Stage) -> Result<Found> {
         let failed = |error| io_error(&self.describe(name, stage), error);
         self.check_path()?;
@@ -294,7 +295,7 @@ impl Directory {
         opened.map_err(failed)?.map_err(|refusal| refusal.of(self.describe(name, stage)))
     }
 
-    /// The object in a file of this kind, or what is wrong with it.
+    /// Opens the object in a file of this kind, or returns the reason why it is unusable.
     fn open_file_of(
         &self,
         name: &str,
@@ -325,8 +326,8 @@ impl Directory {
         Ok(Ok(Found { file, stage, is_new, identity, header, contents }))
     }
 
-    /// The names of all objects of this stage, sorted, and of what others have put in the place of some. Other files
-    /// are left alone.
+    /// Returns the sorted names of all objects of this stage, including names whose place other programs have taken.
+    /// Ignores other files.
     pub(crate) fn list(&self, stage: Stage) -> Result<Vec<String>> {
         let failed = |error| io_error(&describe(&self.path), error);
         self.check_path()?;
@@ -347,29 +348,29 @@ impl Directory {
             }
         }
         names.sort_unstable();
-        // A file that is not whole may be left beside an object of its name.
+        // An incomplete file may exist in addition to an object of the same name.
         names.dedup();
         Ok(names)
     }
 
-    /// Removes an object, also one that is damaged. It is so on the medium after the next [`sync`](Self::sync).
+    /// Removes an object, even a damaged one. Persistent after the next [`sync`](Self::sync).
     pub(crate) fn remove(&self, name: &str, stage: Stage) -> Result<()> {
         self.check_path()?;
         let removed = self.with_file(name, stage, |path, _| match fs::remove_file(path) {
-            // One that others have made; it has to be empty.
+            // A directory created by another program; it must be empty.
             Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir(path),
             removed => removed,
         });
         removed.map_err(|error| io_error(&self.describe(name, stage), error))
     }
 
-    /// Has the medium take nothing from now on, or everything again.
+    /// Makes all later syncs fail, or succeed again.
     #[cfg(test)]
     pub(super) fn fail_syncs(&self, fail: bool) {
         self.syncs_fail.store(fail, Ordering::Relaxed);
     }
 
-    /// Waits until all that was made and removed is so on the medium. After that has failed it never succeeds.
+    /// Waits until all created and removed files are persistent. After one failure every call fails.
     pub(crate) fn sync(&self) -> Result<()> {
         self.check_syncs()?;
         let failed = |error| io_error(&describe(&self.path), error);
@@ -394,13 +395,13 @@ impl Directory {
     }
 }
 
-/// Waits until a directory that was made is there on the medium.
+/// Waits until a created directory is persistent.
 fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
 }
 
-/// What the file of an object begins with.
+/// First bytes of the file of an object.
 struct BeginOfFile {
     header: Header,
     seal: Seal,
@@ -408,7 +409,7 @@ struct BeginOfFile {
 }
 
 impl BeginOfFile {
-    /// The beginning of the file of an empty object.
+    /// Returns the first bytes of the file of an empty object.
     fn of(name: &str, label: &[u8]) -> Result<Self> {
         let mut bytes = Header::encode(name, label)?;
         let seal = Seal { layout: Layout::V3, identity: header::identity_of(&bytes) };
@@ -423,12 +424,12 @@ impl BeginOfFile {
         Ok(BeginOfFile { header, seal, bytes })
     }
 
-    /// Writes it to an empty file.
+    /// Writes the bytes to an empty file.
     fn write(&self, file: &mut File) -> io::Result<()> {
         file.write_all(&self.bytes)
     }
 
-    /// The new object in a file that has nothing else.
+    /// Returns the new object in a file with only these bytes.
     fn found(self, file: File, identity: Identity) -> Found {
         let [_, record] = Record::first();
         let contents = FoundContents {
@@ -443,7 +444,7 @@ impl BeginOfFile {
     }
 }
 
-/// Opens a file, for reading only where nothing may be written; says which it was.
+/// Opens a file, for reading only if it is not writable. Returns true in that case.
 fn open_file(path: &Path) -> io::Result<(File, bool)> {
     let open = |writes| OpenOptions::new().read(true).write(writes).custom_flags(libc::O_NOFOLLOW).open(path);
     match open(true) {
@@ -465,7 +466,7 @@ fn not_a_file(kind: FileType) -> Refusal {
     Refusal::Damaged(format!("it is {what}"))
 }
 
-/// The name of an object whose file name is too short for it. One that cannot be read is not listed.
+/// Returns the name of an object whose file name is too short for it. An unreadable object is not listed.
 fn full_name(path: &Path) -> Option<String> {
     let header = read_header(&File::open(path).ok()?).ok()?.ok()?;
     let file_name = path.file_name()?.to_str()?;
@@ -486,7 +487,7 @@ mod tests {
     use super::*;
 
     fn name() -> impl Strategy<Value = String> {
-        // Any characters; those that file systems dislike; and more of these than a file name takes.
+        // Any characters; characters with special meaning in file systems; and names too long for a file name.
         prop_oneof![".{0,50}", "[./%\\\\\\x00-\\x1f~]{0,20}", "(/[a-z.]|%|ü){0,66}", "(\\.|\\./)*[a-z]{0,3}"]
             .prop_filter("at most 200 bytes", |name| name.len() <= 200)
     }
@@ -507,14 +508,14 @@ mod tests {
             }
             let listed = directory.list(Stage::Pending).expect("a directory");
             prop_assert_eq!(BTreeSet::from_iter(listed), names.clone());
-            // As many files as objects, and the lock; and nothing beside the directory.
+            // As many files as objects, and the lock. Nothing outside the directory.
             prop_assert_eq!(fs::read_dir(&path).expect("a directory").count(), names.len() + 1);
             prop_assert_eq!(fs::read_dir(place.path()).expect("a directory").count(), 1);
         }
     }
 
-    /// As it is for a user who may write neither to the directory nor to the files in it. Root may, so it becomes
-    /// nobody for the time, on this thread alone.
+    /// Runs `work` as a user without write permission for the directory and its files. Root may write everywhere, so
+    /// this thread temporarily becomes the user "nobody".
     fn without_writing<T>(path: &Path, work: impl FnOnce() -> T) -> T {
         let set_modes = |directory, file| {
             for entry in fs::read_dir(path).expect("a directory") {
@@ -561,7 +562,7 @@ mod tests {
         let path = place.path();
         let refusal = || Directory::take(path, NodeId(2)).map(drop).map_err(|error| error.to_string());
         let first = Directory::take(path, NodeId(1)).expect("a fresh directory");
-        // What clears temporary directories does not ask.
+        // A program that clears temporary directories ignores locks.
         fs::remove_file(path.join(".starfish.lock")).expect("it is there");
         assert!(refusal().is_err_and(|why| why.contains("in use by another agent")));
         drop(first);
@@ -582,7 +583,7 @@ mod tests {
     fn what_others_put_in_the_place_of_an_object_is_told_and_can_be_removed() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path().join("disk");
-        // Nobody looks into it, and its name is not taken for that of a file either.
+        // The directory is not searched, and its name is not reused for a file.
         fs::create_dir_all(path.join(".unborn-0")).expect("room");
         let directory = Directory::take(&path, NodeId(1)).expect("a directory");
         directory.create("elsewhere", b"").expect("room");

@@ -1,7 +1,7 @@
-//! The identity of a disk: a number drawn at random, in a file of the disk's directory.
+//! Identity of a disk: a random number, in a file of the disk's directory.
 //!
-//! The file is made when the identity is asked for the first time, and moves with the directory. It comes into being in
-//! one step, as objects do: written under another name, synced, and linked.
+//! The file is created when the identity is first requested, and moves with the directory. Its creation is atomic, as
+//! for objects: written under another name, synced, and linked.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -11,15 +11,15 @@ use machine::{Error, Result};
 
 use super::failures::{describe, io_error};
 
-/// The file with the identity, in hexadecimal digits.
+/// Name of the file with the identity in hexadecimal digits.
 const FILE: &str = ".starfish.disk";
 
 const DIGITS: usize = 16;
 
-/// The identity of the disk in the directory `path`, if it has one.
+/// Returns the identity of the disk in the directory `path`, if it has one.
 pub(super) fn read(path: &Path) -> Result<Option<u64>> {
     let mut text = String::new();
-    // One byte more than there are to be, so that what is longer is noticed.
+    // Reads one byte more than expected, to detect a longer file.
     let read =
         File::open(path.join(FILE)).and_then(|file| file.take(DIGITS as u64 + 2).read_to_string(&mut text));
     match read {
@@ -35,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<Option<u64>> {
     })
 }
 
-/// The error of a disk without an identity that has stripes of files that are found by it.
+/// Returns the error of a disk with stripes that are located by the disk's identity, but without the identity.
 pub(super) fn lost(path: &Path) -> Box<Error> {
     let why = "it is gone, and there are stripes of files of a namespace, which find the disk they lie on by it: restore \
                it, 16 hexadecimal digits and a line end; `starfish fsck` and the errors of those who read such a file \
@@ -43,7 +43,7 @@ pub(super) fn lost(path: &Path) -> Box<Error> {
     Error::Damaged { what: described(path), why: why.to_owned() }.into()
 }
 
-/// Writes an identity to `file`, which has another name yet, and gives it its name unless there is one.
+/// Writes an identity to `file`, which has a temporary name, and links the final name unless it exists.
 pub(super) fn write(path: &Path, identity: u64, mut file: File, unborn: &Path) -> Result<()> {
     let made = file
         .write_all(encode(identity).as_bytes())
@@ -68,7 +68,7 @@ fn encode(identity: u64) -> String {
 fn decode(text: &str) -> Option<u64> {
     let digits = text.strip_suffix('\n').filter(|digits| digits.len() == DIGITS)?;
     let identity = u64::from_str_radix(digits, 16).ok()?;
-    // Only the exact text that is written here, without a sign.
+    // Accepts only the exact text that `write` produces, without a sign.
     (encode(identity) == text).then_some(identity)
 }
 

@@ -1,4 +1,4 @@
-//! The file of an object, open: its bytes, read and written at once where nothing has to be waited for.
+//! Open file of an object, accessed directly where no wait is needed.
 
 use std::io;
 use std::ops::Range;
@@ -18,31 +18,31 @@ use super::blocking;
 use super::write_back::WriteBack;
 use crate::bytes::{ByteRun, next_batch};
 
-/// What an object asks of its file.
+/// Operations of an object on its file.
 pub(crate) trait ObjectFile {
-    /// Reads from `position` on until `memory` has `until` bytes, or the file has ended.
+    /// Reads from `position` on until `memory` has `until` bytes, or the file ends.
     async fn fill(&self, memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>>;
 
     /// Writes all of the runs, one after the other, from `position` on.
     async fn write(&self, runs: Vec<ByteRun>, position: u64) -> io::Result<()>;
 
-    /// Writes zeros to a range that the file has. They take no room any more if the system can do that.
+    /// Writes zeros to an existing range of the file. Frees its space if the system supports this.
     async fn clear(&self, range: Range<u64>) -> io::Result<()>;
 
-    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    /// Truncates the file to `bytes`, or extends it with zeros.
     async fn set_len(&self, bytes: u64) -> io::Result<()>;
 
-    /// The first stretch from `position` on that is no hole; none if there is nothing but holes.
+    /// Returns the first extent of data at or after `position`; `None` if only holes follow.
     async fn data_after(&self, position: u64) -> io::Result<Option<Range<u64>>>;
 
-    /// Waits until all that was written is on the medium.
+    /// Waits until all written data are in stable storage.
     async fn sync(&self) -> io::Result<()>;
 
-    /// Has these bytes of it written back soon.
+    /// Starts writing these bytes back soon.
     fn write_back(&self, range: Range<u64>);
 }
 
-/// A file of the system.
+/// File of the operating system.
 pub(crate) struct SystemFile {
     file: File,
     at_once: Rc<AtOnce>,
@@ -54,7 +54,7 @@ impl SystemFile {
         SystemFile { file, at_once, write_back: Rc::default() }
     }
 
-    /// Appends bytes from `position` on, until `memory` has `until` of them or sooner; none at the end.
+    /// Appends bytes from `position` on, until `memory` has `until` bytes or fewer; none at the end of the file.
     async fn append(&self, mut memory: Vec<u8>, until: usize, position: u64) -> io::Result<Vec<u8>> {
         let begin = memory.len();
         if self.at_once.read(self.file.as_fd(), &mut memory, until - begin, position)?.is_some() {
@@ -84,7 +84,7 @@ impl ObjectFile for SystemFile {
             let bytes: usize = batch.iter().map(IoBuf::buf_len).sum();
             let written = self.at_once.write(self.file.as_fd(), &batch, position)?;
             if written < bytes {
-                // All of it once more: the same bytes at the same place.
+                // Write everything again: the same bytes at the same position.
                 let BufResult(result, _batch) = (&self.file).write_vectored_all_at(batch, position).await;
                 result?;
             }
@@ -97,7 +97,7 @@ impl ObjectFile for SystemFile {
         let (file, hole) = (self.file.as_fd().try_clone_to_owned()?, range.clone());
         match blocking(move || punch(file.as_fd(), hole)).await {
             Ok(()) => Ok(()),
-            // Not every file system has holes; if it is the disk that fails, it fails once more.
+            // Not every file system supports holes. If the disk itself fails, writing zeros fails too.
             Err(_) => {
                 let zeros = vec![0; (range.end - range.start) as usize];
                 self.write(vec![ByteRun::Owned(zeros)], range.start).await
@@ -125,14 +125,14 @@ impl ObjectFile for SystemFile {
     }
 }
 
-/// Makes a range of a file a hole.
+/// Punches a hole into a range of a file.
 fn punch(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<()> {
     let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
     let signed = |bytes: u64| i64::try_from(bytes).map_err(|_| Errno::EFBIG);
     Ok(fallocate(file, flags, signed(range.start)?, signed(range.end - range.start)?)?)
 }
 
-/// What the system knows of the holes of a file. Where it knows nothing, all that there is is data.
+/// Returns the next extent of data, as reported by the system. Without support for holes, everything counts as data.
 fn data_after(file: BorrowedFd<'_>, position: u64) -> io::Result<Option<Range<u64>>> {
     let seek = |from: u64, whence| match lseek(file, i64::try_from(from).unwrap_or(i64::MAX), whence) {
         Ok(found) => Ok(Some(found as u64)),
@@ -141,7 +141,7 @@ fn data_after(file: BorrowedFd<'_>, position: u64) -> io::Result<Option<Range<u6
     };
     match seek(position, Whence::SeekData) {
         Ok(Some(begin)) => {
-            // If there is no end, the file was cut meanwhile.
+            // If no end is found, the file was truncated concurrently.
             Ok(seek(begin, Whence::SeekHole)?.filter(|&end| end > begin).map(|end| begin..end))
         }
         Err(error) if error.raw_os_error() == Some(Errno::EINVAL as i32) => Ok(Some(position..u64::MAX)),

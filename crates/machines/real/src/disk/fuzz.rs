@@ -1,4 +1,4 @@
-//! Whatever lies in the directory of a disk is understood or refused, and nothing worse happens.
+//! Fuzz test: any contents of a disk's directory are decoded or rejected.
 
 use super::header::Header;
 use super::layout::{HEADER_BYTES, Layout};
@@ -7,7 +7,7 @@ use super::record::Record;
 
 const IDENTITY: u64 = 77;
 
-/// A record that is understood is understood again when it is written again: its groups may have been put in order.
+/// Checks that a decoded record decodes again after encoding; its groups may have been sorted.
 fn look_at_records(bytes: &[u8]) {
     for layout in [Layout::V2, Layout::V3] {
         let Some(record) = Record::latest(bytes, &layout, IDENTITY) else { continue };
@@ -27,7 +27,7 @@ fn look_at_header(bytes: &[u8]) {
     }
 }
 
-/// Two files are never the same object.
+/// Checks that two file names never name the same object.
 fn look_at_name(bytes: &[u8]) {
     let file_name = String::from_utf8_lossy(bytes);
     if let Some(Decoded::Name(name)) = name::decode(&file_name) {
@@ -38,7 +38,7 @@ fn look_at_name(bytes: &[u8]) {
     }
 }
 
-/// The record as a disk has it, with what is before it.
+/// Returns a record as stored on a disk, after the bytes that precede it.
 fn with_record(layout: Layout, sequence: u64) -> Vec<u8> {
     let written = [0..2, 5..7, 9..10].into_iter().collect();
     let record = Record { sequence, bytes: 10 << 20, written, note: b"a note".to_vec() };

@@ -1,35 +1,35 @@
-//! The first block of an object's file: what it is, whose it is, and what its creator wrote on it.
+//! First block of an object's file: its format version, name and label.
 //!
-//! Its version is that of the whole file; the places of what follows are in `layout.rs`.
+//! The version applies to the whole file; `layout.rs` defines the positions of the other parts.
 //!
 //! ```text
 //! | "STARFISH" | version 4 | name length 4 | label length 4 | name | label | zeros ... | hash 32 |
 //! 0            8           12              16               20                        4064     4096
 //! ```
 //!
-//! The hash (BLAKE3) is of all before it, and its beginning is the identity of the object.
+//! The hash (BLAKE3) covers all bytes before it, and its first 8 bytes are the identity of the object.
 
 use machine::{Error, Result};
 
 use super::layout::{HEADER_BYTES, Layout};
 
 const MAGIC: [u8; 8] = *b"STARFISH";
-/// The version whose files had no checksums.
+/// Version of files without checksums.
 const WITHOUT_SUMS: u32 = 1;
 const FIXED_BYTES: usize = 20;
 const HASHED_BYTES: usize = HEADER_BYTES - 32;
 
-/// Why a header cannot be used.
+/// Reason for which a header is unusable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It is of a version that this program does not know.
+    /// The version is unknown to this program.
     Newer(String),
-    /// It is not what was written there.
+    /// The contents differ from the written ones.
     Damaged(String),
 }
 
 impl Refusal {
-    /// As a failure of `what`.
+    /// Converts to an error of `what`.
     pub(crate) fn of(self, what: String) -> Box<Error> {
         match self {
             Refusal::Newer(why) => Error::Io { what, why },
@@ -39,14 +39,14 @@ impl Refusal {
     }
 }
 
-/// What stands in a header.
+/// Contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// How its file is laid out.
+    /// Layout of the file.
     pub(crate) layout: Layout,
     pub(crate) name: String,
     pub(crate) label: Vec<u8>,
-    /// What tells the object's data from those of others.
+    /// Number that distinguishes the object's data from those of other objects.
     pub(crate) identity: u64,
 }
 
@@ -70,7 +70,7 @@ impl Header {
         Ok(bytes)
     }
 
-    /// Reads a header, or says what is wrong with it.
+    /// Decodes a header, or returns the reason why it is unusable.
     pub(crate) fn decode(bytes: &[u8; HEADER_BYTES]) -> std::result::Result<Self, Refusal> {
         let damaged = |why: &str| Refusal::Damaged(why.to_owned());
         let number = |at| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
@@ -110,7 +110,7 @@ fn not_known(version: u32, is_whole: bool) -> Refusal {
     ))
 }
 
-/// The identity of the object with this header.
+/// Returns the identity of the object with this header.
 pub(crate) fn identity_of(header: &[u8]) -> u64 {
     u64::from_le_bytes(header[HASHED_BYTES..HASHED_BYTES + 8].try_into().expect("eight bytes"))
 }

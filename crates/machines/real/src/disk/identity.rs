@@ -1,9 +1,9 @@
-//! The identity of a file, by which the system tells its files apart.
+//! Identity of a file in the operating system.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// What tells a file from all others, those that have its name later among them.
+/// Device and inode. Distinguishes a file from all others, including later ones of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(super) device: u64,

@@ -1,4 +1,4 @@
-//! Where everything lies in the file of an object, by the version of the file: arithmetic, without files.
+//! Layout of an object's file, by its version: arithmetic only, no I/O.
 //!
 //! ```text
 //! version 3 | header 4 KiB | record 4 KiB | record 4 KiB | sums 8 KiB | data 1 MiB | sums 8 KiB | data 1 MiB | ...
@@ -6,39 +6,39 @@
 //!                                                        '-------- group 0 -------' '-------- group 1 -------'
 //! ```
 //!
-//! The header is drawn in `header.rs`, the records of what was flushed in `record.rs`, the sums in `units.rs`.
-//! Data begin at multiples of 4 KiB, the page of the system. The records of version 3 are in pages of their own, so
-//! that a disk that fails in writing one of them, in sectors of 4 KiB, leaves the other. New files are of version 3.
+//! The header is drawn in `header.rs`, the records of the flushed state in `record.rs`, the checksums ("sums") in
+//! `units.rs`. Data begin at multiples of 4 KiB, the page size. The records of version 3 are in separate pages, so that
+//! a disk that fails while writing a sector of 4 KiB damages only one of them. New files have version 3.
 
 use std::ops::Range;
 
-/// Length of the header.
+/// Length of the header in bytes.
 pub(crate) const HEADER_BYTES: usize = 4096;
 
-/// What one sum vouches for.
+/// Length in bytes of a unit, the data covered by one checksum.
 pub(crate) const UNIT_BYTES: u64 = 4096;
 
-/// Units in a group.
+/// Number of units in a group.
 pub(crate) const GROUP_UNITS: u64 = 256;
 
-/// What one page of sums is for.
+/// Length in bytes of a group, the data covered by one page of checksums.
 pub(crate) const GROUP_BYTES: u64 = GROUP_UNITS * UNIT_BYTES;
 
-/// What a disk writes whole or not at all.
+/// Number of bytes that a disk writes atomically.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
-/// Places in a file, and what its sums tell.
+/// Offsets in a file, and the meaning of its checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// The version that the header gives.
+    /// Version in the header.
     pub(crate) version: u32,
     /// Offsets of the two records.
     pub(super) records: [u64; 2],
-    /// Where the groups begin.
+    /// Offset of the first group.
     pub(crate) groups: u64,
-    /// Length of what is kept for one unit in the page of sums.
+    /// Bytes per unit in the page of checksums.
     pub(super) entry_bytes: usize,
-    /// Whether the sums tell what was flushed, and a hole from a sum that was lost.
+    /// True if the checksums record the flushed state, and distinguish a hole from a lost checksum.
     pub(crate) keeps_flushed: bool,
 }
 
@@ -59,30 +59,31 @@ impl Layout {
         keeps_flushed: true,
     };
 
-    /// Length of a page of sums.
+    /// Returns the length of a page of checksums in bytes.
     pub(crate) fn sums_bytes(&self) -> usize {
         GROUP_UNITS as usize * self.entry_bytes
     }
 
-    /// Where in its page of sums those of the units between two offsets of one group lie: whole sectors.
+    /// Returns the range of whole sectors, within a page of checksums, for the units between two offsets of one group.
     pub(crate) fn sectors_of(&self, first: u64, end: u64) -> Range<usize> {
         let entry = |offset: u64| (offset % GROUP_BYTES / UNIT_BYTES) as usize * self.entry_bytes;
         let last = entry(end - 1);
         entry(first) / SECTOR_BYTES * SECTOR_BYTES..(last / SECTOR_BYTES + 1) * SECTOR_BYTES
     }
 
-    /// Where the sums of a group lie in the file. Groups no file can have stay such.
+    /// Returns the offset of a group's checksums in the file. Saturates, so that impossible groups stay impossible.
     pub(crate) fn sums_in_file(&self, group: u64) -> u64 {
         group.saturating_mul(self.sums_bytes() as u64 + GROUP_BYTES).saturating_add(self.groups)
     }
 
-    /// Where the byte of an object at `offset` lies in its file. Offsets no file can have stay such.
+    /// Returns the offset in the file of the object's byte at `offset`. Saturates, so that impossible offsets stay
+    /// impossible.
     pub(crate) fn in_file(&self, offset: u64) -> u64 {
         let within = self.sums_bytes() as u64 + offset % GROUP_BYTES;
         self.sums_in_file(group_of(offset)).saturating_add(within)
     }
 
-    /// The bytes of an object that lie in a part of its file. Of sums alone there are none.
+    /// Returns the bytes of an object in a part of its file. Empty if the part has only checksums.
     pub(crate) fn in_object(&self, part: Range<u64>) -> Range<u64> {
         let sums_bytes = self.sums_bytes() as u64;
         let offset = |position: u64| {
@@ -94,12 +95,12 @@ impl Layout {
         offset(part.start)..offset(part.end)
     }
 
-    /// How long the file of an object of `bytes` is.
+    /// Returns the length of the file of an object of `bytes`.
     pub(crate) fn file_bytes(&self, bytes: u64) -> u64 {
         bytes.checked_sub(1).map_or(self.groups, |last| self.in_file(last).saturating_add(1))
     }
 
-    /// How long the object in a file of `file_bytes` can be; `None` if that is too short to be one.
+    /// Returns the largest possible length of the object in a file of `file_bytes`; `None` if the file is too short.
     pub(crate) fn object_bytes(&self, file_bytes: u64) -> Option<u64> {
         let groups = file_bytes.checked_sub(self.groups)?;
         let sums_bytes = self.sums_bytes() as u64;
@@ -108,12 +109,12 @@ impl Layout {
     }
 }
 
-/// The group that `offset` lies in: the part of an object that one page of sums is for.
+/// Returns the group of `offset`: the part of an object covered by one page of checksums.
 pub(crate) fn group_of(offset: u64) -> u64 {
     offset / GROUP_BYTES
 }
 
-/// The end of the group that `offset` lies in.
+/// Returns the end of the group of `offset`.
 pub(crate) fn group_end(offset: u64) -> u64 {
     (group_of(offset) + 1).saturating_mul(GROUP_BYTES)
 }

@@ -1,15 +1,14 @@
-//! One directory, one node: the lock on it, and who may write to it.
+//! Lock on a directory, so that only one node uses it, and a check of its write permissions.
 //!
-//! The directory itself is locked (flock), so clearing files away does not remove the lock. A file in it says which
-//! process has it. On file systems that lock files only, such as NFS, that file is locked.
+//! The directory itself is locked (flock), so clearing files away does not remove the lock. A file in it names the
+//! process that holds the lock. On file systems that lock only files, such as NFS, that file is locked.
 //!
-//! A node that ends in order, with all that it has accepted on the disk, notes that in the file, where the next one
-//! finds it. The note holds until the computer is started anew, since what was written may still be in the system's
-//! page cache.
+//! A node that shuts down cleanly, with all accepted data on the disk, records this in the file for the next node. The
+//! entry is valid until the computer reboots, since the data may still be in the system's page cache.
 //!
-//! A user who can write to the directory can put files in it under the names of objects, and remove objects. So a
-//! directory that all users can write to is refused, unless each can remove only files of his own (the sticky bit, as
-//! with /tmp). A group is trusted, since many systems give each user one and let it write by default.
+//! A user with write permission for the directory can create files under the names of objects, and remove objects. A
+//! directory writable by all users is therefore refused, unless users can remove only their own files (the sticky bit,
+//! as for /tmp). A group is trusted, since many systems create one for each user and let it write by default.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -26,31 +25,31 @@ use super::failures::{describe, has_no_room, io_error, refuses_writing};
 use super::identity::Identity;
 use crate::release::once_released;
 
-/// The file that says which process has the directory.
+/// Name of the file that names the process with the lock.
 const HOLDER: &str = ".starfish.lock";
 
-/// What it says of a run that has ended in order, before its number.
+/// Text before the number of an incarnation that shut down cleanly.
 const ENDED: &str = "ended in order: run ";
 
-/// More than it ever says, in bytes.
+/// Limit in bytes for reading the file; its text is always shorter.
 const SAID_MAX: u64 = 4096;
 
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// A directory that is locked for as long as this is there.
+/// Directory that is locked for the lifetime of this value.
 pub(super) struct Lock {
     pub(super) identity: Identity,
-    /// Whether the system refuses to let anything be written to it.
+    /// True if the system refuses all writes to the directory.
     pub(super) is_read_only: bool,
-    /// The run that had it last, if it ended in order, and in this run of the computer.
+    /// Last incarnation with this directory, if it shut down cleanly since the computer was booted.
     pub(super) last_run: Option<u64>,
     _directory: File,
     holder: Option<File>,
 }
 
 impl Lock {
-    /// Takes the directory for `node`. Fails if another process has it, or if it is not safe from others.
+    /// Takes the directory for `node`. Fails if another process has it, or if it is not safe from other users.
     pub(super) fn take(path: &Path, node: NodeId) -> Result<Self> {
         let failed = |error| io_error(&describe(path), error);
         let refused = |why: String| Error::Io { what: describe(path), why }.into();
@@ -66,14 +65,14 @@ impl Lock {
                 let why = format!("{HOLDER} in it is a symbolic link, which no agent has made: remove it");
                 return Err(refused(why));
             }
-            // The directory is there: this is how /proc refuses.
+            // The directory exists, so this is how /proc refuses new files.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(refused("no file can be made in it".to_owned()));
             }
             opened => Some(opened.map_err(failed)?),
         };
         let try_lock = || match directory.try_lock() {
-            // The file system has locks for files only.
+            // The file system locks only files.
             Err(TryLockError::Error(error)) if locks_files_only(&error) => {
                 holder.as_ref().map_or(Ok(()), File::try_lock)
             }
@@ -83,7 +82,7 @@ impl Lock {
         match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                // Who it is helps, but that it is so suffices.
+                // The name of the process is helpful but not required.
                 let text = holder.and_then(|holder| read(&holder).ok()).unwrap_or_default();
                 let why = format!("it is in use by another agent ({})", text.trim());
                 return Err(Error::InUse { part: NodePart::Disk, what: describe(path), why }.into());
@@ -95,7 +94,8 @@ impl Lock {
             last_run = read(holder).ok().and_then(|text| ended(&text, &boot()?));
             clear(holder).map_err(failed)?;
             match writeln!(holder, "{node}, process {}", std::process::id()) {
-                // The lock counts, not the text; and a full disk is emptied through the node that has it.
+                // The lock counts, not the text. A full disk must not prevent the start, since files are removed
+                // through the node.
                 Err(error) if has_no_room(&error) => {}
                 written => written.map_err(failed)?,
             }
@@ -109,7 +109,7 @@ impl Lock {
         })
     }
 
-    /// Notes that this run of the node ends in order. The next one to take the directory finds its number.
+    /// Records a clean shutdown of this incarnation of the node, for the next node that takes the directory.
     pub(super) fn note_end(&self, run: u64) -> io::Result<()> {
         match (self.holder.as_ref(), boot()) {
             (Some(mut holder), Some(boot)) => {
@@ -132,13 +132,13 @@ fn clear(mut holder: &File) -> io::Result<()> {
     holder.rewind()
 }
 
-/// The run that has ended in order as the file says, in this run of the computer.
+/// Returns the incarnation that shut down cleanly according to the file, if the computer has not rebooted since.
 fn ended(text: &str, boot: &str) -> Option<u64> {
     let (run, of_boot) = text.strip_prefix(ENDED)?.strip_suffix('\n')?.split_once(", ")?;
     u64::from_str_radix(run, 16).ok().filter(|_| of_boot == boot)
 }
 
-/// What tells this run of the computer from others, if the system says it.
+/// Returns the identity of the current boot, if the system reports it.
 fn boot() -> Option<String> {
     Some(fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned())
 }
@@ -151,7 +151,7 @@ fn open_holder(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW);
     let holder = options.open(path.join(HOLDER))?;
-    // Opening a pipe for both directions does not wait, but reading from it would.
+    // Opening a pipe for both directions does not block, but reading from it would.
     if holder.metadata()?.is_file() { Ok(holder) } else { Err(ErrorKind::InvalidInput.into()) }
 }
 

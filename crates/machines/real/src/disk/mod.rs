@@ -1,15 +1,29 @@
-//! A disk: a directory with one file for each object, perhaps slowed down to a model.
+//! Disk: a directory with one file for each object, optionally slowed down to a model.
 //!
-//! Reading order: `directory.rs` (the files, by name), `lock.rs` (the one node that uses them), `identity.rs` (how the
-//! system tells them apart), `disk_identity.rs` (how disks are told apart), `failures.rs` (the system's refusals),
-//! `header.rs` and `name.rs` (the object of a file, and its name), `layout.rs` (what is where in a file), `units.rs`
-//! (the checksums, and why they survive power cuts), `record.rs` (what was flushed), `contents.rs` (what is found when
-//! a file is opened), `stored.rs` (an open object), `file.rs` (its file), `at_once.rs` (what needs no waiting),
-//! `write_back.rs` (what goes on to the medium), `objects.rs` (which objects are open), `older.rs` (those of older
-//! versions), `sync_failure.rs` (what could not be brought there), `pace.rs` (modelled time). Here these become the
-//! operations of a [`machine::Disk`].
+//! Reading order:
 //!
-//! Data go through the system's page cache. Every operation runs as a transfer: it is completed even if its caller no
+//! - `directory.rs`: files by name.
+//! - `lock.rs`: lock of the node that uses them.
+//! - `identity.rs`: identity of a file in the system.
+//! - `disk_identity.rs`: identity of a disk.
+//! - `failures.rs`: errors of the system.
+//! - `header.rs` and `name.rs`: object of a file, and its name.
+//! - `layout.rs`: positions of the parts of a file.
+//! - `units.rs`: checksums, and the reasons why they survive power cuts.
+//! - `record.rs`: flushed state.
+//! - `contents.rs`: state of a file when it is opened.
+//! - `stored.rs`: an open object.
+//! - `file.rs`: its file.
+//! - `at_once.rs`: accesses that need no waiting.
+//! - `write_back.rs`: early write-back to the medium.
+//! - `objects.rs`: table of objects with open files.
+//! - `older.rs`: objects of older versions.
+//! - `sync_failure.rs`: failed flushes.
+//! - `pace.rs`: modelled time.
+//!
+//! This file implements the operations of a [`machine::Disk`] with them.
+//!
+//! Data go through the system's page cache. Every operation runs as a transfer: it completes even if its caller no
 //! longer waits.
 
 mod at_once;
@@ -65,34 +79,34 @@ use pace::{Kind, ObjectExtent, Pace};
 use stored::{Fault, OpenObject};
 pub(crate) use sync_failure::SyncFailure;
 
-/// Silence limits after which a flush fails: with 10 s, as long as Linux waits before it reports a task as hung. A slow
-/// medium needs a minute for the unflushed bytes of a large memory.
+/// Multiple of the silence limit after which a flush fails: with 10 s, the time after which Linux reports a hung task.
+/// A slow medium needs a minute for the unflushed bytes of a large memory.
 const FLUSH_SILENCES: u32 = 12;
 
-/// A disk of a real node. Cloning gives another handle.
+/// Disk of a real node. A clone is another handle.
 #[derive(Clone)]
 pub struct Disk {
     tasks: Tasks,
-    /// Where it notes what happens, and which of the node's disks it is.
+    /// Recorder of its events, and its index among the node's disks.
     noted: (Rc<NodeNotes>, usize),
     inner: Rc<Inner>,
 }
 
 struct Inner {
     tasks: Tasks,
-    /// All operations except flushes.
+    /// Watch of all operations except flushes.
     others: Rc<HangWatch>,
-    /// Flushes, which complete much later than other work if many bytes are unflushed.
+    /// Watch of flushes, which complete much later than other work if many bytes are unflushed.
     flushes: Rc<HangWatch>,
     directory: std::sync::Arc<Directory>,
-    /// The identity of the disk, once it has been asked for.
+    /// Identity of the disk, once requested.
     identity: OnceCell<u64>,
-    /// The directory and the table of objects change together, by one task at a time.
+    /// Permit to change the directory and the table of objects together: one task at a time.
     catalogue: Permits,
     objects: RefCell<Objects<OpenObject>>,
-    /// The objects that have been reported as damaged: each is reported once, not for each part of it.
+    /// Objects reported as damaged: each is reported once, not for each part of it.
     known_damaged: RefCell<BTreeSet<ObjectId>>,
-    /// Whether objects were made or removed since the directory was last flushed.
+    /// True if objects were created or removed since the directory was last flushed.
     directory_changed: Cell<bool>,
     directory_flush: Permits,
     at_once: Rc<AtOnce>,
@@ -100,9 +114,9 @@ struct Inner {
 }
 
 impl Disk {
-    /// Takes the directory and prepares it; keeps about `open_max` files open. `noted` is where it notes what happens,
-    /// and which of the node's disks it is. Operations fail if the medium completes none of them for `silence`. Fails
-    /// if another agent has the directory.
+    /// Takes the directory and prepares it; keeps about `open_max` files open. `noted` is the recorder of events, and
+    /// the index among the node's disks. Operations fail if the medium completes none of them for `silence`. Fails if
+    /// another agent has the directory.
     pub(crate) async fn start(
         settings: &DiskSettings,
         node: NodeId,
@@ -127,7 +141,7 @@ impl Disk {
             catalogue: Permits::new(1),
             objects: RefCell::new(Objects::new(open_max)),
             known_damaged: RefCell::default(),
-            // By an earlier run, which may have been killed.
+            // An earlier incarnation may have been killed before it flushed the directory.
             directory_changed: Cell::new(true),
             directory_flush: Permits::new(1),
             at_once: AtOnce::of(&settings.directory).into(),
@@ -138,10 +152,10 @@ impl Disk {
 }
 
 impl Disk {
-    /// Whether a directory has been a disk before: there is something of one in it.
+    /// Returns true if a directory has been a disk before: it contains files of a disk.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// Fails if the directory cannot be read.
     pub fn has_been(directory: &Path) -> std::io::Result<bool> {
         for entry in directory.read_dir()? {
             if name::is_of_a_disk(&entry?.file_name()) {
@@ -157,16 +171,16 @@ impl Disk {
         others.iter().try_for_each(|other| other.inner.directory.refuse_copy(directory))
     }
 
-    /// The number of the run that had the directory before this one, if that noted that it ended in order, and if the
-    /// computer has not been started anew since: all that it had written is there.
+    /// Returns the number of the last incarnation with the directory, if it recorded a clean shutdown and the computer
+    /// has not rebooted since: all its writes exist.
     pub fn last_run(&self) -> Option<u64> {
         self.inner.directory.last_run()
     }
 
-    /// Notes that the run of this number ends in order, for the next one to find.
+    /// Records a clean shutdown of the incarnation with this number, for the next one.
     ///
     /// # Errors
-    /// If the directory cannot be written to, or a flush has failed, so that something may not be there.
+    /// Fails if the directory is not writable, or if a flush has failed, because writes may be lost.
     pub fn note_end(&self, run: u64) -> Result<()> {
         self.inner.directory.check_syncs()?;
         if self.inner.objects.borrow().has_failed_sync() {
@@ -177,7 +191,7 @@ impl Disk {
         self.inner.directory.note_end(run)
     }
 
-    /// Runs an operation to its end, even if its caller stops waiting or the disk hangs. Fails if the disk hangs.
+    /// Runs an operation to completion, even if its caller stops waiting or the disk hangs. Fails if the disk hangs.
     fn complete<T: 'static>(
         &self,
         name: &'static str,
@@ -211,7 +225,7 @@ impl Disk {
         })
     }
 
-    /// Removes objects, by one call of a thread that may wait; gives the outcome for each.
+    /// Removes objects, in one call on a thread that may block; returns the outcome for each.
     async fn remove_named(&self, names: Vec<String>, stage: Stage) -> Result<Vec<Result<()>>> {
         let inner = self.inner.clone();
         let remove = async move {
@@ -338,7 +352,7 @@ impl machine::Disk for Disk {
     fn position(&self, object: ObjectId, offset: u64) -> u64 {
         match &self.inner.pace {
             Some(pace) => pace.position(object, offset),
-            // The system does not tell which of two files lies first on the medium.
+            // The system does not report the order of two files on the medium.
             None => offset,
         }
     }
@@ -354,7 +368,7 @@ impl machine::Disk for Disk {
 }
 
 impl Inner {
-    /// Takes note of the outcome of the removal of an object. One that could not be removed is known as before.
+    /// Records the outcome of the removal of an object. If it failed, the object stays known.
     fn note_removed(&self, name: &str, stage: Stage, outcome: Result<()>) -> Result<()> {
         if outcome.is_ok() {
             self.objects.borrow_mut().forget(name, stage);
@@ -363,13 +377,13 @@ impl Inner {
         outcome
     }
 
-    /// Opens an object by name. The caller must hold the turn at the catalogue.
+    /// Opens an object by name. The caller must hold the permit of the catalogue.
     async fn open(&self, name: String, stage: Stage) -> Result<Object> {
         let directory = self.directory.clone();
         let found = blocking(move || directory.open(&name, stage)).await;
         let found = found.inspect_err(|error| self.tasks.report_disk(error))?;
         if found.contents.is_cut {
-            // What is left of it can be read; reads of the rest fail.
+            // The rest can be read; reads beyond it fail.
             let (what, why) =
                 (self.directory.describe(&found.header.name, stage), "its file has been cut".to_owned());
             self.tasks.report_disk(&Error::Damaged { what, why });
@@ -387,7 +401,7 @@ impl Inner {
         Object { id, label: header.label, bytes: stored.bytes() }
     }
 
-    /// An object, opened again if it was closed to make room.
+    /// Returns an object, reopened if it was closed to limit the number of open files.
     async fn stored(&self, object: ObjectId) -> Result<Rc<OpenObject>> {
         if let Access::Open(file) = self.objects.borrow_mut().access(object) {
             return Ok(file);
@@ -415,7 +429,7 @@ impl Inner {
         let written = self.stored(extent.object).await?.write(extent.offset, &from).await;
         written.map_err(|fault| self.failure(extent.object, fault))?;
         if !self.known_damaged.borrow().is_empty() {
-            // What is wrong with it from now on is news.
+            // Damage found after this write must be reported again.
             self.known_damaged.borrow_mut().remove(&extent.object);
         }
         Ok(())
@@ -426,13 +440,13 @@ impl Inner {
         self.settle().await
     }
 
-    /// Flushes all of an object but its name. A new one is like others from then on.
+    /// Flushes an object except its name. A new object loses this mark.
     async fn flush_contents(&self, object: ObjectId) -> Result<()> {
         let flushed = self.stored(object).await?.flush().await;
         flushed.map_err(|fault| self.failure(object, fault))?;
         if self.is_new(object) {
             let _turn = self.catalogue.take().await;
-            // Another task may have flushed or removed it meanwhile.
+            // Another task may have flushed or removed the object since.
             let Some(name) = self.objects.borrow().new_name(object).map(str::to_owned) else { return Ok(()) };
             let directory = self.directory.clone();
             blocking(move || directory.settle(&name)).await?;
@@ -455,12 +469,12 @@ impl Inner {
     }
 
     async fn flush_directory(&self) -> Result<()> {
-        // One under way is not done yet, and may fail.
+        // A flush in flight is not complete, and may fail.
         let _turn = self.directory_flush.take().await;
         if self.directory_changed.replace(false) {
             let directory = self.directory.clone();
             let synced = blocking(move || directory.sync()).await;
-            // The next flush is to fail, too.
+            // The next flush must fail, too.
             self.directory_changed.set(self.directory_changed.get() || synced.is_err());
             synced?;
         }
@@ -484,17 +498,16 @@ impl Inner {
     }
 }
 
-/// The same open file as one of the runtime's.
+/// Converts an open file to one of the runtime.
 ///
-/// The runtime opens files by path only, and what has been checked and locked here is this very file: the
-/// path might lead to another by now.
+/// The runtime opens files only by path, and the path might now lead to another file than the checked and locked one.
 #[expect(unsafe_code, reason = "the runtime offers no safe way to hand it an open file")]
 fn for_runtime(file: std::fs::File) -> File {
     // SAFETY: `into_raw_fd` gives up the ownership of an open descriptor, which only this call takes over.
     unsafe { File::from_raw_fd(file.into_raw_fd()) }
 }
 
-/// Runs `work`, which blocks, on a thread where that does not hold up the node.
+/// Runs blocking `work` on another thread, where it does not delay the node.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let outcome = compio::runtime::spawn_blocking(work).await;
     outcome.resume_unwind().expect("a task is cancelled only when its handle is dropped")
@@ -506,7 +519,7 @@ mod tests {
 
     use super::*;
 
-    /// Has a node with one disk do something.
+    /// Runs `test` on a node with one disk.
     fn with_a_disk<F: Future<Output = ()> + 'static>(test: impl FnOnce(crate::RealMachine) -> F) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disks = vec![DiskSettings::plain(directory.path().to_owned())];
@@ -522,7 +535,7 @@ mod tests {
     fn a_disk_that_hangs_ends_the_waits_for_it_and_is_used_again_when_it_answers() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disks = vec![DiskSettings::plain(directory.path().to_owned())];
-        // Longer than a medium takes on a busy computer: the operations before and after the hang have to complete.
+        // Longer than a medium takes on a busy computer: the operations before and after the hang must complete.
         let limits = crate::Limits { silence: Duration::from_millis(500), ..crate::Limits::default() };
         let settings = crate::Settings {
             disks,

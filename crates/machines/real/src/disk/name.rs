@@ -1,32 +1,32 @@
-//! File names of objects: any object name becomes a name that stays within the directory, and back.
+//! File names of objects: maps any object name to a name that stays within the directory, and back.
 //!
-//! What a path or a person would misread (`/`, `%`, control characters, a leading `.`) is written as `%`
-//! and two hexadecimal digits. A name that becomes too long for a file this way is shortened to its
-//! beginning and a hash of the whole; the whole then stands in the object's header only.
+//! Characters with a special meaning (`/`, `%`, control characters, a leading `.`) are written as `%` and two
+//! hexadecimal digits. If the result is too long for a file name, it is shortened to its beginning and a hash of the
+//! whole; then only the object's header has the whole name.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-/// The stage of an object. What is made today stays pending.
+/// Stage of an object. Objects created by this version stay pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Since it was made.
+    /// Stage of an object since its creation.
     Pending,
-    /// Since its file was whole.
+    /// Stage of an object since its file was complete.
     Published,
 }
 
 impl Stage {
-    /// Both, in their order.
+    /// Both stages, in their order.
     pub const ALL: [Stage; 2] = [Stage::Pending, Stage::Published];
 }
 
-/// What the name of an object's file says of it.
+/// State of an object according to the name of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectFileKind {
     Published,
     Pending,
-    /// Pending, and never flushed: what is not whole of it has never been an object.
+    /// Pending, and never flushed: an incomplete file has never been an object.
     New,
 }
 
@@ -34,7 +34,7 @@ impl ObjectFileKind {
     pub(crate) const ALL: [ObjectFileKind; 3] =
         [ObjectFileKind::Published, ObjectFileKind::Pending, ObjectFileKind::New];
 
-    /// The kinds of files that an object of this stage may have.
+    /// Returns the kinds of files that an object of this stage may have.
     pub(crate) fn of(stage: Stage) -> &'static [ObjectFileKind] {
         match stage {
             Stage::Published => &[ObjectFileKind::Published],
@@ -42,12 +42,12 @@ impl ObjectFileKind {
         }
     }
 
-    /// The kind of the file of this name.
+    /// Returns the kind of the file of this name.
     pub(crate) fn by_name(file_name: &str) -> Option<ObjectFileKind> {
         ObjectFileKind::ALL.into_iter().find(|kind| file_name.ends_with(kind.suffix()))
     }
 
-    /// How the file names end. Other files in the directory are not ours.
+    /// Returns the suffix of the file names. Other files in the directory are not ours.
     const fn suffix(self) -> &'static str {
         match self {
             ObjectFileKind::Published => ".stripe",
@@ -57,34 +57,35 @@ impl ObjectFileKind {
     }
 }
 
-/// The longest end of a file name. An object's file name is shortened, or not, by its name alone.
+/// Length of the longest suffix. The same for all kinds, so that only the object's name decides if its file name is
+/// shortened.
 const SUFFIX_BYTES_MAX: usize = ObjectFileKind::Published.suffix().len();
 
-/// No file system in use takes longer names.
+/// Limit of file names in bytes: no common file system allows longer ones.
 const FILE_NAME_BYTES_MAX: usize = 255;
 
-/// How a shortened name begins. In a name that was not shortened, digits follow a `%`.
+/// Prefix of a shortened name. In a name that was not shortened, digits follow a `%`.
 const SHORTENED: &str = "%~";
 
-/// How the names of files begin that are no objects'. No object's does.
+/// Prefix of the names of files that are not objects. No object's file name begins with it.
 const OWN: &str = ".starfish.";
 
-/// Bytes that a shortened name keeps of the name it stands for.
+/// Number of bytes that a shortened name keeps of the full name.
 const KEPT_BYTES: usize = 150;
 
 const _: () = assert!(SHORTENED.len() + KEPT_BYTES + 1 + 64 + SUFFIX_BYTES_MAX <= FILE_NAME_BYTES_MAX);
 const _: () = assert!(ObjectFileKind::Pending.suffix().len() <= SUFFIX_BYTES_MAX);
 const _: () = assert!(ObjectFileKind::New.suffix().len() <= SUFFIX_BYTES_MAX);
 
-/// The object that a file name stands for.
+/// Object named by a file name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
     Name(String),
-    /// Some object; its header knows its name.
+    /// Some object; its header contains its name.
     Shortened,
 }
 
-/// The name of the file of this kind that holds the object `name`.
+/// Returns the name of the file of this kind for the object `name`.
 pub(crate) fn encode(name: &str, kind: ObjectFileKind) -> String {
     let mut encoded = escape(name);
     if encoded.len() + SUFFIX_BYTES_MAX > FILE_NAME_BYTES_MAX {
@@ -95,7 +96,7 @@ pub(crate) fn encode(name: &str, kind: ObjectFileKind) -> String {
     encoded + kind.suffix()
 }
 
-/// Whether a file of this name has a stripe of a file by number, whose name on disks begins with `/`.
+/// Returns true if a file of this name has a stripe of a numbered file, whose name on disks begins with `/`.
 pub(crate) fn is_numbered(file_name: &OsStr) -> bool {
     let decoded = file_name.to_str().and_then(decode);
     matches!(decoded, Some(Decoded::Name(name)) if name.starts_with('/'))
@@ -111,12 +112,12 @@ pub(super) fn is_published(file_name: &OsStr) -> bool {
     }
 }
 
-/// Whether a file of this name is a disk's: one of an object, or one that says whose the disk is.
+/// Returns true if a file of this name belongs to a disk: to an object, or to the disk's administration.
 pub(super) fn is_of_a_disk(file_name: &OsStr) -> bool {
     file_name.to_str().is_some_and(|name| name.starts_with(OWN) || decode(name).is_some())
 }
 
-/// The object in a file of this name, if the file can be one of ours.
+/// Returns the object in a file of this name, if the file can be one of ours.
 pub(crate) fn decode(file_name: &str) -> Option<Decoded> {
     let kind = ObjectFileKind::by_name(file_name)?;
     let encoded = file_name.strip_suffix(kind.suffix())?;
@@ -124,7 +125,7 @@ pub(crate) fn decode(file_name: &str) -> Option<Decoded> {
         return Some(Decoded::Shortened);
     }
     let name = unescape(encoded)?;
-    // Only what `encode` writes: two files are never the same object.
+    // Accept only names that `encode` produces: two files must never name the same object.
     (encode(&name, kind) == file_name).then_some(Decoded::Name(name))
 }
 

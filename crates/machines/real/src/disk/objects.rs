@@ -1,9 +1,9 @@
-//! Which objects have been opened, and which of their files are open now.
+//! Table of the opened objects, and of their open files.
 //!
-//! An object keeps its [`ObjectId`] for as long as the node runs, unless it is removed; its file may be closed
-//! meanwhile to make room for others, the least recently used first, and is opened again when needed. A file that is in
-//! use is not closed: its in-memory state beyond that on the disk (checksums, length) must exist only once. The file of
-//! a removed object is closed as soon as no task uses it, so that the system can give its space to others.
+//! An object keeps its [`ObjectId`] while the node runs, unless it is removed. The least recently used files are closed
+//! to limit the number of open files, and reopened when needed. A file in use is not closed: its in-memory state beyond
+//! that on the disk (checksums, length) must exist only once. The file of a removed object is closed as soon as no task
+//! uses it, so that the system can reuse its space.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,12 +14,12 @@ use super::identity::Identity;
 use super::name::Stage;
 use super::sync_failure::SyncFailure;
 
-/// The objects of one disk that have been opened; `F` is an open file.
+/// Opened objects of one disk; `F` is an open file.
 pub(crate) struct Objects<F> {
     by_id: BTreeMap<ObjectId, Known<F>>,
     by_name: BTreeMap<(String, Stage), ObjectId>,
     last_id: u64,
-    /// The objects whose file is open, by the time of its last use.
+    /// Objects with an open file, by the time of its last use.
     by_use: BTreeMap<u64, ObjectId>,
     open_max: usize,
     uses: u64,
@@ -29,26 +29,26 @@ struct Known<F> {
     name: String,
     stage: Stage,
     identity: Identity,
-    /// Whether it has never been flushed.
+    /// True if the object has never been flushed.
     is_new: bool,
-    /// Outlives the file's being closed.
+    /// Failed syncs, remembered after the file is closed.
     sync_failure: SyncFailure,
     file: Option<Rc<F>>,
     last_use: u64,
 }
 
-/// The state of an object's file.
+/// State of an object's file.
 pub(crate) enum Access<F> {
-    /// It is open.
+    /// The file is open.
     Open(Rc<F>),
-    /// It has been closed; open it, check that it is the same, and [`enter`](Objects::enter) it again.
+    /// The file was closed. The caller must open it, check that it is the same, and [`enter`](Objects::enter) it again.
     Closed(String, Stage),
-    /// The object was never there or has been removed.
+    /// The object never existed or has been removed.
     Missing,
 }
 
 impl<F> Objects<F> {
-    /// No objects yet. More than `open_max` files are open only while more are in use.
+    /// Creates an empty table. More than `open_max` files are open only while more are in use.
     pub(crate) fn new(open_max: usize) -> Self {
         Objects {
             by_id: BTreeMap::new(),
@@ -60,9 +60,9 @@ impl<F> Objects<F> {
         }
     }
 
-    /// Enters the file of the object `name` of this stage, and returns the id of the object in this file, with the file
-    /// that is open from now on: if it was already, that one, for there may be more to it than what is on the disk;
-    /// else what `open` makes of whether a sync of the object has failed.
+    /// Enters the file of the object `name` of this stage. Returns the id of the object in this file, and the open
+    /// file. If the file was already open, the old one is kept, since its state in memory may be newer than the disk.
+    /// Otherwise `open` creates the open file from the record of failed syncs.
     pub(crate) fn enter(
         &mut self,
         name: &str,
@@ -96,7 +96,7 @@ impl<F> Objects<F> {
         (id, file)
     }
 
-    /// The file of an object, which is thereby used.
+    /// Returns the file of an object, and marks it as used.
     pub(crate) fn access(&mut self, id: ObjectId) -> Access<F> {
         self.uses += 1;
         let Some(known) = self.by_id.get_mut(&id) else { return Access::Missing };
@@ -111,22 +111,22 @@ impl<F> Objects<F> {
         }
     }
 
-    /// The name of the object and its stage, for messages.
+    /// Returns the name and the stage of the object, for messages.
     pub(crate) fn name(&self, id: ObjectId) -> Option<(&str, Stage)> {
         self.by_id.get(&id).map(|known| (&*known.name, known.stage))
     }
 
-    /// Notes whether an object has never been flushed.
+    /// Sets the mark that an object has never been flushed.
     pub(crate) fn set_new(&mut self, id: ObjectId, is_new: bool) {
         self.by_id.entry(id).and_modify(|known| known.is_new = is_new);
     }
 
-    /// The name of an object that has never been flushed.
+    /// Returns the name of an object that has never been flushed.
     pub(crate) fn new_name(&self, id: ObjectId) -> Option<&str> {
         self.by_id.get(&id).filter(|known| known.is_new).map(|known| &*known.name)
     }
 
-    /// Notes that the object `name` of this stage has been removed.
+    /// Removes the object `name` of this stage from the table.
     pub(crate) fn forget(&mut self, name: &str, stage: Stage) {
         if let Some(id) = self.by_name.remove(&(name.to_owned(), stage)) {
             let known = self.by_id.remove(&id).expect("every name has its object");
@@ -134,7 +134,7 @@ impl<F> Objects<F> {
         }
     }
 
-    /// Whether a sync of any of them has failed.
+    /// Returns true if a sync of any object has failed.
     pub(crate) fn has_failed_sync(&self) -> bool {
         self.by_id.values().any(|known| known.sync_failure.is_noted())
     }
@@ -170,7 +170,7 @@ mod tests {
         for inode in 0..60_000 {
             objects.enter(&inode.to_string(), Stage::Published, identity(inode), |_| inode);
         }
-        // To look through all of them each time takes more than ten seconds; this, a tenth of one.
+        // A search through all objects each time takes more than ten seconds; this code takes a tenth of one.
         assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     }
 
@@ -183,7 +183,7 @@ mod tests {
         assert!(
             is_open(&mut objects, first) && !is_open(&mut objects, second) && is_open(&mut objects, third)
         );
-        // Opening it anew gives the very same file.
+        // Opening the file again returns the very same file.
         let (again, file) = objects.enter("first", Stage::Published, identity(1), |_| 10);
         assert!(again == first && Rc::ptr_eq(&file, &in_use));
     }

@@ -1,5 +1,5 @@
-//! Objects of older versions, for a conversion. An object was found by its name and its stage, and had a note that its
-//! file system gave it at its last commit.
+//! Objects of older versions, for a conversion. Such an object was found by its name and its stage, and had a note that
+//! its file system attached at the last commit.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,16 +9,16 @@ use machine::{Object, Result};
 use super::name::{self, ObjectFileKind, Stage};
 use super::{Disk, blocking};
 
-/// An object of an older version.
+/// Object of an older version.
 pub struct OldObject {
-    /// The object.
+    /// Object itself.
     pub object: Object,
-    /// The note of its last commit; empty if there was none.
+    /// Note of its last commit; empty if there was no commit.
     pub note: Vec<u8>,
 }
 
 impl Disk {
-    /// The number of published objects that were on the disk when the node started.
+    /// Returns the number of published objects that were on the disk when the node started.
     pub fn published_at_start(&self) -> u64 {
         self.inner.directory.published()
     }
@@ -26,7 +26,7 @@ impl Disk {
     /// Returns the names of the files in a disk's directory that hold published objects.
     ///
     /// # Errors
-    /// If the directory cannot be read.
+    /// Fails if the directory cannot be read.
     pub fn published_files(directory: &Path) -> std::io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in directory.read_dir()? {
@@ -42,10 +42,10 @@ impl Disk {
         name::encode(name, ObjectFileKind::Published)
     }
 
-    /// The names of all objects of this stage, sorted.
+    /// Returns the names of all objects of this stage, sorted.
     ///
     /// # Errors
-    /// If the directory cannot be read.
+    /// Fails if the directory cannot be read.
     pub async fn list_staged(&self, stage: Stage) -> Result<Vec<String>> {
         let directory = self.inner.directory.clone();
         self.complete("listing objects", blocking(move || directory.list(stage))).await
@@ -54,7 +54,7 @@ impl Disk {
     /// Opens the object named `name` of this stage.
     ///
     /// # Errors
-    /// As of [`machine::Disk::open`].
+    /// Fails like [`machine::Disk::open`].
     pub async fn open_staged(&self, name: &str, stage: Stage) -> Result<OldObject> {
         let (inner, name) = (self.inner.clone(), name.to_owned());
         let open = async move {
@@ -67,10 +67,10 @@ impl Disk {
         Ok(OldObject { object, note })
     }
 
-    /// Removes the object named `name` of this stage. It is so on the medium when this completes.
+    /// Removes the object named `name` of this stage. The removal is persistent when this completes.
     ///
     /// # Errors
-    /// As of [`machine::Disk::remove`].
+    /// Fails like [`machine::Disk::remove`].
     pub async fn remove_staged(&self, name: &str, stage: Stage) -> Result<()> {
         self.remove_named(vec![name.to_owned()], stage)
             .await?

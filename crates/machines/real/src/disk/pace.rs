@@ -1,23 +1,23 @@
-//! A disk made as slow as a model says: the bytes are real, the time is the model's.
+//! Slows a disk down to a model: real bytes, modelled time.
 //!
-//! Commands are served one at a time in order of arrival. The model is asked when a command that arrives
-//! now is answered; the real transfer is made, and the answer kept back until then.
+//! Commands are served one at a time in order of arrival. The model computes the completion time of a command that
+//! arrives now. The real transfer runs, and its result is delayed until that time.
 //!
 //! ```text
 //! model   |---- A ----|---- B ----|---- C ----|
 //! timer               |.late      |..late     |.late
-//! caller  A waits .....A done, B was in line: begins at the instant A was due, not when the timer fired
+//! caller  A waits .....A done, B was queued: begins at the instant A was due, not when the timer fired
 //! ```
 //!
-//! So lateness of timers does not add up, and a disk with a command always in line keeps exactly the model's rate. A
-//! caller that issues its next command only when it has the last answer pays its own delay once; whether the disk makes
-//! up for that, by reading ahead or buffering writes, is the model's affair. An answer may also be late because of
-//! timers and of other users of this computer. That is not the caller's delay: the next command counts as having come
-//! earlier by as much, though never before the last one was due. So a process that does not get to run for a while does
-//! not stop its disks.
+//! So delays of timers do not accumulate, and a disk with a non-empty queue keeps exactly the model's rate. A caller
+//! that issues its next command only after the last result pays its own delay once; the model decides if the disk
+//! compensates for that, by reading ahead or buffering writes. A result may also be late because of timers and of other
+//! users of this computer. This is not the caller's delay: the next command counts as having arrived earlier by the
+//! same time, but never before the last one was due. So a process that is not scheduled for a while does not stop its
+//! disks.
 //!
-//! Where it is wrong: a real transfer that takes longer than the model's makes the disk slower than the
-//! model. Making, opening, listing and removing objects takes the time it takes.
+//! Limits of the method: a real transfer that takes longer than the model's makes the disk slower than the model.
+//! Creating, opening, listing and removing objects takes its real time.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -29,28 +29,28 @@ use machine::{Duration, Instant, ObjectId, Permits, Result};
 use crate::clock::Clock;
 use crate::random::draw;
 
-/// Regions into which a modelled disk is divided; each object lies in one, from its beginning on.
+/// Limit in bytes of the regions of a modelled disk; each object starts at the beginning of one.
 ///
-/// No file system lays its files out quite so, but objects are contiguous and apart, as they would be.
+/// No real file system has exactly this layout, but objects are contiguous and apart, as they would be.
 const REGION_BYTES_MAX: u64 = 1 << 30;
 
-/// The fewest regions of a disk, so that objects do not all lie in the same place.
+/// Least number of regions of a disk, so that objects do not all share one position.
 const REGIONS_MIN: u64 = 16;
 
-/// The times of a modelled disk.
+/// Timing of a modelled disk.
 pub(crate) struct Pace {
     model: RefCell<Model>,
-    /// One: commands come one after the other.
+    /// Single permit: commands run one after the other.
     turns: Permits,
-    /// When the last command was answered as the model has it.
+    /// Completion time of the last command according to the model.
     answered: Cell<Instant>,
-    /// How much later its caller learned of it.
+    /// Delay after which the caller learned of this completion.
     late: Cell<Duration>,
     place: Place,
     clock: Clock,
 }
 
-/// Where on the modelled disk objects lie.
+/// Positions of objects on the modelled disk.
 #[derive(Clone, Copy)]
 struct Place {
     sector_bytes: u64,
@@ -58,14 +58,14 @@ struct Place {
     region_sectors: u64,
 }
 
-/// What a command does to the disk.
+/// Kind of a command.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Read,
     Write,
 }
 
-/// A part of an object.
+/// Part of an object.
 #[derive(Clone, Copy)]
 pub(crate) struct ObjectExtent {
     pub(crate) object: ObjectId,
@@ -74,7 +74,7 @@ pub(crate) struct ObjectExtent {
 }
 
 impl Pace {
-    /// The disk of the description. What it draws is drawn anew at every start, that no two disks do the same.
+    /// Creates the disk of the description. The seed is drawn at every start, so that no two disks behave the same.
     pub(crate) fn new(description: &DiskDescription, clock: Clock) -> Result<Self> {
         let seed = draw("the seed of a modelled disk")?;
         let model = Model::new(description, 0.0).drawing_from(seed);
@@ -84,7 +84,7 @@ impl Pace {
         Ok(Pace { model: RefCell::new(model), turns: Permits::new(1), answered, late, place, clock })
     }
 
-    /// Makes `transfer` in the time a command of this kind takes.
+    /// Runs `transfer` in the time of a command of this kind.
     pub(crate) async fn keep<T>(
         &self,
         kind: Kind,
@@ -102,20 +102,20 @@ impl Pace {
         let due = self.command(kind, extent, begun);
         let start = self.clock.now();
         let outcome = transfer.await;
-        // If the transfer itself took longer the next command is not served faster for it.
+        // If the transfer itself took longer, the next command must not be faster for it.
         self.answered.set(due.max(begun + self.clock.now().since(start)));
         self.clock.sleep_until(due).await;
         self.late.set(self.clock.now().since(self.answered.get()));
         outcome
     }
 
-    /// Waits until all that was written is on the modelled medium.
+    /// Waits until all written data are on the modelled medium.
     pub(crate) async fn settle(&self) {
         let settled = self.model.borrow().settled();
         self.clock.sleep_until(settled).await;
     }
 
-    /// Where the byte at `offset` of the object lies on the modelled disk.
+    /// Returns the position on the modelled disk of the object's byte at `offset`.
     pub(crate) fn position(&self, object: ObjectId, offset: u64) -> u64 {
         (self.place.first_sector(object) * self.place.sector_bytes).saturating_add(offset)
     }
@@ -144,8 +144,8 @@ impl Place {
         object.0 % regions * self.region_sectors
     }
 
-    /// The sectors an access touches: the first of them, and how many. An object that goes beyond the end
-    /// of the disk goes on at its beginning; an access that would span the two is put before the end.
+    /// Returns the first sector of an access and the number of its sectors. An object that extends beyond the end of
+    /// the disk wraps around to its beginning; an access that would span the two is moved before the end.
     fn sectors(&self, extent: ObjectExtent) -> (u64, u64) {
         let first = extent.offset / self.sector_bytes;
         let last = extent.offset.saturating_add(extent.bytes - 1) / self.sector_bytes;

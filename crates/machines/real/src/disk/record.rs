@@ -1,55 +1,57 @@
-//! What was flushed of an object: how long it was, which of its groups had been written, and a note of the file system.
+//! Flushed state of an object: its length, its written groups, and a note of the file system.
 //!
 //! ```text
 //! | sequence 8 | bytes 8 | sum of these 8 | note length 2 | runs 2 | note ...
 //! | first, end of each run 8 + 8 ... | sum of all 8 |
 //! ```
 //!
-//! A file has two records, written in turn: one that was not written to its end does not count, and the other then
-//! tells the state before. A record is written when all that it tells is on the medium, and tells one state: a note
-//! never comes with the length of another. The first 24 bytes are the whole of a record as earlier programs wrote it.
+//! A file has two records, written alternately. An incompletely written record is ignored, and the other one has the
+//! previous state. A record is written only after all the state it describes is in stable storage, and describes a
+//! single state: a note never comes with the length of another state. The first 24 bytes are the complete record of
+//! earlier programs.
 //!
-//! A file begins with a record in both places, and a disk writes a sector whole or not at all. So a record whose first
-//! 24 bytes do not match their sum was not interrupted by a power cut: it is lost, and may have been the later one.
+//! A new file has a record in both positions, and a disk writes a sector atomically. So if the first 24 bytes of a
+//! record do not match their checksum, no power cut interrupted it: the record is lost, and may have been the later
+//! one.
 //!
-//! The runs say which groups have a page of sums. So a page that was lost with its data, and left zeros, is told from a
-//! hole.
+//! The runs list the groups that have a page of checksums. They distinguish a page that was lost with its data, and
+//! reads as zeros, from a hole.
 
 use machine::RangeSet;
 use twox_hash::XxHash3_64;
 
 use super::layout::Layout;
 
-/// Runs of groups that have their place in a record. Of an object with more holes the others are not told.
+/// Limit of the runs of groups in a record. If an object has more holes, the record omits the other runs.
 const RUNS_MAX: usize = 96;
 
 const PLAIN_BYTES: usize = 24;
 const RUN_BYTES: usize = 16;
 
-/// The longest note of an object, in bytes.
+/// Limit of an object's note in bytes.
 const NOTE_BYTES_MAX: usize = 256;
 
-/// The longest record.
+/// Limit of a record in bytes.
 pub(crate) const BYTES_MAX: usize = PLAIN_BYTES + 4 + NOTE_BYTES_MAX + RUNS_MAX * RUN_BYTES + 8;
 
-// Those of version 2 have half a page each.
+// Records of version 2 have half a page each.
 const _: () = assert!(BYTES_MAX <= 2048);
 
-/// What was flushed of an object.
+/// Flushed state of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// Grows with each record that is written.
+    /// Sequence number; grows with each written record.
     pub(crate) sequence: u64,
-    /// How long the object was.
+    /// Length of the object in bytes.
     pub(crate) bytes: u64,
-    /// The groups that had been written.
+    /// Groups that had been written.
     pub(crate) written: RangeSet,
-    /// The note that a file system of an older version kept with it. Objects that are made today have none.
+    /// Note of a file system of an older version; empty for objects created by this version.
     pub(crate) note: Vec<u8>,
 }
 
 impl Record {
-    /// The record as bytes, and where in the file they are to be written.
+    /// Encodes the record, and returns the bytes and their offset in the file.
     pub(crate) fn encode(&self, layout: &Layout, identity: u64) -> (Vec<u8>, u64) {
         let runs = self.written.len().min(RUNS_MAX);
         let mut bytes = Vec::with_capacity(BYTES_MAX);
@@ -67,7 +69,7 @@ impl Record {
         (bytes, layout.records[(self.sequence % 2) as usize])
     }
 
-    /// The record in these bytes, if it was written to its end.
+    /// Decodes a record, if it was written completely.
     fn decode(bytes: &[u8], layout: &Layout, identity: u64) -> Option<Record> {
         let sequence = checked(bytes, PLAIN_BYTES, identity).map(|plain| number(&plain[..8]))?;
         let object_bytes = number(&bytes[8..16]);
@@ -76,7 +78,7 @@ impl Record {
         let (note_bytes, runs) = (length(0), length(2));
         let end = PLAIN_BYTES + 4 + note_bytes + runs * RUN_BYTES + 8;
         let Some(whole) = checked(bytes, end, identity) else {
-            // As earlier programs wrote it.
+            // Format of earlier programs.
             let is_plain = !layout.keeps_flushed && bytes.get(PLAIN_BYTES..PLAIN_BYTES + 12)? == [0; 12];
             return is_plain.then(|| Record { sequence, bytes: object_bytes, ..Record::default() });
         };
@@ -85,31 +87,31 @@ impl Record {
         Some(Record { sequence, bytes: object_bytes, written: runs, note: note.to_vec() })
     }
 
-    /// The records of an object that has just been made, the latest last.
+    /// Returns the records of a newly created object, the latest last.
     pub(crate) fn first() -> [Record; 2] {
         [0, 1].map(|sequence| Record { sequence, ..Record::default() })
     }
 
-    /// The latest of those in the first bytes of a file.
+    /// Returns the latest record in the first bytes of a file.
     pub(crate) fn latest(begin_of_file: &[u8], layout: &Layout, identity: u64) -> Option<Record> {
         let decode = |at| Record::decode(bytes_at(begin_of_file, at), layout, identity);
         layout.records.into_iter().filter_map(decode).max_by_key(|record| record.sequence)
     }
 
-    /// Returns whether a record has been lost from the first bytes of a file, by anything but a power cut.
+    /// Returns true if a record is missing from the first bytes of a file for another reason than a power cut.
     pub(crate) fn is_one_lost(begin_of_file: &[u8], layout: &Layout, identity: u64) -> bool {
         let is_lost = |at| checked(bytes_at(begin_of_file, at), PLAIN_BYTES, identity).is_none();
         layout.records.into_iter().any(is_lost)
     }
 }
 
-/// The bytes that a record at `at` may have.
+/// Returns the bytes that a record at `at` may have.
 fn bytes_at(begin_of_file: &[u8], at: u64) -> &[u8] {
     let bytes = begin_of_file.get(at as usize..).unwrap_or_default();
     &bytes[..bytes.len().min(BYTES_MAX)]
 }
 
-/// What `bytes` begins with, without its sum, if it matches that.
+/// Returns the first `end` bytes without their checksum, if they match it.
 fn checked(bytes: &[u8], end: usize, identity: u64) -> Option<&[u8]> {
     let (checked, sum) = bytes.get(..end)?.split_at(end - 8);
     (XxHash3_64::oneshot_with_seed(identity, checked) == number(sum)).then_some(checked)

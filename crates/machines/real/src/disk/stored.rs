@@ -1,8 +1,8 @@
-//! An open object: its file, its length, and the sums of its units, which are checked whenever it is read.
+//! Open object: its file, its length, and the checksums ("sums") of its units, which are checked at every read.
 //!
-//! One task at a time changes an object, or its sums in memory. Reads go on beside: a read that does not match its
-//! sums, or ends early, may have met a write or a cut, and is repeated while no task changes the object; a unit that
-//! does not match then is damaged. The order of writes, and its reasons, are told in `units.rs`.
+//! One task at a time changes an object, or its checksums in memory. Reads run concurrently. A read that does not match
+//! its checksums, or ends early, may have met a write or a truncation. It is repeated while no task changes the object;
+//! a unit that still does not match is damaged. The order of writes and its reasons are documented in `units.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -20,23 +20,23 @@ use super::sync_failure::SyncFailure;
 use super::units::{Seal, Sums, UnitSums, is_zeros};
 use crate::bytes::{ByteRun, push_runs};
 
-/// Groups of which an open object keeps the sums in memory: 8 KiB for each MiB, 128 KiB for each object.
+/// Limit of groups whose checksums an open object keeps in memory: 8 KiB for each MiB, 128 KiB for each object.
 const GROUPS_MAX: usize = 16;
 
 const UNIT: usize = UNIT_BYTES as usize;
 
-/// The fewest zeros that become a hole: file systems keep a record of each stretch of a file, and each is a command of
-/// its own for a drive.
+/// Least number of zero bytes that become a hole: file systems keep a record of each extent of a file, and each extent
+/// is a separate command for a drive.
 const CLEARED_MIN: u64 = 64 * 1024;
 
-/// Why an operation on a file failed.
+/// Reason for which an operation on a file failed.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The system refused it.
+    /// The system refused the operation.
     Io(io::Error),
-    /// What lies there is not what was written there.
+    /// The data in the file differ from the written ones.
     Damaged(String),
-    /// The operation could not be begun.
+    /// The operation could not start.
     Other(Box<machine::Error>),
 }
 
@@ -46,7 +46,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// An open object.
+/// Open object.
 pub(crate) struct OpenObject<F = SystemFile> {
     file: F,
     seal: Seal,
@@ -54,31 +54,31 @@ pub(crate) struct OpenObject<F = SystemFile> {
     has_excess: Cell<bool>,
     is_read_only: bool,
     record: RefCell<Record>,
-    /// Groups of which the file has all sums.
+    /// Groups whose checksums are all in the file.
     written: RefCell<RangeSet>,
-    /// Length in bytes when it was opened, or the shortest since: beyond that the file has only what was written here.
+    /// Length in bytes when opened, or the shortest since then: beyond it the file has only data written here.
     bytes_before: Cell<u64>,
     sums: RefCell<Vec<Kept>>,
-    /// Groups that we have written since the last flush, and that are not kept: not all of their units are settled.
+    /// Groups written since the last flush whose checksums are not in memory. Not all of their units are settled.
     unsettled: RefCell<BTreeSet<u64>>,
     sync_failure: SyncFailure,
     turns: Permits,
 }
 
-/// The sums of a group in memory, the latest used last.
+/// Checksums of a group in memory; the vector is in the order of use, the latest last.
 struct Kept {
     group: u64,
     sums: Sums,
-    /// The bytes of the page that differ from the file.
+    /// Bytes of the page that differ from the file.
     changed: Range<usize>,
-    /// Whether the page of the file is another in places that were not changed here: then it is written whole.
+    /// True if the page in the file differs outside the changed range too: then it is written as a whole.
     is_new: bool,
-    /// Whether the newest sums are known to match the data in the file.
+    /// True if the newest checksums are known to match the data in the file.
     is_certain: bool,
 }
 
 impl<F: ObjectFile> OpenObject<F> {
-    /// The object of a file, which notes in `sync_failure` if a sync of it fails.
+    /// Creates the object of a file. `sync_failure` records a failed sync of the file.
     pub(crate) fn new(file: F, contents: FoundContents, sync_failure: SyncFailure) -> Self {
         let FoundContents { seal, bytes, has_excess, is_read_only, record, .. } = contents;
         OpenObject {
@@ -97,17 +97,17 @@ impl<F: ObjectFile> OpenObject<F> {
         }
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 
-    /// The note of its last commit.
+    /// Returns the note of the last commit.
     pub(crate) fn note(&self) -> Vec<u8> {
         self.record.borrow().note.clone()
     }
 
-    /// Fills `into` from `offset` on; what lies past the end is zeros.
+    /// Fills `into` from `offset` on, with zeros beyond the end.
     pub(crate) async fn read(&self, offset: u64, mut into: Buf) -> Result<Buf, Fault> {
         let wanted = into.len();
         let (first, end) = whole_units(offset, wanted);
@@ -126,7 +126,7 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(into)
     }
 
-    /// Fills the empty `memory` with `wanted` bytes of whole units from `offset` on, or less at the end.
+    /// Fills the empty `memory` with `wanted` bytes of whole units from `offset` on, or fewer at the end.
     async fn read_units(&self, offset: u64, wanted: usize, mut memory: Vec<u8>) -> Result<Vec<u8>, Fault> {
         while memory.len() < wanted {
             let begin = memory.len();
@@ -157,7 +157,7 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(memory)
     }
 
-    /// How many of these bytes are within the object.
+    /// Returns the number of these bytes within the object.
     fn within(&self, offset: u64, bytes: usize) -> usize {
         self.bytes.get().saturating_sub(offset).min(bytes as u64) as usize
     }
@@ -166,11 +166,11 @@ impl<F: ObjectFile> OpenObject<F> {
         self.seal.layout.in_file(offset)
     }
 
-    /// Checks data of one group that lie from `offset` on. Says which unit does not match, if one does not.
+    /// Checks data of one group, starting at `offset`. Fails with a message about the first unit that does not match.
     fn check(&self, offset: u64, data: &[u8]) -> Result<(), String> {
         let mut kept = self.sums.borrow_mut();
         let group = group_of(offset);
-        // Others may have pushed them out meanwhile.
+        // Concurrent reads may have evicted the checksums.
         let kept = of_group(&mut kept, group).ok_or("its sums are not at hand")?;
         for (at, unit) in (offset..).step_by(UNIT).zip(data.chunks(UNIT)) {
             let sums = *kept.sums.of(at);
@@ -225,7 +225,7 @@ impl<F: ObjectFile> OpenObject<F> {
         self.load_sums(group, turn).await?;
         self.make_certain(group, turn).await?;
         let (first, units_end) = whole_units(offset, bytes);
-        // What the first and the last unit keep of what they had; if they are one, twice the same.
+        // Old contents of the first and last unit, of which parts remain; the same unit if there is only one.
         let head = if offset > first { Some(self.old_unit(first).await?) } else { None };
         let last = units_end - UNIT_BYTES;
         let tail = if end < units_end && end < self.bytes.get() && (last > first || head.is_none()) {
@@ -243,7 +243,7 @@ impl<F: ObjectFile> OpenObject<F> {
             if within.len() == UNIT {
                 return self.seal.sum(at, data.next(UNIT));
             }
-            // Zeros were there, or nothing.
+            // The old contents were zeros, or beyond the end.
             let mut unit = kept(at).map_or_else(|| vec![0; UNIT], |old| old.data.clone());
             unit[within.clone()].copy_from_slice(data.next(within.len()));
             self.seal.sum(at, &unit)
@@ -259,14 +259,14 @@ impl<F: ObjectFile> OpenObject<F> {
         if let Err(error) = self.write_or_clear(offset, bytes, runs).await {
             self.doubt(group);
             if end > self.bytes.get() {
-                // What lies past the end is to be zeros, also if some of it was written before the disk was full.
+                // The range beyond the end must read as zeros, even if a part was written before the disk was full.
                 let _ = self.cut_file(self.bytes.get()).await;
             }
             return Err(error.into());
         }
         self.change_sums(group, first..units_end, |at, unit| {
             unit.previous = unit.newest;
-            // A hole that was flushed has no bytes to be kept for.
+            // A flushed hole has no bytes whose checksum would have to be kept.
             if !self.seal.layout.keeps_flushed || unit.flushed == self.seal.hole(at) {
                 unit.flushed = unit.newest;
             }
@@ -280,8 +280,8 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// Writes to the file. Many zeros within the object become a hole; zeros beyond its end do not, since they may be
-    /// there to reserve space.
+    /// Writes to the file. Many zeros within the object become a hole. Zeros beyond its end do not, since they may be
+    /// meant to reserve space.
     async fn write_or_clear(&self, offset: u64, bytes: u64, runs: Vec<ByteRun>) -> io::Result<()> {
         let position = self.in_file(offset);
         let is_within = offset.saturating_add(bytes) <= self.bytes.get();
@@ -292,20 +292,20 @@ impl<F: ObjectFile> OpenObject<F> {
         self.file.write(runs, position).await
     }
 
-    /// The unit at `offset` as it is, with zeros past the end, and the sum that vouches for it.
+    /// Reads the unit at `offset`, with zeros beyond the end, and returns it with the matching checksum.
     async fn old_unit(&self, offset: u64) -> Result<OldUnit, Fault> {
         let bytes = self.within(offset, UNIT);
         let data = self.file.fill(Vec::with_capacity(UNIT), bytes, self.in_file(offset)).await?;
         let data = padded(&data);
         let mut kept = self.sums.borrow_mut();
-        // Reads beside may have used other groups meanwhile, but only the task that has the turn drops any.
+        // Concurrent reads may have used other groups since, but only the task with the permit evicts any.
         let kept = of_group(&mut kept, group_of(offset)).expect("loaded, and we have the turn");
         let vouching = self.seal.vouching(*kept.sums.of(offset), offset, &data);
         let vouching = vouching.ok_or_else(|| Fault::Damaged(does_not_match(offset)))?;
         Ok(OldUnit { data, vouching })
     }
 
-    /// The first stretch from `offset` on that is no hole of the file.
+    /// Returns the first extent at or after `offset` that is not a hole of the file.
     pub(crate) async fn data_after(&self, offset: u64) -> Result<Option<Range<u64>>, Fault> {
         let (mut position, layout) = (self.seal.layout.in_file(offset), &self.seal.layout);
         while let Some(part) = self.file.data_after(position).await? {
@@ -322,7 +322,7 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(None)
     }
 
-    /// Cuts the object to `bytes`, or extends it to them with zeros.
+    /// Truncates the object to `bytes`, or extends it with zeros.
     pub(crate) async fn resize(&self, bytes: u64) -> Result<(), Fault> {
         self.check_writable()?;
         let turn = self.turns.take().await;
@@ -343,8 +343,8 @@ impl<F: ObjectFile> OpenObject<F> {
     }
 
     async fn cut(&self, bytes: u64, turn: &Permit) -> Result<(), Fault> {
-        // First, so that the file is never shorter than is said; nor is what remains, if all that told of its end is
-        // cut away.
+        // Record the new length before the cut: the file must never be shorter than its record says. The length must
+        // also survive if the cut removes all units that mark the end.
         self.sync().await?;
         self.write_record(|record| {
             record.bytes = bytes;
@@ -373,12 +373,12 @@ impl<F: ObjectFile> OpenObject<F> {
         self.mark_end(turn).await
     }
 
-    /// Cuts the file to the length for an object of `bytes` bytes. Changed sums must be in the file already.
+    /// Truncates the file to the length for an object of `bytes` bytes. Changed checksums must be in the file already.
     async fn cut_file(&self, bytes: u64) -> io::Result<()> {
         self.file.set_len(self.seal.layout.file_bytes(bytes)).await?;
         self.written.borrow_mut().truncate(bytes.div_ceil(GROUP_BYTES));
         self.bytes_before.set(self.bytes_before.get().min(bytes));
-        // The last of them is read again, without what lies past the end.
+        // The checksums of the last group are read again, without those beyond the end.
         while self.sums.borrow().last().is_some() {
             self.drop_oldest();
         }
@@ -386,7 +386,7 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// Cuts off what the file had more than the object when it was opened.
+    /// Removes the excess of the file over the object that existed when it was opened.
     async fn cut_excess(&self, _turn: &Permit) -> Result<(), Fault> {
         if self.has_excess.get() {
             self.cut_file(self.bytes.get()).await?;
@@ -395,8 +395,8 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// Before the object grows to `bytes`: clears sums that a cut or a write, when it was interrupted, left behind the
-    /// end.
+    /// Prepares growth of the object to `bytes`: clears checksums beyond the end, left by an interrupted truncation or
+    /// write.
     async fn clear_past_end(&self, bytes: u64, turn: &Permit) -> Result<(), Fault> {
         let Some(last) = self.bytes.get().checked_sub(1) else { return Ok(()) };
         let group = group_of(last);
@@ -410,7 +410,7 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(self.write_changed(group).await?)
     }
 
-    /// Notes with the last unit that it is there, and where in it the object ends.
+    /// Marks the last unit as present, and as the end of the object.
     async fn mark_end(&self, turn: &Permit) -> Result<(), Fault> {
         let Some(last) = self.bytes.get().checked_sub(1) else { return Ok(()) };
         let (group, at) = (group_of(last), last / UNIT_BYTES * UNIT_BYTES);
@@ -423,7 +423,7 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(self.write_changed(group).await?)
     }
 
-    /// Waits until all that was written is on the medium.
+    /// Waits until all written data are in stable storage.
     pub(crate) async fn flush(&self) -> Result<(), Fault> {
         if self.is_read_only {
             return Ok(());
@@ -440,7 +440,7 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// Brings all that was written to the file onto the medium, unless that has failed before.
+    /// Flushes all data of the file to stable storage. Fails if a sync has failed before.
     async fn sync(&self) -> Result<(), Fault> {
         self.sync_failure.check(
             "what was written to it may be lost: remove the file or restart the agent, and write it again",
@@ -455,7 +455,8 @@ impl<F: ObjectFile> OpenObject<F> {
         self.settle(turn).await
     }
 
-    /// Before a flush whose end no record tells yet: notes with the last unit that the object reaches there.
+    /// Prepares a flush to a new length that no record has yet: marks in the last unit that a flush began with this
+    /// end.
     async fn mark_flushed(&self, turn: &Permit) -> Result<(), Fault> {
         let bytes = self.bytes.get();
         let is_told = !self.seal.layout.keeps_flushed || self.record.borrow().bytes == bytes;
@@ -468,7 +469,7 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// Notes that what we have written is on the medium.
+    /// Records that all our writes are in stable storage.
     async fn settle(&self, turn: &Permit) -> Result<(), Fault> {
         for kept in self.sums.borrow_mut().iter_mut() {
             kept.settle(&self.seal.layout);
@@ -484,7 +485,7 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(self.write_changed_sums().await?)
     }
 
-    /// Writes a record of how the object is now. All of it has been synced, and so has the record before.
+    /// Writes a record of the current state. All of this state, and the previous record, must have been synced.
     async fn write_record(&self, change: impl FnOnce(&mut Record)) -> io::Result<()> {
         let mut record = self.record.borrow().clone();
         record.sequence += 1;
@@ -504,7 +505,7 @@ impl<F: ObjectFile> OpenObject<F> {
         true
     }
 
-    /// Brings the sums of a group into memory, as those used last.
+    /// Loads the checksums of a group into memory, as the last used ones.
     async fn load_sums(&self, group: u64, _turn: &Permit) -> Result<(), Fault> {
         if self.has_sums(group) {
             return Ok(());
@@ -515,7 +516,7 @@ impl<F: ObjectFile> OpenObject<F> {
         }
         let (page_bytes, position) = (self.seal.layout.sums_bytes(), self.seal.layout.sums_in_file(group));
         let page = match self.is_unwritten(group) {
-            // A read of a hole would fill the page cache with zeros, and read ahead more of them.
+            // Reading a hole would fill the page cache with zeros, and read ahead more of them.
             true => Vec::new(),
             false => self.file.fill(Vec::with_capacity(page_bytes), page_bytes, position).await?,
         };
@@ -527,20 +528,20 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// True if the file has neither data nor sums of a group.
+    /// Returns true if the file has neither data nor checksums of a group.
     fn is_unwritten(&self, group: u64) -> bool {
-        // Files of an older format do not tell which groups were written.
+        // Files of an older format do not record the written groups.
         self.seal.layout.keeps_flushed
             && group * GROUP_BYTES >= self.bytes_before.get()
             && !self.has_all_sums(group)
     }
 
-    /// True if the file has all sums of a group.
+    /// Returns true if the file has all checksums of a group.
     fn has_all_sums(&self, group: u64) -> bool {
         self.written.borrow().contains(&(group..group + 1))
     }
 
-    /// Gives up the sums of a group that was not used for long. Those that were changed are in the file.
+    /// Evicts the least recently used checksums. Changed ones must be in the file already.
     fn drop_oldest(&self) {
         let kept = self.sums.borrow_mut().remove(0);
         if kept.is_certain && kept.unsettled().next().is_some() {
@@ -548,7 +549,7 @@ impl<F: ObjectFile> OpenObject<F> {
         }
     }
 
-    /// Finds out what is there in the place of units that others were about to write when they were killed.
+    /// Determines the actual contents of units that a killed process was about to write.
     async fn make_certain(&self, group: u64, _turn: &Permit) -> Result<(), Fault> {
         let unsettled: Vec<u64> = match of_group(&mut self.sums.borrow_mut(), group) {
             Some(kept) if !kept.is_certain => kept.unsettled().collect(),
@@ -558,7 +559,7 @@ impl<F: ObjectFile> OpenObject<F> {
             self.sync().await?;
         }
         for at in unsettled {
-            // What is damaged keeps its sums, and can be written anew.
+            // A damaged unit keeps its checksums, and can be overwritten.
             if let Ok(OldUnit { vouching, .. }) = self.old_unit(at).await {
                 self.change_sums(group, at..at + 1, |_, unit| unit.settle(vouching));
             }
@@ -569,13 +570,13 @@ impl<F: ObjectFile> OpenObject<F> {
         Ok(())
     }
 
-    /// Notes that what is there of a group is not known, since a write to it failed.
+    /// Forgets the checksums of a group, whose contents are unknown after a failed write.
     fn doubt(&self, group: u64) {
         self.sums.borrow_mut().retain(|kept| kept.group != group);
         self.unsettled.borrow_mut().remove(&group);
     }
 
-    /// Changes the sums of units of a group that have been loaded.
+    /// Changes the checksums of units of a loaded group.
     fn change_sums(&self, group: u64, units: Range<u64>, mut change: impl FnMut(u64, &mut UnitSums)) {
         let mut kept = self.sums.borrow_mut();
         let kept = of_group(&mut kept, group).expect("loaded, and nobody else has the turn");
@@ -585,7 +586,7 @@ impl<F: ObjectFile> OpenObject<F> {
         kept.note_change(self.seal.layout.sectors_of(units.start, units.end));
     }
 
-    /// Writes what was changed of the sums of a group to the file.
+    /// Writes the changed checksums of a group to the file.
     async fn write_changed(&self, group: u64) -> io::Result<()> {
         let layout = &self.seal.layout;
         let changed = of_group(&mut self.sums.borrow_mut(), group).and_then(|kept| kept.to_write());
@@ -619,7 +620,7 @@ impl Kept {
         };
     }
 
-    /// What the file has to be given, and where in the page.
+    /// Returns the bytes to write to the file, and their range in the page.
     fn to_write(&self) -> Option<(Range<usize>, Vec<u8>)> {
         if self.changed.is_empty() {
             return None;
@@ -628,13 +629,13 @@ impl Kept {
         Some((sectors.clone(), self.sums.encode(sectors)))
     }
 
-    /// Offsets of the units that may be one of several.
+    /// Returns the offsets of the units with several possible contents.
     fn unsettled(&self) -> impl Iterator<Item = u64> {
         let offsets = (self.group * GROUP_BYTES..).step_by(UNIT);
         self.sums.units().iter().zip(offsets).filter(|(unit, _)| !unit.is_settled()).map(|(_, at)| at)
     }
 
-    /// Notes that what was written to the group is on the medium.
+    /// Records that all writes to the group are in stable storage.
     fn settle(&mut self, layout: &Layout) {
         let unsettled: Vec<u64> = self.unsettled().collect();
         let (true, Some(first), Some(last)) = (self.is_certain, unsettled.first(), unsettled.last()) else {
@@ -648,12 +649,12 @@ impl Kept {
     }
 }
 
-/// The sums of a group, if they are in memory.
+/// Returns the checksums of a group, if they are in memory.
 fn of_group(kept: &mut [Kept], group: u64) -> Option<&mut Kept> {
     kept.iter_mut().find(|kept| kept.group == group)
 }
 
-/// A unit before it is changed.
+/// Unit before it is changed.
 struct OldUnit {
     data: Vec<u8>,
     vouching: u64,
@@ -662,7 +663,7 @@ struct OldUnit {
 /// Bytes of runs, in order.
 struct Pieces<'a> {
     runs: &'a [ByteRun],
-    /// The bytes that have been taken of the first run.
+    /// Number of bytes taken from the first run.
     taken: usize,
     scratch: Vec<u8>,
 }
@@ -672,7 +673,7 @@ impl<'a> Pieces<'a> {
         Pieces { runs, taken: 0, scratch: Vec::new() }
     }
 
-    /// The next `bytes` bytes, joined if they do not lie in one run.
+    /// Returns the next `bytes` bytes, joined if they are in several runs.
     fn next(&mut self, bytes: usize) -> &[u8] {
         self.skip_taken();
         if let Some(run) = self.runs.first().map(|run| run.as_init())
@@ -699,13 +700,13 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// The units that an extent touches: where the first begins and the last ends.
+/// Returns the begin of the first and the end of the last unit of an extent.
 fn whole_units(offset: u64, bytes: u64) -> (u64, u64) {
     let end = offset.saturating_add(bytes).checked_next_multiple_of(UNIT_BYTES);
     (offset / UNIT_BYTES * UNIT_BYTES, end.unwrap_or(u64::MAX / UNIT_BYTES * UNIT_BYTES))
 }
 
-/// A unit that ends early, with zeros.
+/// Extends a short unit with zeros.
 fn padded(unit: &[u8]) -> Vec<u8> {
     let mut whole = vec![0; UNIT];
     whole[..unit.len()].copy_from_slice(unit);
@@ -755,7 +756,7 @@ mod tests {
             }
             let turn = stored.turns.take().await;
             stored.load_sums(0, &turn).await.expect("readable");
-            // As a read beside does it, which needs no turn.
+            // Like a concurrent read, which needs no permit.
             assert!(stored.has_sums(1));
             assert_eq!(stored.old_unit(0).await.expect("it is whole").data, [1; UNIT]);
         });

@@ -1,18 +1,18 @@
-//! The sums that vouch for the units of an object, and why a unit that was flushed survives what comes after.
+//! Checksums ("sums") of the units of an object, and the reasons why a flushed unit survives later failures.
 //!
 //! ```text
 //! page of sums | newest 8, previous 8, flushed 8, end 8 | ...     version 3, for each unit of 4 KiB
 //!              | newest 8, previous 8 | ...                       version 2
 //! ```
 //!
-//! A sum (XXH3, 64 bits) is of a unit's 4 KiB, with zeros after the object's end, seeded with the object's identity
-//! and the unit's number. So a unit that was changed, or lies in another's place or in another object, does not
-//! match. A hole has a mark in place of a sum, derived likewise, and must be zeros; the first write to a group marks
-//! all that it does not write, so that zeros in the place of sums are never right where a group has been written.
-//! `end` is where in the unit the object ended when it was written last, and 0 if it never was the last one; its
-//! highest bit says that a flush was begun while this was the last unit.
+//! A sum (XXH3, 64 bits) covers a unit's 4 KiB, with zeros after the object's end, seeded with the object's identity
+//! and the unit's number. So a changed unit, or one in the place of another unit or object, does not match. A hole has
+//! a mark in place of a sum, derived in the same way, and must be zeros. The first write to a group marks all other
+//! units as holes, so zeros in the place of sums are never valid in a written group. `end` is the offset in the unit at
+//! which the object ended at the last write, and 0 if the unit never was the last one. Its highest bit is set if a
+//! flush began while this was the last unit.
 //!
-//! A unit goes through these states; `w` is what is written to it, `f` what was there when it was last flushed:
+//! A unit goes through these states; `w` are the written contents, `f` the contents at the last flush:
 //!
 //! ```text
 //!                         sums             data
@@ -25,55 +25,55 @@
 //! then                    v v v            v           and then the record is written
 //! ```
 //!
-//! **An agent that is killed** leaves what it gave to the system, in that order: whatever is there is the newest or
-//! the previous, unless the data are torn. An agent that finds three sums that differ, and did not write them itself,
-//! looks which of them matches before it writes to the unit, so that it gives up no sum that is needed.
+//! **An agent that is killed** leaves its writes to the system, in that order: the contents are the newest or the
+//! previous ones, unless the data are torn. An agent that finds three differing sums, and did not write them itself,
+//! determines the matching one before it writes to the unit, so that it drops no sum that is needed.
 //!
-//! **Power that fails** leaves, of everything that was written since the last sync, any part in any order: pages of
-//! sums, data and records, each whole or torn between sectors of 512 bytes. What is certain:
+//! **A power failure** leaves any part, in any order, of everything written since the last sync: pages of sums, data
+//! and records, each complete or torn between sectors of 512 bytes. The following holds:
 //!
-//! - *A unit that was flushed and not written since reads as it was.* Its data have been on the medium since the
-//!   sync of that flush, and nothing has been written there but the same bytes (by the system, in its pages). Its sums
-//!   lie in one sector, of which the medium has some version since that sync. In each of them one of the three is
-//!   `f`: it was in the one that was synced, a write to a neighbour copies it, and it is replaced by a write to this
-//!   unit only. That the three become one happens after a sync, when there is nothing else they could be.
+//! - *A unit that was flushed and not written since reads as it was.* Its data have been on the medium since the sync
+//!   of that flush, and only the same bytes have been written there since (by the system, in its pages). Its sums are
+//!   in one sector, of which the medium has some version since that sync. In each version one of the three sums is `f`.
+//!   It was in the synced version, a write to a neighbour copies it, and only a write to this unit replaces it. The
+//!   three sums become equal only after a sync, when no other contents are possible.
 //! - *A unit that was written since* reads as one of its writes left it, or as it was flushed, or as damaged: it
-//!   matches one of the sums there or it does not. If none of its writes reached the medium, it is as it was flushed,
-//!   whichever of its sums got there, since `f` stays the third of them until the next sync.
-//! - *The length.* A record is written only after a sync of all that it tells of, and the other one is on the medium by
-//!   that sync. So whichever is found whole is true, of this flush or of one before. A file that is longer than it says
-//!   is as long as the last unit that has an end, if that unit matches its sums or was last when a flush was begun; a
-//!   unit about to grow ends where its file does. All flushed ones have an end, their sums being synced. A cut is
-//!   recorded and synced before it is made, so a file that is shorter was cut by others. What stands behind the end in
-//!   its page of sums, from writes that did not arrive or cuts that were interrupted, is cleared before the object
-//!   grows.
+//!   matches one of its sums or it does not. If none of its writes reached the medium, it is as it was flushed, no
+//!   matter which of its sums got there, since `f` stays the third of them until the next sync.
+//! - *The length.* A record is written only after a sync of the state it describes, and by that sync the other record
+//!   is on the medium. So any complete record is true, of this flush or of an earlier one. If a file is longer than its
+//!   record says, the object ends at the last unit with an end, provided that this unit matches its sums or was last
+//!   when a flush began. A unit about to grow ends where its file does. All flushed last units have an end, since their
+//!   sums are synced. A cut is recorded and synced before it is made, so if the file is shorter, another program cut
+//!   it. Sums behind the end in their page, from writes that did not arrive or interrupted cuts, are cleared before the
+//!   object grows.
 //!
-//! What the system wrote to sums before it wrote data, or the reverse, is therefore never decisive. Not told from what
-//! is right: a unit that goes back to the very bytes it had at the last flush, if the three sums are still apart, which
-//! they are from a write until the end of the next flush; and the whole file as it was some time ago.
+//! Therefore it never matters if the system wrote sums before data, or the reverse. Two errors are not detected. The
+//! first is a unit that returns to exactly the bytes of the last flush, while its three sums differ, which is from a
+//! write until the end of the next flush. The second is a whole file that returns to an earlier state.
 
 use twox_hash::XxHash3_64;
 
 use super::layout::{GROUP_BYTES, GROUP_UNITS, Layout, UNIT_BYTES};
 
-/// An odd number without pattern (the golden ratio), which spreads unit numbers over seeds.
+/// Odd number without pattern (the golden ratio), which spreads unit numbers over seeds.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What vouches for one unit.
+/// Sums of one unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnitSums {
     pub(crate) newest: u64,
-    /// What is there until the newest is.
+    /// Sum of the contents that are valid until the newest arrive.
     pub(crate) previous: u64,
-    /// What was there when the object was last flushed.
+    /// Sum of the contents when the object was last flushed.
     pub(crate) flushed: u64,
-    /// The object's end within the unit when it was written last; 0 of a hole.
+    /// Offset of the object's end within the unit at the last write; 0 for a hole.
     pub(crate) end: u64,
-    /// Whether a flush was begun while the object ended in this unit.
+    /// True if a flush began while the object ended in this unit.
     pub(crate) is_end_flushed: bool,
 }
 
-/// What `end` has beside the end if a flush was begun.
+/// Bit of `end` that is set if a flush began.
 const END_IS_FLUSHED: u64 = 1 << 63;
 
 impl UnitSums {
@@ -81,12 +81,12 @@ impl UnitSums {
         UnitSums { newest: mark, previous: mark, flushed: mark, ..UnitSums::default() }
     }
 
-    /// Notes that the unit is on the medium with this sum.
+    /// Records that the unit is in stable storage with this sum.
     pub(crate) fn settle(&mut self, sum: u64) {
         (self.newest, self.previous, self.flushed) = (sum, sum, sum);
     }
 
-    /// Whether there is only one thing that the unit can be.
+    /// Returns true if the unit has only one possible contents.
     pub(crate) fn is_settled(&self) -> bool {
         self.newest == self.previous && self.previous == self.flushed
     }
@@ -96,7 +96,7 @@ impl UnitSums {
     }
 }
 
-/// The object to whose units sums belong.
+/// Object that the sums belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seal {
     pub(crate) layout: Layout,
@@ -104,18 +104,18 @@ pub(crate) struct Seal {
 }
 
 impl Seal {
-    /// The sum of the unit at `offset`. No sum is zero.
+    /// Returns the sum of the unit at `offset`. No sum is zero.
     pub(crate) fn sum(&self, offset: u64, unit: &[u8]) -> u64 {
         debug_assert_eq!(unit.len() as u64, UNIT_BYTES);
         XxHash3_64::oneshot_with_seed(self.seed(offset / UNIT_BYTES), unit).max(1)
     }
 
-    /// What the unit at `offset` has for a sum while it is a hole.
+    /// Returns the mark of the unit at `offset` while it is a hole.
     pub(crate) fn hole(&self, offset: u64) -> u64 {
         self.hole_of(offset / UNIT_BYTES)
     }
 
-    /// What the unit with this number has for a sum while it is a hole.
+    /// Returns the mark of the unit with this number while it is a hole.
     fn hole_of(&self, unit: u64) -> u64 {
         if self.layout.keeps_flushed { XxHash3_64::oneshot_with_seed(self.seed(unit), &[]).max(1) } else { 0 }
     }
@@ -124,10 +124,10 @@ impl Seal {
         self.identity ^ unit.wrapping_mul(SPREAD)
     }
 
-    /// The sum among `sums` that matches the unit at `offset`, if one does.
+    /// Returns the sum among `sums` that matches the unit at `offset`, if any.
     pub(crate) fn vouching(&self, sums: UnitSums, offset: u64, unit: &[u8]) -> Option<u64> {
         let hole = self.hole(offset);
-        // Also if its first data were about to be written.
+        // Zeros are valid even if the first data were about to be written.
         if sums.contains(hole) && is_zeros(unit) {
             return Some(hole);
         }
@@ -135,14 +135,14 @@ impl Seal {
         sums.contains(sum).then_some(sum)
     }
 
-    /// Reads the page of sums of `group` of an object of `bytes`. Of units beyond its end, and of a group that was not
-    /// written, there are none: what stands there is left over from before it was cut.
+    /// Decodes the page of sums of `group` of an object of `bytes`. Units beyond its end, and those of an unwritten
+    /// group, are holes: sums found there remain from before a cut.
     pub(crate) fn decode(&self, page: &[u8], group: u64, bytes: u64, is_written: bool) -> Sums {
         let width = self.layout.entry_bytes;
         let first = group * GROUP_UNITS;
         let inside = bytes.div_ceil(UNIT_BYTES).saturating_sub(first).min(GROUP_UNITS) as usize;
         let unit = |index: usize| {
-            // A page that the file does not reach to has never been written.
+            // A page beyond the end of the file has never been written.
             let stored = page.get(index * width..(index + 1) * width).filter(|_| index < inside);
             let read = stored.map(decode).unwrap_or_default();
             let is_hole = index >= inside || (read.newest == 0 && !is_written);
@@ -168,16 +168,16 @@ fn decode(entry: &[u8]) -> UnitSums {
     }
 }
 
-/// The sums of a group's units.
+/// Sums of a group's units.
 #[derive(Clone)]
 pub(crate) struct Sums {
-    /// The bytes of one unit's sums in the file.
+    /// Bytes of one unit's sums in the file.
     width: usize,
     units: Vec<UnitSums>,
 }
 
 impl Sums {
-    /// The sums as they are in the file, between two places in the page.
+    /// Encodes the sums in a range of the page as stored in the file.
     pub(crate) fn encode(&self, range: std::ops::Range<usize>) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(range.len());
         for unit in &self.units[range.start / self.width..range.end / self.width] {
@@ -188,29 +188,29 @@ impl Sums {
         bytes
     }
 
-    /// Length of the page in the file.
+    /// Returns the length in bytes of the page in the file.
     pub(crate) fn page_bytes(&self) -> usize {
         self.units.len() * self.width
     }
 
-    /// The sums of the unit of the object's byte at `offset`, which lies in this group.
+    /// Returns the sums of the unit with the object's byte at `offset`, which must be in this group.
     pub(crate) fn of(&mut self, offset: u64) -> &mut UnitSums {
         &mut self.units[(offset % GROUP_BYTES / UNIT_BYTES) as usize]
     }
 
-    /// The sums of all units.
+    /// Returns the sums of all units.
     pub(crate) fn units(&self) -> &[UnitSums] {
         &self.units
     }
 
-    /// The units that have an end, by the offset of the object's end in them, the last first.
+    /// Returns the units with an end, the last first, each with the offset of this end in the object.
     pub(crate) fn ends(&self, group: u64) -> impl Iterator<Item = (u64, UnitSums)> {
         let ends = self.units.iter().enumerate().filter(|(_, unit)| (1..=UNIT_BYTES).contains(&unit.end));
         ends.rev().map(move |(at, unit)| (group * GROUP_BYTES + at as u64 * UNIT_BYTES + unit.end, *unit))
     }
 }
 
-/// Whether all of these bytes are zeros.
+/// Returns true if all of these bytes are zeros.
 pub(crate) fn is_zeros(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |seen, byte| seen | byte) == 0)
 }
@@ -276,7 +276,7 @@ mod tests {
                 prop_assert_eq!(&sums.encode(512..1024), &page[512..1024]);
                 let read = seal.decode(&page, 3, u64::MAX, true);
                 prop_assert_eq!(read.units(), &units);
-                // Of an object that ends in the third unit of the group.
+                // The sums of an object that ends in the third unit of the group.
                 let cut = seal.decode(&page, 3, 3 * GROUP_BYTES + 2 * UNIT_BYTES + 1, true);
                 prop_assert_eq!(&cut.units()[..3], &units[..3]);
                 let is_hole = |(at, unit): (usize, &UnitSums)| *unit == UnitSums::hole(seal.hole_of(768 + at as u64));

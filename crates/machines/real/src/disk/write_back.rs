@@ -1,13 +1,12 @@
-//! Writing back: written data go on to the medium while more is coming, not all of them with the flush.
+//! Write-back: sends written data to the medium while more data arrive, instead of all of them at the flush.
 //!
-//! The system keeps what is written in its page cache for half a minute, or until a tenth of the memory is full of it.
-//! A program that writes less than that and then flushes would find that the disk had been idle before. So the system
-//! is told of each group of which a write has reached the end. That is a hint: what the system does not write back
-//! then, the flush does.
+//! The system keeps written data in its page cache for half a minute, or until they fill a tenth of the memory. If a
+//! program writes less than that and then flushes, the disk would have been idle before. So the system is asked to
+//! write back each group once a write has reached its end. This is only a hint: the flush writes the remaining data.
 //!
 //! ```text
 //! written   | group 0 | group 1 | group 2 | group 3 |
-//! told of   |----0----|                              at once
+//! requested |----0----|                              at once
 //!                      |-----1 and 2-----|           when it has taken group 0: it may have to wait for the disk
 //! ```
 
@@ -21,7 +20,7 @@ use nix::libc;
 
 use super::blocking;
 
-/// What of a file is to be written back.
+/// Ranges of a file to write back.
 #[derive(Debug, Default)]
 pub(crate) struct WriteBack {
     waiting: RefCell<Option<Range<u64>>>,
@@ -29,14 +28,14 @@ pub(crate) struct WriteBack {
 }
 
 impl WriteBack {
-    /// Has these bytes of the file written back soon.
+    /// Starts writing these bytes of the file back soon.
     pub(crate) fn begin(self: &Rc<Self>, file: BorrowedFd<'_>, range: Range<u64>) {
         let joined = join(self.waiting.take(), range);
         *self.waiting.borrow_mut() = Some(joined);
         if self.is_busy.get() {
             return;
         }
-        // Another descriptor, since the file may be closed meanwhile.
+        // Another descriptor, since the file may be closed before this completes.
         let Ok(file) = file.try_clone_to_owned() else { return };
         let file = Arc::new(file);
         self.is_busy.set(true);
@@ -52,12 +51,12 @@ impl WriteBack {
     }
 }
 
-/// The least range that has both.
+/// Returns the smallest range that contains both.
 fn join(one: Option<Range<u64>>, other: Range<u64>) -> Range<u64> {
     one.map_or(other.clone(), |one| one.start.min(other.start)..one.end.max(other.end))
 }
 
-/// Tells the system to begin writing back; that may take as long as the disk has much to do.
+/// Asks the system to begin the write-back. Blocks for long if the disk is busy.
 fn tell(file: BorrowedFd<'_>, range: Range<u64>) {
     let bytes = range.end - range.start;
     if let (Ok(start), Ok(bytes)) = (range.start.try_into(), bytes.try_into()) {

@@ -1,12 +1,12 @@
-//! A file on a disk whose power can fail: what the system has of it, and all that the medium may have.
+//! Model of a file on a disk whose power can fail: the system's version, and all possible versions on the medium.
 //!
-//! The system has what was written last. The medium has, of each sector of 512 bytes, what it had at the last sync or
-//! what the system had at any instant since: sectors reach it in any order, or not at all. Lengths reach it in
-//! order, as file systems keep a journal of them; and what lay behind a cut that has reached it, or behind the end,
-//! does not come back.
+//! The system has the last written contents. For each sector of 512 bytes, the medium has the contents of the last sync
+//! or those that the system had at any instant since. Sectors reach the medium in any order, or not at all. Lengths
+//! reach it in order, as file systems keep a journal of them. Contents beyond the end, or beyond a cut that has reached
+//! the medium, do not return.
 //!
-//! A sync that fails says so once. The system goes on with what was written last, and takes it for written: no later
-//! sync brings it to the medium, unless it is written again.
+//! A failed sync is reported once. The system continues with the last written contents and considers them as written:
+//! no later sync brings them to the medium, unless they are written again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,34 +26,34 @@ use crate::bytes::ByteRun;
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 
-/// Sectors that the system may take to the medium together: a page.
+/// Number of sectors that the system may write to the medium together: a page.
 const PAGE_SECTORS: u64 = 8;
 
 type Sector = Rc<[u8; SECTOR_BYTES]>;
 
-/// A file of the model. Cloning gives another handle.
+/// File of the model. A clone is another handle.
 #[derive(Clone, Default)]
 pub(super) struct ModelFile(Rc<RefCell<State>>);
 
 #[derive(Clone, Default)]
 struct State {
-    /// Changes since the last sync: an instant.
+    /// Number of changes since the last sync, used as time.
     now: u64,
-    /// Each sector as it was at the last sync and after each change since, with the instant.
+    /// Versions of each sector: at the last sync and after each change since, with the time.
     sectors: BTreeMap<u64, Vec<(u64, Sector)>>,
     lengths: Vec<(u64, u64)>,
-    /// Sectors that a failed sync has left behind, as the system has them.
+    /// Sectors that a failed sync did not write, as the system has them.
     left_behind: BTreeMap<u64, Sector>,
-    /// Instants of cuts, and the first sectors that they took whole.
+    /// Times of cuts, and the first sectors that they removed completely.
     cuts: Vec<(u64, u64)>,
     power_fails_after: Option<u64>,
     full_after: Option<u64>,
-    /// Draws what the next sync leaves behind, if it is to fail.
+    /// Source for the sectors that the next sync does not write, if it is to fail.
     failing_sync: Option<Draw>,
     has_failed_sync: bool,
 }
 
-/// What has reached the medium when the power fails.
+/// Changes that have reached the medium when the power fails.
 #[derive(Clone, Copy, Debug)]
 enum Reached {
     Nothing,
@@ -71,8 +71,7 @@ impl ModelFile {
         file
     }
 
-    /// A new file to which these contents have been written, which was then extended to `bytes`; none of it need be on
-    /// the medium.
+    /// Creates a file with these contents, extended to `bytes`; nothing has to be on the medium yet.
     pub(super) fn unsettled(contents: &[u8], bytes: u64) -> Self {
         let mut state = State { lengths: vec![(0, 0)], now: 1, ..State::default() };
         state.put(0, contents);
@@ -85,29 +84,29 @@ impl ModelFile {
         self.0.borrow().bytes()
     }
 
-    /// All of it.
+    /// Returns the complete contents.
     pub(super) fn contents(&self) -> Vec<u8> {
         let mut contents = vec![0; self.bytes() as usize];
         self.read_exact_at(&mut contents, 0).expect("so many bytes are there");
         contents
     }
 
-    /// Lets the power fail after `changes` more changes and syncs, while the next one is under way.
+    /// Makes the power fail after `changes` more changes and syncs, during the next one.
     pub(super) fn fail_power_after(&self, changes: u64) {
         self.0.borrow_mut().power_fails_after = Some(changes);
     }
 
-    /// Lets the medium be full, once, after `changes` more changes.
+    /// Makes the medium full, once, after `changes` more changes.
     pub(super) fn be_full_after(&self, changes: u64) {
         self.0.borrow_mut().full_after = Some(changes);
     }
 
-    /// Lets the next sync fail.
+    /// Makes the next sync fail.
     pub(super) fn fail_sync(&self, draw: &mut Draw) {
         self.0.borrow_mut().failing_sync = Some(Draw(draw.next()));
     }
 
-    /// Whether a sync has failed.
+    /// Returns true if a sync has failed.
     pub(super) fn has_failed_sync(&self) -> bool {
         self.0.borrow().has_failed_sync
     }
@@ -116,7 +115,7 @@ impl ModelFile {
         self.0.borrow().power_fails_after != Some(0)
     }
 
-    /// The file as it is found when there is power again.
+    /// Returns the file as found when the power is back.
     pub(super) fn after_power_cut(&self, draw: &mut Draw) -> ModelFile {
         let state = self.0.borrow();
         let reached = match draw.below(8) {
@@ -129,7 +128,7 @@ impl ModelFile {
         ModelFile(Rc::new(RefCell::new(state.on_medium(reached, draw))))
     }
 
-    /// The file as another process finds it when this one has been killed.
+    /// Returns the file as another process finds it after this one has been killed.
     pub(super) fn after_kill(&self) -> ModelFile {
         let state = State { power_fails_after: None, full_after: None, ..self.0.borrow().clone() };
         ModelFile(Rc::new(RefCell::new(state)))
@@ -154,7 +153,7 @@ impl State {
         self.lengths.last().map_or(0, |(_, bytes)| *bytes)
     }
 
-    /// One change or sync less until the power fails; fails if it was the last.
+    /// Counts one change or sync towards the power failure; fails if it was the last.
     fn use_power(&mut self) -> io::Result<()> {
         self.power_fails_after = self.power_fails_after.map(|changes| changes - 1);
         self.check_power()
@@ -201,7 +200,7 @@ impl State {
         self.lengths.push((self.now, bytes));
     }
 
-    /// Takes everything to the medium.
+    /// Writes everything to the medium.
     fn settle(&mut self) {
         for versions in self.sectors.values_mut() {
             let newest = versions.pop().expect("there is one");
@@ -212,7 +211,7 @@ impl State {
         self.now = 0;
     }
 
-    /// Of some pages, takes what was written since the last sync for written, though it is not on the medium.
+    /// Considers the writes to some pages since the last sync as written, though they are not on the medium.
     fn fail_sync(&mut self, draw: &mut Draw) {
         let (mut page, mut is_lost) = (u64::MAX, false);
         for (&number, versions) in &mut self.sectors {
@@ -221,7 +220,7 @@ impl State {
             }
             if is_lost && let Some((_, newest)) = versions.last() {
                 self.left_behind.entry(number).or_insert_with(|| newest.clone());
-                // Cuts are in the journal.
+                // Cuts are in the journal, and therefore survive.
                 let is_cut = |at| self.cuts.iter().any(|(cut, first)| *cut == at && *first <= number);
                 versions.retain(|(at, _)| *at == 0 || is_cut(*at));
             }
@@ -259,7 +258,7 @@ impl State {
         found
     }
 
-    /// Zeros in the last sector behind the end: what a file system has there when the file grows.
+    /// Clears the last sector beyond the end, like a file system when the file grows.
     fn clear_behind(&mut self, bytes: u64) {
         let within = (bytes % SECTOR) as usize;
         if within > 0 {
@@ -270,7 +269,7 @@ impl State {
     }
 }
 
-/// Lets other tasks go on once.
+/// Lets other tasks run once.
 async fn pause() {
     let mut is_over = false;
     poll_fn(|context| {

@@ -1,14 +1,14 @@
-//! What a power failure may take and what not, as tests: random programs of writes, flushes and resizes on a
-//! model of the disk (`medium.rs`), cut off at any point.
+//! Tests of the effects of a power failure: random programs of writes, flushes and resizes on a model of the disk
+//! (`medium.rs`), interrupted at any point.
 //!
-//! After each cut the object is opened again and all of it is read. Units that were flushed and not touched since are
-//! as they were, and never told as damaged; a unit that was touched is any of the versions it has had since, or is told
-//! as damaged. The length lies between the least and the greatest since the flush. Then the program goes on with the
-//! contents found. Now and then the agent is killed instead, or the disk is full. In other programs a sync fails, and
-//! from then on so does every flush, until the power fails.
+//! After each failure the object is opened again and read completely. Units that were flushed and not touched since are
+//! unchanged, and never reported as damaged. A touched unit has any of its versions since then, or is reported as
+//! damaged. The length is between the least and the greatest since the flush. Then the program continues with the
+//! contents found. Sometimes the agent is killed instead, or the disk is full. In other programs a sync fails, and from
+//! then on every flush fails until the power does.
 //!
-//! Every other object has been flushed before. Of the others a cut may leave none, in its directory as in the model,
-//! until their first flush has been told.
+//! Half of the objects have been flushed before. The others may disappear in a power cut, both in their directory and
+//! in the model, until their first flush has completed.
 
 mod medium;
 
@@ -29,21 +29,21 @@ use super::units::Seal;
 use crate::Driver;
 use medium::ModelFile;
 
-/// How many power cuts are tried, if not 200.
+/// Variable with the number of power cuts to try. Default: 200.
 const CUTS_VARIABLE: &str = "STARFISH_POWER_CUTS";
 
 const CUTS: u64 = 200;
 
-/// Cuts of one object after another, before there is a new one.
+/// Number of power cuts of one object before a new one is created.
 const CUTS_OF_ONE: u64 = 8;
 
-/// Every so many objects have syncs that fail.
+/// Divisor: one in this number of objects has failing syncs.
 const SYNCS_FAIL_IN: u64 = 5;
 
-/// More groups than an open object keeps the sums of.
+/// Number of groups: more than those whose checksums an open object keeps in memory.
 const GROUPS: u64 = 22;
 
-/// A small stream of numbers.
+/// Small random number generator.
 #[derive(Clone)]
 pub(super) struct Draw(u64);
 
@@ -70,14 +70,14 @@ impl Draw {
     }
 }
 
-/// What an object must be, as far as is known: units that are not here are zeros.
+/// Expected state of an object. Units that are not listed are zeros.
 #[derive(Default)]
 struct Expected {
     bytes: u64,
     units: BTreeMap<u64, Vec<u8>>,
-    /// What those that were touched since the last flush may be.
+    /// Possible contents of the units touched since the last flush.
     touched: BTreeMap<u64, Vec<Vec<u8>>>,
-    /// What the length may be.
+    /// Least and greatest possible length.
     lengths: (u64, u64),
 }
 
@@ -122,7 +122,7 @@ impl Expected {
         self.set_bytes(bytes);
     }
 
-    /// From now on all of it is to stay.
+    /// Marks the whole state as flushed.
     fn flush(&mut self) {
         self.touched.clear();
         self.lengths = (self.bytes, self.bytes);
@@ -137,17 +137,17 @@ enum Step {
     Kill,
 }
 
-/// An object on the model, and what is known of it.
+/// Object on the model, and its expected state.
 struct Trial {
     file: ModelFile,
-    /// Whether its file still says that it has never been flushed.
+    /// True if the file name still marks the object as never flushed.
     is_new: bool,
     seal: Seal,
     object: Rc<OpenObject<ModelFile>>,
     expected: Expected,
-    /// Places that are written again and again.
+    /// Offsets that are written repeatedly.
     hot: Vec<u64>,
-    /// Whether syncs fail now and then.
+    /// True if syncs sometimes fail.
     syncs_fail: bool,
     draw: Draw,
 }
@@ -168,8 +168,8 @@ impl Trial {
         Trial { file, is_new, seal, object, expected: Expected::default(), hot, syncs_fail: false, draw }
     }
 
-    /// Whether there is the object still after a cut, as its directory says: one that was never flushed may be gone,
-    /// and then gives way to another.
+    /// Returns true if the object still exists after a power cut, according to its directory. A never flushed object
+    /// may be missing, and another one can then replace it.
     fn is_there(&self) -> bool {
         let (place, directory) = fresh_directory();
         std::fs::write(place.path().join(file_name(self.is_new)), self.file.contents()).expect("room");
@@ -218,7 +218,7 @@ impl Trial {
         }
     }
 
-    /// Goes on until the power fails.
+    /// Runs steps until the power fails.
     async fn run(&mut self) {
         loop {
             let step = self.step();
@@ -245,7 +245,7 @@ impl Trial {
                 Step::Read(offset, bytes) => {
                     read(&self.object, offset, bytes).await.map(|data| self.check(offset, &data))
                 }
-                // What it has not told to be flushed, the next agent may take for flushed.
+                // After a kill, the next agent may take data for flushed whose flush has failed.
                 Step::Kill if has_failed => Ok(()),
                 Step::Kill => {
                     self.file = self.file.after_kill();
@@ -255,11 +255,11 @@ impl Trial {
             match outcome {
                 Ok(()) => {}
                 Err(Fault::Io(error)) if error.kind() == ErrorKind::StorageFull => {
-                    // What there was no room for was not written: nothing has been damaged.
+                    // The disk was full, so nothing was written: nothing has been damaged.
                     assert!(self.look().await.is_empty());
                 }
                 Err(_) if !self.file.has_power() => return,
-                // All that was written can still be read.
+                // All written data can still be read.
                 Err(Fault::Io(_)) if self.file.has_failed_sync() => {
                     assert!(self.look().await.is_empty());
                     if self.draw.below(4) == 0 {
@@ -271,7 +271,7 @@ impl Trial {
         }
     }
 
-    /// Checks what was read while all is known.
+    /// Checks data that were read while the whole state is known.
     fn check(&self, offset: u64, data: &[u8]) {
         for (at, byte) in (offset..).zip(data) {
             let expected = self.expected.units.get(&(at / UNIT_BYTES));
@@ -280,7 +280,7 @@ impl Trial {
         }
     }
 
-    /// Reads all of the object, checks it, and takes it for what is expected from now on. Says what is damaged.
+    /// Reads the whole object, checks it, and makes it the expected state. Returns the damaged units.
     async fn look(&mut self) -> BTreeSet<u64> {
         let (bytes, expected) = (self.object.bytes(), &mut self.expected);
         let (least, greatest) = expected.lengths;
@@ -297,7 +297,7 @@ impl Trial {
                     let untouched = [expected.unit(number)];
                     let versions = touched.map_or(untouched.as_slice(), Vec::as_slice);
                     if touched.is_some() && number * UNIT_BYTES >= bytes {
-                        // Behind an end that is allowed: what was never flushed there has gone as a whole.
+                        // Beyond a permitted end, unflushed units have disappeared completely.
                         expected.units.remove(&number);
                         continue;
                     }
@@ -305,7 +305,7 @@ impl Trial {
                     expected.units.insert(number, unit);
                 }
                 Err(Fault::Damaged(_)) if touched.is_some() => _ = damaged.insert(number),
-                // Sums that were cleared before it grew to there may have been left behind, for any time.
+                // Cleared sums beyond the old end may have been lost in a failed sync, at any time.
                 Err(Fault::Damaged(_)) if self.syncs_fail && number * UNIT_BYTES >= least => {
                     damaged.insert(number);
                 }
@@ -316,13 +316,13 @@ impl Trial {
         damaged
     }
 
-    /// Opens the object as it is found after a cut or a kill, and repairs what was damaged.
+    /// Opens the object as found after a power cut or a kill, and rewrites damaged units.
     async fn open_again(&mut self, is_settled: bool) {
         self.object = open(&self.file, self.seal);
         let damaged = self.look().await;
         if is_settled {
             self.expected.touched.clear();
-            // What was not flushed is there, but that it ends there may be told by its last unit alone.
+            // Unflushed data exist now, but only the last unit may record that the object ends there.
             let (least, found) = (self.expected.lengths.0, self.expected.bytes);
             self.expected.lengths = (least.min(found), found);
         }
@@ -374,7 +374,7 @@ async fn cut_power(seed: u64) {
         trial.file.fail_power_after(1 + trial.draw.below(60));
         trial.run().await;
         while trial.file.has_power() {
-            // It was the agent that was killed.
+            // The agent was killed; the power has not failed.
             trial.open_again(false).await;
             trial.file.fail_power_after(1 + trial.draw.below(60));
             trial.run().await;
@@ -387,8 +387,8 @@ async fn cut_power(seed: u64) {
     }
 }
 
-/// A cut at every point between the making of an object and its first flush leaves one that can be read, or none; after
-/// that flush there is always one.
+/// A power cut at any point between the creation of an object and its first flush leaves a readable object, or none.
+/// After that flush the object always exists.
 #[test]
 fn what_was_never_flushed_is_whole_or_has_never_been() {
     let (mut gone, mut kept) = (0, 0);
