@@ -1,4 +1,4 @@
-//! The laws of the seam, kept by real nodes with each driver.
+//! Runs the conformance tests of the machine interface on real nodes, with each driver.
 
 mod common;
 mod testbed;

@@ -1,5 +1,5 @@
-//! What the disk of a node keeps to beyond the laws: foreign, stale and damaged files, the lock on the
-//! directory, removed objects, more objects than open files, and modelled time.
+//! Disk of a node beyond the conformance tests: foreign, stale and damaged files, the lock on the directory, removed
+//! objects, more objects than open files, and modelled time.
 
 mod common;
 
@@ -13,7 +13,7 @@ use machine::{Disk, Duration, Error, Machine, NodeId, Object, Payload};
 use real::{DiskSettings, Driver, RealMachine, Settings};
 use tempfile::TempDir;
 
-/// Runs `test` on a node whose disk is `directory`/disk-1, with each driver in a directory of its own.
+/// Runs `test` on a node whose disk is `directory`/disk-1, with each driver in a separate directory.
 fn on_a_disk(prepare: impl Fn(&Path), test: impl AsyncFn(RealMachine, PathBuf)) {
     for driver in drivers() {
         let (directory, reports) = (temporary(), Reports::default());
@@ -132,7 +132,7 @@ fn a_file_of_a_newer_version_is_not_damaged() {
     );
 }
 
-/// The file of an object as earlier programs wrote it.
+/// Returns the file of an object as earlier programs wrote it.
 fn version_2(name: &str, label: &[u8], contents: &[u8]) -> Vec<u8> {
     let xxh = twox_hash::XxHash3_64::oneshot_with_seed;
     let mut file = b"STARFISH".to_vec();
@@ -239,7 +239,7 @@ fn the_space_of_a_removed_object_is_free_and_so_is_its_name() {
             disk.remove("thing").await.expect("it is there");
             let new = create(&machine, "thing", b"new").await;
             assert_ne!(old.id, new.id);
-            // A file that is open has its space, although it has no name any more.
+            // An open file keeps its space, even if it has no name any more.
             let open = fs::read_dir("/proc/self/fd").expect("Linux").flatten().map(|entry| entry.path());
             let ours = open.filter(|open| fs::read_link(open).is_ok_and(|file| file.starts_with(&path)));
             let links: Vec<u64> = ours.flat_map(fs::metadata).map(|found| found.nlink()).collect();
@@ -260,7 +260,7 @@ fn there_can_be_more_objects_than_open_files() {
             for number in 0..600_u32 {
                 objects.push(create(&machine, &format!("object {number}"), &number.to_le_bytes()).await);
             }
-            // The first has been closed to make room.
+            // The first file has been closed to limit the number of open files.
             machine.disks()[0].remove("object 0").await.expect("it is there");
             for (number, object) in (0_u32..).zip(objects).skip(1) {
                 assert_eq!(read(&machine, object, 4).await, Ok(number.to_le_bytes().to_vec()));
@@ -320,7 +320,7 @@ fn a_modelled_disk_is_not_faster_than_its_model() {
             let object = create(&machine, "thing", &vec![3; 1 << 20]).await;
             let start = machine.now();
             assert_eq!(read(&machine, object.clone(), 1 << 20).await, Ok(vec![3; 1 << 20]));
-            // 1 MiB at 20 MiB/s; and all that was asked for later comes after it.
+            // 1 MiB at 20 MiB/s; all later commands come after it.
             assert!(machine.now().since(start) >= Duration::from_millis(50));
             machine.disks()[0].flush(object.id).await.expect("a disk");
             let position = |offset| machine.disks()[0].position(object.id, offset);
@@ -329,17 +329,18 @@ fn a_modelled_disk_is_not_faster_than_its_model() {
     }
 }
 
-/// Where the sums of the first units of an object lie in its file, 32 bytes for each.
+/// Offset in the file of the checksums of the first units of an object, 32 bytes for each.
 const SUMS: usize = 12 * 1024;
 
-/// Where the byte at `offset` of an object lies in its file: behind 12 KiB, and 8 KiB of sums before each MiB.
+/// Returns the offset in the file of the object's byte at `offset`: after 12 KiB, and 8 KiB of checksums before each
+/// MiB.
 fn in_file(offset: usize) -> usize {
     SUMS + (offset >> 20) * ((1 << 20) + 8192) + 8192 + offset % (1 << 20)
 }
 
 const UNIT: usize = 4096;
 
-/// Bytes that are different everywhere.
+/// Returns bytes that differ everywhere.
 fn contents(bytes: usize) -> Vec<u8> {
     (0..bytes as u32).flat_map(|at| (at.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()).take(bytes).collect()
 }
@@ -358,21 +359,21 @@ async fn read_part(
 #[test]
 fn a_block_that_is_not_what_was_written_is_damaged_and_the_rest_is_not() {
     type Damage = fn(&mut [u8]);
-    // Each touches the unit at 2 * UNIT, or that in the second group.
+    // Each function damages the unit at 2 * UNIT, or that unit of the second group.
     let far = (1 << 20) + 2 * UNIT;
     let damages: [(usize, Damage); 7] = [
         (2 * UNIT, |file| file[in_file(2 * UNIT)] ^= 1),
         (2 * UNIT, |file| file[in_file(3 * UNIT) - 1] ^= 0x80),
-        // Not written, or written as zeros by a disk that lost it.
+        // Not written, or written as zeros by a disk that lost the data.
         (2 * UNIT, |file| file[in_file(2 * UNIT)..in_file(3 * UNIT)].fill(0)),
-        // Written to half of it.
+        // Half of the unit overwritten.
         (2 * UNIT, |file| file[in_file(2 * UNIT) + UNIT / 2..in_file(3 * UNIT)].fill(7)),
-        // That of another place, with the sums that belong to it.
+        // Another unit, with its checksums.
         (2 * UNIT, |file| {
             file.copy_within(in_file(5 * UNIT)..in_file(6 * UNIT), in_file(2 * UNIT));
             file.copy_within(SUMS + 5 * 32..SUMS + 6 * 32, SUMS + 2 * 32);
         }),
-        // Its sums.
+        // The checksums of the unit.
         (2 * UNIT, |file| file[SUMS + 2 * 32..SUMS + 3 * 32].fill(0x55)),
         ((1 << 20) + 2 * UNIT, |file| file[in_file((1 << 20) + 2 * UNIT) + 9] ^= 4),
     ];
@@ -405,7 +406,8 @@ fn a_block_that_is_not_what_was_written_is_damaged_and_the_rest_is_not() {
                     let read = read_part(&machine, &object, from, until - from).await.expect("sound");
                     assert!(read == whole[from..until], "{at}");
                 }
-                // Part of a damaged unit cannot be replaced, since the rest would then seem sound; all of it can.
+                // A part of a damaged unit cannot be overwritten, since the rest would then seem valid; the whole unit
+                // can.
                 let disk = &machine.disks()[0];
                 let part = disk
                     .write(object.id, at as u64 + 5, Payload::from(vec![1; 10]))
@@ -424,10 +426,10 @@ fn zeros_in_the_place_of_what_was_flushed_are_not_read_as_a_hole() {
     type Damage = fn(&mut Vec<u8>);
     const MIB: usize = 1 << 20;
     let bytes = 3 * MIB + 5 * UNIT + 100;
-    // What is told, and where what is not touched begins and ends.
+    // The reported text, the damage, and the begin and end of an undamaged range.
     let damages: [(&str, Damage, usize, usize); 5] = [
         ("offset 0 ", |file| file[SUMS..in_file(MIB - 1) + 1].fill(0), MIB, 3 * MIB + 5 * UNIT + 100),
-        // One sector of sums, and all that it is for.
+        // One sector of checksums, and all data they cover.
         (
             "offset 65536 ",
             |file| {
@@ -476,7 +478,8 @@ fn zeros_in_the_place_of_what_was_flushed_are_not_read_as_a_hole() {
     }
 }
 
-/// From each page of the file on to its end, after one flush and after several that each made the object longer.
+/// Overwrites the file from each of its first pages to its end, after one flush and after several that each extended
+/// the object.
 #[test]
 fn a_lost_end_of_a_file_is_not_taken_for_an_earlier_length() {
     const MIB: usize = 1 << 20;
@@ -513,7 +516,7 @@ fn a_lost_end_of_a_file_is_not_taken_for_an_earlier_length() {
                 assert!(is_told, "{lost:#x} from {from} on after {flushes} flushes: {read:?}");
             });
         }
-        // The other record, and the ends of the units, tell as much as the one that is lost.
+        // The other record, and the ends of the units, have the same information as the lost record.
         for at in [UNIT, 2 * UNIT] {
             let mut damaged = sound.clone();
             damaged[at..at + UNIT].fill(0);
@@ -551,7 +554,7 @@ fn what_was_put_behind_an_object_is_no_part_of_it() {
             assert_eq!(object.bytes, bytes as u64);
             let read = read_part(&machine, &object, 0, 10_000).await.expect("sound");
             assert!(read[..bytes] == contents(bytes) && read[bytes..].iter().all(|byte| *byte == 0));
-            // Nor does it become part of it.
+            // Nor does the excess become part of the object.
             disk.write(object.id, 2 << 20, Payload::from(vec![5; 10])).await.expect("room");
             let read = read_part(&machine, &object, bytes, (2 << 20) - bytes).await.expect("sound");
             assert!(read.iter().all(|byte| *byte == 0));
@@ -592,7 +595,7 @@ fn zeros_in_the_place_of_data_take_no_room() {
             disk.flush(object.id).await.expect("a disk");
             let on_disk = || fs::metadata(path.join("thing.begun")).expect("it is there").blocks() * 512;
             let before = on_disk();
-            // Across the border of two groups of sums; and few, which are written.
+            // A range across the border of two groups of checksums; and a short one, whose zeros are written.
             let (mut expected, hole) = (contents(BYTES), 500 << 10..1600 << 10);
             for zeros in [hole.clone(), 2 << 20..(2 << 20) + 8192] {
                 expected[zeros.clone()].fill(0);
@@ -600,13 +603,13 @@ fn zeros_in_the_place_of_data_take_no_room() {
                 disk.write(object.id, zeros.start as u64, data).await.expect("room");
             }
             disk.flush(object.id).await.expect("a disk");
-            // But for new sums.
+            // Except the space for new checksums.
             let after = on_disk();
             assert!(before - after >= hole.len() as u64 - 16384, "{before} {after}");
             let found = disk.data_after(object.id, hole.start as u64).await.expect("told").expect("data");
             assert_eq!(found.start, hole.end as u64);
             assert!(read(&machine, object.clone(), BYTES as u64).await == Ok(expected.clone()));
-            // And others come in their place; zeros behind the end are written.
+            // New data can replace the hole; zeros beyond the end are written.
             disk.write(object.id, 1 << 20, Payload::from(vec![9; 200_000])).await.expect("room");
             expected[1 << 20..(1 << 20) + 200_000].fill(9);
             expected.resize(BYTES + (1 << 20), 0);
@@ -618,7 +621,7 @@ fn zeros_in_the_place_of_data_take_no_room() {
     );
 }
 
-/// A small stream of numbers.
+/// Small random number generator.
 struct Draw(u64);
 
 impl Draw {
@@ -659,7 +662,7 @@ fn random_writes_and_cuts_agree_with_a_vector_over_new_starts() {
                             assert!(read == Ok(expected), "{start}.{step}: {bytes} at {at}");
                         }
                         _ => {
-                            // Some as several pieces.
+                            // Some data in several pieces.
                             let data: Vec<u8> = (0..bytes).map(|_| draw.below(256) as u8).collect();
                             let cut = draw.below(bytes + 1) as u64;
                             let whole = Payload::from(data.as_slice());
@@ -682,7 +685,7 @@ fn random_writes_and_cuts_agree_with_a_vector_over_new_starts() {
     }
 }
 
-/// An agent that was killed has given the system what it wrote, so that is there, though nothing was flushed.
+/// The system keeps the writes of a killed agent, so they exist although nothing was flushed.
 #[test]
 fn an_object_that_was_never_flushed_outlives_its_agent_and_what_is_torn_of_one_has_never_been() {
     for driver in drivers() {
@@ -725,7 +728,7 @@ fn an_object_that_was_never_flushed_outlives_its_agent_and_what_is_torn_of_one_h
     }
 }
 
-/// Why a node does not start whose disk is `path`.
+/// Returns the error of starting a node whose disk is `path`.
 fn refused(driver: Driver, directory: &Path) -> Error {
     let outcome = real::block_on(driver, async {
         RealMachine::start(settings(1, directory, &Reports::default())).await.map(drop)

@@ -1,5 +1,5 @@
-//! The store of metadata of a real node: what is there after kills and power cuts, what is refused, and what a defect
-//! costs.
+//! Metadata store of a real node: its contents after kills and power cuts, rejected operations, and the effect of
+//! defects.
 
 mod common;
 
@@ -58,7 +58,7 @@ fn place() -> (TempDir, PathBuf) {
     (place, directory)
 }
 
-/// What a process has written to its files is there when it is killed; so a copy of them is what it leaves.
+/// Files of a killed process keep its writes, so a copy of the files equals the state after a kill.
 #[test]
 fn a_killed_node_loses_no_transaction() {
     let (place, directory) = place();
@@ -67,7 +67,7 @@ fn a_killed_node_loses_no_transaction() {
         for (number, copied) in [0, 7, 60, 200].into_iter().zip(["a", "b", "c", "d"]) {
             make_counted_transactions(&store, counted_transactions_left(&store).await..number + 1).await;
             copy(&from, &place.path().join(copied));
-            // Nobody else is to open the copy on this thread, which has a runtime already.
+            // Opened on another thread, because this one has a runtime already.
             let copied = place.path().join(copied);
             let left = std::thread::spawn(move || left_in(&copied)).join().expect("it opens");
             assert_eq!(left, number + 1);
@@ -75,7 +75,7 @@ fn a_killed_node_loses_no_transaction() {
     });
 }
 
-/// In a power cut the journal may lose what was not flushed, from anywhere on.
+/// After a power cut the journal may lack unflushed writes, from any point on.
 #[test]
 fn a_power_cut_leaves_what_was_flushed_and_the_first_of_the_rest() {
     let (place, directory) = place();
@@ -129,7 +129,7 @@ fn two_nodes_cannot_have_one_store() {
     assert_eq!(left_in(&directory), 1);
 }
 
-/// The number of entries in a store, or why they cannot be read; and what was reported.
+/// Returns the number of entries in a store, or the error of reading them; and the reports.
 fn outcome_of_reading(directory: &Path) -> (Result<usize>, Reports) {
     let reports = Reports::default();
     let read = on_store(directory, &reports, |store| async move {
@@ -197,7 +197,7 @@ fn a_panic_costs_its_transaction_and_no_other() {
             t.put(b"half", b"done")?;
             panic!("a defect on purpose")
         });
-        // Both wait for the thread at once.
+        // Both wait for the thread at the same time.
         let others = make_counted_transactions(&store, 5..60);
         let (mut panicking, mut others) = (Box::pin(panicking), Box::pin(others));
         let mut outcome = None;
@@ -222,7 +222,7 @@ fn a_panic_costs_its_transaction_and_no_other() {
     assert_eq!(reports.count(is_defect), 1);
 }
 
-/// The settings of a node whose store is copied this often.
+/// Returns the settings of a node whose store is copied at this interval.
 fn copied(directory: &Path, to: &Path, every: Duration, reports: &Reports) -> Settings {
     Settings {
         metadata: Some(MetadataPlace::Directory(directory.to_owned())),
@@ -243,7 +243,7 @@ fn copies_are_made_while_the_store_is_used_and_when_it_is_closed() {
     real::run(settings, |machine| async move {
         let store = machine.metadata().expect("it has one").clone();
         assert_eq!(fs::read_dir(&found).expect("ours").count(), 0, "there is nothing to copy");
-        // One: between several there may be a copy already, and another after them.
+        // Only one transaction: with several, a copy might be made between them and another one after them.
         make_counted_transactions(&store, 0..1).await;
         let copy = found.join(FILE);
         common::until(&machine, || copy.exists()).await;
@@ -252,7 +252,7 @@ fn copies_are_made_while_the_store_is_used_and_when_it_is_closed() {
         assert_eq!(fs::metadata(&copy).expect("it is there").ino(), first, "nothing has changed");
         make_counted_transactions(&store, 1..7).await;
         common::until(&machine, || fs::metadata(&copy).is_ok_and(|copy| copy.ino() != first)).await;
-        // The disk of the copies is away for a time.
+        // The disk of the copies is unavailable for a while.
         fs::rename(&found, found.with_extension("away")).expect("the same file system");
         make_counted_transactions(&store, 7..8).await;
         let told = reports.clone();
@@ -261,7 +261,7 @@ fn copies_are_made_while_the_store_is_used_and_when_it_is_closed() {
         make_counted_transactions(&store, 8..9).await;
     })
     .expect("it starts");
-    // The store is lost, and a copy is put in its place.
+    // The store is lost, and a copy replaces it.
     fs::remove_dir_all(&directory).expect("it is there");
     copy_of_file(&copies, &directory);
     assert_eq!(left_in(&directory), 9);
@@ -282,7 +282,7 @@ fn the_last_copy_is_waited_for_longer_than_the_network() {
     assert!(copies.join(FILE).exists());
 }
 
-/// A pipe that nobody reads from holds up who opens it as a server does that has gone.
+/// A pipe without a reader blocks on opening, like a server that has disconnected.
 #[test]
 fn a_copy_that_does_not_arrive_holds_up_no_transaction_and_is_reported() {
     let (place, directory) = place();
@@ -298,7 +298,7 @@ fn a_copy_that_does_not_arrive_holds_up_no_transaction_and_is_reported() {
         common::until(&machine, || reports.tells_of("under way")).await;
         make_counted_transactions(&store, 1..9).await;
         assert_eq!(counted_transactions_left(&store).await, 9);
-        // It answers again, but cannot keep anything.
+        // The pipe responds again, but cannot store anything.
         File::open(&pipe).and_then(|mut pipe| pipe.read_to_end(&mut Vec::new())).expect("a copy");
         common::until(&machine, || copies.join(FILE).exists()).await;
     })
@@ -324,7 +324,7 @@ fn copies_do_not_take_the_place_of_the_store() {
     }
 }
 
-/// A store of 300 entries, closed.
+/// Returns a closed store of 300 entries.
 fn filled() -> (TempDir, PathBuf) {
     let (place, directory) = place();
     on_store(&directory, &Reports::default(), |store| async move {
@@ -348,7 +348,7 @@ fn value(number: u64) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// Whatever bytes of the file are changed, nothing is read that was not written, and the node goes on.
+    /// Arbitrary changed bytes of the file are never read as valid contents, and the node continues.
     #[test]
     fn of_a_damaged_file_nothing_wrong_is_read(
         places in proptest::collection::vec((any::<u64>(), any::<u8>(), 1_usize..64), 1..5),
@@ -371,7 +371,7 @@ proptest! {
             for (number, value) in (0..).zip(singly.await.map_or(vec![], |all| all.expect("kept"))) {
                 value.iter().for_each(|value| check(number, value));
             }
-            // It may work or not.
+            // Both may succeed or fail.
             let _ = store.transact(|t| Ok(Ok::<_, ()>(t.put(b"new", b"value")?))).await;
             let _ = store.flush().await;
         });
@@ -387,7 +387,7 @@ fn damage_of_an_entry_is_told_and_the_others_are_read() {
     let (_place, directory) = filled();
     let path = directory.join(FILE);
     let content = fs::read(&path).expect("it is there");
-    // In the middle of the value of an entry of which it is the only one in its page.
+    // In the middle of the value of an entry that has a page alone.
     let damaged = 131;
     let run = vec![damaged; 1000];
     let at = content.windows(run.len()).position(|window| window == run).expect("it is there");

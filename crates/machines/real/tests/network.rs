@@ -1,5 +1,5 @@
-//! What the network of a node keeps to beyond the laws: who is let in, what a broken or hostile connection
-//! costs, and what happens when nobody receives.
+//! Network of a node beyond the conformance tests: refused callers, the effect of broken or hostile connections, and
+//! full queues without a receiver.
 
 mod common;
 
@@ -29,13 +29,13 @@ async fn expect_message(machine: &RealMachine, number: u8, bytes: usize) {
     assert!(delivery == Delivery::Message(message(number, bytes)), "{delivery:?} for message {number}");
 }
 
-/// Sends `bytes` to `address` from another thread, says that no more come, and returns what was answered.
+/// Sends `bytes` to `address` from another thread, shuts down the sending side, and returns the answer.
 async fn throw(at: &RealMachine, bytes: Vec<u8>) -> Vec<u8> {
     let address = at.address().expect("it listens");
     let thrower = std::thread::spawn(move || {
         let mut stream = TcpStream::connect(address).expect("someone listens");
         let mut answer = Vec::new();
-        // The node may hang up at any time: that is what is tested.
+        // Ignore errors: the node may disconnect at any time.
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut answer);
@@ -45,7 +45,7 @@ async fn throw(at: &RealMachine, bytes: Vec<u8>) -> Vec<u8> {
     thrower.join().expect("no panic")
 }
 
-/// Joins as node `from`, sends the bytes that `made` makes over the connection for data, and leaves.
+/// Joins as node `from`, sends the bytes that `made` creates over the connection for data, and disconnects.
 async fn join_and_throw(
     at: &RealMachine,
     from: u64,
@@ -54,7 +54,7 @@ async fn join_and_throw(
     let mut lanes = join(at, from).await;
     beside(at, move || {
         let bytes = made(&mut lanes[1]);
-        // The node may hang up at any time: that is what is tested.
+        // Ignore errors: the node may disconnect at any time.
         let _ = lanes[1].stream.write_all(&bytes);
         let _ = lanes[1].stream.shutdown(std::net::Shutdown::Write);
         for lane in &mut lanes {
@@ -172,7 +172,7 @@ fn whoever_listens_at_an_address_is_connected_and_tells_its_name() {
             let port = listener.address().expect("it listens").port();
             let caller = Settings { listen: Some(common::any_port()), ..Settings::new(NodeId(7), keys()) };
             let caller = RealMachine::start(caller).await.expect("it has no disks");
-            // Asked twice, and at another address of it: it stays one connection.
+            // Two calls to the same address, and one to another address of the node: they share one connection.
             for host in [[127, 0, 0, 1], [127, 0, 0, 1], [127, 0, 0, 2]] {
                 assert_eq!(caller.connect_to((host, port).into()).await, Ok(NodeId(1)));
             }
@@ -249,7 +249,7 @@ proptest! {
                     throw(&nodes[0], [first, bytes].concat()).await;
                 }
                 nodes[1].net().send(NodeId(1), message(1, 5000)).await.expect("a connection");
-                // What the stranger managed to say comes first or last, but does not get in between.
+                // Messages of the stranger come first or last, but never within the other message.
                 loop {
                     let (from, delivery) = receive(&nodes[0]).await;
                     if from == NodeId(2) {
@@ -306,7 +306,7 @@ fn a_send_given_up_midway_leaves_whole_frames() {
                 let node = nodes[0].clone();
                 async move { node.net().send(NodeId(2), message(255, 10)).await }
             });
-            // Those that found the outbox full never were sent; what came is in order and whole.
+            // Senders that found the outbox full have sent nothing. The arrived messages are in order and complete.
             let mut latest = -1;
             loop {
                 let (_, delivery) = receive(&nodes[1]).await;
@@ -356,7 +356,7 @@ fn senders_do_not_wait_for_a_peer_that_has_vanished() {
             let [control, mut data] = join(&nodes[0], 7).await;
             data.send_frame(9);
             expect_message(&nodes[0], 9, 0).await;
-            // Nobody reads the other end: some of these are under way and the rest waits.
+            // The other end does not read: some of these messages are in flight and the others wait.
             let mut sends = Vec::new();
             for number in 0..12 {
                 let send = nodes[0].net().send(NodeId(7), message(number, 4 << 20));
@@ -366,7 +366,7 @@ fn senders_do_not_wait_for_a_peer_that_has_vanished() {
             let last = sends.pop().expect("twelve").await.map_err(|error| *error);
             assert!(matches!(last, Err(Error::PeerGone { node: NodeId(7), .. })), "{last:?}");
             for send in sends {
-                // The first may have left before.
+                // The first messages may have left before.
                 let _ = send.await;
             }
             let (from, delivery) = receive(&nodes[0]).await;
@@ -520,7 +520,7 @@ fn who_calls_again_over_a_new_network_is_let_in_once_the_old_connection_is_silen
         let adapt = |settings| settings;
         run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
             let node = &nodes[0];
-            // As if cut off: nobody reads or writes at the other end, and the system does not say that it is gone.
+            // Like a network failure: the other end neither reads nor writes, and the system reports no disconnection.
             let old = join(node, 7).await;
             let mut sends = Vec::new();
             for number in 0..12 {
@@ -532,7 +532,7 @@ fn who_calls_again_over_a_new_network_is_let_in_once_the_old_connection_is_silen
                 *streams.borrow_mut() = Some(join(&caller, 7).await);
                 Ok(())
             });
-            // The file system hears of the loss before anything of the new connection.
+            // The file system is notified of the loss before anything of the new connection.
             let (from, delivery) = receive(node).await;
             let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
             assert!(from == NodeId(7) && why.contains("has called again"), "{why}");
@@ -556,7 +556,7 @@ fn a_node_started_anew_at_its_address_is_called_again() {
         run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
             let (caller, mut address) = (&nodes[0], common::any_port());
             for run in 0..3 {
-                // A new name each time, as agents have.
+                // A new name each time, as for agents.
                 let settings = Settings { listen: Some(address), ..Settings::new(NodeId(100 + run), keys()) };
                 let agent = RealMachine::start(settings).await.expect("the port is free again");
                 address = agent.address().expect("it listens");
@@ -583,13 +583,13 @@ fn a_node_started_anew_at_its_address_is_called_again() {
                 why.starts_with("it closed the connection; called again, but ") && why.contains("refused"),
                 "{why}"
             );
-            // Further sends to it fail at once.
+            // Further messages to the node fail at once.
             let asked = std::time::Instant::now();
             for _ in 0..30 {
                 caller.net().send(NodeId(100), message(3, 10)).await.expect_err("it is gone");
             }
             assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
-            // Later a call that might find it is made all the same, but for less time, since it is gone for long.
+            // A later call, which might succeed, is made again, for a shorter time, because the node was lost long ago.
             compio::time::sleep(Duration::from_millis(400)).await;
             let (asked, _) =
                 (std::time::Instant::now(), caller.net().send(NodeId(100), message(3, 10)).await);
@@ -603,7 +603,7 @@ fn a_node_started_anew_at_its_address_is_called_again() {
     }
 }
 
-/// Messages of the honest node 2 to node 1 arrive, each within `limit`.
+/// Checks that messages of the honest node 2 reach node 1, each within `limit`.
 async fn expect_service(nodes: &[RealMachine], messages: u8, limit: Duration) {
     for number in 0..messages {
         let asked = std::time::Instant::now();
@@ -635,12 +635,12 @@ fn who_goes_while_his_data_wait_for_memory_is_gone_at_once() {
                     (0..4).for_each(|_| frame.extend(lane.record(&vec![9; 256 << 10])));
                     frame
                 };
-                // The last of these find no room any more.
+                // The last of these messages find no more room.
                 while let frame = message(&mut data)
                     && data.stream.write_all(&frame).is_ok()
                 {}
             });
-            // What the node keeps is all that one connection may have.
+            // The deliveries that the test keeps fill the limit of one connection.
             let mut kept = Vec::new();
             while kept.len() < 4 {
                 let (from, delivery) = receive(&nodes[0]).await;
@@ -648,7 +648,8 @@ fn who_goes_while_his_data_wait_for_memory_is_gone_at_once() {
                 kept.push(delivery);
             }
             expect_service(&nodes, 4, Duration::from_secs(2)).await;
-            // The process ends: no word, and the end of its data is behind those that nobody takes.
+            // The process ends without a bye, and the end of its data is queued behind data that the node does not
+            // read.
             drop(control);
             let (from, delivery) = receive(&nodes[0]).await;
             let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
@@ -674,7 +675,7 @@ fn a_lane_closed_in_order_does_not_keep_the_other_open() {
             expect_message(&nodes[0], 9, 0).await;
             let (from, delivery) = receive(&nodes[0]).await;
             assert!(from == NodeId(7) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
-            // The end was to be seen at both.
+            // The stranger must see the end on the other connection too.
             beside(&nodes[0], move || control.stream.read_to_end(&mut Vec::new())).await.expect("an end");
         })
         .expect("no task fails");
@@ -696,7 +697,7 @@ fn messages_that_stop_in_the_middle_hold_nobody_up() {
                 lanes[1].stream.write_all(&begun).expect("room for that");
                 stalled.push(lanes);
             }
-            // The first waits until it is clear that nothing comes from the others.
+            // The first message waits until it is certain that the others have stalled.
             expect_service(&nodes, 1, Duration::from_secs(6)).await;
             expect_service(&nodes, 20, Duration::from_secs(1)).await;
             drop(stalled);
@@ -720,7 +721,7 @@ fn hundreds_who_call_and_say_nothing_keep_nobody_out() {
             }
             assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
             drop(silent);
-            // Each of them might otherwise be a line of a log.
+            // Otherwise each refusal could become a log line.
             assert!(reports.refusals().len() <= 10, "{:?}", reports.refusals());
         })
         .expect("no task fails");
@@ -731,7 +732,7 @@ fn key(byte: u8) -> Key {
     Key::new([byte; Key::BYTES])
 }
 
-/// What becomes of a call to node 1 by a node with these keys.
+/// Returns the result of a call to node 1 by a node with these keys.
 async fn call(listener: &RealMachine, keys: Keys) -> Result<NodeId, Error> {
     let caller = RealMachine::start(Settings::new(NodeId(7), keys)).await.expect("it has no disks");
     let called = caller.connect_to(listener.address().expect("it listens")).await;
@@ -761,7 +762,7 @@ fn nodes_talk_if_they_have_a_key_in_common_and_agree_on_encryption() {
             (clear(key(1)), clear(key(2)), Some((Differ, Differ))),
             (Keys::new(key(1)), clear(key(1)), Some((ClearHere, ClearThere))),
             (clear(key(1)), Keys::new(key(1)), Some((ClearThere, ClearHere))),
-            // A key that is being replaced, at one side or the other or both.
+            // A key that is being replaced, at one side or both.
             (replacing(key(2), key(1)), Keys::new(key(1)), None),
             (replacing(key(2), key(1)), Keys::new(key(2)), None),
             (Keys::new(key(2)), replacing(key(2), key(1)), None),
@@ -781,7 +782,7 @@ fn nodes_talk_if_they_have_a_key_in_common_and_agree_on_encryption() {
             })
             .expect("no task fails");
         }
-        // A caller tries the key before the current one where only that is known.
+        // A caller tries the previous key if the listener knows only that one.
         let reports = Reports::default();
         let adapt = |settings| Settings { keys: Keys::new(key(1)), ..settings };
         run_nodes(driver, 1, &reports, adapt, async |nodes: Vec<RealMachine>| {
@@ -801,7 +802,7 @@ fn a_handshake_that_was_overheard_proves_nothing() {
             &reports,
             |settings| settings,
             async |nodes: Vec<RealMachine>| {
-                // A stranger in between passes on what an honest caller and the node say, and keeps it.
+                // A stranger in the middle forwards the messages of an honest caller and the node, and records them.
                 let between = TcpListener::bind(common::any_port()).expect("a free port");
                 let (address, node) =
                     (between.local_addr().expect("bound"), nodes[0].address().expect("it listens"));
@@ -827,7 +828,7 @@ fn a_handshake_that_was_overheard_proves_nothing() {
                 assert_eq!((again.len(), &again[48..]), (48 + 80, &[0; 80][..]), "unreadable");
                 assert_eq!(reports.mismatches(), [KeyMismatch::Differ]);
 
-                // The same towards a caller: a listener in the node's place cannot answer for it.
+                // The same towards a caller: a listener that replaces the node cannot answer for it.
                 let instead = TcpListener::bind(common::any_port()).expect("a free port");
                 let address = instead.local_addr().expect("bound");
                 let listening = std::thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! The metadata store in a database of a real PostgreSQL server: its laws, a server that is killed, and another node
-//! that comes for the same database. Where there is no server to start, nothing is tested, and that is said.
+//! Metadata store in a database of a real PostgreSQL server: conformance tests, a killed server, and another node that
+//! uses the same database. Without a PostgreSQL server the tests are skipped, with a message.
 
 mod common;
 #[path = "common/postgres_server.rs"]
@@ -39,14 +39,14 @@ fn on_reporting_store<T: 'static, F: Future<Output = T> + 'static>(
     real::run(settings, |machine: RealMachine| test(machine.metadata().expect("it has one").clone()))
 }
 
-/// Ends all sessions with the database of this address, as an administrator can.
+/// Ends all sessions with the database of this address, like an administrator.
 fn end_sessions(administrator: &mut Client, address: &str) {
     let database = address.rsplit('=').next().expect("its name");
     let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'");
     administrator.batch_execute(&end).expect("allowed");
 }
 
-/// Nodes whose stores are in databases of one server.
+/// Nodes with stores in databases of one server.
 struct OnServer;
 
 impl conformance::Testbed for OnServer {
@@ -121,13 +121,13 @@ fn a_database_is_one_nodes() {
         });
         let refused = second.join().expect("it is told").expect("it starts").expect_err("it is in use");
         assert!(matches!(*refused, Error::InUse { .. }), "{refused}");
-        // An administrator ends the session: it goes on, since nobody has come between.
+        // An administrator ends the session. The store continues, since no other node has used it since.
         end_sessions(&mut meddler, &of_store);
         make_counted_transactions(&store, 10..20).await;
         assert_eq!(counted_transactions_left(&store).await, 20);
     })
     .expect("it starts");
-    // When it has ended, another one has it.
+    // After the end of the first node, another one can use the store.
     let left = on_store(&third, |store| async move { counted_transactions_left(&store).await });
     assert_eq!(left, Ok(20));
 }
@@ -150,7 +150,7 @@ fn what_others_have_changed_is_noticed_and_a_newer_version_refused() {
         meddler.batch_execute("UPDATE starfish_store SET number = number + 1").expect("allowed");
         let refused = put(store.clone()).await.expect_err("somebody was there");
         assert!(refused.to_string().contains("somebody else has changed it"), "{refused}");
-        // It goes on from the present contents.
+        // The store continues from the present contents.
         put(store).await.expect("nobody was there");
         meddler.batch_execute("UPDATE starfish_store SET version = 7").expect("allowed");
     });
@@ -163,8 +163,8 @@ fn what_others_have_changed_is_noticed_and_a_newer_version_refused() {
     );
 }
 
-/// A server that takes over may lack the last commits, and so does a backup that is put back: in each, the store is at
-/// a number that it had before. Whoever works on goes on with what is there, in another run.
+/// A server that takes over, or a restored backup, may lack the last commits: the store then has an earlier number. The
+/// next user continues with the present contents, in a new incarnation.
 #[test]
 fn a_store_that_is_not_as_it_was_left_is_in_another_run() {
     let Some(server) = Server::start() else { return };
@@ -191,14 +191,14 @@ fn a_store_that_is_not_as_it_was_left_is_in_another_run() {
         assert_eq!(counted_transactions_left(&store).await, 10);
         runs.push(in_run().await);
         assert_eq!(store.run(), runs[1]);
-        // A backup is put back, with the session as it was: a flush tells.
+        // A backup is restored during the session: a flush detects this.
         make_counted_transactions(&store, 10..15).await;
         let mut meddler = Client::connect(&text, NoTls).expect("a session");
         meddler.batch_execute(put_back).expect("allowed");
         store.flush().await.expect("it answers");
         runs.push(store.run());
         assert_eq!(counted_transactions_left(&store).await, 10);
-        // What is answered from memory is compared after a while.
+        // Answers from the cache are validated after a while.
         make_counted_transactions(&store, 10..15).await;
         meddler.batch_execute(put_back).expect("allowed");
         assert_eq!(in_run().await, runs[2], "it is believed to be as it was");
@@ -231,7 +231,7 @@ fn a_server_that_is_not_there_is_told() {
     assert!(wrong.to_string().contains("the address of a PostgreSQL database"), "{wrong}");
 }
 
-/// SIGSTOP stops the server's process of the session, as a stalled disk would; the kernel keeps the connection alive.
+/// SIGSTOP stops the server's process of the session, like a stalled disk; the kernel keeps the connection alive.
 #[test]
 fn a_server_that_is_connected_and_silent_ends_the_wait() {
     let Some(server) = Server::start() else { return };

@@ -1,7 +1,7 @@
-//! A program between two nodes changes, repeats, reorders, reflects or cuts what they send to each other: no message
-//! arrives that was not sent, none twice and none out of order, and the connection ends with a reason.
+//! A program between two nodes changes, repeats, reorders, reflects or cuts their data. No message arrives that was not
+//! sent, none twice and none out of order, and the connection ends with a reason.
 //!
-//! STARFISH_TAMPERINGS=10000 tampers as often.
+//! STARFISH_TAMPERINGS=10000 runs this number of tamperings.
 
 mod common;
 
@@ -20,38 +20,38 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use real::{Keys, Limits, RealMachine, Settings};
 
-/// One act of a program in between.
+/// One act of the program in the middle.
 #[derive(Clone, Debug)]
 struct Tampering {
-    /// The TCP connection, in the order in which they are made: for control, for data.
+    /// Index of the TCP connection in the order of creation: for control, for data.
     lane: usize,
     of_caller: bool,
-    /// The first byte concerned, among those of this direction.
+    /// First affected byte of this direction.
     at: usize,
     act: Act,
 }
 
 #[derive(Clone, Debug)]
 enum Act {
-    /// Another bit.
+    /// Flips this bit.
     Flip(u8),
-    /// These bytes are lost.
+    /// Drops these bytes.
     Lose(usize),
-    /// These bytes come twice.
+    /// Sends these bytes twice.
     Repeat(usize),
-    /// Two pieces of this length are exchanged.
+    /// Swaps two pieces of this length.
     Exchange(usize),
-    /// The bytes from there on come from the other direction.
+    /// Replaces the following bytes by those of the other direction.
     Reflect,
-    /// No bytes come from there on.
+    /// Ends the stream.
     Cut,
 }
 
-/// Bytes of each direction that the program may change: handshake, short messages, and more than one record.
+/// Number of bytes of each direction that the program may change: handshake, short messages, and more than one record.
 const AT_MAX: usize = 300_000;
 
 fn tamperings() -> impl Strategy<Value = Tampering> {
-    // A prelude with its tag, a header with its tag.
+    // Lengths of a prelude with its tag, and of a header with its tag.
     let length = prop_oneof![Just(1_usize), Just(17), Just(32), Just(49), 1_usize..5000];
     let act = prop_oneof![
         4 => (0_u8..8).prop_map(Act::Flip),
@@ -71,7 +71,7 @@ fn tamperings() -> impl Strategy<Value = Tampering> {
     })
 }
 
-/// Passes on one direction of a connection, which is to be changed by `tampering`.
+/// Forwards one direction of a connection, with the change `tampering`.
 fn pass_on(mut from: TcpStream, mut to: TcpStream, tampering: Option<Tampering>, done: &AtomicBool) {
     let mut pass = |from: &mut TcpStream, bytes: usize| -> std::io::Result<()> {
         std::io::copy(&mut Read::by_ref(from).take(bytes as u64), &mut to).and_then(|passed| {
@@ -83,7 +83,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, tampering: Option<Tampering>,
         Some(Tampering { at, .. }) => pass(&mut from, *at),
     };
     let mut act = |act: Act| -> std::io::Result<()> {
-        // Also if the bytes that it needs do not come any more: then it keeps back those that did.
+        // Set even if too few bytes follow: then the act withholds the bytes already read.
         done.store(true, Ordering::Relaxed);
         let mut take = |bytes: usize| {
             let mut taken = vec![0; bytes];
@@ -98,7 +98,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, tampering: Option<Tampering>,
             }
             Act::Exchange(bytes) => {
                 let (one, two) = (take(bytes)?, take(bytes)?);
-                // Equal parts are the same in either order.
+                // Swapping equal parts changes nothing.
                 done.store(one != two, Ordering::Relaxed);
                 to.write_all(&[two, one].concat())
             }
@@ -116,7 +116,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, tampering: Option<Tampering>,
     let _ = to.shutdown(Shutdown::Write);
 }
 
-/// A program between the callers of its address and the node at `to`; returns the address.
+/// Starts a program between the callers of its address and the node at `to`; returns the address.
 fn between(to: SocketAddr, tampering: Tampering, done: Arc<AtomicBool>) -> SocketAddr {
     let listener = TcpListener::bind(common::any_port()).expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -138,7 +138,7 @@ fn between(to: SocketAddr, tampering: Tampering, done: Arc<AtomicBool>) -> Socke
     address
 }
 
-/// Message `number` of those that a node sends: short and long ones, over both connections.
+/// Returns message `number` of a node: short and long ones, over both connections.
 fn message(number: u32) -> Message {
     let bytes = [0, 10, 5000, 100_000, 300_000][number as usize % 5];
     let class = if bytes <= 10 { Class::Control } else { Class::Demand };
@@ -157,7 +157,7 @@ async fn send_all(machine: RealMachine, to: NodeId) {
     }
 }
 
-/// Receives what `from` sends until all has come or the connection is lost; returns the reason of the loss.
+/// Receives the messages of `from` until all have arrived or the connection is lost; returns the reason of the loss.
 async fn receive_all(machine: &RealMachine, from: NodeId) -> Option<String> {
     let mut next = [0, 2];
     while next != [MESSAGES, MESSAGES + 2] {
@@ -167,7 +167,7 @@ async fn receive_all(machine: &RealMachine, from: NodeId) -> Option<String> {
             Delivery::Message(received) => received,
             Delivery::Gone(why) => return Some(why),
         };
-        // Those of each connection come in the order in which they were sent.
+        // The messages of each connection arrive in the order in which they were sent.
         let expected = &mut next[usize::from(received.class != Class::Control)];
         assert!(received == message(*expected), "{:?} for message {expected}", received.header);
         *expected += 1;
@@ -177,7 +177,7 @@ async fn receive_all(machine: &RealMachine, from: NodeId) -> Option<String> {
             _ => *expected,
         };
     }
-    // An act on what comes later shows in a sign of life that does not come, or comes changed.
+    // A later act shows in a missing or changed sign of life.
     let quiet = compio::time::timeout(Duration::from_millis(50), machine.net().receive()).await;
     match quiet {
         Err(_) => None,
@@ -188,7 +188,7 @@ async fn receive_all(machine: &RealMachine, from: NodeId) -> Option<String> {
     }
 }
 
-/// Two nodes send to each other through a program in between. Returns false if they were through before it acted.
+/// Two nodes exchange messages through the program in the middle. Returns false if they completed before it acted.
 async fn tamper(nodes: Vec<RealMachine>, keys: Keys, tampering: Tampering, reports: &Reports) -> bool {
     let (listener, done) = (nodes[0].clone(), Arc::<AtomicBool>::default());
     let address = between(listener.address().expect("it listens"), tampering.clone(), done.clone());
@@ -235,8 +235,8 @@ fn no_act_of_a_program_in_between_passes_unnoticed() {
     let mut noticed = 0;
     for round in 0..rounds {
         let tampering = tamperings().new_tree(&mut runner).expect("no filters").current();
-        // Checksums detect damage. They are not meant to detect an attacker, and none of these acts is one that knows
-        // them.
+        // Checksums detect damage. They are not meant to detect an attacker, and none of these acts adapts the
+        // checksums.
         let encrypts = round % 3 != 0;
         let keys = Keys { encrypts, ..keys() };
         let reports = Reports::default();

@@ -503,7 +503,7 @@ impl Inner {
 /// The runtime opens files only by path, and the path might now lead to another file than the checked and locked one.
 #[expect(unsafe_code, reason = "the runtime offers no safe way to hand it an open file")]
 fn for_runtime(file: std::fs::File) -> File {
-    // SAFETY: `into_raw_fd` gives up the ownership of an open descriptor, which only this call takes over.
+    // SAFETY: `into_raw_fd` releases the ownership of an open descriptor, which only this call takes over.
     unsafe { File::from_raw_fd(file.into_raw_fd()) }
 }
 

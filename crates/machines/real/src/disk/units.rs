@@ -33,7 +33,7 @@
 //! and records, each complete or torn between sectors of 512 bytes. The following holds:
 //!
 //! - *A unit that was flushed and not written since reads as it was.* Its data have been on the medium since the sync
-//!   of that flush, and only the same bytes have been written there since (by the system, in its pages). Its sums are
+//!   of that flush. Since then only the same bytes have been written there (by the system, in its pages). Its sums are
 //!   in one sector, of which the medium has some version since that sync. In each version one of the three sums is `f`.
 //!   It was in the synced version, a write to a neighbour copies it, and only a write to this unit replaces it. The
 //!   three sums become equal only after a sync, when no other contents are possible.
@@ -135,8 +135,8 @@ impl Seal {
         sums.contains(sum).then_some(sum)
     }
 
-    /// Decodes the page of sums of `group` of an object of `bytes`. Units beyond its end, and those of an unwritten
-    /// group, are holes: sums found there remain from before a cut.
+    /// Decodes the page of sums of `group` of an object of `bytes`. Units beyond its end are holes: sums found there
+    /// remain from before a cut. Units with zeros for sums are holes too, unless the whole group `is_written`.
     pub(crate) fn decode(&self, page: &[u8], group: u64, bytes: u64, is_written: bool) -> Sums {
         let width = self.layout.entry_bytes;
         let first = group * GROUP_UNITS;

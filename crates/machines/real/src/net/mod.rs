@@ -114,8 +114,8 @@ enum Origin {
     WasCalled { answer: Vec<u8> },
 }
 
-/// Divisor of the time limit for reconnecting: at least this part remains, however long ago the lost node was last
-/// heard.
+/// Divisor of the time limit for reconnecting: at least this part remains, no matter how old the last message of the
+/// lost node is.
 const RECALL_PART: u32 = 2;
 
 /// Divisor of the time limit for reconnecting. For this part of it after a failed attempt, each sender makes only one

@@ -17,8 +17,8 @@ use crate::task::unless;
 /// Limit of waiting bytes of each class: a few of the largest messages, so that one is ready when another has left.
 const WAITING_BYTES_MAX: u64 = 16 << 20;
 
-/// Size in bytes at which a batch of messages is closed, so that the memory of a large message is not held until others
-/// are sent.
+/// Size in bytes at which a batch of messages is closed, so that a large message soon gets the room that the batch
+/// releases.
 const BATCH_BYTES: u64 = 1 << 20;
 
 const _: () = assert!(WAITING_BYTES_MAX > Message::PAYLOAD_BYTES_MAX + Message::HEADER_BYTES_MAX as u64);

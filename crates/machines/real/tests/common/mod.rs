@@ -1,4 +1,4 @@
-//! What the tests of this crate share: drivers to test with, nodes in temporary directories, and reports.
+//! Helpers of the tests of this crate: drivers to test with, nodes in temporary directories, and reports.
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use machine::{Machine, Net, NodeId};
 use real::{DiskSettings, Driver, MetadataPlace, Peer, RealMachine, Report, Reporter, Settings};
 
-/// The drivers this computer allows. Tests run with each; polling is always among them.
+/// Returns the drivers this computer allows. Tests run with each; polling is always among them.
 pub(crate) fn drivers() -> Vec<Driver> {
     let io_uring = real::block_on(Driver::IoUring, async {});
     match io_uring {
@@ -27,17 +27,17 @@ pub(crate) fn drivers() -> Vec<Driver> {
     }
 }
 
-/// Where the listeners of tests listen.
+/// Returns the address at which test nodes listen.
 pub(crate) fn any_port() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// What nodes under test have reported.
+/// Reports of the nodes under test.
 #[derive(Clone, Default)]
 pub(crate) struct Reports(Arc<Mutex<Vec<Report>>>);
 
 impl Reports {
-    /// What was wrong with the keys of those that were refused.
+    /// Returns the key mismatches of refused callers.
     pub(crate) fn mismatches(&self) -> Vec<machine::KeyMismatch> {
         let reports = self.0.lock().expect("no panic meanwhile");
         let mismatch = |report: &Report| match report {
@@ -52,7 +52,7 @@ impl Reports {
         Reporter::new(move |report| reports.0.lock().expect("no panic meanwhile").push(report.clone()))
     }
 
-    /// How many of the reports are such.
+    /// Returns the number of matching reports.
     pub(crate) fn count(&self, is_such: impl Fn(&Report) -> bool) -> usize {
         self.0.lock().expect("no panic meanwhile").iter().filter(|report| is_such(report)).count()
     }
@@ -64,7 +64,7 @@ impl Reports {
         })
     }
 
-    /// Whether a disk has reported a failure with this text.
+    /// Returns true if a disk has reported a failure with this text.
     pub(crate) fn tells_of(&self, text: &str) -> bool {
         let reports = self.0.lock().expect("no panic meanwhile");
         let tells = |report: &Report| matches!(report, Report::DiskFailed { error, .. } if error.to_string().contains(text));
@@ -81,7 +81,7 @@ impl Reports {
     }
 }
 
-/// A listening node with one disk and a store of metadata in `directory`.
+/// Returns the settings of a listening node with one disk and a metadata store in `directory`.
 pub(crate) fn settings(node: u64, directory: &Path, reports: &Reports) -> Settings {
     Settings {
         listen: Some(any_port()),
@@ -106,7 +106,7 @@ where
     run_boxed(driver, nodes, reports, &adapt, Box::new(|machines| Box::pin(test(machines))))
 }
 
-/// A test of any type, boxed: the code that runs it is compiled once for all tests.
+/// Boxed test of any type: the code that runs it is compiled once for all tests.
 type BoxedTest<'a, T> = Box<dyn FnOnce(Vec<RealMachine>) -> Pin<Box<dyn Future<Output = T> + 'a>> + 'a>;
 
 fn run_boxed<T>(
@@ -135,7 +135,7 @@ fn run_boxed<T>(
     })?
 }
 
-/// Ends with `test`, or with the first failure that is reported meanwhile.
+/// Completes with `test`, or fails with the first failure reported during it.
 async fn until_failure<T>(test: impl Future<Output = T>, reports: &Reports) -> machine::Result<T> {
     let mut test = pin!(test);
     poll_fn(|context| {
@@ -148,7 +148,7 @@ async fn until_failure<T>(test: impl Future<Output = T>, reports: &Reports) -> m
     .await
 }
 
-/// The node as others connect to it.
+/// Returns the name and address of a node for its peers.
 pub(crate) fn peer(machine: &RealMachine) -> Peer {
     Peer { node: machine.node(), address: machine.address().expect("it listens") }
 }
@@ -162,7 +162,7 @@ pub(crate) async fn until(machine: &RealMachine, condition: impl Fn() -> bool) {
     }
 }
 
-/// Polls `future` once, so that it has begun, and gives it back.
+/// Polls `future` once, to start it, and returns it.
 pub(crate) async fn begun<F: Future + Unpin>(mut future: F) -> F {
     poll_fn(|context| {
         let _ = pin!(&mut future).poll(context);

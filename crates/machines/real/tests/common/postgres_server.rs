@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a test, if there is one to start. The tests of other crates use it, too.
+//! PostgreSQL server for a test, if one is installed. The tests of other crates use it, too.
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
@@ -15,17 +15,17 @@ use nix::unistd::{User, geteuid};
 use postgres::{Client, NoTls};
 use tempfile::TempDir;
 
-/// After how many seconds a server ends by itself, if nobody has ended it.
+/// Time limit in seconds after which a server that was not stopped ends.
 const LIMIT: &str = "120";
 
-/// A server of its own for a test, reached by a socket in its directory.
+/// Separate server for a test, reached by a socket in its directory.
 pub(crate) struct Server {
     pub(crate) directory: TempDir,
     programs: PathBuf,
     process: Child,
 }
 
-/// Where the programs of a server are, if it is installed.
+/// Returns the directory of the server's programs, if installed.
 pub(crate) fn programs() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -39,7 +39,7 @@ pub(crate) fn programs() -> Option<PathBuf> {
     found
 }
 
-/// A program as a user that a server agrees to run as, which is not root.
+/// Creates a command to run a program as a user that a server accepts, which excludes root.
 fn command(program: PathBuf) -> Command {
     let mut command = Command::new("timeout");
     command.arg("--kill-after=1").arg(LIMIT).arg(program).stdin(Stdio::null());
@@ -81,7 +81,7 @@ impl Server {
         format!("host={} user=starfish dbname={database}", self.directory.path().display())
     }
 
-    /// A session; waits until the server is ready for it.
+    /// Opens a session, as soon as the server is ready for it.
     pub(crate) fn client(&self, database: &str) -> Client {
         let start = Instant::now();
         loop {
@@ -93,7 +93,7 @@ impl Server {
         }
     }
 
-    /// A database that is new; its address.
+    /// Creates a database, and returns its address.
     pub(crate) fn new_database(&self) -> String {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("d{}", MADE.fetch_add(1, Ordering::Relaxed));
@@ -101,12 +101,12 @@ impl Server {
         self.address(&name)
     }
 
-    /// Kills all processes of the server, and starts it anew.
+    /// Kills all processes of the server, and restarts it.
     pub(crate) fn kill(&mut self) {
         let first = fs::read_to_string(self.directory.path().join("data/postmaster.pid")).expect("it runs");
         signal("KILL", first.lines().next().expect("a number"));
         self.process.wait().expect("a child of ours");
-        // The others notice it. Until then a new one refuses to begin.
+        // The other processes end when they notice it. Until then a new server refuses to start.
         self.process = serve(&self.programs, self.directory.path());
         thread::sleep(Duration::from_millis(200));
         while self.process.try_wait().expect("a child of ours").is_some() {
@@ -125,7 +125,7 @@ impl Drop for Server {
 }
 
 pub(crate) fn signal(name: &str, process: &str) {
-    // It may have ended.
+    // The process may have ended.
     let _ = Command::new("kill").args(["-s", name, process]).status();
 }
 
@@ -133,7 +133,7 @@ fn serve(programs: &Path, directory: &Path) -> Child {
     let mut server = command(programs.join("postgres"));
     server.arg("-D").arg(directory.join("data")).arg("-c").arg("listen_addresses=");
     server.arg("-c").arg(format!("unix_socket_directories={}", directory.display()));
-    // It is killed, but no computer fails.
+    // The tests kill the server, but not the computer, so it needs no fsync.
     server.args(["-c", "fsync=off"]).stdout(Stdio::null()).stderr(Stdio::null());
     server.spawn().expect("it can be started")
 }

@@ -1,6 +1,6 @@
-//! Peers made by hand, of plain sockets, that keep to the protocol as far as a test wants.
+//! Handmade peers of plain sockets, which follow the protocol as far as a test requires.
 //!
-//! The protocol is written out here once more, so that no change of it goes unnoticed.
+//! The protocol is implemented a second time here, so that tests detect every change of it.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,21 +11,21 @@ use snow::{Builder, HandshakeState};
 
 use super::until;
 
-/// The version of the protocol.
+/// Version of the protocol.
 pub(crate) const VERSION: u32 = 5;
 
-/// The key of all nodes, unless a test gives them another.
+/// Key of all nodes, unless a test uses another.
 const KEY: [u8; Key::BYTES] = [1; Key::BYTES];
 
-/// The keys of all nodes, unless a test gives them others.
+/// Returns the keys of all nodes, unless a test uses others.
 pub(crate) fn keys() -> Keys {
     Keys::new(Key::new(KEY))
 }
 
-/// A ticket.
+/// Ticket of a connection for data.
 pub(crate) type Ticket = [u8; 16];
 
-/// The first bytes of a node.
+/// Returns the first bytes of a node.
 pub(crate) fn greeting(version: u32, encrypts: bool) -> [u8; 48] {
     let mut bytes = [7; 48];
     bytes[..8].copy_from_slice(b"STARFISH");
@@ -34,7 +34,7 @@ pub(crate) fn greeting(version: u32, encrypts: bool) -> [u8; 48] {
     bytes
 }
 
-/// An introduction or an answer.
+/// Returns an introduction or an answer.
 pub(crate) fn contents(code: u32, node: u64, rest: Ticket) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[..4].copy_from_slice(&code.to_le_bytes());
@@ -43,24 +43,24 @@ pub(crate) fn contents(code: u32, node: u64, rest: Ticket) -> [u8; 32] {
     bytes
 }
 
-/// An introduction to the node `to`.
+/// Returns an introduction to the node `to`.
 pub(crate) fn to_node(from: u64, to: u64) -> [u8; 32] {
     let mut name = Ticket::default();
     name[..8].copy_from_slice(&to.to_le_bytes());
     contents(0, from, name)
 }
 
-/// An introduction to a node of any name.
+/// Returns an introduction to a node of any name.
 pub(crate) fn to_anyone(from: u64) -> [u8; 32] {
     contents(1, from, Ticket::default())
 }
 
-/// An introduction of the connection for data.
+/// Returns an introduction of the connection for data.
 pub(crate) fn with_ticket(from: u64, ticket: Ticket) -> [u8; 32] {
     contents(2, from, ticket)
 }
 
-/// Noise between nodes with the same key, after their greetings, the caller's first.
+/// Starts Noise between nodes with the same key, after their greetings, the caller's first.
 fn noise(greetings: [[u8; 48]; 2], is_caller: bool) -> HandshakeState {
     let shared = blake3::derive_key("starfish 2026-11 handshake", &KEY);
     let prologue = greetings.concat();
@@ -69,13 +69,13 @@ fn noise(greetings: [[u8; 48]; 2], is_caller: bool) -> HandshakeState {
     if is_caller { builder.build_initiator() } else { builder.build_responder() }.expect("all it needs")
 }
 
-/// A message without a payload: its class and its header.
+/// Class and header of a message without a payload.
 pub(crate) type Headed = (u8, Vec<u8>);
 
-/// The class of messages on demand.
+/// Class of demand messages.
 pub(crate) const DEMAND: u8 = b'd';
 
-/// A lane to a node.
+/// Lane to a node.
 pub(crate) struct Stranger {
     pub(crate) stream: TcpStream,
     out: LessSafeKey,
@@ -85,7 +85,7 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// Calls a node; returns the lane and the answer. Fails if the node hangs up.
+    /// Calls a node; returns the lane and the answer. Fails if the node disconnects.
     pub(crate) fn call(address: SocketAddr, introduction: &[u8; 32]) -> io::Result<(Stranger, [u8; 32])> {
         let mut stream = TcpStream::connect(address)?;
         let mine = greeting(VERSION, true);
@@ -102,7 +102,7 @@ impl Stranger {
         Ok((Stranger::new(stream, noise, true), answer))
     }
 
-    /// Answers a node that calls; returns the lane and the introduction.
+    /// Answers a calling node; returns the lane and the introduction.
     pub(crate) fn answer(mut stream: TcpStream, answer: &[u8; 32]) -> (Stranger, [u8; 32]) {
         let mine = greeting(VERSION, true);
         stream.write_all(&mine).expect("room for a greeting");
@@ -125,7 +125,7 @@ impl Stranger {
         Stranger { stream, out, back, sent: 0, received: 0 }
     }
 
-    /// The next record to send.
+    /// Returns the next record to send.
     pub(crate) fn record(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut record = bytes.to_vec();
         self.out.seal_in_place_append_tag(nonce(self.sent), Aad::empty(), &mut record).expect("a short one");
@@ -133,7 +133,7 @@ impl Stranger {
         record
     }
 
-    /// The beginning of a frame on demand.
+    /// Returns the beginning of a demand frame.
     pub(crate) fn prelude(&mut self, header_bytes: u32, payload_bytes: u32) -> Vec<u8> {
         self.prelude_of(DEMAND, header_bytes, payload_bytes)
     }
@@ -143,12 +143,12 @@ impl Stranger {
         self.record(&[b"SFf", &[class][..], &lengths].concat())
     }
 
-    /// The header of a frame, with room for the checksums of its payload, none of which is known.
+    /// Returns the header of a frame, with zeros (unknown) for the checksums of its payload.
     pub(crate) fn head(&mut self, header: &[u8], payload_bytes: usize) -> Vec<u8> {
         self.record(&[header, &vec![0; 8 * payload_bytes.div_ceil(4096)]].concat())
     }
 
-    /// Frames without payloads.
+    /// Returns frames without payloads.
     pub(crate) fn frames(&mut self, messages: &[Headed]) -> Vec<u8> {
         let frame = |(class, header): &Headed| {
             [self.prelude_of(*class, header.len() as u32, 0), self.record(header)].concat()
@@ -156,12 +156,12 @@ impl Stranger {
         messages.iter().flat_map(frame).collect()
     }
 
-    /// The last frame of a lane.
+    /// Returns the last frame of a lane.
     pub(crate) fn bye(&mut self) -> Vec<u8> {
         self.record(&[b"SFf.".as_slice(), &[0; 12]].concat())
     }
 
-    /// Sends a frame on demand without a payload.
+    /// Sends a demand frame without a payload.
     pub(crate) fn send_frame(&mut self, header: u8) {
         let frame = self.frames(&[(DEMAND, vec![header])]);
         self.stream.write_all(&frame).expect("room for a message");
@@ -184,7 +184,7 @@ fn nonce(number: u64) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// Runs `work`, which blocks, on another thread while the node goes on.
+/// Runs blocking `work` on another thread while the node continues.
 pub(crate) async fn beside<T: Send + 'static>(
     node: &RealMachine,
     work: impl FnOnce() -> T + Send + 'static,
@@ -194,19 +194,19 @@ pub(crate) async fn beside<T: Send + 'static>(
     worker.join().expect("no panic")
 }
 
-/// The answer of a node to an introduction.
+/// Returns the answer of a node to an introduction.
 pub(crate) async fn answer_of(at: &RealMachine, introduction: [u8; 32]) -> [u8; 32] {
     let address = at.address().expect("it listens");
     beside(at, move || Stranger::call(address, &introduction).expect("an answer").1).await
 }
 
-/// Connects to the node as node `from` by hand: for control, and for data.
+/// Connects by hand to the node as node `from`: for control, and for data.
 pub(crate) async fn join(at: &RealMachine, from: u64) -> [Stranger; 2] {
     let address = at.address().expect("it listens");
     beside(at, move || join_address(address, from).expect("an answer")).await
 }
 
-/// Connects to node 1 as [`join`] does, and waits for it.
+/// Connects to node 1 like [`join`], but blocks.
 pub(crate) fn join_address(address: SocketAddr, from: u64) -> io::Result<[Stranger; 2]> {
     let welcome = |introduction| -> io::Result<(Stranger, Ticket)> {
         let (stranger, answer) = Stranger::call(address, &introduction)?;
