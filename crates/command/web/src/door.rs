@@ -1,6 +1,6 @@
-//! Connections are accepted, a bounded number at a time, and each has a thread for as long as its one request takes.
+//! Accepts a bounded number of connections. Each has a thread until its single request is answered.
 //!
-//! If there are too many, the oldest one that has not made its request is closed, or else the oldest.
+//! If the limit is reached, a new connection replaces the oldest one without a complete request, or else the oldest.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,49 +11,50 @@ use std::time::Duration;
 
 use crate::request::{self, WebReply, WebRequest};
 
-/// The most connections at a time, which is more than a browser makes.
+/// Limit of concurrent connections; a browser opens fewer.
 const CONNECTIONS_MAX: usize = 16;
 
-/// The most threads: those of closed connections may still have to end. Beyond, new connections wait.
+/// Limit of threads. It exceeds the limit of connections because threads of closed connections may still be running. At
+/// this limit new connections wait.
 const THREADS_MAX: usize = 4 * CONNECTIONS_MAX;
 
-/// How long no visitor is let in when there are too many threads, or no descriptors or memory for one.
+/// Pause before the next accept if the thread limit is reached, or if descriptors or memory are exhausted.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const ANOTHER_NAME: &str =
     "this server has another name: use its address, its host name, or the name that it was started with\n";
 
-/// Where requests come in.
+/// Listening socket of a server.
 pub struct Door {
     listener: TcpListener,
     address: SocketAddr,
     name: Option<String>,
 }
 
-/// A client that has made a request, and gets one answer.
+/// Client with a complete request; it receives one answer.
 pub struct Visitor {
     stream: TcpStream,
     with_body: bool,
 }
 
 impl Door {
-    /// Listens at this address; at any free port if that is 0. `name` is a host name that requests may use.
+    /// Listens at `address`, or at any free port if its port is 0. `name` is an additional host name for requests.
     ///
     /// # Errors
-    /// If the address is taken, or is none of this computer.
+    /// If the address is in use, or does not belong to this computer.
     pub fn open(address: SocketAddr, name: Option<String>) -> io::Result<Door> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         Ok(Door { listener, address, name })
     }
 
-    /// Where it listens.
+    /// Returns the listening address, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Has `answer` answer all visitors, until the process ends. Its outcome is ignored: the visitor may be gone by
-    /// then.
+    /// Calls `answer` for each request until the process ends. Ignores its result, because the client may have
+    /// disconnected.
     pub fn let_in(
         self,
         answer: impl Fn(&WebRequest, Visitor) -> io::Result<()> + Send + Sync + 'static,
@@ -67,7 +68,7 @@ impl Door {
                 thread::sleep(PAUSE);
                 continue;
             };
-            // One is kept here, and one is in each thread. The threads of closed connections end soon.
+            // This loop holds one reference and each thread another. Threads of closed connections end soon.
             while Arc::strong_count(&house) > THREADS_MAX {
                 thread::sleep(PAUSE);
             }
@@ -86,12 +87,12 @@ impl Door {
     }
 }
 
-/// What the threads of all connections share.
+/// State shared by the threads of all connections.
 struct House<A> {
     address: SocketAddr,
     name: Option<String>,
     answer: A,
-    /// By the order in which they came.
+    /// Open connections by sequence number, oldest first.
     connections: Mutex<BTreeMap<u64, Connection>>,
 }
 
@@ -105,7 +106,7 @@ impl<A> House<A> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection has come. If there are too many, the oldest without a request is closed, or else the oldest.
+    /// Registers a connection. At the limit it first closes the oldest one without a request, or else the oldest.
     fn begin(&self, number: u64, stream: &TcpStream) -> io::Result<()> {
         let new = Connection { stream: stream.try_clone()?, has_asked: false };
         let mut connections = self.connections();
@@ -120,8 +121,8 @@ impl<A> House<A> {
         Ok(())
     }
 
-    /// Whether a request names this server as its host: by an address, as `localhost`, or by a name of this computer. A
-    /// page of a foreign site comes under the site's name, also if that name has been made to resolve to this address.
+    /// Returns true if the `Host` of a request names this server: an address, `localhost`, or a name of this computer.
+    /// A page of a foreign site sends the name of its site, even if that name resolves to this address.
     fn is_meant(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -132,12 +133,12 @@ impl<A> House<A> {
         address.parse::<IpAddr>().is_ok()
             || is_named("localhost")
             || self.name.as_deref().is_some_and(is_named)
-            // Only a name with a dot can be somebody else's.
+            // Another site's name always contains a dot.
             || !self.address.ip().is_loopback() && (!name.contains('.') || host_name().is_some_and(|own| is_named(&own)))
     }
 }
 
-/// The name of this computer, if the system tells it.
+/// Returns this computer's host name, or `None` if the system does not report it.
 fn host_name() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_owned())
 }
@@ -164,10 +165,10 @@ impl<A: Fn(&WebRequest, Visitor) -> io::Result<()>> House<A> {
 }
 
 impl Visitor {
-    /// Sends the answer. The connection ends with it.
+    /// Sends the answer and closes the connection.
     ///
     /// # Errors
-    /// If it is not taken, or not in time.
+    /// If the client does not receive the answer, or not in time.
     pub fn tell(mut self, reply: &WebReply) -> io::Result<()> {
         request::write(&mut self.stream, reply, self.with_body)
     }
@@ -219,7 +220,8 @@ mod tests {
         let reply = ask(address, "POST /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(reply.starts_with("HTTP/1.1 405 ") && reply.contains("Allow: GET, HEAD\r\n"), "{reply}");
         assert!(ask(address, "\0\r\n\r\n").starts_with("HTTP/1.1 400 "));
-        // As long as may be, and a little longer; all of it is read, so that the answer is, too.
+        // A request a little over the limit. The server reads all of it: closing with unread bytes would reset the
+        // connection and lose the answer.
         let begin = "GET / HTTP/1.1\r\nA: ";
         let long = format!("{begin}{}", "a".repeat((16 << 10) + 16 - begin.len()));
         assert!(ask(address, &long).starts_with("HTTP/1.1 400 "));
@@ -232,7 +234,7 @@ mod tests {
         let mut dripping: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| connect(address)).collect();
         let start = Instant::now();
         for n in 0..5 {
-            // One that is closed by then does not take it.
+            // Connections that the server has closed reject these bytes.
             dripping.iter_mut().for_each(|stream| drop(stream.write_all(b"GET / HTTP/1.1\r\nA: ")));
             let reply = ask(address, &format!("GET /{n} HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n"));
             assert!(reply.ends_with(&format!("you want /{n}\n")), "{reply}");
@@ -271,7 +273,7 @@ mod tests {
         assert!(!house.is_meant("node1.evil.example:9117") && !house.is_meant("metrics.example.evil:80"));
     }
 
-    /// A client that says nothing keeps a thread for some seconds; then others get in again.
+    /// A silent client occupies a thread for a few seconds; after that new clients are served again.
     #[test]
     fn who_says_nothing_is_sent_away() {
         let address = door();

@@ -1,19 +1,18 @@
-//! As much of an HTTP server as a program needs that shows something: requests without a body, within limits, and one
-//! answer each, after which the connection ends.
+//! Small HTTP server for programs that display information. It accepts requests without a body, within limits, and
+//! closes the connection after one answer.
 //!
 //! ```text
 //!   listener --> a thread for each connection, 16 at most --> request, in 5 s --> host --> answer, while it is taken
 //! ```
 //!
-//! A visitor can occupy one of these threads for a bounded time, and nothing else; the oldest silent one makes way for
-//! a new one. Requests must name this server as their host, so that a foreign page in a browser cannot read answers
-//! under a name that resolves to this address. The user of the crate decides who gets which answer.
+//! A client can occupy one of these threads for a bounded time, and no other resource. A new connection replaces the
+//! oldest silent one. Requests must name this server as their host; otherwise a foreign page in a browser could read
+//! answers under a name that resolves to this address. The user of the crate decides which client gets which answer.
 //!
 //! - [`Door`] in `door.rs`: accepts connections
-//! - [`WebRequest`], [`WebReply`] in `request.rs`: what is understood of HTTP
+//! - [`WebRequest`], [`WebReply`] in `request.rs`: the supported part of HTTP
 //!
-//! What is not here, on purpose: bodies of requests, encodings, connections that are kept, TLS. A server in front of it
-//! has them, where they are wanted.
+//! Deliberately missing: request bodies, encodings, persistent connections, TLS. A reverse proxy can add them.
 
 mod door;
 mod request;

@@ -1,56 +1,57 @@
-//! What is understood of HTTP: requests without a body, within limits, and one answer each.
+//! The supported part of HTTP: requests without a body, within limits, and one answer each.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The most bytes of a request. Browsers send less than one thousand, most of it about themselves.
+/// Limit of a request in bytes. Browsers send less than one thousand, most of it about themselves.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 
-/// The most header fields of a request.
+/// Limit of header fields in a request.
 const FIELDS_MAX: usize = 64;
 
-/// How long a request may take to come.
+/// Time limit for receiving a whole request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a visitor may take to receive an answer, and the bytes of it that earn a second more.
+/// Time limit for sending an answer, and the number of body bytes that extend it by one second.
 const PATIENCE_WRITING: Duration = Duration::from_secs(30);
 const BYTES_A_SECOND: usize = 64 << 10;
 
-/// What a visitor asks for.
+/// HTTP request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct WebRequest {
-    /// `GET`, or another word.
+    /// Method, such as `GET`.
     pub method: String,
-    /// The path, up to a question mark.
+    /// Path without the query.
     pub path: String,
-    /// What is after it; empty if there is none.
+    /// Text after the question mark; empty if missing.
     pub query: String,
-    /// The only field `Host`; none if there is none, or several.
+    /// Value of the `Host` field; `None` if it is missing or repeated.
     pub host: Option<String>,
 }
 
-/// An answer.
+/// HTTP answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebReply<'a> {
-    /// The number and what it means, such as `200 OK`.
+    /// Status code and its phrase, such as `200 OK`.
     pub status: &'static str,
-    /// The media type of the body.
+    /// Media type of the body.
     pub kind: &'static str,
-    /// More fields, each ended.
+    /// Additional header fields, each terminated by a line break.
     pub fields: String,
-    /// What is sent; of a `HEAD`, only how long it is.
+    /// Body. For `HEAD` requests only its length is sent.
     pub body: &'a [u8],
 }
 
 impl<'a> WebReply<'a> {
-    /// What is told of a request that is not answered as it wants.
+    /// Returns a plain-text answer for a rejected request.
     pub fn plain(status: &'static str, body: &'a str) -> Self {
         WebReply { status, kind: "text/plain; charset=utf-8", fields: String::new(), body: body.as_bytes() }
     }
 }
 
-/// Reads a request; none if it is none, or does not come in time.
+/// Reads a request. Returns `None` if it is invalid or too large. Fails, or returns `None`, if it is not received in
+/// time.
 pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<WebRequest>> {
     let end = Instant::now() + PATIENCE;
     let mut bytes = Vec::new();
@@ -99,7 +100,7 @@ fn understand(bytes: &[u8]) -> Understood {
     })
 }
 
-/// Writes an answer, after which the connection ends.
+/// Writes an answer.
 pub(crate) fn write(stream: &mut TcpStream, answer: &WebReply, with_body: bool) -> io::Result<()> {
     let WebReply { status, kind, fields, body } = answer;
     let head = format!(
@@ -124,7 +125,7 @@ pub(crate) fn write(stream: &mut TcpStream, answer: &WebReply, with_body: bool) 
     Ok(())
 }
 
-/// Writes all, unless it is not taken by then.
+/// Writes all bytes; fails with `TimedOut` if the client has not received them by `end`.
 fn write_until(stream: &mut TcpStream, mut bytes: &[u8], end: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         let left = end.saturating_duration_since(Instant::now());
