@@ -1,8 +1,9 @@
-//! Things that are half done: temporary files, and files that are not whole yet.
+//! Unfinished work to undo: temporary files, and files that are not yet complete.
 //!
-//! Such a thing is undone when its [`HalfDone`] is dropped, and when the program is interrupted. It is noted before it
-//! is made, and made under a lock, which an interruption keeps until the program is gone. So nothing is left that was
-//! made in time, nothing new is begun, and what is being made when there is no time left is named.
+//! Each item is undone when its [`HalfDone`] is dropped, or when the program is interrupted. It is registered before it
+//! is created, and created under a lock. An interruption holds this lock until the process has ended. So all items
+//! created in time are undone and no new ones are created. If the time limit expires first, the program reports the
+//! items left.
 
 use std::fmt;
 use std::io;
@@ -13,13 +14,13 @@ use std::time::Duration;
 
 use crate::signals::{INTERRUPTED, end_when_interrupted};
 
-/// Held as long as something is being made, which may take as long as an agent is silent.
+/// Held during each creation, which may last until a silent agent answers.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// Held for moments, until an interruption keeps it.
+/// Held briefly by each update; an interruption keeps it until the process ends.
 static NOTED: Mutex<Notes> = Mutex::new(Notes { last: 0, things: Vec::new() });
 
-/// All that is half done, in the order in which it was begun.
+/// All unfinished items, in order of creation.
 struct Notes {
     last: u64,
     things: Vec<Noted>,
@@ -27,20 +28,21 @@ struct Notes {
 
 struct Noted {
     number: u64,
-    /// What is left if there is no time to undo it.
+    /// Text that names the item, reported if there is no time to undo it.
     left: String,
     undo: Box<dyn FnOnce() + Send>,
 }
 
-/// Something that is undone when this is dropped, unless it is to stay.
+/// Guard that undoes an item when it is dropped, unless the item is kept.
 #[must_use = "dropped at once, it is undone at once"]
 pub struct HalfDone(u64);
 
 impl HalfDone {
-    /// Makes the thing; it is half done from then on. `left` says what is left of it if there is no time to `undo` it.
+    /// Registers the item and creates it with `make`. `left` names the item in the report if there is no time to `undo`
+    /// it.
     ///
     /// # Errors
-    /// If it cannot be made, with nothing noted.
+    /// If `make` fails; the item is no longer registered then.
     pub fn make<T, E>(
         left: impl Into<String>,
         undo: impl FnOnce() + Send + 'static,
@@ -57,13 +59,13 @@ impl HalfDone {
         }
     }
 
-    /// As [`make`](Self::make), for a thing that is there already, or will be.
+    /// Registers an item that exists already, or is created later without [`make`](Self::make).
     pub fn begin(left: impl Into<String>, undo: impl FnOnce() + Send + 'static) -> HalfDone {
         let made = HalfDone::make(left, undo, || Ok::<_, std::convert::Infallible>(()));
         made.unwrap_or_else(|never| match never {}).1
     }
 
-    /// It is whole, and stays.
+    /// Keeps the item, which is complete.
     pub fn keep(self) {
         take(self.0);
     }
@@ -83,10 +85,10 @@ impl fmt::Debug for HalfDone {
     }
 }
 
-/// Notes a thing; its number.
+/// Registers an item and returns its number.
 fn note(left: String, undo: Box<dyn FnOnce() + Send>) -> u64 {
     let mut noted = lock(&NOTED);
-    // No number is used again: the `HalfDone` of a thing that was kept may still be about to be dropped.
+    // Numbers are never reused, because the `HalfDone` of a kept item may not have been dropped yet.
     noted.last += 1;
     let number = noted.last;
     noted.things.push(Noted { number, left, undo });
@@ -103,12 +105,12 @@ fn lock<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on an interruption undoes what is half done and ends the program. Replaces what was to happen before.
+/// Sets the reaction to an interruption: undo all unfinished items and end the program. Replaces any earlier reaction.
 ///
-/// Undoing has no more time than `limit`: after it `out_of_time` is told what is left, and the program ends.
+/// If undoing takes longer than `limit`, calls `out_of_time` with the items left and ends the program.
 ///
 /// # Errors
-/// As those of [`on_interruption`](crate::on_interruption).
+/// The errors of [`on_interruption`](crate::on_interruption).
 pub fn undo_when_interrupted(
     limit: Duration,
     out_of_time: impl Fn(&[String]) + Send + Sync + 'static,
@@ -123,9 +125,9 @@ pub fn undo_when_interrupted(
             exit(INTERRUPTED);
         });
         let _making = lock(&MAKING);
-        // Kept until the end: what is being undone cannot be said to stay.
+        // Hold the lock to the end, so that no item that is being undone can be kept.
         let mut noted = lock(&NOTED);
-        // Backwards: what was begun first may be what others are part of.
+        // In reverse order: an earlier item may contain later ones.
         noted.things.drain(..).rev().for_each(|noted| (noted.undo)());
         exit(INTERRUPTED);
     })
@@ -142,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Set in a process of the test that is interrupted.
+    /// Environment variable set in the child process that the test interrupts.
     const IS_INTERRUPTED: &str = "STARFISH_TEST_IS_INTERRUPTED";
 
     #[test]
@@ -165,7 +167,7 @@ mod tests {
             "the thing",
             || {},
             || {
-                // Where tests run in the background SIGINT is ignored.
+                // Not SIGINT, which is ignored where tests run in the background.
                 raise(SIGTERM).expect("sent");
                 thread::sleep(Duration::from_secs(60));
                 Err::<(), _>("the agent is silent")

@@ -1,7 +1,7 @@
-//! The end of a program before it is done: Ctrl-C, SIGTERM and SIGHUP, and what they leave half done.
+//! Early end of a program by Ctrl-C, SIGTERM or SIGHUP, and cleanup of its unfinished work.
 //!
-//! - `signals.rs`: when a program is interrupted, and what happens then
-//! - `half_done.rs`: things that are undone if the program fails or is interrupted
+//! - `signals.rs`: catches the signals and runs a reaction
+//! - `half_done.rs`: undoes unfinished work if the program fails or is interrupted
 
 mod half_done;
 mod signals;

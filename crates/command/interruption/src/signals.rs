@@ -1,4 +1,4 @@
-//! Ctrl-C (SIGINT), SIGTERM and SIGHUP: what ends a program before it is done.
+//! Reactions to the signals that interrupt a program: Ctrl-C (SIGINT), SIGTERM and SIGHUP.
 
 use std::ffi::c_int;
 use std::io;
@@ -12,44 +12,44 @@ use nix::libc;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// The exit code of a program that was interrupted, as shells use it after Ctrl-C.
+/// Exit code of an interrupted program: the one that shells use after Ctrl-C.
 pub const INTERRUPTED: i32 = 130;
 
-/// What interrupts a program.
+/// Cause of an interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
     /// Ctrl-C (SIGINT).
     CtrlC,
-    /// A request to end (SIGTERM), or the end of its terminal (SIGHUP).
+    /// Request to terminate (SIGTERM), or loss of the terminal (SIGHUP).
     End,
 }
 
-/// What to do when interrupted.
+/// Function to call on each interruption.
 type Reaction = Box<dyn FnMut(Interrupt) + Send>;
 
-/// The reaction that counts: the last one set. The system takes only one handler for the whole process.
+/// Current reaction: the last one set. The system accepts only one handler for the whole process.
 static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
 
-/// Whether the process is about to end because it was interrupted.
+/// True if the process is about to end because of an interruption.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// From now on `reaction` is called, on a thread of its own, each time the process is interrupted, with what does so.
-/// Replaces what was to happen before.
+/// Calls `reaction` with the cause, on a separate thread, each time the process is interrupted. Replaces any earlier
+/// reaction.
 ///
-/// Signals that the process was started to ignore stay ignored: what `nohup` starts outlives its terminal, and what a
-/// script starts with `&` outlives a Ctrl-C that is meant for something else.
+/// Signals ignored at process start stay ignored. So a program started by `nohup` survives the end of its terminal, and
+/// one started by a script with `&` survives a Ctrl-C meant for another program.
 ///
 /// # Errors
-/// If the system takes no handler or starts no thread.
+/// If the system rejects the handler, or cannot start a thread.
 pub fn on_interruption(reaction: impl FnMut(Interrupt) + Send + 'static) -> io::Result<()> {
     let is_first = reactions().replace(Box::new(reaction)).is_none();
     if is_first { listen() } else { Ok(()) }
 }
 
-/// From now on the process ends when interrupted, after `tidy_up`. Replaces what was to happen before.
+/// Calls `tidy_up` and ends the process when it is interrupted. Replaces any earlier reaction.
 ///
 /// # Errors
-/// As those of [`on_interruption`].
+/// The errors of [`on_interruption`].
 pub fn end_when_interrupted(mut tidy_up: impl FnMut() + Send + 'static) -> io::Result<()> {
     on_interruption(move |_| {
         ENDING.store(true, Ordering::Release);
@@ -58,8 +58,8 @@ pub fn end_when_interrupted(mut tidy_up: impl FnMut() + Send + 'static) -> io::R
     })
 }
 
-/// Waits for the end of the process if it is about to end because it was interrupted. What fails meanwhile,
-/// fails because things are being tidied up, and need not be told.
+/// Blocks until the process ends, if an interruption is ending it. Callers use it before they report an error: during
+/// the cleanup, errors are a consequence of the cleanup and need no report.
 pub fn wait_if_ending() {
     while ENDING.load(Ordering::Acquire) {
         thread::park();
@@ -88,8 +88,8 @@ fn listen() -> io::Result<()> {
 #[expect(unsafe_code, reason = "nobody offers a safe way to ask for it")]
 fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: without a new action nothing is changed, and the system fills in the present one if it returns 0, before
-    // which it is not looked at.
+    // SAFETY: a null new action changes nothing. The system fills in the present action if it returns 0; the code reads
+    // it only then.
     unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
