@@ -1,11 +1,11 @@
-//! Directories by descriptor: names below them, through which no link leads elsewhere.
+//! Directories by descriptor, and names below them that no link leads out of.
 //!
-//! A tree is made, read or changed below a directory that the user has named. The names in it come from somebody else,
-//! and somebody else may replace them at the same time. So a [`LocalDirectory`] resolves one name at a time with
+//! Programs create, read or change a tree below a directory that the user has named. The names in the tree come from
+//! other users, who may also replace them at any time. So a [`LocalDirectory`] resolves one name at a time with
 //! `O_NOFOLLOW`, and a [`LocalPlace`] is a path below such a directory.
 //!
-//! Descriptors of directories need no permission to read (`O_PATH`), and are not kept: a tree may have more directories
-//! than a process has descriptors.
+//! Directories are opened with `O_PATH`, which needs no read permission. Descriptors are not kept, because a tree may
+//! have more directories than a process may have descriptors.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -20,19 +20,19 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-/// The permissions that the owner of a directory needs to make something in it.
+/// Permissions that the owner of a directory needs to create names in it.
 const OWNERS: u32 = 0o700;
 
-/// An open directory. Cloning gives another handle on the same.
+/// Open directory. Clones share the descriptor.
 #[derive(Clone, Debug)]
 pub struct LocalDirectory {
     descriptor: Arc<OwnedFd>,
-    /// Its path, for messages.
+    /// Path of the directory, for messages.
     path: Arc<Path>,
 }
 
 impl LocalDirectory {
-    /// Opens the directory of a path that the user has named: links are followed.
+    /// Opens the directory of a user's path; follows links.
     ///
     /// # Errors
     /// If there is no such directory.
@@ -42,18 +42,18 @@ impl LocalDirectory {
         Ok(LocalDirectory { descriptor, path: path.into() })
     }
 
-    /// Returns the path of a name in it, for messages.
+    /// Returns the path of a name in this directory, for messages.
     pub fn path_of(&self, name: impl AsRef<Path>) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Opens a directory in this one.
+    /// Opens a subdirectory.
     fn enter(&self, name: &OsStr) -> io::Result<LocalDirectory> {
         let descriptor = Arc::new(self.open_at(name, OFlags::PATH | OFlags::DIRECTORY)?);
         Ok(LocalDirectory { descriptor, path: self.path_of(name).into() })
     }
 
-    /// Opens what has this name, unless it is a link.
+    /// Opens a name in this directory, unless it is a link.
     fn open_at(&self, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.descriptor, name, flags, Mode::empty())?)
@@ -62,15 +62,15 @@ impl LocalDirectory {
     /// Opens the directory itself, to list it or to change its attributes.
     ///
     /// # Errors
-    /// If its user may not read it.
+    /// If the user may not read the directory.
     pub fn file(&self) -> io::Result<File> {
         self.open_at(OsStr::new("."), OFlags::RDONLY | OFlags::DIRECTORY).map(File::from)
     }
 
-    /// Returns the names in it, sorted.
+    /// Returns the names in the directory, sorted.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the directory cannot be read.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(self.file()?)? {
@@ -83,10 +83,10 @@ impl LocalDirectory {
         Ok(names)
     }
 
-    /// Returns the metadata of what has this name, which may be a link; none if nothing has.
+    /// Returns the metadata of a name, without following a link, or `None` if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be known.
+    /// If the metadata cannot be read.
     pub fn metadata(&self, name: &OsStr) -> io::Result<Option<Metadata>> {
         match self.open_at(name, OFlags::PATH) {
             Ok(found) => File::from(found).metadata().map(Some),
@@ -95,15 +95,15 @@ impl LocalDirectory {
         }
     }
 
-    /// Opens a file to be read. Opening a pipe does not block.
+    /// Opens a file for reading. Opening a pipe does not block.
     ///
     /// # Errors
-    /// If there is none, or a link has the name.
+    /// If the name does not exist, or is a link.
     pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         self.open_at(name, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
     }
 
-    /// Makes a file that nothing has the name of, with these permissions except as the umask forbids.
+    /// Creates a file under an unused name, with this mode except as the umask forbids.
     pub(crate) fn create_file(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.descriptor, name, flags, Mode::from_raw_mode(mode))?.into())
@@ -112,7 +112,7 @@ impl LocalDirectory {
     /// Returns the target of a link.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the name is not a link.
     pub fn read_link(&self, name: &OsStr) -> io::Result<PathBuf> {
         let target = rustix::fs::readlinkat(&self.descriptor, name, Vec::new())?;
         Ok(OsString::from_vec(target.into_bytes()).into())
@@ -122,19 +122,19 @@ impl LocalDirectory {
         Ok(rustix::fs::symlinkat(target, &self.descriptor, name)?)
     }
 
-    /// Gives a file of this directory another name in `other`.
+    /// Creates a hard link `name` in `other` to a file of this directory.
     pub(crate) fn link(&self, file: &OsStr, other: &LocalDirectory, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::linkat(&self.descriptor, file, &other.descriptor, name, AtFlags::empty())?)
     }
 
-    /// Renames a file in this directory, in the place of what has the new name, or only if nothing has.
+    /// Renames a file within this directory. If `to` exists, replaces it, or fails if `replace` is false.
     pub(crate) fn rename(&self, from: &OsStr, to: &OsStr, replace: bool) -> io::Result<()> {
         if replace {
             return Ok(rustix::fs::renameat(&self.descriptor, from, &self.descriptor, to)?);
         }
         let flags = RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(&self.descriptor, from, &self.descriptor, to, flags) {
-            // The file system cannot do so in one step.
+            // The file system has no atomic rename without replacement.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 self.link(from, self, to)?;
                 self.remove_file(from)
@@ -147,9 +147,8 @@ impl LocalDirectory {
         Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())?)
     }
 
-    /// Opens a directory in this one, which is made for its owner alone if there is none. The owner may then make
-    /// something in it: it may be an unfinished copy of a write-protected one. A link in the way is an error, or
-    /// replaced.
+    /// Opens a subdirectory, and creates it for its owner alone if it is missing. Gives the owner all permissions: the
+    /// directory may be an unfinished copy of a write-protected one. A link with this name is an error, or is replaced.
     fn make(&self, name: &OsStr, replace_link: bool) -> io::Result<LocalDirectory> {
         let make = || rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(OWNERS));
         match make() {
@@ -176,13 +175,14 @@ impl LocalDirectory {
         if mode & OWNERS == OWNERS {
             return Ok(());
         }
-        // A directory that cannot be read cannot be opened for fchmod. This path stands for the descriptor.
+        // An `O_PATH` descriptor cannot be used for fchmod, and opening it otherwise needs read permission. This path
+        // stands for the descriptor.
         let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
         std::fs::set_permissions(path, Permissions::from_mode(mode | OWNERS))
     }
 }
 
-/// A path below a directory. No link in it is followed.
+/// Path below a directory. No link in it is followed.
 #[derive(Clone, Debug)]
 pub struct LocalPlace {
     top: LocalDirectory,
@@ -190,7 +190,7 @@ pub struct LocalPlace {
 }
 
 impl LocalPlace {
-    /// `below` is relative, and has no `..`; empty, it is the directory itself.
+    /// Returns the place `below` a directory: a relative path without `..`, or empty for the directory itself.
     pub fn new(top: LocalDirectory, below: impl Into<PathBuf>) -> LocalPlace {
         LocalPlace { top, below: below.into() }
     }
@@ -200,12 +200,12 @@ impl LocalPlace {
         LocalPlace { top: self.top.clone(), below: self.below.join(path) }
     }
 
-    /// Returns its path from the top directory on.
+    /// Returns the path relative to the top directory.
     pub fn below(&self) -> &Path {
         &self.below
     }
 
-    /// Returns its path, for messages.
+    /// Returns the full path, for messages.
     pub fn path(&self) -> PathBuf {
         match self.below.as_os_str().is_empty() {
             true => self.top.path.to_path_buf(),
@@ -213,10 +213,10 @@ impl LocalPlace {
         }
     }
 
-    /// Opens it as a directory.
+    /// Opens the place as a directory.
     ///
     /// # Errors
-    /// If there is none, or a link leads to it.
+    /// If it does not exist, or a link is on the path.
     pub fn directory(&self) -> io::Result<LocalDirectory> {
         let mut directory = self.top.clone();
         for component in self.below.components() {
@@ -228,21 +228,21 @@ impl LocalPlace {
         Ok(directory)
     }
 
-    /// Opens the directory that it is in, and returns its name there.
+    /// Opens the parent directory, and returns the last name of the path.
     ///
     /// # Errors
-    /// If there is no such directory, or a link leads to it.
+    /// If there is no such directory, or a link is on the path.
     pub fn parent(&self) -> io::Result<(LocalDirectory, &OsStr)> {
         let last = self.below.components().next_back().ok_or(ErrorKind::InvalidInput)?;
         let above = self.below.parent().unwrap_or(Path::new(""));
         Ok((LocalPlace::new(self.top.clone(), above).directory()?, name_of(last)?))
     }
 
-    /// Makes a directory here, in one that is there, or opens the one that is here; its owner may make something in it.
-    /// A link in the way is an error, or replaced.
+    /// Opens the directory here, and creates it if only its parent exists. Gives the owner all permissions. A link here
+    /// is an error, or is replaced.
     ///
     /// # Errors
-    /// If something else has the name, or no directory can be made.
+    /// If the name belongs to another kind of file, or the directory cannot be created.
     pub fn make_directory(&self, replace_link: bool) -> io::Result<LocalDirectory> {
         if self.below.as_os_str().is_empty() {
             self.top.permit_owner()?;
@@ -252,10 +252,10 @@ impl LocalPlace {
         parent.make(name, replace_link)
     }
 
-    /// Returns the metadata of what is here, which may be a link; none if nothing is.
+    /// Returns the metadata of the file here, without following a link, or `None` if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be known.
+    /// If the metadata cannot be read.
     pub fn metadata(&self) -> io::Result<Option<Metadata>> {
         if self.below.as_os_str().is_empty() {
             return self.top.metadata(OsStr::new("."));
@@ -271,7 +271,7 @@ impl fmt::Display for LocalPlace {
     }
 }
 
-/// A name, and neither `..` nor the root.
+/// Returns the name of a component; fails if it is `..` or the root.
 fn name_of(component: Component<'_>) -> io::Result<&OsStr> {
     match component {
         Component::Normal(name) => Ok(name),

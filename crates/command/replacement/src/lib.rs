@@ -1,19 +1,19 @@
-//! Files of this computer that are made or replaced when they are whole.
+//! Creates and replaces local files atomically: a file gets its name when it is complete.
 //!
-//! What is written goes into a temporary file beside the one it is going to be, which gets the name at the end. So no
-//! program sees half a file, and a file that is replaced stays until the new one is whole.
+//! Data are written to a temporary file in the same directory, which is renamed at the end. So no program sees an
+//! incomplete file, and a replaced file stays until the new one is complete.
 //!
-//! A path that the user has named is followed, and the file it leads to is replaced: a link stays a link. A name in a
-//! tree is a [`LocalPlace`] below a [`LocalDirectory`]: no link is followed, and a link in the way is an error, or is
-//! replaced itself.
+//! A path named by the user is followed: a link stays a link, and its target is replaced. A name in a tree is a
+//! [`LocalPlace`] below a [`LocalDirectory`]: no link is followed. A link under the name itself is an error, or is
+//! replaced.
 //!
-//! From its first byte on the new file may be read and written by whom the old one might, or by its owner alone.
+//! From its first byte, the new file has the access permissions of the old one, or is accessible to its owner alone.
 //!
-//! The new file is on the medium before it takes an old one's place: a power cut leaves one of them. Where there was no
-//! file none can be lost, and nobody waits for the medium.
+//! Before the new file replaces an old one, it is flushed to stable storage, so that a power cut leaves one of them.
+//! Without an old file there is nothing to lose, and the flush is skipped.
 //!
-//! What is not here, on purpose: removing the temporary file when the program is interrupted. Each program has its own
-//! way; [`NewFile::temporary`] says what to remove.
+//! Not here, deliberately: removing the temporary file when the program is interrupted. Each program handles
+//! interruptions differently; [`NewFile::temporary`] returns the file to remove.
 
 mod directory;
 
@@ -27,42 +27,42 @@ use std::path::{Path, PathBuf};
 
 pub use directory::{LocalDirectory, LocalPlace};
 
-/// What temporary files are called at the beginning.
+/// Prefix of the names of temporary files.
 const PREFIX: &str = ".starfish-";
 
-/// How many characters follow.
+/// Number of random characters after the prefix.
 const DRAWN: usize = 6;
 
-/// The usual permissions of a file: all users may read and write it, except as the umask forbids.
+/// Default mode of a file: all users may read and write it, except as the umask forbids.
 const USUAL: u32 = 0o666;
 
-/// The permissions of a file that is its owner's alone.
+/// Mode of a file that only its owner may access.
 const OWNERS: u32 = 0o600;
 
-/// The part of a file's mode that says who may read, write and execute it.
+/// Bits of a file's mode that permit reading, writing and executing.
 const PERMISSIONS: u32 = 0o777;
 
-/// Who may read and write a file that is being made.
+/// Access permissions of a new file.
 #[derive(Clone, Copy, Debug)]
 pub enum Permitted<'a> {
-    /// Who may do so with the file that it replaces; if there is none, with any other.
+    /// Those of the replaced file, or the default ones without such a file.
     Usual,
-    /// Who may do so with this one.
+    /// Those of this file.
     Like(&'a Metadata),
-    /// Its owner alone. The caller says who may as soon as it knows.
+    /// Owner only. The caller sets the final permissions once it knows them.
     Owner,
 }
 
-/// What is to be written, and to where.
+/// Destination of the data.
 #[derive(Debug)]
 pub enum Target {
-    /// It is there and is no file that could be replaced: a device, a pipe.
+    /// Existing device or pipe, which cannot be replaced.
     Stream(File),
-    /// A file that has its name only when it is [complete](NewFile::complete). Write to the first.
+    /// File to write to. It gets its name when [`NewFile::complete`] is called.
     File(File, NewFile),
 }
 
-/// A file on its way to its name. Dropped before it is complete, it is removed.
+/// Unfinished file. It is removed if it is dropped before completion.
 #[derive(Debug)]
 pub struct NewFile {
     temporary: TemporaryFile,
@@ -72,37 +72,37 @@ pub struct NewFile {
     is_complete: bool,
 }
 
-/// The temporary file of a file that is being written, to be removed if the program ends before it is complete.
+/// Temporary file of an unfinished file. The program must remove it if it ends before the file is complete.
 #[derive(Clone, Debug)]
 pub struct TemporaryFile {
     directory: LocalDirectory,
     name: OsString,
 }
 
-/// Why there can be no file of that name.
+/// Reason that no file of that name can be created.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A directory has the name.
+    /// The name belongs to a directory.
     #[error("it is a directory")]
     IsDirectory,
-    /// The name is that of a directory, which there is not.
+    /// The name is one of a directory, which does not exist.
     #[error("there is no such directory\n  Make it, or give the name of a file.")]
     NoDirectory,
-    /// The directory that the file is to be in is not there.
+    /// The parent directory does not exist.
     #[error("there is no directory {}\n  Make it, or give another name.", .0.display())]
     NoParent(PathBuf),
-    /// A file has the name, and is not to be replaced.
+    /// The file exists, and the caller did not permit replacing it.
     #[error("there is such a file already\n  Give --force to replace it, or another name.")]
     Exists,
-    /// A device, pipe or socket has the name in a tree.
+    /// The name belongs to a device, pipe or socket in a tree.
     #[error("it is no file, and is not replaced\n  Remove it first.")]
     NoFile,
-    /// Anything else.
+    /// Any other I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Begins the file that `path` stands for. If there is one already, that is an error unless it is to be replaced.
+/// Starts the file at `path`. Fails with [`Error::Exists`] if a file exists there and `replace` is false.
 pub fn create(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<Target, Error> {
     let found = existing(path)?;
     match &found {
@@ -125,11 +125,11 @@ pub fn create(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<Ta
     Ok(Target::File(file, new))
 }
 
-/// Begins the file at a place in a tree. If something is there, that is an error unless it is to be replaced; a link is
-/// replaced itself. Write to the first.
+/// Starts a file in a tree and returns it for writing. Fails with [`Error::Exists`] if the name is in use and `replace`
+/// is false. A link is itself replaced.
 ///
 /// # Errors
-/// If there can be no file.
+/// If the file cannot be created.
 pub fn create_at(
     place: &LocalPlace,
     replace: bool,
@@ -161,7 +161,7 @@ impl NewFile {
             (_, None) => USUAL,
             (_, Some(like)) => like.permissions().mode() & PERMISSIONS,
         };
-        // It must never be open to more than it is to be: a program that opens it in time may read it for ever.
+        // Create it with its final permissions: a program that opens it while it is too permissive could read it later.
         let (file, temporary) = TemporaryFile::make(&directory, |name| directory.create_file(name, mode))?;
         let new = NewFile {
             temporary,
@@ -170,27 +170,27 @@ impl NewFile {
             replace,
             is_complete: false,
         };
-        // Others that find the file know by the lock that it is being written; some file systems have no locks.
+        // The lock shows other programs that the file is being written. Ignore errors: some file systems have no locks.
         let _ = file.try_lock();
         if let Some(like) = like {
             belong_like(&file, like)?;
-            // This time the umask does not matter.
+            // Set the mode again, this time unaffected by the umask.
             file.set_permissions(Permissions::from_mode(mode))?;
         }
         Ok((file, new))
     }
 
-    /// The file itself, also when all is written.
+    /// Returns the file, also after the last write.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// What is to be removed if the program ends before the file is complete.
+    /// Returns the temporary file to remove if the program ends before the file is complete.
     pub fn temporary(&self) -> &TemporaryFile {
         &self.temporary
     }
 
-    /// The file is whole: gives it its name.
+    /// Gives the complete file its name.
     pub fn complete(mut self) -> Result<(), Error> {
         let TemporaryFile { directory, name } = &self.temporary;
         if self.replace && directory.metadata(&self.name)?.is_some() {
@@ -214,21 +214,21 @@ impl Drop for NewFile {
 }
 
 impl TemporaryFile {
-    /// Has something made under a hidden name that nothing has.
+    /// Calls `make` with unused temporary names until it succeeds.
     fn make<T>(
         directory: &LocalDirectory,
         make: impl Fn(&OsStr) -> io::Result<T>,
     ) -> io::Result<(T, TemporaryFile)> {
         let of_path = |path: &Path| make(path.file_name().expect("a name was drawn"));
         let mut drawn = tempfile::Builder::new();
-        // Its own cleanup is by path.
+        // Disable the cleanup of the crate, which removes by path.
         let drawn = drawn.prefix(PREFIX).rand_bytes(DRAWN).disable_cleanup(true);
         let (made, path) = drawn.make_in(directory.path_of(""), of_path)?.into_parts();
         let name = path.file_name().expect("a name was drawn").to_owned();
         Ok((made, TemporaryFile { directory: directory.clone(), name }))
     }
 
-    /// Removes it, if it is there.
+    /// Removes the file if it exists.
     pub fn remove(&self) {
         let _ = self.directory.remove_file(&self.name);
     }
@@ -240,10 +240,10 @@ impl fmt::Display for TemporaryFile {
     }
 }
 
-/// Gives a file another name. If something has that already, it is replaced in one step, or that is an error.
+/// Creates a hard link. If the name is in use, replaces it in one step, or fails if `replace` is false.
 ///
 /// # Errors
-/// If a file cannot have such a name, or a directory has it.
+/// If a file cannot have this name, or it belongs to a directory.
 pub fn link(file: &LocalPlace, name: &LocalPlace, replace: bool) -> Result<(), Error> {
     let (directory, first) = file.parent()?;
     if replace && name.metadata()?.is_some() {
@@ -252,16 +252,17 @@ pub fn link(file: &LocalPlace, name: &LocalPlace, replace: bool) -> Result<(), E
     make(name, replace, |parent, name| directory.link(first, parent, name))
 }
 
-/// Makes a symbolic link to `target`, which need not be there. If something has its name already, it is replaced in one
-/// step, or that is an error.
+/// Creates a symbolic link to `target`, which need not exist. If the name is in use, replaces it in one step, or fails
+/// if `replace` is false.
 ///
 /// # Errors
-/// If no link can have such a name, or a directory has it.
+/// If a link cannot have this name, or it belongs to a directory.
 pub fn symlink(target: &Path, name: &LocalPlace, replace: bool) -> Result<(), Error> {
     make(name, replace, |parent, name| parent.symlink(target, name))
 }
 
-/// Makes what is whole as soon as it is there: under this name or, if something has that, under a hidden one first.
+/// Creates an object that is complete at once, such as a link. If the name is in use and may be replaced, creates it
+/// under a temporary name first.
 fn make(
     place: &LocalPlace,
     replace: bool,
@@ -273,7 +274,7 @@ fn make(
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let ((), temporary) = TemporaryFile::make(&parent, |name| make(&parent, name))?;
             let renamed = parent.rename(&temporary.name, name, true);
-            // Also after success: renaming one name of a file to another one of it does nothing.
+            // Also after success: rename does nothing if both names belong to the same file.
             temporary.remove();
             Ok(renamed?)
         }
@@ -281,15 +282,15 @@ fn make(
     }
 }
 
-/// The directory that something of this path is in.
+/// Returns the parent directory of a path.
 fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes the temporary files of a directory whose programs were killed before these were complete.
+/// Removes the temporary files that killed programs left in a directory.
 ///
 /// # Errors
-/// If the directory cannot be read, or one of them cannot be removed.
+/// If the directory cannot be read, or a file cannot be removed.
 pub fn remove_abandoned(directory: &LocalDirectory) -> io::Result<()> {
     for name in directory.names()?.iter().filter(|name| is_temporary(name)) {
         if is_abandoned(directory, name) {
@@ -299,19 +300,19 @@ pub fn remove_abandoned(directory: &LocalDirectory) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a name is one that temporary files have.
+/// Returns true if a name has the form of a temporary file's.
 fn is_temporary(name: &OsStr) -> bool {
     let rest = name.as_bytes().strip_prefix(PREFIX.as_bytes());
     rest.is_some_and(|rest| rest.len() == DRAWN && rest.iter().all(u8::is_ascii_alphanumeric))
 }
 
-/// Whether a temporary file is no longer being written. If that cannot be known, it is kept.
+/// Returns true if no program is writing a temporary file any more. Returns false if this is unknown.
 fn is_abandoned(directory: &LocalDirectory, name: &OsStr) -> bool {
     let is_free = |file: File| Ok(file.metadata()?.is_file() && file.try_lock().is_ok());
     directory.open_file(name).and_then(is_free).unwrap_or(false)
 }
 
-/// The metadata of this path, if anything is there.
+/// Returns the metadata of a path, or `None` if it does not exist.
 fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     match path.metadata() {
         Ok(found) => Ok(Some(found)),
@@ -320,15 +321,15 @@ fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// Whether only a directory can be called so. Of `x/` and `x/.` a `Path` says that they are called `x`.
+/// Returns true if only a directory can have this path. `Path` strips the end of `x/` and `x/.`.
 fn names_directory(path: &Path) -> bool {
     let text = path.as_os_str().as_bytes();
     path.file_name().is_none() || text.ends_with(b"/") || text.ends_with(b"/.")
 }
 
-/// What the path stands for in the end, through links; also if there is nothing there yet.
+/// Returns the final target of a path through links, even if the target does not exist.
 ///
-/// The links end: the system has followed them before.
+/// The loop ends, because the system has resolved the links before.
 fn followed(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     while let Ok(target) = fs::read_link(&path) {
@@ -337,8 +338,8 @@ fn followed(path: &Path) -> PathBuf {
     path
 }
 
-/// Gives the file the owner and the group of another one, as far as that is allowed: only the superuser may change the
-/// owner; for others the file stays the property of the user that makes it.
+/// Gives the file the owner and group of another one, as far as permitted. Only the superuser may change the owner; for
+/// other users it stays the creator.
 fn belong_like(file: &File, like: &Metadata) -> io::Result<()> {
     let found = file.metadata()?;
     if found.gid() != like.gid() {
@@ -507,12 +508,12 @@ mod tests {
         assert_eq!(fs::read_link(path("latest")).expect("a link"), Path::new("data/newest"));
         assert_eq!(fs::read(path("data/17")).expect("a file"), b"new");
         assert_eq!(mode(&path("data/17")), 0o640);
-        // One that points to nothing yet, too.
+        // Also through a link to a missing file.
         symlink(path("data/18"), path("next")).expect("a link");
         replace(&path("next"), "newer");
         assert_eq!(fs::read(path("data/18")).expect("a file"), b"newer");
         assert_eq!(names(directory.path()), ["data", "latest", "next"]);
-        // And links that end nowhere are refused.
+        // A loop of links fails.
         symlink("loop", path("loop")).expect("a link");
         assert!(matches!(begin(&path("loop"), true, Permitted::Usual), Err(Error::Io(_))));
     }
