@@ -1,4 +1,4 @@
-//! What an agent tells of itself: its requests, cache and disks.
+//! Metrics of an agent: its requests, cache and disks.
 
 use std::collections::BTreeMap;
 
@@ -120,7 +120,7 @@ const PENDING_WRITES: MetricFamily = MetricFamily::gauge(
 )
 .in_unit(Bytes);
 
-/// The families of an agent.
+/// All families of an agent.
 pub static FAMILIES: [MetricFamily; 30] = [
     REQUESTS,
     FAILURES,
@@ -154,7 +154,7 @@ pub static FAMILIES: [MetricFamily; 30] = [
     PENDING_WRITES,
 ];
 
-/// Adds what an agent has counted; `directories` are those of its disks.
+/// Adds the counts of an agent; `directories` are those of its disks.
 pub fn add_to(samples: &mut Samples, counts: &IoNodeCounts, directories: &[String]) {
     FAMILIES.iter().for_each(|family| samples.add_family(family));
     add_requests(samples, counts);
@@ -174,7 +174,7 @@ fn add_requests(samples: &mut Samples, counts: &IoNodeCounts) {
         samples.add(&REQUESTS, [served.operation, class_name(served.class)], &served.times);
     }
     let failures: BTreeMap<&str, u64> = traffic.failures.iter().copied().collect();
-    // Kinds without failures, too: a query sees no increase of a series that appears with its first failure.
+    // Also kinds without failures: a query sees no increase in a series that appears with its first failure.
     for kind in FailureKind::ALL {
         samples.add(&FAILURES, [kind.name()], failures.get(kind.name()).copied().unwrap_or(0));
     }

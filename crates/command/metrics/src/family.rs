@@ -1,34 +1,34 @@
-//! Families of metrics: numbers of one meaning.
+//! Families of metrics: samples of one meaning.
 
-/// Numbers of one meaning, told apart by their labels.
+/// Samples of one meaning, distinguished by their labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricFamily {
-    /// The name, without the unit and what the kind adds to it.
+    /// Name without the suffixes for unit and kind.
     pub name: &'static str,
-    /// What kind of number it is.
+    /// Kind of the samples.
     pub kind: MetricKind,
-    /// The unit; none of a mere number.
+    /// Unit; `None` for plain numbers.
     pub unit: Option<MetricUnit>,
-    /// The labels that tell its numbers apart.
+    /// Names of the labels that distinguish the samples.
     pub labels: &'static [&'static str],
-    /// What it means, in a sentence.
+    /// Meaning, in a sentence.
     pub help: &'static str,
 }
 
-/// A kind of number.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// It only grows, from 0 at the start of the process.
+    /// Number that only grows, from 0 at the start of the process.
     Counter,
-    /// It shows the present state, and can fall.
+    /// Current state, which may also fall.
     Gauge,
-    /// Times, counted by steps that double, with their number and sum.
+    /// Histogram of times with buckets that double, with their count and sum.
     Histogram,
-    /// Always 1: the labels are what is told.
+    /// Constant 1; the labels carry the information.
     Info,
 }
 
-/// A unit, as it is in names.
+/// Unit, as it appears in names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricUnit {
     /// Bytes.
@@ -38,32 +38,32 @@ pub enum MetricUnit {
 }
 
 impl MetricFamily {
-    /// A number that only grows.
+    /// Returns a family of numbers that only grow.
     pub const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
         MetricFamily { name, kind: MetricKind::Counter, unit: None, labels, help }
     }
 
-    /// A number of what is there now.
+    /// Returns a family of current values.
     pub const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
         MetricFamily { name, kind: MetricKind::Gauge, unit: None, labels, help }
     }
 
-    /// Times.
+    /// Returns a family of time histograms in seconds.
     pub const fn times(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
         MetricFamily { name, kind: MetricKind::Histogram, unit: Some(MetricUnit::Seconds), labels, help }
     }
 
-    /// Labels that are told.
+    /// Returns a family whose labels carry the information.
     pub const fn info(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
         MetricFamily { name, kind: MetricKind::Info, unit: None, labels, help }
     }
 
-    /// This family in the unit `unit`.
+    /// Returns this family with the unit `unit`.
     pub const fn in_unit(self, unit: MetricUnit) -> Self {
         MetricFamily { unit: Some(unit), ..self }
     }
 
-    /// The name with the unit, as the line of its type has it.
+    /// Returns the name with the unit, as in the `# TYPE` line.
     pub fn name_with_unit(&self) -> String {
         match self.unit {
             Some(unit) => format!("{}_{}", self.name, unit.word()),
@@ -71,8 +71,8 @@ impl MetricFamily {
         }
     }
 
-    /// The name of its series, as queries have it; of times, that of the three kinds of series without their ends
-    /// `_bucket`, `_sum` and `_count`.
+    /// Returns the name of its series, as in queries. For times it omits the suffixes `_bucket`, `_sum` and `_count` of
+    /// the three kinds of series.
     pub fn series(&self) -> String {
         let name = self.name_with_unit();
         match self.kind {
@@ -84,7 +84,7 @@ impl MetricFamily {
 }
 
 impl MetricKind {
-    /// Its name, as Prometheus has it.
+    /// Returns Prometheus's name for the kind.
     pub const fn word(self) -> &'static str {
         match self {
             MetricKind::Counter => "counter",
@@ -96,7 +96,7 @@ impl MetricKind {
 }
 
 impl MetricUnit {
-    /// Its word in names.
+    /// Returns the unit's suffix in names.
     pub const fn word(self) -> &'static str {
         match self {
             MetricUnit::Bytes => "bytes",

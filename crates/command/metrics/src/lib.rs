@@ -1,4 +1,4 @@
-//! Numbers of a running node for Prometheus: their families, their text, and the server that answers with it.
+//! Prometheus metrics of a running node: their families, their text form, and the HTTP server.
 //!
 //! ```text
 //!  node thread                      a thread of the server
@@ -7,16 +7,16 @@
 //!    plain numbers                     agent.rs, mount.rs, process.rs       server.rs
 //! ```
 //!
-//! The file system counts in plain numbers, on its own thread, whether or not they are asked for; only here they get
-//! the names and units of [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/). An answer shows one
-//! moment, and is made when it is asked for.
+//! The file system counts plain numbers on its own thread, even if no server runs. Only this crate adds the names and
+//! units of [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/). Each answer is made on request and
+//! shows one moment.
 //!
-//! - [`MetricFamily`] in `family.rs`: numbers of one meaning, with name, unit and labels
-//! - [`Samples`] in `samples.rs`: numbers of families at one moment, and their text
+//! - [`MetricFamily`] in `family.rs`: samples of one meaning, with name, unit and labels
+//! - [`Samples`] in `samples.rs`: values of families at one moment, and their text form
 //! - [`agent`], [`mount`], [`process`]: all families, and their samples
 //! - [`MetricsServer`] in `server.rs`: the server
 //!
-//! What is not here, on purpose: counting, and how a server's thread reaches the node's.
+//! Not here, deliberately: counting, and the channel between the server's threads and the node's.
 
 pub mod agent;
 mod family;
@@ -31,7 +31,7 @@ pub use family::{MetricFamily, MetricKind, MetricUnit};
 pub use samples::{MetricValue, Samples};
 pub use server::{METRICS_VARIABLE, MetricsServer, parse_address};
 
-/// What a class of requests is called.
+/// Returns the label value of a request class.
 fn class_name(class: Class) -> &'static str {
     match class {
         Class::Control => "control",

@@ -1,4 +1,4 @@
-//! What a mount tells of itself: the kernel's calls, pages, and the agents it waits for.
+//! Metrics of a mount: kernel requests, pages, and the agents it waits for.
 
 use mount::MountCounts;
 
@@ -68,7 +68,7 @@ const SENT: MetricFamily =
 const RECEIVED: MetricFamily =
     MetricFamily::counter("starfish_mount_received", &[], "Data that has come from agents").in_unit(Bytes);
 
-/// The families of a mount.
+/// All families of a mount.
 pub static FAMILIES: [MetricFamily; 16] = [
     REQUESTS,
     FAILURES,
@@ -88,7 +88,7 @@ pub static FAMILIES: [MetricFamily; 16] = [
     RECEIVED,
 ];
 
-/// Adds what a mount has counted.
+/// Adds the counts of a mount.
 pub fn add_to(samples: &mut Samples, counts: &MountCounts) {
     FAMILIES.iter().for_each(|family| samples.add_family(family));
     for (operation, times) in &counts.requests {

@@ -1,4 +1,4 @@
-//! What Prometheus knows of any process, under the names that it has for them, and which release it is of.
+//! Standard Prometheus metrics of a process, under their usual names, and the release of the program.
 
 use std::fs as files;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -33,18 +33,18 @@ const OPEN_FILES_MAX: MetricFamily =
 /// The families of any process.
 pub static FAMILIES: [MetricFamily; 6] = [BUILD, START, CPU, MEMORY, OPEN_FILES, OPEN_FILES_MAX];
 
-/// A process that was started then.
+/// Start time of a process.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessStart(SystemTime);
 
 impl ProcessStart {
-    /// This process, which has just been started.
+    /// Returns the present time as the start of this process. Call it first.
     #[expect(clippy::disallowed_methods, reason = "Prometheus asks for the clock on the wall")]
     pub fn now() -> Self {
         ProcessStart(SystemTime::now())
     }
 
-    /// Adds what is known of this process. What the system does not tell is left out.
+    /// Adds the metrics of this process. Omits values that the system does not report.
     pub fn add_to(self, samples: &mut Samples) {
         FAMILIES.iter().for_each(|family| samples.add_family(family));
         samples.add(&BUILD, [fs::RELEASE], MetricValue::Told);
@@ -59,7 +59,7 @@ impl ProcessStart {
             samples.add(&MEMORY, [], bytes);
         }
         if let Ok(open) = files::read_dir("/proc/self/fd") {
-            // One of them is that of the directory.
+            // One of them belongs to the open directory.
             samples.add(&OPEN_FILES, [], open.count().saturating_sub(1) as u64);
         }
         if let Ok((now, _)) = getrlimit(Resource::RLIMIT_NOFILE) {
@@ -68,7 +68,7 @@ impl ProcessStart {
     }
 }
 
-/// The pages that are in memory, from proc(5).
+/// Returns the resident memory in bytes, from proc(5).
 fn resident_bytes() -> Option<u64> {
     let statm = files::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;

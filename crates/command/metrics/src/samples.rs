@@ -1,4 +1,4 @@
-//! Numbers at one moment, and their text.
+//! Values at one moment, and their text form.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::family::{MetricFamily, MetricKind, MetricUnit};
 
-/// Numbers of some families.
+/// Values of some families.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     families: Vec<(&'static MetricFamily, Vec<Sample>)>,
@@ -23,16 +23,16 @@ struct Sample {
     value: MetricValue,
 }
 
-/// A number, or what takes its place.
+/// Value of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricValue {
-    /// A whole number.
+    /// Integer.
     Count(u64),
-    /// A number of seconds.
+    /// Seconds.
     Seconds(f64),
-    /// Times.
+    /// Histogram of times.
     Times(Box<TimeHistogram>),
-    /// Labels alone.
+    /// No number: the labels carry the information.
     Told,
 }
 
@@ -49,15 +49,15 @@ impl From<&TimeHistogram> for MetricValue {
 }
 
 impl Samples {
-    /// Adds a family with no numbers yet: one without any is there, too, so that who looks for it finds what it is.
+    /// Adds a family without samples. An empty family is listed, too, so that users find its description.
     pub fn add_family(&mut self, family: &'static MetricFamily) {
         self.families.push((family, Vec::new()));
     }
 
-    /// Adds a number of a family, with a value for each of its labels, in their order.
+    /// Adds a sample to a family, with a value for each label, in order.
     ///
     /// # Panics
-    /// If the family is not there, or has other labels.
+    /// If the family has not been added, or has other labels.
     pub fn add<const N: usize>(
         &mut self,
         family: &'static MetricFamily,
@@ -71,7 +71,7 @@ impl Samples {
         of_it.expect("the family has been added").1.push(sample);
     }
 
-    /// All of it, as OpenMetrics writes it.
+    /// Returns everything as OpenMetrics text.
     pub fn into_text(self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));

@@ -1,7 +1,7 @@
-//! Answers requests for numbers: `GET /metrics`.
+//! HTTP server of the metrics: `GET /metrics`.
 //!
-//! There is no key and nothing secret: who can connect can read how much this node does, and can change nothing. So it
-//! listens on loopback unless it is told another address.
+//! Access needs no key, and nothing is secret: any client that can connect can read the load of this node, and can
+//! change nothing. So the server listens on loopback unless another address is configured.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,24 +11,24 @@ use web::{Door, Visitor, WebReply, WebRequest};
 
 use crate::samples::Samples;
 
-/// The environment variable that says where the numbers of a node are.
+/// Environment variable with the address of a node's metrics server.
 pub const METRICS_VARIABLE: &str = "STARFISH_METRICS";
 
-/// Where what is asked for is.
+/// Path of the metrics.
 const PATH: &str = "/metrics";
 
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 const INDEX: &str = "<!doctype html><title>Starfish</title><a href=\"metrics\">Metrics for Prometheus</a>\n";
 
-/// A server that has an address.
+/// Metrics server with a listening socket.
 pub struct MetricsServer(Door);
 
-/// The address that a text names, and the host as it names it: `PORT` of loopback, `HOST:PORT`, or `:PORT` for all
-/// networks of this computer. A port of `+N` is N above `own_port`, at which the node itself listens, if that is known.
+/// Parses an address; returns it and its host as written. The forms are `PORT` for loopback, `HOST:PORT`, and `:PORT`
+/// for all networks of this computer. A port `+N` is N above `own_port`, the listening port of the node.
 ///
 /// # Errors
-/// If it is none of these, or there is no such host.
+/// If the text has none of these forms, the host is unknown, or `own_port` is missing for `+N`.
 pub fn parse_address(text: &str, own_port: Option<u16>) -> io::Result<(SocketAddr, String)> {
     let (host, port) = match text.rsplit_once(':') {
         None => ("127.0.0.1", text),
@@ -50,31 +50,31 @@ pub fn parse_address(text: &str, own_port: Option<u16>) -> io::Result<(SocketAdd
 }
 
 fn number(text: &str) -> io::Result<u16> {
-    // A sign is none of a port.
+    // `parse` would accept a sign.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text);
     let port = digits.and_then(|digits| digits.parse().ok());
     port.ok_or_else(|| io::Error::other(format!("{text:?} is no port")))
 }
 
 impl MetricsServer {
-    /// Listens at this address; at any free port if that is 0. `name` is a host name that requests may use.
+    /// Listens at `address`, or at any free port if its port is 0. `name` is an additional host name for requests.
     ///
     /// # Errors
-    /// If the address is taken, or is none of this computer.
+    /// If the address is in use, or does not belong to this computer.
     pub fn open(address: SocketAddr, name: String) -> io::Result<MetricsServer> {
         Door::open(address, Some(name)).map(MetricsServer)
     }
 
-    /// Where the numbers are found.
+    /// Returns the URL of the metrics.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.0.address())
     }
 
-    /// Answers requests, in threads of its own, until the process ends. `look` gives the numbers as they are, and none
-    /// if the node does not tell them in time.
+    /// Answers requests on separate threads until the process ends. `look` returns the current values, or `None` if the
+    /// node does not answer in time.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn serve(self, look: impl Fn() -> Option<Samples> + Send + Sync + 'static) -> io::Result<()> {
         let door = self.0;
         let serve = move || door.let_in(move |request, visitor| answer(request, visitor, &look));

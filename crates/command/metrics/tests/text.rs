@@ -1,4 +1,4 @@
-//! The text is OpenMetrics, whatever has been counted, and the dashboard asks only for metrics that exist.
+//! Tests that the text is valid OpenMetrics for any counts, and that the dashboard uses existing metrics only.
 
 mod exposition;
 
@@ -189,11 +189,11 @@ proptest! {
 
 const DASHBOARD: &str = "../../../packaging/grafana/starfish.json";
 
-/// Metrics without a panel on the dashboard: they are for queries of one's own.
+/// Metrics without a panel on the dashboard, for ad-hoc queries.
 const NOT_ON_THE_DASHBOARD: [&str; 2] =
     ["starfish_agent_open_stripes", "starfish_agent_cache_prefetches_total"];
 
-/// The names of metrics in the queries of the dashboard.
+/// Returns the names of metrics in the queries of the dashboard.
 fn asked_for() -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(DASHBOARD);
     let dashboard: serde_json::Value =
@@ -214,7 +214,7 @@ fn asked_for() -> BTreeSet<String> {
     words.filter(is_metric).map(str::to_owned).collect()
 }
 
-/// The names that queries may have for a family.
+/// Returns the names that queries may use for a family.
 fn series(family: &MetricFamily) -> Vec<String> {
     let name = family.series();
     match family.kind {

@@ -1,24 +1,24 @@
-//! A reader of OpenMetrics' text, as strict as the specification, that knows nothing of who wrote it.
+//! Parser of OpenMetrics text, as strict as the specification and independent of the writer.
 
 use std::collections::BTreeMap;
 
-/// What a text tells of one family.
+/// Parsed family.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
     pub(crate) kind: String,
     pub(crate) help: String,
     pub(crate) unit: String,
-    /// Name and labels of each number, in order.
+    /// Name, labels and value of each sample, in order.
     pub(crate) samples: Vec<(Series, f64)>,
 }
 
 /// Labels with their values.
 pub(crate) type Labels = Vec<(String, String)>;
 
-/// The name of a series, and its labels.
+/// Name of a series, and its labels.
 pub(crate) type Series = (String, Labels);
 
-/// What may stand behind the name of a family of each kind.
+/// Suffixes of series names for each kind.
 const ENDS: [(&str, &[&str]); 4] = [
     ("counter", &["_total"]),
     ("gauge", &[""]),
@@ -26,7 +26,7 @@ const ENDS: [(&str, &[&str]); 4] = [
     ("info", &["_info"]),
 ];
 
-/// The families of a text, by name. Panics, with the line, if it is not OpenMetrics.
+/// Parses the families of a text, by name. Panics with the line if the text is not OpenMetrics.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
     let body = text.strip_suffix("# EOF\n").expect("the text ends with # EOF");
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
@@ -76,7 +76,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(good) && !name.as_bytes()[0].is_ascii_digit()
 }
 
-/// The name, the labels and the number of a line.
+/// Parses a line into name, labels and value.
 fn sample(line: &str) -> (String, Labels, f64) {
     let end = line.find(['{', ' ']).unwrap_or_else(|| panic!("{line}: there is no number"));
     let (name, mut rest) = line.split_at(end);
@@ -100,7 +100,7 @@ fn sample(line: &str) -> (String, Labels, f64) {
     (name.to_owned(), labels, number.parse().unwrap_or_else(|_| panic!("{line}: {number} is no number")))
 }
 
-/// What stands before a quotation mark, and what after.
+/// Splits a text at its closing quotation mark; returns the unescaped value and the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let (mut value, mut characters) = (String::new(), text.char_indices());
     loop {
@@ -116,7 +116,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// What holds of each family, by its kind.
+/// Checks the rules for a family of its kind.
 fn check(name: &str, family: &Family) {
     assert!(!family.help.is_empty() && !family.kind.is_empty(), "{name}: what is it?");
     assert!(
@@ -136,7 +136,7 @@ fn check(name: &str, family: &Family) {
     }
 }
 
-/// Steps lie in order, count what is in those before, too, and the last has all.
+/// Checks that buckets are in order and cumulative, and that the last one equals the count.
 fn check_histogram(name: &str, family: &Family) {
     let mut steps: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
     let (mut counts, mut sums) = (BTreeMap::new(), BTreeMap::new());
@@ -162,7 +162,7 @@ fn check_histogram(name: &str, family: &Family) {
     }
 }
 
-/// The number of a series with these labels, if there is one.
+/// Returns the value of the series with these labels, if it exists.
 pub(crate) fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     let mut samples = families.values().flat_map(|family| &family.samples);
     let found = samples.find(|((series, have), _)| {
