@@ -1,9 +1,8 @@
 //! Completion in bash.
 //!
-//! Bash cuts the line into words at `:` and `=`, too, which are part of `pfs:NAME`, HOST:PORT and `--option=VALUE`. So
-//! the function puts them together again for the program, and leaves out of the answers what lies before the last of
-//! them, since bash replaces only what comes after it. Options are offered when a dash has been typed, or when nothing
-//! else can be meant.
+//! Bash also splits the line at `:` and `=`, which occur in `pfs:NAME`, HOST:PORT and `--option=VALUE`. So the function
+//! joins these words for the program. It strips the text before the last such character from the answers, because bash
+//! replaces only the text after it. Options are offered if the user has typed a dash, or if no other value is possible.
 
 use std::ffi::OsString;
 use std::io::{Error, Write};
@@ -13,11 +12,11 @@ use clap::Command;
 use clap_complete::engine::complete;
 use clap_complete::env::EnvCompleter;
 
-/// Bash, from version 4.4 on.
+/// Adapter for bash, from version 4.4 on.
 #[derive(Debug)]
 pub(crate) struct Bash;
 
-/// What bash has to be told. In capitals: what differs between programs.
+/// Script that registers the completion in bash. The capitalised words are placeholders for each program.
 const SCRIPT: &str = r#"_starfish_complete_IDENTIFIER() {
     local rest=$COMP_LINE cuts=${COMP_WORDBREAKS//[^:=]/} words=() word typed before i
     for ((i = 0; i <= COMP_CWORD; i++)); do
@@ -87,12 +86,12 @@ impl EnvCompleter for Bash {
         let is_option = |value: &String| value.starts_with('-');
         let only_options = is_dash || all.iter().all(is_option);
         let offered = all.iter().filter(|value| only_options || !is_option(value));
-        // A name may have blanks in it, or what bash would take for its own.
+        // Quote, because a name may contain blanks or special characters of bash.
         offered.map(|value| quoted(value)).try_for_each(|value| writeln!(output, "{value}"))
     }
 }
 
-/// The word as bash reads it, apart from quotes.
+/// Returns the word without bash's backslashes.
 fn unquoted(word: &str) -> String {
     let mut letters = word.chars();
     std::iter::from_fn(|| {
@@ -101,7 +100,7 @@ fn unquoted(word: &str) -> String {
     .collect()
 }
 
-/// As one writes it in bash.
+/// Returns the value quoted for bash.
 fn quoted(value: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_./:=,+@%~".contains(letter);
     let mut text = String::new();

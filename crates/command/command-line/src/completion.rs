@@ -1,7 +1,7 @@
-//! Completion by Tab: a shell calls the program with the line so far, and the program says how it could go on.
+//! Completion by Tab: a shell calls the program with the line so far, and the program prints possible continuations.
 //!
-//! What a shell is told once ([`registration`]) only says how to ask; so the values are those of the program that is
-//! installed, and of the file system that there is.
+//! The script that the shell loads ([`registration`]) only calls the program. So the values are always those of the
+//! installed program and of the present file system.
 
 use std::ffi::OsStr;
 
@@ -12,21 +12,21 @@ use clap_complete::env::{Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 
 use crate::bash::Bash;
 
-/// The environment variable by which a shell asks, and says which shell it is.
+/// Environment variable that marks a completion request and names the shell.
 const VARIABLE: &str = "STARFISH_COMPLETE";
 
 const ADAPTERS: Shells<'static> = Shells(&[&Bash, &Elvish, &Fish, &Powershell, &Zsh]);
 
-/// The shells that can ask.
+/// Supported shells.
 pub const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
-/// The values that an option can have.
+/// Completer for the values of an option.
 pub type Values = ArgValueCompleter;
 
-/// If a shell asks, answers and ends the program.
+/// Answers a completion request of a shell and ends the program. Returns if there is none.
 ///
-/// Nothing may have been printed before. An error would be printed into the line that the user is typing, so there is
-/// none: there are no values then.
+/// The program must not have printed anything before. Errors yield no values, because a message would appear in the
+/// line that the user is typing.
 pub fn complete(command: impl Fn() -> Command) {
     let answer = CompleteEnv::with_factory(command).var(VARIABLE).shells(ADAPTERS);
     let directory = std::env::current_dir().ok();
@@ -35,13 +35,14 @@ pub fn complete(command: impl Fn() -> Command) {
     }
 }
 
-/// What a shell has to be told for it to ask the program called `name`; nothing if it is not one of [`SHELLS`].
+/// Returns the script with which the shell requests completions from the program `name`. Returns `None` if the shell is
+/// not one of [`SHELLS`].
 pub fn registration(shell: &str, name: &str) -> Option<String> {
     let mut text = Vec::new();
     let adapter: &dyn EnvCompleter = ADAPTERS.completer(shell)?;
     adapter.write_registration(VARIABLE, name, name, name, &mut text).ok()?;
     let text = String::from_utf8(text).ok()?;
-    // zsh reads it when Tab is pressed for the first time, and expects values already then.
+    // zsh loads the script at the first Tab, and expects values from that same call.
     let first = if shell == "zsh" {
         format!(
             "if [[ $funcstack[1] == _{name} ]]; then _clap_dynamic_completer_{}; fi\n",
@@ -53,13 +54,13 @@ pub fn registration(shell: &str, name: &str) -> Option<String> {
     Some(text + &first)
 }
 
-/// These values and no others.
+/// Completes these values only.
 pub fn fixed(values: impl IntoIterator<Item = impl Into<String>>) -> Values {
     let values: Vec<String> = values.into_iter().map(Into::into).collect();
     Values::new(move |typed: &OsStr| matching(&values, typed))
 }
 
-/// These values, or a file whose name ends with `ending`.
+/// Completes these values, or a file whose name ends with `ending`.
 pub fn or_path(values: impl IntoIterator<Item = impl Into<String>>, ending: &'static str) -> Values {
     let values: Vec<String> = values.into_iter().map(Into::into).collect();
     let files = PathCompleter::any()
@@ -71,7 +72,7 @@ pub fn or_path(values: impl IntoIterator<Item = impl Into<String>>, ending: &'st
     })
 }
 
-/// Those of the values that begin with what is typed.
+/// Returns the values that begin with the typed text.
 pub(crate) fn matching(values: &[String], typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     values.iter().filter(|value| value.starts_with(&*typed)).map(CompletionCandidate::new).collect()

@@ -1,13 +1,13 @@
-//! Lengths of time as people write and read them: one form in all options, one in all tables.
+//! Durations, parsed and formatted: one form in all options, one in all tables.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 
-/// What a length of time looks like, to complete the sentence "expected ...".
+/// End of the error message for an invalid duration.
 const EXPECTED: &str = "expected a time such as 500ms, 90s, 2h 30m or 7d";
 
-/// A length of time with its units. A day has 24 hours here.
+/// Parses a duration with units. A day has 24 hours.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let time = text.parse::<Span>().ok().and_then(|span| {
         let exact = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| EXPECTED.to_owned())
 }
 
-/// The same for options that took numbers of seconds once, and take them still.
+/// Parses a duration, or a plain number of seconds, which some options accepted earlier.
 pub fn parse_or_seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| EXPECTED.to_owned()),
@@ -24,14 +24,14 @@ pub fn parse_or_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A length of time as an option may have it.
+/// Formats a duration in the form that options accept.
 pub fn in_words(time: Duration) -> String {
     SignedDuration::try_from(time).map_or_else(|_| format!("{time:?}"), |time| format!("{time:#}"))
 }
 
-/// Seconds as three digits, or more if they are whole, and a unit.
+/// Formats seconds with a unit and three digits, or more for whole seconds.
 pub fn shown(seconds: f64) -> String {
-    // From where on three digits are a thousand of a unit, so that it is the next one's turn.
+    // Bounds where rounding to three digits yields 1000, so that the next unit applies.
     let (value, unit) = match seconds {
         0.0 => return "0 s".to_owned(),
         ..999.5e-9 => (seconds * 1e9, "ns"),

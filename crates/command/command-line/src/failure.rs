@@ -1,4 +1,4 @@
-//! Failures as the user meets them: what, why, and what to do about it. Before it the program says its name.
+//! Failures as shown to the user: the failed action, the reason and a remedy, after the name of the program.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,13 @@ use crate::say;
 use crate::visible;
 use crate::words::visible_lines;
 
-/// Why a command did not do what it was told.
+/// Failure of a command.
 #[derive(Debug)]
 pub struct Failure {
     what: String,
     why: String,
     remedy: Option<String>,
-    /// What a caller can act on, if it comes from the file system.
+    /// Kind of a file system error, which a caller can act on; `None` for other failures.
     kind: Option<ErrorKind>,
     code: u8,
     broken_pipe: bool,
@@ -27,15 +27,15 @@ pub struct Failure {
 /// The result of a step of a command.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// The exit code of a command that failed.
+/// Exit code of a failed command.
 const FAILED: u8 = 1;
 
-/// The exit code of a command that was called wrongly, the same as clap's.
+/// Exit code for wrong usage, the same as clap's.
 pub const USAGE: u8 = 2;
 
 impl Failure {
-    /// Becomes the outcome of several steps that go on whatever fails; if it is not their first failure, it is told
-    /// now.
+    /// Records this failure in the outcome of several steps that run despite failures. If the outcome holds a failure
+    /// already, prints this one now.
     pub fn join(self, outcome: &mut Result<()>) {
         match outcome {
             Ok(()) => *outcome = Err(self),
@@ -43,7 +43,7 @@ impl Failure {
         }
     }
 
-    /// `what` was to be done, and `why` it was not.
+    /// Returns a failure of the action `what` for the reason `why`.
     pub fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
         Failure {
             what: what.into(),
@@ -56,59 +56,59 @@ impl Failure {
         }
     }
 
-    /// What writing `what` failed with.
+    /// Returns the failure of writing `what`.
     pub fn writing(what: impl fmt::Display, error: &io::Error) -> Self {
         let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         Failure { broken_pipe, ..Failure::new(format!("writing {what}"), error) }
     }
 
-    /// A failure that lies in how the command was called. Nothing has been done yet.
+    /// Returns a failure of usage. The command has not changed anything yet.
     pub fn usage(what: impl Into<String>, why: impl fmt::Display) -> Self {
         Failure { code: USAGE, ..Failure::new(what, why) }
     }
 
-    /// The same failure with advice.
+    /// Returns this failure with a remedy, which replaces any earlier one.
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
         Failure { remedy: Some(remedy.into()), ..self }
     }
 
-    /// The same failure, as one that lies in how the command was called.
+    /// Returns this failure with the exit code for wrong usage.
     pub fn of_usage(self) -> Self {
         Failure { code: USAGE, ..self }
     }
 
-    /// The same failure, with a sentence after the advice.
+    /// Returns this failure with a sentence appended to its remedy.
     pub fn also(self, sentence: &str) -> Self {
         let remedy = self.remedy.as_ref().map_or_else(String::new, |remedy| format!("{remedy} "));
         self.remedy(remedy + sentence)
     }
 
-    /// Why it was not done.
+    /// Returns the reason.
     pub fn why(&self) -> &str {
         &self.why
     }
 
-    /// What a caller can act on, if it comes from the file system.
+    /// Returns the kind of a file system error, or `None` for other failures.
     pub fn kind(&self) -> Option<ErrorKind> {
         self.kind
     }
 
-    /// Whether nobody reads what was to be written any more: who has read enough has no interest in the rest.
+    /// Returns true if the reader of the output has closed it: it has read enough, and needs no message.
     pub fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }
 
-    /// The same failure, which the log has.
+    /// Returns this failure, marked as logged.
     pub fn logged(self) -> Self {
         Failure { told: true, ..self }
     }
 
-    /// Whether the log has it, so that it need not be printed.
+    /// Returns true if the failure has been logged and need not be printed.
     pub fn is_logged(&self) -> bool {
         self.told
     }
 
-    /// What the process ends with.
+    /// Returns the exit code of the process.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
@@ -121,14 +121,14 @@ impl From<node::Error> for Failure {
     }
 }
 
-/// A defect of this program: a task of it has panicked.
+/// Converts a panic in a task, which is a defect of this program.
 impl From<Box<machine::Error>> for Failure {
     fn from(defect: Box<machine::Error>) -> Self {
         Failure::new("working", *defect)
     }
 }
 
-/// Removes the numbers that the standard library adds to the words for errors of the operating system.
+/// Removes the error numbers that the standard library appends to messages of the operating system.
 fn without_numbers(why: &str) -> String {
     let mut parts = why.split(" (os error ");
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -141,10 +141,10 @@ fn without_numbers(why: &str) -> String {
     plain
 }
 
-/// The longest that what was to be done is told in, in characters: names of files are shorter.
+/// Limit of the shown action in characters; file names are shorter.
 const WHAT_MAX: usize = 300;
 
-/// The text, or its beginning and its end.
+/// Returns the text, or its beginning and end if it is too long.
 fn shortened(text: &str) -> Cow<'_, str> {
     let (count, side) = (text.chars().count(), WHAT_MAX / 3);
     if count <= WHAT_MAX {

@@ -1,12 +1,12 @@
-//! Code that the command lines of all programs share.
+//! Code shared by the command lines of all programs.
 //!
-//! - `width.rs`: how wide help and tables may be; [`TextTable`] in `table.rs`
-//! - [`failure`]: what went wrong, why, and what can be done; [`progress`]: how far a command has come
+//! - `width.rs`: widths of help and tables; [`TextTable`] in `table.rs`
+//! - [`failure`]: failures with reason and remedy; [`progress`]: progress of a command
 //! - `say.rs`: [`say!`], a line on standard error
 //! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
 //! - `manual.rs`: manual pages
-//! - [`durations`]: lengths of time, as people write and read them
-//! - `words.rs`: [`visible`] text of others, bytes in [`mib`]; [`counted`] things
+//! - [`durations`]: durations, parsed and formatted
+//! - `words.rs`: [`visible`] text from other sources, bytes in [`mib`]; [`counted`] things
 
 mod bash;
 mod completion;
@@ -33,7 +33,7 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
-/// Parses these arguments, the first of which is the name of the program.
+/// Parses these arguments; the first is the name of the program.
 pub fn try_parse<P: Parser>(arguments: Vec<OsString>) -> clap::error::Result<P> {
     let matches = fitted(P::command()).try_get_matches_from(arguments)?;
     P::from_arg_matches(&matches).map_err(|error| error.format(&mut P::command()))

@@ -1,11 +1,11 @@
-//! Manual pages, from what `--help` says.
+//! Manual pages, made from the text of `--help`.
 
 use std::io::{self, Write};
 
 use clap::{Arg, ArgAction, Command};
 use clap_mangen::Man;
 
-/// The pages of a program and of its commands: the name of each file, and what is in it.
+/// Returns the manual pages of a program and of its commands: file names and contents.
 pub fn pages(program: Command) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut program = program.disable_help_subcommand(true);
     program.build();
@@ -15,7 +15,8 @@ pub fn pages(program: Command) -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(pages)
 }
 
-/// The page of a command, with `source` at its foot, and those of the commands below it; it is itself one of `above`.
+/// Adds the page of a command, with `source` in its footer, and the pages of its subcommands. `above` names the parent
+/// command, or is empty.
 fn collect(
     command: &Command,
     source: &str,
@@ -25,7 +26,7 @@ fn collect(
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let man = Man::new(command.clone());
     let mut page = Vec::new();
-    // clap_mangen leaves out the date and so moves what comes after it to the wrong places.
+    // Written here, because clap_mangen omits the date and so shifts the fields after it.
     writeln!(page, ".TH \"{}\" 1 \"\" \"{}\" Starfish", escaped(&name.to_uppercase()), escaped(source))?;
     man.render_name_section(&mut page)?;
     synopsis(command, &mut page)?;
@@ -45,7 +46,7 @@ fn collect(
     commands.into_iter().try_for_each(|command| collect(command, source, &name, pages))
 }
 
-/// How it is called, with the values of its options, which clap_mangen leaves out.
+/// Writes the synopsis with the values of options, which clap_mangen omits.
 fn synopsis(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     write!(page, ".SH SYNOPSIS\n\\fB{}\\fR", escaped(name))?;
@@ -64,7 +65,7 @@ fn synopsis(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     writeln!(page)
 }
 
-/// An option with its value, or what stands by itself.
+/// Returns an option with its value, or a positional argument.
 fn spelt(argument: &Arg) -> String {
     let takes_value = argument.is_positional() || argument.get_action().takes_values();
     let values = argument.get_value_names().unwrap_or_default().iter().filter(|_| takes_value);
@@ -76,12 +77,12 @@ fn spelt(argument: &Arg) -> String {
     let is_several = matches!(argument.get_action(), ArgAction::Append)
         || argument.get_num_args().is_some_and(|count| count.max_values() > 1);
     let spelt = spelt.join(" ");
-    // Some values say so themselves: HOST:PORT,...
+    // Some value names contain the dots already: HOST:PORT,...
     let dots = if is_several && !spelt.contains("...") { "..." } else { "" };
     format!("{spelt}{dots}")
 }
 
-/// What stands at the end of help: examples, whose lines stay as they are, and notes.
+/// Writes the text after the options: examples, whose lines are kept, and notes.
 fn rest(text: &str, page: &mut Vec<u8>) -> io::Result<()> {
     let lines = |lines: &str, page: &mut Vec<u8>| -> io::Result<()> {
         lines.lines().try_for_each(|line| writeln!(page, "{}", escaped(line)))
@@ -106,7 +107,7 @@ fn see_also(above: &str, page: &mut Vec<u8>) -> io::Result<()> {
     if above.is_empty() { Ok(()) } else { writeln!(page, ".SH SEE ALSO\n.BR {above} (1)") }
 }
 
-/// The line as text: nothing in it is an instruction of troff.
+/// Escapes a line, so that troff finds no instruction in it.
 fn escaped(line: &str) -> String {
     let line = line.replace('\\', "\\e").replace('-', "\\-");
     if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }

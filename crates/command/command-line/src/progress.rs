@@ -1,4 +1,4 @@
-//! How far a command has come, shown only when it takes long.
+//! Progress of a command, shown only if the command takes long.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -11,7 +11,7 @@ use node::Size;
 use crate::say;
 use crate::{mib, visible};
 
-/// Whether to show progress.
+/// Choice of whether to show progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Show {
     /// On a terminal, after two seconds.
@@ -22,37 +22,37 @@ pub enum Show {
     Never,
 }
 
-/// Progress in bytes whose number is known.
+/// Template for progress in bytes with a known total.
 const OF_BYTES: &str = "{msg} {wide_bar} {done} of {total}, {throughput}{rest}";
 
-/// A command that is over sooner shows nothing.
+/// Delay before progress appears. Shorter commands show none.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Counts what is done. Cloning gives another handle; any thread may count.
+/// Progress counter. Clones share it, and any thread may count.
 #[derive(Clone)]
 pub struct Progress {
     bar: ProgressBar,
-    /// The thread that shows the bar ends when the last handle is gone.
+    /// Keeps the display thread alive; the thread ends when the last handle is dropped.
     _shown: Option<flume::Sender<()>>,
 }
 
 impl Progress {
-    /// Progress in bytes, whose number becomes known later: see [`expect`](Self::expect).
+    /// Starts progress in bytes. The total is set later: see [`expect`](Self::expect).
     pub fn bytes(show: Show, what: &str) -> Self {
         Progress::start(show, what, Counted::Bytes, None, "{msg} {spinner} {done}, {throughput}")
     }
 
-    /// Progress in pieces of work.
+    /// Starts progress in pieces of work.
     pub fn count(show: Show, what: &str, total: u64) -> Self {
         Progress::start(show, what, Counted::Pieces, Some(total), "{msg} {wide_bar} {pos} of {len}{left}")
     }
 
-    /// Progress in pieces of work some of which take longer than others: the time left goes by `cost`.
+    /// Starts progress in pieces of work of different duration. The remaining time is estimated from `cost`.
     pub fn weighted(show: Show, cost: u64) -> Self {
         Progress::start(show, "", Counted::Cost, Some(cost), "{msg} {wide_bar} {percent} %{left}")
     }
 
-    /// Sets how much of the cost is done, with a text that says what.
+    /// Sets the completed part of the cost, and the text that describes the current work.
     pub fn reach(&self, cost: u64, what: String) {
         self.bar.set_position(cost);
         self.bar.set_message(what);
@@ -74,23 +74,23 @@ impl Progress {
         Progress { bar, _shown: shown }
     }
 
-    /// Sets the number of bytes there are in all.
+    /// Sets the total number of bytes.
     pub fn expect(&self, total: u64) {
         self.bar.set_style(style(OF_BYTES));
         self.bar.set_length(total);
     }
 
-    /// Adds to what there is to do.
+    /// Adds to the total.
     pub fn expect_more(&self, amount: u64) {
         self.bar.inc_length(amount);
     }
 
-    /// Adds to what is done.
+    /// Adds to the completed amount.
     pub fn add(&self, amount: u64) {
         self.bar.inc(amount);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -100,7 +100,7 @@ fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("a template as indicatif has them");
     // ASCII, because the terminal's character set may have no blocks.
     let style = style.progress_chars("#- ").tick_chars("|/-\\ ");
-    // Sizes as in all other messages, which indicatif's own keys write with two digits.
+    // Sizes as in all other messages; indicatif's own keys write two digits.
     let style = style.with_key("done", |state: &ProgressState, text: &mut dyn Write| {
         let _ = text.write_str(&Size(state.pos()).rounded());
     });
@@ -108,17 +108,17 @@ fn style(template: &str) -> ProgressStyle {
         let _ = text.write_str(&Size(state.len().unwrap_or(0)).rounded());
     });
     let style = style.with_key("left", |state: &ProgressState, text: &mut dyn Write| {
-        // Before anything is done nobody knows.
+        // No estimate is possible before the first step.
         if state.pos() > 0 {
             let _ = write!(text, ", {:#} left", HumanDuration(state.eta()));
         }
     });
-    // The bar counts bytes on their way: the last of them may not be on the disks for seconds.
+    // The bar counts bytes in flight: the last ones may reach the disks seconds later.
     let style = style.with_key("rest", |state: &ProgressState, text: &mut dyn Write| {
         let _ = text.write_str(&rest(state.pos(), state.len(), state.eta()));
     });
     style.with_key("throughput", |state: &ProgressState, text: &mut dyn Write| {
-        // What cannot be written is not shown.
+        // Ignore errors: without them the text is just incomplete.
         let _ = write!(text, "{:.1} MiB/s", mib(state.per_sec() as u64));
     })
 }
@@ -141,17 +141,17 @@ fn draw(show: Show, bar: &ProgressBar, ended: &flume::Receiver<()>) {
     }
 }
 
-/// What a progress counts.
+/// Quantity that a progress counts.
 #[derive(Clone, Copy, Debug)]
 enum Counted {
     Bytes,
     Pieces,
-    /// Something that means nothing to people.
+    /// Abstract cost that users cannot interpret.
     Cost,
 }
 
 impl Counted {
-    /// How far it has come, in a line.
+    /// Returns the progress as a line of text.
     fn line(self, done: u64, total: Option<u64>) -> String {
         match (self, total) {
             (Counted::Bytes, None) => Size(done).rounded(),
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal of 80 columns that keeps all it is sent.
+    /// Terminal of 80 columns that keeps all its output.
     #[derive(Clone, Debug, Default)]
     struct KeptOutput(Arc<Mutex<String>>);
 

@@ -1,11 +1,11 @@
-//! Lines on standard error: what a program says beside its results.
+//! Lines on standard error: messages of a program in addition to its results.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use crate::words::visible_lines;
 
-/// Writes a line to standard error, as `eprintln!` does, whether or not that can be written.
+/// Writes a line to standard error, as `eprintln!` does, but ignores write errors.
 #[macro_export]
 macro_rules! say {
     ($($words:tt)*) => {
@@ -13,8 +13,8 @@ macro_rules! say {
     };
 }
 
-/// Writes a line to standard error, or several, with the names in them made visible. If nobody reads it any more, or
-/// its disk is full, the program goes on: what it does and its exit code do not depend on who listens.
+/// Writes one or more lines to standard error, with control characters in them escaped. Ignores write errors: a closed
+/// pipe or a full disk must change neither the work nor the exit code of the program.
 pub fn say_line(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{}", visible_lines(&line.to_string()));
 }

@@ -1,4 +1,4 @@
-//! Names of striped files, for completion: the agents are asked, with a short time limit.
+//! Names of striped files for completion, requested from the agents with a short time limit.
 //!
 //! The user waits after pressing Tab, so agents that do not answer at once are skipped silently.
 
@@ -14,21 +14,21 @@ use node::{Agent, Session, Settings, agents};
 
 use crate::completion::{Values, matching};
 
-/// Prefix of the names of striped files in programs that also take ordinary ones.
+/// Prefix of striped files' names in programs that also accept ordinary files.
 pub const STRIPED: &str = "pfs:";
 
 /// Time limit for the answers of agents.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Memory for pages; a listing needs none.
+/// Page cache in bytes; a listing needs none.
 const CACHE_BYTES: u64 = 4 << 20;
 
-/// The names of the striped files that there are.
+/// Completes names of striped files.
 pub fn stored() -> Values {
     Values::new(|typed: &OsStr| matching(&names(), typed))
 }
 
-/// Ordinary files, and striped ones with `pfs:` before their names.
+/// Completes ordinary files, and striped ones with the prefix `pfs:`.
 pub fn file_or_stored() -> Values {
     Values::new(|typed: &OsStr| {
         if typed.to_string_lossy().starts_with(STRIPED) {
@@ -41,15 +41,15 @@ pub fn file_or_stored() -> Values {
     })
 }
 
-/// The agents that this user's programs find by themselves.
+/// Completes the agents that this user's programs find without options.
 pub fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
     matching(&agents::usual().unwrap_or_default(), typed)
 }
 
-/// The names of all striped files, as far as agents tell at once.
+/// Returns the names of all striped files, or none if the agents do not answer in time.
 fn names() -> Vec<String> {
     let (tell, told) = mpsc::channel();
-    // It is left alone when time is up: the program ends then.
+    // The thread is not joined: it ends with the program.
     thread::spawn(move || tell.send(ask().unwrap_or_default()));
     told.recv_timeout(PATIENCE).unwrap_or_default()
 }
@@ -62,14 +62,14 @@ fn ask() -> node::Result<Vec<String>> {
     Session::start(settings)?.list()
 }
 
-/// The agents that the line names, or else the usual ones.
+/// Returns the agents named on the line, or else the usual ones.
 fn named() -> node::Result<Vec<Agent>> {
     let listed: Vec<String> =
         typed("--agents").iter().flat_map(|list| list.split(',')).map(str::to_owned).collect();
     agents::find_among(&listed, typed("--config").as_deref().map(Path::new))
 }
 
-/// The value of this option, if there is one in the line so far.
+/// Returns the value of this option if the line contains one.
 fn typed(option: &str) -> Option<String> {
     value(option, env::args())
 }
@@ -80,7 +80,7 @@ fn value(option: &str, words: impl Iterator<Item = String>) -> Option<String> {
     first.strip_prefix(&format!("{option}=")).map(str::to_owned).or_else(|| words.next())
 }
 
-/// Whether the name of an option ends before this.
+/// Returns true if the name of an option ends here.
 fn is_end(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('=')
 }

@@ -1,23 +1,22 @@
-//! Tables of text, for people.
+//! Text tables for users.
 //!
-//! A table that is wider than the terminal is made to fit: first the widest text wraps within its column; if that is
-//! not enough, the columns at the end go on on lines of their own, in the head as in each row. What no terminal shows
-//! stays as it is.
+//! A table wider than the terminal is narrowed: first the widest text column wraps. If that is not enough, the last
+//! columns continue on separate lines, in the header as in each row. Without a terminal the table keeps its full width.
 
 use std::ops::Range;
 
 use console::{Alignment, measure_text_width, pad_str};
 
-/// A table whose columns are as wide as they must be. The first rows are its head.
+/// Table with columns of the required width. The first rows are its header.
 #[derive(Default)]
 pub struct TextTable {
     rows: Vec<Vec<String>>,
-    /// Columns that are text and so begin at the left; the others are numbers.
+    /// Number of leading text columns, which are aligned left. The others are numbers.
     text_columns: usize,
 }
 
 impl TextTable {
-    /// An empty table whose first `text_columns` columns are text.
+    /// Returns an empty table whose first `text_columns` columns are text.
     pub fn new(text_columns: usize) -> Self {
         TextTable { rows: Vec::new(), text_columns }
     }
@@ -27,12 +26,12 @@ impl TextTable {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// The lines of the table, as wide as it must be, or as the terminal that standard output is.
+    /// Returns the lines of the table, fitted to the terminal if standard output is one.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.lines_within(crate::width::of_terminal().unwrap_or(usize::MAX)).into_iter()
     }
 
-    /// A line for each row, however wide: somebody appends to it.
+    /// Returns one line for each row, of any width: the caller appends to them.
     pub fn whole_lines(&self) -> Vec<String> {
         self.lines_within(usize::MAX)
     }
@@ -42,7 +41,7 @@ impl TextTable {
         let widest = (0..widths.len().min(self.text_columns)).max_by_key(|column| widths[*column]);
         if let Some(widest) = widest {
             let excess = total(&widths).saturating_sub(terminal);
-            // Narrower, it would be a column of single words.
+            // A narrower column would consist of single words.
             let narrow = TEXT_MIN.max(self.longest_word(widest));
             widths[widest] = widths[widest].saturating_sub(excess).max(narrow.min(widths[widest]));
         }
@@ -50,7 +49,7 @@ impl TextTable {
         self.rows.iter().flat_map(|row| self.row_lines(row, &widths, &parts)).collect()
     }
 
-    /// The lines of one row: each of `parts` is a range of columns that stand beside each other.
+    /// Returns the lines of one row. Each of `parts` is a range of columns on the same line.
     fn row_lines(&self, row: &[String], widths: &[usize], parts: &[Range<usize>]) -> Vec<String> {
         let mut lines = Vec::new();
         for part in parts {
@@ -87,21 +86,21 @@ impl TextTable {
     }
 }
 
-/// What stands between two columns.
+/// Space between two columns.
 const GAP: &str = "  ";
 
-/// What stands before columns that go on on a line of their own.
+/// Indentation of columns continued on a separate line.
 const CONTINUED: &str = "    ";
 
-/// A column of text is not made narrower than this.
+/// Minimum width of a text column.
 const TEXT_MIN: usize = 16;
 
-/// The width of columns beside each other.
+/// Returns the total width of adjacent columns.
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
 }
 
-/// Which columns stand beside each other in a terminal of the given width.
+/// Returns the ranges of columns that fit side by side into a terminal of this width.
 fn parts(widths: &[usize], terminal: usize) -> Vec<Range<usize>> {
     let (mut parts, mut start) = (Vec::new(), 0);
     for end in 1..=widths.len() {
@@ -115,7 +114,7 @@ fn parts(widths: &[usize], terminal: usize) -> Vec<Range<usize>> {
     parts
 }
 
-/// The text wrapped to the given width; a longer word has a line of its own.
+/// Returns the text wrapped to this width; a longer word gets a separate line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     if measure_text_width(text) <= width {

@@ -1,17 +1,18 @@
-//! How wide what is printed may be.
+//! Widths of printed text.
 
 use std::env;
 
 use clap::Command;
 use console::Term;
 
-/// Lines of help are no longer than this: longer ones are hard to read.
+/// Maximum width of help; longer lines are hard to read.
 const HELP_MAX: usize = 110;
 
-/// As wide as help is where nobody knows how wide it may be.
+/// Width of help without a terminal and without COLUMNS.
 const HELP_ELSEWHERE: usize = 100;
 
-/// The columns of the terminal that standard output is, if it is one: as many as COLUMNS says, or as it has.
+/// Returns the width of the terminal on standard output: COLUMNS, or else the terminal's own. Returns `None` without a
+/// terminal.
 pub fn of_terminal() -> Option<usize> {
     let terminal = Term::stdout();
     if !terminal.is_term() {
@@ -25,13 +26,13 @@ fn of_environment() -> Option<usize> {
     env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
 
-/// The command with help that fits into the terminal.
+/// Returns the command with help that fits into the terminal.
 pub fn fitted(command: Command) -> Command {
     let columns = of_terminal().or_else(of_environment).unwrap_or(HELP_ELSEWHERE);
     within(command, columns.min(HELP_MAX))
 }
 
-/// The command with its help wrapped to a number of columns. clap leaves the text at the end of help as it is.
+/// Returns the command with its help wrapped to `columns`. clap does not wrap the text after the options.
 fn within(command: Command, columns: usize) -> Command {
     let command = match command.get_after_help().map(ToString::to_string) {
         Some(text) => command.after_help(wrapped(&text, columns)),
@@ -40,7 +41,7 @@ fn within(command: Command, columns: usize) -> Command {
     command.term_width(columns).mut_subcommands(|command| within(command, columns))
 }
 
-/// The text wrapped to a number of columns. A line that begins with blanks is continued with four more.
+/// Returns the text wrapped to `columns`. Continuations of an indented line are indented by four more blanks.
 fn wrapped(text: &str, columns: usize) -> String {
     let lines = text.lines().map(|line| {
         let indent = line.len() - line.trim_start().len();
@@ -50,22 +51,23 @@ fn wrapped(text: &str, columns: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What stands between an example and what it does.
+/// Separator between an example and its explanation.
 const APART: &str = "   ";
 
-/// The line, broken at blanks, with `continued` blanks before each further piece.
+/// Breaks the line at blanks, with `continued` blanks before each further piece.
 fn fill(line: &str, columns: usize, continued: usize) -> String {
     let mut pieces = vec![];
     let (mut rest, mut indent) = (line.to_owned(), 0);
     while rest.chars().count() > columns {
-        // With the blank at which it may be broken. What begins with more blanks than fit has none.
+        // Include one more character, as the line may break at a blank there. A line indented by more than `columns`
+        // has no such blank.
         let end = rest.char_indices().nth(columns + 1).map_or(rest.len(), |(at, _)| at);
         let begin = rest.len() - rest.trim_start().len();
         let fitting = rest.get(begin..end).unwrap_or_default();
-        // What is set apart by blanks goes on as a whole.
+        // Text set apart by blanks moves to the next line as a whole.
         let blank =
             fitting.find(APART).or_else(|| fitting.rfind(' ')).filter(|at| *at > 0).map(|at| begin + at);
-        // A word that is too long stays whole.
+        // A word that is too long is not broken.
         let blank = blank.or_else(|| rest[begin..].find(' ').map(|at| begin + at));
         let Some(at) = blank else { break };
         indent = continued;
@@ -95,7 +97,7 @@ mod tests {
         assert_eq!(wrapped("  grün bleibt grün", 10), "  grün\n      bleibt\n      grün");
     }
 
-    /// However narrow a terminal is: no word is lost.
+    /// No word is lost in a terminal of any width.
     #[test]
     fn what_fits_nowhere_is_printed_all_the_same() {
         let text = format!("{}set apart, für alle  Größen\n  a   b c", " ".repeat(40));

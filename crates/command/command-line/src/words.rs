@@ -1,9 +1,8 @@
-//! Words and numbers within messages: names that others have given, and how large things are.
+//! Words and numbers in messages: names from other sources, and sizes.
 
 use std::borrow::Cow;
 
-/// Returns text as it can be shown to people: control characters, and those that change the direction of the text
-/// around them, are escaped.
+/// Returns text that is safe to show: control characters and characters that change the text direction are escaped.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return text.into();
@@ -15,18 +14,19 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
-/// Returns several lines, each of them [`visible`].
+/// Returns several lines, each made [`visible`].
 pub(crate) fn visible_lines(text: &str) -> String {
     text.split('\n').map(visible).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a character controls the terminal or the direction of text (Unicode's property `Bidi_Control`, Unicode 16).
+/// Returns true if a character controls the terminal or the text direction (Unicode property `Bidi_Control`, Unicode
+/// 16).
 fn is_hidden(letter: char) -> bool {
     let directs = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     letter.is_control() || directs
 }
 
-/// These bytes in MiB; over seconds it is a throughput.
+/// Converts bytes to MiB; per second this is a throughput.
 pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
@@ -40,7 +40,7 @@ mod tests {
         assert_eq!(visible("a \u{e4}"), "a \u{e4}");
         assert_eq!(visible("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(visible("photo_\u{202e}gpj.exe"), "photo_\\u{202e}gpj.exe");
-        // Letters that are written from right to left are letters.
+        // Right-to-left letters are not escaped.
         assert_eq!(visible("\u{5d0}\u{5d1}"), "\u{5d0}\u{5d1}");
         assert_eq!(visible_lines("a\u{2066}\nb"), "a\\u{2066}\nb");
     }
