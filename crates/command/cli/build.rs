@@ -1,5 +1,4 @@
-//! Builds the program anew when a file is added to a study that is built in: the compiler only watches those it
-//! knows.
+//! Rebuilds the program if a file is added to a built-in study: the compiler watches only files that it knows.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../../experiments/starfish-3.0");

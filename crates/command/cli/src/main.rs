@@ -1,19 +1,19 @@
-//! The program `starfish`: a parallel file system on real machines, and the same one simulated.
+//! The program `starfish`: a parallel file system, on real machines and simulated.
 //!
-//! This page shows every command. Each lives in a file of its own; the rest is what they share:
+//! This file lists all commands. Each has a separate file; the rest is shared code:
 //!
-//! - `command/`: the commands, and what they are told
-//! - `simulation.rs`: experiments of a command, simulated on all processors
-//! - `serving/`: agents and mounts that run for days: in the background, their logs and metrics
-//! - `options/`: what options name, and what a shell offers for them
-//! - `output/`: how results are told, as tables, CSV or JSON; dates and lengths of time
-//! - `pointless.rs`, `overwritten.rs`: what is refused because it would do nothing, or would replace what it reads
-//! - `mpi_library.rs`: what is put in front of a program's MPI
+//! - `command/`: the commands and their arguments
+//! - `simulation.rs`: simulates the experiments of a command on all processors
+//! - `serving/`: long-running agents and mounts: background processes, logs and metrics
+//! - `options/`: shared options, and their values for completion
+//! - `output/`: results as tables, CSV or JSON; dates
+//! - `pointless.rs`, `overwritten.rs`: reject options without effect, and outputs that would overwrite an input
+//! - `mpi_library.rs`: the libraries preloaded for an MPI program
 //!
-//! Called by the name of one of `applications`, as `pfsgrep`, it is that program.
+//! Started under the name of one of `applications`, for example `pfsgrep`, the program runs that application.
 //!
-//! Most of the work is done by other crates: `transfer` puts and gets files of agents, `studies` has benchmarks,
-//! replays and advice, `account` says why a run took as long as it did, `doctor` what is wrong with agents and mounts.
+//! Other crates do most of the work. `transfer` copies files to and from agents, and `studies` runs benchmarks, replays
+//! and advice. `account` explains the duration of a run, and `doctor` finds problems of agents and mounts.
 
 mod command;
 mod mpi_library;
@@ -41,7 +41,8 @@ use command::{
 use command_line::failure::Result;
 use command_line::say;
 
-/// A simulated message makes and drops several small vectors; this allocator takes half the time of the C library's.
+/// A simulated message allocates and frees several small vectors. This allocator needs half the time of the C
+/// library's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -105,9 +106,9 @@ enum Command {
     Generate(generate::Arguments),
 }
 
-/// What the user says, or the end of the program with what is wrong about it.
+/// Parses the command line. Ends the program with a message if it is wrong.
 fn arguments() -> (ArgMatches, Arguments) {
-    // What begins with a dash and a digit is a number, and one that is wrong; a file may be called so.
+    // Parse a dash and a digit as an (invalid) number, not as an option. File names keep the usual rule.
     let numbers = |argument: Arg| {
         let takes_number = argument.get_action().takes_values() && !argument.is_positional();
         if takes_number { argument.allow_negative_numbers(true) } else { argument }
@@ -125,7 +126,7 @@ fn arguments() -> (ArgMatches, Arguments) {
     parsed.unwrap_or_else(|error| in_words(with_plain_usage(error, command.clone(), &given), &command).exit())
 }
 
-/// The same error, with a range of numbers in words, and with the commands that copy files for the one of Unix.
+/// Rewords an error: a range of numbers in words, and `put` and `get` as suggestions for `cp`.
 fn in_words(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     if error.get(ContextKind::InvalidSubcommand) == Some(&ContextValue::String("cp".into())) {
         let copying = ["put", "get"].map(str::to_owned).to_vec();
@@ -142,8 +143,8 @@ fn in_words(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     clap::Error::raw(error.kind(), message).with_cmd(command)
 }
 
-/// The same error with the usage as it is if no environment variable is set: clap takes what one says for an option
-/// that was written, and so for a part of the usage.
+/// Returns the error with the usage text as printed without environment variables. clap treats an option set by a
+/// variable as written on the command line, and includes it in the usage.
 fn with_plain_usage(error: clap::Error, command: clap::Command, given: &[OsString]) -> clap::Error {
     let plain = without_variables(command).try_get_matches_from(given);
     plain.err().filter(|plain| error.use_stderr() && plain.kind() == error.kind()).unwrap_or(error)

@@ -1,6 +1,6 @@
-//! The libraries that are put in front of an MPI, and which of them a program needs.
+//! Libraries to preload in front of an MPI, and the choice of the one for a program.
 //!
-//! They are called after the library of the MPI that they are for: `starfish-libmpi.so.40` is for `libmpi.so.40`.
+//! Each is named after the MPI library that it precedes: `starfish-libmpi.so.40` is for `libmpi.so.40`.
 
 use std::env;
 use std::fs;
@@ -9,23 +9,23 @@ use std::process::Command;
 
 use command_line::failure::{Failure, Result};
 
-/// The environment variable that names the directory with the libraries.
+/// Environment variable with the directory of the libraries.
 const VARIABLE: &str = "STARFISH_MPI_LIBRARIES";
 
-/// What names of them begin with.
+/// Prefix of their names.
 const PREFIX: &str = "starfish-";
 
-/// An MPI, as its launcher tells.
+/// MPI implementation, as reported by its launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MpiKind {
-    /// MPICH, or one of its family: launched by hydra.
+    /// MPICH or a derivative, launched by hydra.
     Mpich,
     /// Open MPI.
     OpenMpi,
 }
 
 impl MpiKind {
-    /// What its makers call it.
+    /// Returns the official name.
     fn name(self) -> &'static str {
         match self {
             MpiKind::Mpich => "MPICH",
@@ -33,7 +33,7 @@ impl MpiKind {
         }
     }
 
-    /// That of a launcher, which is asked for its version.
+    /// Asks a launcher for its version, and returns its MPI implementation.
     pub(crate) fn of_launcher(launcher: &str) -> Result<MpiKind> {
         let missing = |error: std::io::Error| {
             Failure::new(launcher, error)
@@ -55,7 +55,7 @@ impl MpiKind {
             .then_some(MpiKind::Mpich)
     }
 
-    /// Names that the libraries of such an MPI have, without the number.
+    /// Returns the names of its libraries, without the version number.
     fn libraries(self) -> &'static [&'static str] {
         match self {
             MpiKind::Mpich => &["libmpich.so.", "libmpi.so.12", "libmpi_abi.so."],
@@ -63,7 +63,7 @@ impl MpiKind {
         }
     }
 
-    /// The library for any program of this MPI, whatever it says that it needs.
+    /// Returns the library for any program of this MPI.
     pub(crate) fn library(self) -> Result<PathBuf> {
         let directory = directory()?;
         let of_kind = |name: &str| {
@@ -79,9 +79,9 @@ impl MpiKind {
     }
 }
 
-/// The library for a program, by what it is linked with; nothing if it is linked with no MPI.
+/// Returns the library for a program, by the MPI that it is linked with. Returns `None` if it is linked with no MPI.
 pub(crate) fn of_program(program: &Path) -> Result<Option<PathBuf>> {
-    // What ldd says of a file that is not there it says on standard error.
+    // ldd reports a missing file on standard error only, so check first.
     fs::metadata(program).map_err(|error| Failure::new(program.display().to_string(), error))?;
     let output = Command::new("ldd").arg(program).output();
     let output = output.map_err(|error| Failure::new("ldd", error))?;
@@ -91,7 +91,7 @@ pub(crate) fn of_program(program: &Path) -> Result<Option<PathBuf>> {
     if path.exists() { Ok(Some(path)) } else { Err(none_for(&library, &directory)) }
 }
 
-/// The library of an MPI among those that ldd lists.
+/// Returns the first MPI library in the output of ldd.
 fn needed(listed: &str) -> Option<String> {
     let is_mpi = |name: &&str| {
         ["libmpi.so.", "libmpich.so.", "libmpi_abi.so."].iter().any(|library| name.starts_with(library))
@@ -107,7 +107,7 @@ fn none_for(wanted: &str, directory: &Path) -> Failure {
         .remedy("Make one: `make install-mpi MPICC=mpicc`, with the mpicc of that MPI")
 }
 
-/// The libraries that there are, sorted.
+/// Returns the names of the installed libraries, sorted.
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -116,7 +116,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Where the libraries are: as the environment says, or beside this program, as they are installed.
+/// Returns the directory of the libraries: from the environment, or relative to this program, where they are installed.
 fn directory() -> Result<PathBuf> {
     if let Some(directory) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(directory.into());

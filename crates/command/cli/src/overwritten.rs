@@ -1,4 +1,4 @@
-//! A file that a command is to read and to replace.
+//! Rejects commands that would overwrite a file that they read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,11 @@ use clap::ArgMatches;
 
 use command_line::failure::{Failure, Result};
 
-/// The options that name a file which is replaced, of all commands.
+/// Options of all commands that name an output file.
 const OUTPUTS: [&str; 4] = ["html", "output", "trace", "trace_html"];
 
-/// Refuses a command whose output would replace a file that it names elsewhere. Nothing has been done by then.
+/// Rejects a command whose output would replace a file named elsewhere on its command line. Runs before any work
+/// starts.
 pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     let mut command = matches;
     while let Some((_, matches)) = command.subcommand() {
@@ -29,9 +30,9 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// The files that this argument names, if there are any already.
+/// Returns the existing files named by this argument.
 fn files(command: &ArgMatches, id: &str) -> Vec<PathBuf> {
-    // Groups of arguments have names, too, and no values.
+    // Groups of arguments also have identifiers, but no values.
     let values = command.try_get_raw(id).ok().flatten();
     let paths = values.into_iter().flatten().map(Path::new);
     paths.filter_map(|path| fs::canonicalize(path).ok()).filter(|path| path.is_file()).collect()

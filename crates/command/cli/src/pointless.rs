@@ -1,7 +1,6 @@
-//! Options that would do nothing, beside others that are given with them.
+//! Rejects options that would have no effect in combination with other given options.
 //!
-//! A user who gives one expects it to matter. Some have a value if they are not given, so only clap knows whether
-//! they are.
+//! A user who gives an option expects an effect. Some options have defaults, so only clap knows which ones are given.
 
 use std::ffi::OsStr;
 
@@ -14,13 +13,13 @@ use crate::command::bench::agents;
 use crate::options::agents::ASKED_AGENTS;
 use crate::options::fields;
 
-/// Options that name something, as clap and as users have them. A variable in their place may be empty.
+/// Options that name something: clap's identifier and the spelling for users. The corresponding variables may be empty.
 const NAMING: [(&str, &str); 3] = [("agents", "--agents"), ("key", "--key"), ("trace", "--trace")];
 
-/// What names files, as clap and as users have it. An empty path would be that of the root.
+/// Arguments that name files: clap's identifier and the spelling for users. An empty path would mean the root.
 const OF_FILES: [(&str, &str); 3] = [("name", "NAME"), ("names", "NAME"), ("paths", "PATH")];
 
-/// Refuses options that would do nothing.
+/// Rejects options without effect, and empty names.
 pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     refuse_empty(matches)?;
     match matches.subcommand() {
@@ -54,7 +53,7 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Refuses these options, and those that say which agents, if agents of the user's are not asked for.
+/// Rejects the options in `further`, and those that select agents, unless `--agents` is given.
 fn refuse_of_agents(given: &ArgMatches, further: &[&str]) -> Result<()> {
     let is_of_agents = |id: &str| (ASKED_AGENTS.contains(&id) || further.contains(&id)).then_some(());
     match first_given(given, is_of_agents).filter(|_| !is_given(given, "agents")) {
@@ -66,7 +65,7 @@ fn refuse_of_agents(given: &ArgMatches, further: &[&str]) -> Result<()> {
     }
 }
 
-/// Refuses what is to name something and names nothing.
+/// Rejects empty values of options and arguments that name something.
 fn refuse_empty(matches: &ArgMatches) -> Result<()> {
     let is_empty = |id: &str| {
         let is_empty = |value: &OsStr| value.as_encoded_bytes().iter().all(u8::is_ascii_whitespace);
@@ -86,7 +85,7 @@ fn refuse_empty(matches: &ArgMatches) -> Result<()> {
     }
 }
 
-/// The first option that is given and would do nothing, as users write it, and why.
+/// Returns the first given option that has no effect, as users write it, and the reason.
 fn first_given<T>(matches: &ArgMatches, unheeded: impl Fn(&str) -> Option<T>) -> Option<(String, T)> {
     let given = matches.ids().map(|id| id.as_str()).filter(|id| is_given(matches, id));
     given.filter_map(|id| Some((fields::option(id), unheeded(id)?))).next()

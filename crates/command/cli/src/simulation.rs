@@ -1,4 +1,4 @@
-//! Simulating experiments for a command: all trials on all processors, with progress.
+//! Simulates experiments for a command: all trials on all processors, with progress.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use transfer::memory;
 
-/// What came of a case.
+/// Outcome of a case.
 pub(crate) struct Outcome {
-    /// Of all its trials.
+    /// Summary of all trials.
     pub(crate) summary: Summary,
-    /// The first of its trials.
+    /// First trial.
     pub(crate) first: Trial,
-    /// Time its trials took on this computer, one after the other.
+    /// Total run time of the trials on this computer.
     pub(crate) wall: Duration,
 }
 
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 1024;
 /// Remedy if the bookkeeping of the simulated blocks alone does not fit.
 const BLOCKS: &str = "Choose larger blocks, for example --block 1MiB, or a smaller --file-size.";
 
-/// Refuses cases whose concurrent trials and results do not fit into memory.
+/// Fails if the concurrent trials and the results of these cases do not fit into memory.
 pub(crate) fn check_memory(cases: &[Case], trials: usize) -> Result<()> {
     let threads = plan::threads_here();
     let at_once = |case| std::iter::repeat_n(case as &dyn PlannedCase, trials.min(threads));
@@ -39,8 +39,8 @@ pub(crate) fn check_memory(cases: &[Case], trials: usize) -> Result<()> {
     memory::check_stored("simulating", running.saturating_add(results), remedy)
 }
 
-/// Runs `trials` trials of each case on as many threads as there are processors. The first ones may have been run
-/// already: `done` has what came of them, and how long each took.
+/// Runs `trials` trials of each case on all processors. `done` holds the first trials if they have been run already,
+/// with their run times.
 pub(crate) fn run(
     cases: &[Case],
     trials: usize,

@@ -1,4 +1,4 @@
-//! `starfish advise`: what to do about something before it is run, and whether that holds on a simulated machine.
+//! `starfish advise`: recommends settings before a run, and confirms them on a simulated machine.
 
 mod io;
 
@@ -31,13 +31,12 @@ enum About {
     Io(io::IoArguments),
 }
 
-/// Say on which disks several jobs that run at once should have their files, and in which order disks should serve
-/// them.
+/// Recommend disks for the files of several concurrent jobs, and the order in which disks should serve them.
 ///
 /// Each job merges runs into one: an external sort, a join, a compaction. If one job's writes can delay the others'
-/// reads, it gets ahead and they stand still (a race): the jobs take turns, and disks are idle. This says whether that
-/// is possible and by what margin, which placement and order avoid it, and what all of them take on a simulated
-/// machine.
+/// reads, it gets ahead and they stand still (a race): the jobs take turns, and disks are idle. The command reports the
+/// risk of a race and its margin, the placement and order that avoid it, and the time of each alternative on a
+/// simulated machine.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 struct PlacementArguments {
@@ -45,7 +44,7 @@ struct PlacementArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_DISKS))]
     disks: u32,
 
-    /// Number of jobs that run at once. Each writes to a disk of its own.
+    /// Number of jobs that run at once. Each writes to a separate disk.
     #[arg(long, value_name = "N", value_parser = positive::<u32>)]
     jobs: u32,
 
@@ -94,10 +93,10 @@ Examples:
   starfish advise placement --disks 8 --jobs 8 --read-block 1MiB --write-block 256KiB --machine cluster-switch
   starfish advise placement --disks 5 --jobs 5 --format csv";
 
-/// Upper limit of --disks: simulating more takes too long.
+/// Limit of --disks: simulating more takes too long.
 const MOST_DISKS: i64 = 64;
 
-/// The most blocks of all jobs together: some minutes of simulation for each alternative.
+/// Limit of blocks of all jobs together: some minutes of simulation for each alternative.
 const MOST_BLOCKS: u64 = 10_000_000;
 
 /// Runs the command.
@@ -113,7 +112,7 @@ fn of_placement(arguments: &PlacementArguments) -> Result<()> {
     arguments.format.print_report(&advice, report_lines, csv, reasons)
 }
 
-/// The jobs that the user describes.
+/// Returns the jobs that the options describe.
 fn merges(arguments: &PlacementArguments) -> Result<Merges> {
     let &PlacementArguments { disks, jobs, read_block, write_block, block, runs, run_size, .. } = arguments;
     if jobs > disks {
@@ -185,7 +184,7 @@ fn policy_name(one: &Alternative) -> String {
     Policy::numbered(one.policy).map_or_else(String::new, |policy| policy.to_string())
 }
 
-/// How long an alternative takes on the simulated machine, with what is certain of that.
+/// Formats the simulated time of an alternative, with its confidence interval.
 fn simulated(one: &Alternative) -> String {
     match one.seconds_half_width {
         Some(half) => format!("{:.2} s +- {half:.2} s", one.seconds),
@@ -193,7 +192,7 @@ fn simulated(one: &Alternative) -> String {
     }
 }
 
-/// What is advised, and why.
+/// Returns lines with the recommendation and its reasons.
 fn reasons(advice: &PlacementAdvice) -> Vec<String> {
     let PlacementAdvice { jobs, disks, machine, read_ms, write_ms, ratio, .. } = advice;
     let mut lines = vec![format!(

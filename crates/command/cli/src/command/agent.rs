@@ -1,4 +1,4 @@
-//! `starfish agent`: an I/O node that serves disks of this machine until it is told to stop.
+//! `starfish agent`: an I/O node that serves disks of this machine.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -32,10 +32,10 @@ use transfer::{cluster, interrupt, local, memory};
 
 /// Serve disks of this machine to the file system (one I/O node).
 ///
-/// An agent stores its share of every file in the given directories, one for each disk. Start one on every machine
-/// that contributes a disk, then name them all to `starfish put` and `starfish get`. It runs until Ctrl-C, SIGTERM
-/// or the end of its terminal, unless started by nohup. It talks only to programs with the same cluster key,
-/// over encrypted connections.
+/// An agent stores its share of every file in the given directories, one for each disk. Start one on every machine that
+/// contributes a disk, then name them all to `starfish put` and `starfish get`. It runs until Ctrl-C, SIGTERM or the
+/// end of its terminal, unless started by nohup. It accepts only programs with the same cluster key, over encrypted
+/// connections.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     namespace: Option<String>,
 
     /// Directory on another disk or computer for copies of the names that this agent keeps, as namespace.db. A copy can
-    /// replace a namespace that is lost; names given since then are lost.
+    /// replace a namespace that is lost; newer names are lost then.
     #[arg(long, value_name = "DIR")]
     copy_namespace: Option<PathBuf>,
 
@@ -65,11 +65,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "60s", requires = "copy_namespace", value_parser = between_copies)]
     copy_namespace_every: Duration,
 
-    /// Address to listen on: HOST:PORT, or :PORT for all networks of this machine. Port 0 takes a free port.
+    /// Address to listen on: HOST:PORT, or :PORT for all networks of this machine. Port 0 is any free port.
     #[arg(long, value_name = "ADDR")]
     listen: String,
 
-    // Programs that look for it are told where the port stands.
+    // Suggests --listen to users who try --port.
     #[arg(long = "port", hide = true, value_parser = UnknownArgumentValueParser::suggest_arg("--listen"))]
     _port: Option<String>,
 
@@ -101,31 +101,32 @@ pub(crate) struct Arguments {
 
     /// Serve metrics for Prometheus over HTTP: at PORT of loopback, at HOST:PORT, or at :PORT of all networks.
     ///
-    /// PORT can be +N: N above the port of --listen, so that each agent of a computer has its own. The metrics show how
-    /// much is done and name the disks' directories; whoever can connect can read them.
+    /// PORT can be +N: N above the port of --listen, so that each agent of a computer has its own. The metrics show the
+    /// load and name the disks' directories; any client that can connect can read them.
     #[arg(long, value_name = "[HOST:]PORT", env = METRICS_VARIABLE)]
     metrics: Option<String>,
 
-    /// Stop when standard input ends, for programs that start agents and may die without warning.
+    /// Stop when standard input ends, for programs that start agents and may be killed.
     #[arg(long, hide = true)]
     until_input_ends: bool,
 
-    /// Go on in the background, with the log in this file, once standard input says so: see `agent-set/src/start.rs`.
+    /// Continue in the background, with the log in this file, once a line on standard input requests it: see
+    /// `agent-set/src/start.rs`.
     #[arg(long, hide = true, value_name = "LOG")]
     detach: Option<PathBuf>,
 }
 
-/// Allowed intervals: one second to one day.
+/// Parses an interval of one second to one day.
 fn between_copies(text: &str) -> std::result::Result<Duration, String> {
     let time = durations::parse_or_seconds(text)?;
     let fits = (1..=86_400).contains(&time.as_secs());
     if fits { Ok(time) } else { Err("expected from one second to a day".to_owned()) }
 }
 
-/// Says where names are kept, so that a password is not on the command line.
+/// Environment variable for the namespace's database, so that the password is not on the command line.
 pub(super) const NAMESPACE_VARIABLE: &str = "STARFISH_NAMESPACE";
 
-/// The directory of the agent's store of metadata, in that of one of its disks.
+/// Directory of the metadata store, within the directory of a disk.
 const NAMESPACE: &str = "namespace";
 
 /// Default size of the largest block.
@@ -144,7 +145,7 @@ Examples:
 
 The log goes to standard error. The environment variable STARFISH_LOG (off, error, warn, info, debug) says how much.";
 
-/// Fewer blocks than this would make requests wait for each other.
+/// Minimum number of cached blocks. With fewer, requests would wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 8;
 
 /// Runs the command.
@@ -167,7 +168,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let served = real::run(settings, move |machine| async move {
         refuse_old_files(machine.disks(), &arguments.root)?;
         let trace = NodeTrace::begin(&machine, arguments.trace.file())?;
-        // Any port that is free is known now.
+        // After listening: with port 0 the port is known only now.
         let metrics = agent_metrics::open(arguments.metrics.as_deref(), machine.address())?;
         print_ready(&machine, &arguments.root, &keys)?;
         kept.iter().for_each(|kept| log::info!("it keeps the namespace in {}", kept.display()));
@@ -176,7 +177,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
         let network = machine.clone();
         machine.spawn("waiting for the signal to stop", async move {
-            // Without anybody who could send a signal there is nothing to wait for either.
+            // An error means that no signal can arrive any more; the agent then stops, too.
             let _ = stop.recv_async().await;
             log::info!("stopping on a signal");
             network.net().close();
@@ -209,7 +210,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     served.map_err(|error| not_started(*error, listen))?
 }
 
-/// Fails if a disk has files of an older version, which are known by the names of their stripes.
+/// Fails if a disk has files of an older version, which it recognises by the names of their stripes.
 fn refuse_old_files(disks: &[Disk], roots: &[PathBuf]) -> Result<()> {
     let with_old = disks.iter().zip(roots).find(|(disk, _)| disk.published_at_start() > 0);
     let Some((disk, root)) = with_old else { return Ok(()) };
@@ -227,24 +228,24 @@ fn refuse_old_files(disks: &[Disk], roots: &[PathBuf]) -> Result<()> {
     )))
 }
 
-/// The run that this one continues: that which all disks had last, if it ended in order.
+/// Returns the incarnation that this one continues: the last one of all disks, if it ended with a clean shutdown.
 fn continued(disks: &[Disk]) -> Option<u64> {
     let mut last = disks.iter().map(Disk::last_run);
     let first = last.next().flatten();
     first.filter(|_| last.all(|other| other == first))
 }
 
-/// Notes on the disks that this run ends with all on them that it had accepted.
+/// Records a clean shutdown on the disks: they hold all data that this incarnation had accepted.
 fn note_end(disks: &[Disk], run: u64) {
     for disk in disks {
-        // It only costs the next run that it continues this one.
+        // The next agent just cannot continue this incarnation.
         if let Err(error) = disk.note_end(run) {
             log::warn!("{error}");
         }
     }
 }
 
-/// Why the agent did not start, and what can be done if another process has what it needs for itself.
+/// Returns the failure to start, with a remedy if another process uses a disk or the address.
 fn not_started(error: machine::Error, listen: Option<SocketAddr>) -> Failure {
     let failure = Failure::new("starting the agent", &error);
     let machine::Error::InUse { part, .. } = error else { return failure };
@@ -262,27 +263,27 @@ fn not_started(error: machine::Error, listen: Option<SocketAddr>) -> Failure {
     }
 }
 
-/// Raises the limit of open files and connections to the most that the system allows. Shells set a low one, for old
-/// programs; if raising it is refused, it stays.
+/// Raises the limit of open files and connections to the maximum of the system. Shells set a low limit for old
+/// programs. Ignores errors, which leave the limit as it is.
 fn allow_many_descriptors() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
-/// Refuses directories that are missing or given twice.
+/// Rejects directories that are missing or given twice.
 fn check_roots(arguments: &Arguments) -> Result<()> {
     let mut known: Vec<(PathBuf, &PathBuf)> = Vec::new();
     for root in &arguments.root {
         let failed = |why: String| Failure::usage(format!("--root {}", root.display()), why);
         if !root.exists() && !arguments.create {
-            // No mistake of the options, if the disk is mounted in a moment.
+            // Not a failure of usage: the disk may be mounted in a moment.
             let failure = Failure::new(format!("--root {}", root.display()), "there is no such directory");
             return Err(
                 failure.remedy("Is the disk mounted? If it is a new one, give --create, this time only.")
             );
         }
-        // One that is to be made is known by its name only.
+        // The canonical path of a missing directory is unknown; use the absolute one.
         let canonical =
             root.canonicalize().or_else(|_| std::path::absolute(root)).unwrap_or_else(|_| root.clone());
         if let Some((_, same)) = known.iter().find(|(other, _)| *other == canonical) {
@@ -294,10 +295,10 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Refuses directories that have not been disks before, as mount points are without their disks, unless disks may be
-/// new.
+/// Rejects directories that have not been disks before, unless `--create` is given. A mount point without its disk is
+/// such a directory.
 fn check_used(arguments: &Arguments) -> Result<()> {
-    // What cannot be read is told by who serves it.
+    // Unreadable directories are reported later, when the disk is opened.
     let is_new = |root: &&PathBuf| matches!(Disk::has_been(root), Ok(false));
     match arguments.root.iter().find(is_new) {
         Some(root) if !arguments.create => {
@@ -325,8 +326,8 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
     })
 }
 
-/// Where copies of the names go, if that is asked for: to a directory that is there, since one that was made where a
-/// disk is not mounted would be on the wrong disk.
+/// Returns the settings for copies of the names, if requested. The directory must exist: one created below an unmounted
+/// disk would be on the wrong disk.
 fn metadata_copies(arguments: &Arguments) -> Result<Option<MetadataCopies>> {
     let Some(directory) = arguments.copy_namespace.clone() else { return Ok(None) };
     if !directory.is_dir() {
@@ -337,7 +338,7 @@ fn metadata_copies(arguments: &Arguments) -> Result<Option<MetadataCopies>> {
     Ok(Some(MetadataCopies { directory, every: arguments.copy_namespace_every }))
 }
 
-/// The directory of the disk that has the names, and the one for copies of them, if there are to be copies.
+/// Returns the directory of the disk that has the names, and the one for their copies; `None` without copies.
 fn store_and_copies(settings: &Settings) -> Option<(PathBuf, PathBuf)> {
     let copies = settings.metadata_copies.as_ref()?;
     match settings.metadata.as_ref()? {
@@ -348,7 +349,7 @@ fn store_and_copies(settings: &Settings) -> Option<(PathBuf, PathBuf)> {
     }
 }
 
-/// False if either path does not exist.
+/// Returns true if both paths are on one device, and false if either does not exist.
 fn are_on_one_disk(one: &Path, other: &Path) -> bool {
     let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
     device(one).is_some_and(|found| device(other) == Some(found))
@@ -366,7 +367,7 @@ fn on_one_disk(store: &Path, copies: &Path) -> String {
 const WITH_POSTGRES: &str = "Install Starfish by \"make install\" or its Debian package, or build the program with \
                              \"cargo build --release -p starfish --features postgres\".";
 
-/// Where names are kept, if this agent keeps them: on the disk that has them, whichever that is, or on the first.
+/// Returns the place for names, if this agent keeps them: the disk that already has them, or else the first.
 pub(super) fn metadata_place(namespace: Option<&str>, roots: &[PathBuf]) -> Result<Option<MetadataPlace>> {
     if let Some(address) = namespace {
         if !real::HAS_POSTGRES {
@@ -386,7 +387,7 @@ pub(super) fn metadata_place(namespace: Option<&str>, roots: &[PathBuf]) -> Resu
     Ok(place.cloned().map(MetadataPlace::Directory))
 }
 
-/// The directory of the names that this agent keeps, if it keeps any.
+/// Returns the directory of the names if this agent keeps them.
 fn kept_in(place: Option<&MetadataPlace>) -> Option<&Path> {
     match place {
         Some(MetadataPlace::Directory(directory)) if Metadata::is_in(directory) => Some(directory),
@@ -448,7 +449,7 @@ fn listen_address(text: &str) -> Result<SocketAddr> {
     found.next().ok_or_else(|| failed("it has no address".into()))
 }
 
-/// Says that the agent is ready, in one line that programs can read.
+/// Prints that the agent is ready, in one line that programs can parse.
 fn print_ready(machine: &RealMachine, roots: &[PathBuf], keys: &Keys) -> Result<()> {
     let address = machine.address().expect("an agent listens");
     let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
@@ -465,10 +466,10 @@ fn close_when_input_ends(machine: RealMachine, set: flume::Sender<Vec<String>>) 
     let (stays, end) = flume::bounded::<()>(1);
     std::thread::spawn(move || {
         let mut line = String::new();
-        // What else comes is of no interest, and an error is an end too.
+        // Ignore other lines. An error is an end, too.
         while io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
             if let Some(agents) = told_to_stay(&line) {
-                // Nobody listens any more if the agent ends just now.
+                // Ignore errors: the agent may be ending.
                 let _ = set.send(agents);
                 let _ = stays.send(());
                 return;
@@ -506,7 +507,7 @@ mod tests {
         assert!(are_on_one_disk(disk.path(), &copies) && !are_on_one_disk(disk.path(), Path::new("/proc")));
     }
 
-    /// Predictions are made with this configuration, so it has to be what agents have.
+    /// Predictions use this configuration, so it must be the default of agents.
     #[test]
     fn an_agent_without_options_has_the_configuration_of_agents() {
         let line = Line::try_parse_from(["agent", "--root", "/disk1", "--listen", ":7117"]);

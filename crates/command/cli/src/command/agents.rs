@@ -1,4 +1,4 @@
-//! `starfish agents`: a set of agents, started, looked at and stopped together.
+//! `starfish agents`: starts, inspects and stops a set of agents.
 
 use std::collections::BTreeSet;
 use std::net::ToSocketAddrs;
@@ -53,10 +53,10 @@ A hosts file has one agent a line, HOST[:PORT] [ROOT...], and comments after #:
   node1                        port 7117, its disk in ~/.local/state/starfish there
   mary@node2:7118 /disk1 /disk2";
 
-/// What to do with the set.
+/// Action on the set.
 #[derive(Subcommand)]
 enum Action {
-    /// Start agents in the background: new ones, or the last set again. Agents that already run are left alone.
+    /// Start agents in the background: new ones, or the last set again. Running agents are left alone.
     Up(UpArguments),
     /// Stop all agents of the set. Their files stay.
     Down(CommonArguments),
@@ -64,7 +64,7 @@ enum Action {
     Status(StatusArguments),
 }
 
-/// Options that all of these share.
+/// Options common to all actions.
 #[derive(Args)]
 struct CommonArguments {
     /// State directory, if not ~/.local/state/starfish. One directory holds one set.
@@ -100,10 +100,10 @@ struct UpArguments {
     #[arg(long)]
     anew: bool,
 
-    /// Accept new disks: directories that are empty, or missing and then created. Only agents that are new to the set
-    /// may have these otherwise.
+    /// Accept new disks: directories that are empty, or missing and then created. Without this, only new agents of the
+    /// set may have such disks.
     ///
-    /// Files with a stripe on a disk that is lost cannot be read.
+    /// Files with a stripe on a lost disk cannot be read.
     #[arg(long)]
     create: bool,
 
@@ -128,10 +128,10 @@ struct StatusArguments {
     format: Format,
 }
 
-/// Output format of a status.
+/// Output format of `status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// A table for people.
+    /// A table as text.
     Table,
     /// One JSON array.
     Json,
@@ -146,7 +146,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// The help of `starfish agent`, if the options of agents ask for it: an agent that prints it starts nothing.
+/// Returns the help of `starfish agent` if the options of agents request it: an agent that prints help would not start.
 fn help_of_agents(options: &[String]) -> Option<clap::Error> {
     let agent = super::agent::Arguments::augment_args(clap::Command::new("starfish agent"));
     let words = std::iter::once("starfish agent").chain(options.iter().map(String::as_str));
@@ -163,7 +163,7 @@ fn up(arguments: &UpArguments) -> Result<()> {
         (None, count) => count.map(hosts::local),
     };
     if let Some(model) = &arguments.disk_model {
-        // A mistake is told once, and before anything is started.
+        // Check the model here: an error is reported once, and before any agent starts.
         load_model(model)?;
     }
     let common = &arguments.common;
@@ -205,7 +205,7 @@ fn up(arguments: &UpArguments) -> Result<()> {
     }
 }
 
-/// These agents, with the address from ssh's configuration for each host that the system cannot resolve.
+/// Returns these agents, with the address from ssh's configuration for each host that the system cannot resolve.
 fn reachable(mut agents: Vec<Wanted>, ssh: &SshArgs) -> Vec<Wanted> {
     let configured = at_once(&agents, |agent| {
         let host = agent.address.trim_matches(['[', ']']);
@@ -218,7 +218,7 @@ fn reachable(mut agents: Vec<Wanted>, ssh: &SshArgs) -> Vec<Wanted> {
     agents
 }
 
-/// The agents at these addresses, with the file of the cluster key if it is not the usual one.
+/// Returns the agents at these addresses, with the file of the cluster key unless it is the usual one.
 fn cluster_of(addresses: Vec<String>, key: Option<&PathBuf>) -> Result<Cluster> {
     options::agents::named(addresses, Cluster { key_file: key.cloned(), ..Cluster::default() })
 }
@@ -227,11 +227,11 @@ fn addresses<'a>(agents: impl IntoIterator<Item = &'a Started>) -> Vec<String> {
     agents.into_iter().map(|agent| agent.address.clone()).collect()
 }
 
-/// The file of the cluster key that the command or the environment names, or else that of the set as it was.
+/// Returns the file of the cluster key that the command or the environment names, or else the file used before.
 fn key_of(arguments: &UpArguments, before: &Record) -> Result<Option<PathBuf>> {
     let named = arguments.key.file();
     match named {
-        // It is to be found from wherever the next command is given.
+        // Absolute, because the next command may run in another directory.
         Some(path) => {
             let absolute = std::path::absolute(path);
             absolute.map(Some).map_err(|error| Failure::new(path.display().to_string(), error))
@@ -240,7 +240,7 @@ fn key_of(arguments: &UpArguments, before: &Record) -> Result<Option<PathBuf>> {
     }
 }
 
-/// The agents of a record that run, and those that do not. Fails if a host cannot be asked.
+/// Returns the agents of a record that run, and those that do not. Fails if a host does not answer.
 fn running(record: &Record, ssh: &SshArgs) -> Result<(Vec<Started>, Vec<Started>)> {
     let runs = at_once(&record.agents, |agent| runs(agent, ssh));
     let (mut running, mut gone) = (Vec::new(), Vec::new());
@@ -250,7 +250,7 @@ fn running(record: &Record, ssh: &SshArgs) -> Result<(Vec<Started>, Vec<Started>
     Ok((running, gone))
 }
 
-/// Whether an agent runs. One that was stopped does not.
+/// Returns true if an agent runs. Stopped agents have no process.
 fn runs(agent: &Started, ssh: &SshArgs) -> Result<bool> {
     agent.process.map_or(Ok(false), |process| process.runs(Host::new(agent.host.as_deref(), ssh)))
 }
@@ -259,21 +259,21 @@ fn is_left_out(agent: &Started, wanted: &[Wanted]) -> bool {
     wanted.iter().all(|wanted| wanted.name != agent.name)
 }
 
-/// The set as it was, and as it is to be.
+/// Previous and wanted state of the set.
 struct Plan {
     before: Record,
-    /// The agents that are to run.
+    /// Agents to run.
     wanted: Vec<Wanted>,
-    /// Those of the set that run and are wanted.
+    /// Members of the set that run and are wanted.
     running: Vec<Started>,
-    /// Those of the set that do not run.
+    /// Members of the set that do not run.
     gone: Vec<Started>,
-    /// Those of the set that run and are not wanted any more.
+    /// Members of the set that run and are not wanted any more.
     left_out: Vec<Started>,
-    /// The file of the cluster key, if it is not the usual one.
+    /// File of the cluster key, unless it is the usual one.
     key: Option<PathBuf>,
     options: Vec<String>,
-    /// The program on other hosts.
+    /// Program on other hosts.
     program: Option<String>,
 }
 
@@ -282,7 +282,7 @@ impl Plan {
         self.running.iter().any(|agent| agent.name == wanted.name)
     }
 
-    /// A set is of this computer or of hosts: mixed, files would lie where nobody expects them.
+    /// Fails if the set would mix agents of this computer with agents on hosts: files would be in unexpected places.
     fn refuse_other_kind(&self, arguments: &UpArguments, directory: &Path) -> Result<()> {
         let is_local = self.wanted.iter().all(|wanted| wanted.host.is_none());
         let other = self.before.agents.iter().find(|agent| agent.host.is_none() != is_local);
@@ -296,7 +296,8 @@ impl Plan {
             .remedy(format!("Keep this one apart with --dir DIR. Or stop that one with `{down}`; {up}.")))
     }
 
-    /// The options of the agents: those given now, or else those of the set. A set that runs keeps its own.
+    /// Returns the options of the agents: those given now, or else those of the set. Fails if they differ from those of
+    /// running agents.
     fn options(&self, arguments: &UpArguments) -> Result<Vec<String>> {
         let mut given = arguments.options.clone();
         given
@@ -315,7 +316,7 @@ impl Plan {
         Ok(given)
     }
 
-    /// Agents of one set have one key: those that run keep theirs.
+    /// Fails if running agents have another key than the one requested. All agents of a set need the same key.
     fn refuse_other_key(&self, arguments: &UpArguments) -> Result<()> {
         let (now, before) = (key::path(self.key.as_deref())?, key::path(self.before.key.as_deref())?);
         if self.running.is_empty() || now == before {
@@ -328,7 +329,8 @@ impl Plan {
             .remedy(format!("Stop it with `{down}`, then start it with the new key.")))
     }
 
-    /// Fewer agents are refused if files have stripes on those left out. These are started to be asked, and end again.
+    /// Fails if files have stripes on agents that are left out. Starts the stopped ones temporarily, to list their
+    /// files.
     fn refuse_to_lose_files(&self, arguments: &UpArguments, directory: &Path) -> Result<()> {
         let asleep: Vec<&Started> =
             self.gone.iter().filter(|agent| is_left_out(agent, &self.wanted)).collect();
@@ -355,8 +357,8 @@ impl Plan {
         )))
     }
 
-    /// Starts these agents, all at once; the outcome for each. They end again unless they are told to stay. Those that
-    /// were of the set have the disks that they had, unless `create` says that they may be new.
+    /// Starts these agents in parallel, and returns the outcome for each. They end again unless they are detached
+    /// later. Previous members keep their disks, unless `create` permits new ones.
     fn start(
         &self,
         missing: &[Wanted],
@@ -373,15 +375,15 @@ impl Plan {
         let start =
             Start { program: &program, remote_program, directory, key, options: &self.options, create };
         Ok(at_once(missing, |wanted| {
-            // A program with the exported address of an agent finds the next one there.
+            // Start it at its previous address, which programs may have in their environment.
             let before = self.gone.iter().find(|agent| agent.name == wanted.name);
             start.start(wanted, Host::new(wanted.host.as_deref(), &common.ssh), before)
         }))
     }
 
-    /// Those that have started, and the names of those that have not. Agents that were of the set before may be
-    /// missing, such as one whose disk is not mounted: why is told, and the others run without it. But none runs if a
-    /// new one has failed, or all have.
+    /// Returns the started agents, and the names of the others. Previous members may fail to start, for example if a
+    /// disk is not mounted: the failure is printed, and the others run. All fail if a new agent fails, or if no agent
+    /// runs.
     fn those_started(
         &self,
         missing: &[Wanted],
@@ -409,7 +411,8 @@ impl Plan {
         Ok((started, not_started))
     }
 
-    /// The agents to record: those wanted, in that order. Those that have not started are as they were.
+    /// Returns the agents to record: the wanted ones, in order. Agents that did not start keep their previous entry,
+    /// without a process.
     fn record(&self, started: &[Starting]) -> Record {
         let mut agents = self.running.clone();
         agents.extend(started.iter().map(|starting| starting.started.clone()));
@@ -458,15 +461,15 @@ fn in_words(options: &[String]) -> String {
     if options.is_empty() { "no options".into() } else { format!("`{}`", options.join(" ")) }
 }
 
-/// What agents have of files.
+/// Files on some agents.
 struct FilesThere {
-    /// How many files they have stripes of.
+    /// Number of files with stripes on them.
     count: usize,
-    /// Whether one of them keeps the names.
+    /// True if one of them keeps the names.
     keeps_names: bool,
 }
 
-/// What these agents have of files.
+/// Returns a summary of the files on these agents.
 fn files_on(cluster: &Cluster) -> Result<FilesThere> {
     cluster.run(|connection| async move {
         let stripes = connection.explained("listing the files", connection.client.list_numbered().await)?;
@@ -477,7 +480,7 @@ fn files_on(cluster: &Cluster) -> Result<FilesThere> {
 }
 
 impl CommonArguments {
-    /// `starfish agents VERB` for the same set.
+    /// Returns the command `starfish agents VERB` for the same set.
     fn command(&self, verb: &str) -> String {
         let directory =
             self.dir.as_ref().map(|dir| format!(" --dir {}", quoted_if_need_be(&dir.to_string_lossy())));
@@ -486,7 +489,7 @@ impl CommonArguments {
     }
 }
 
-/// All of them, or the last failure; earlier failures are reported at once.
+/// Returns all results, or the last failure; prints the earlier failures.
 fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     let (mut all, mut failures) = (Vec::new(), Vec::new());
     for outcome in outcomes {
@@ -496,7 +499,7 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
         }
     }
     let Some(last) = failures.pop() else { return Ok(all) };
-    // What all agents of a computer fail with is told once.
+    // A failure common to all agents of a computer is printed once.
     let mut told = BTreeSet::from([last.to_string()]);
     for failure in failures.iter().map(Failure::to_string) {
         if told.insert(failure.clone()) {
@@ -506,8 +509,8 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     Err(last)
 }
 
-/// Connects to all of them as any client would. That tells whether they can be reached and are of this version, and
-/// whether a disk of one is a copy of a disk of another.
+/// Connects to all agents as a client does. This checks that they are reachable and of this version, and that no disk
+/// is a copy of another.
 fn check(cluster: &Cluster) -> Result<()> {
     cluster.run(|connection| async move {
         connection.explained("the disks of the set", connection.client.disks_by_identity().await)?;
@@ -562,7 +565,7 @@ fn none_yet(directory: &Path) -> String {
     )
 }
 
-/// Stops an agent; whether it ran until now.
+/// Stops an agent. Returns true if it was running.
 fn stop(agent: &Started, ssh: &SshArgs) -> Result<bool> {
     let Some(process) = agent.process else { return Ok(false) };
     match process.stop(Host::new(agent.host.as_deref(), ssh))? {
@@ -579,7 +582,7 @@ fn stop(agent: &Started, ssh: &SshArgs) -> Result<bool> {
     }
 }
 
-/// An agent as a status shows it.
+/// Row of a status.
 #[derive(Serialize)]
 struct Row<'a> {
     agent: &'a str,
@@ -587,10 +590,10 @@ struct Row<'a> {
     process: Option<u32>,
     state: &'static str,
     disks: &'a str,
-    /// Where its log is, on its host, and the last lines of it.
+    /// Path of the log on the agent's host, and its last lines.
     log: &'a str,
     last_lines: Vec<String>,
-    /// Why its state is unknown, or it passes for silent.
+    /// Reason for the state `unknown` or `silent`.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
@@ -619,7 +622,7 @@ fn status(arguments: &StatusArguments) -> Result<()> {
     }))
 }
 
-/// How many of all agents of a set do not do something, if any do not.
+/// Reports the number of agents of a set that lack a property, or returns `None` if all have it.
 fn do_not(count: usize, all: usize, verb: &str) -> Option<String> {
     match count {
         0 => None,
@@ -629,13 +632,13 @@ fn do_not(count: usize, all: usize, verb: &str) -> Option<String> {
     }
 }
 
-/// The state of an agent that runs and answers.
+/// State of an agent that runs and answers.
 const RUNNING: &str = "running";
 
-/// The state of an agent that runs and does not answer, as it hangs or cannot be reached from here.
+/// State of an agent that runs and does not answer: it hangs or cannot be reached from here.
 const SILENT: &str = "silent";
 
-/// The state of an agent of which its host cannot be asked.
+/// State of an agent whose host does not answer.
 const UNKNOWN: &str = "unknown";
 
 fn row<'a>(agent: &'a Started, key: Option<&PathBuf>, ssh: &SshArgs) -> Row<'a> {
@@ -662,21 +665,21 @@ fn row<'a>(agent: &'a Started, key: Option<&PathBuf>, ssh: &SshArgs) -> Row<'a> 
     }
 }
 
-/// Connects to an agent as any client would; why that fails if it does.
+/// Connects to an agent as a client does. Returns the reason if that fails.
 fn answer(agent: &Started, key: Option<&PathBuf>) -> std::result::Result<(), String> {
     let connected =
         cluster_of(vec![agent.address.clone()], key).and_then(|cluster| cluster.run(|_| async { Ok(()) }));
     connected.map_err(|failure| failure.why().to_owned())
 }
 
-/// The end of an agent's log. That there is none is no failure.
+/// Returns the last lines of an agent's log, or none if it cannot be read.
 fn last_lines(agent: &Started, ssh: &SshArgs) -> Vec<String> {
     let script = format!("tail -n {LINES} -- {} 2> /dev/null || true\n", quoted(&agent.log));
     let text = Host::new(agent.host.as_deref(), ssh).run(&script).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
-/// Lines of each log that a status shows.
+/// Number of lines of each log in a status.
 const LINES: usize = 3;
 
 fn print_table(rows: &[Row<'_>]) -> Result<()> {

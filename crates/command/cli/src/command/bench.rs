@@ -1,8 +1,6 @@
-//! `starfish bench`: how near the file system comes to what this computer can do at most; or what agents give that the
-//! user has started.
+//! `starfish bench`: compares the file system with the limits of this computer, or measures the user's own agents.
 //!
-//! Two yardsticks of the former. A *bare stripe* (`bench/bare_stripe.rs`), and disks whose speed is known because they
-//! are modelled.
+//! There are two baselines: a *bare stripe* (`bench/bare_stripe.rs`), and modelled disks, whose speed is known.
 
 pub(crate) mod agents;
 mod enwrich;
@@ -38,18 +36,17 @@ use viewer::{FirstLook, TraceFiles};
 
 /// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
 ///
-/// With --agents, clients read and write a file there, in order and at random, each with several requests in
-/// flight. The results are the throughput, the requests per second, and the latency: mean, and 50th, 99th and
-/// 99.9th percentile. The file is laid out before it is read, and removed at the end. Data read are verified. The
-/// latency of a write ends when the agents have the data; the final flush to the disks counts in the throughput.
-/// All clients are threads of this process, so this computer and its network limit them together. With --machine,
-/// the simulated machine does the same with as many clients, agents and disks, and its figures stand beside the
-/// measured ones.
+/// With --agents, clients read and write a file there, in order and at random, each with several requests in flight.
+/// The results are the throughput, the requests per second, and the latency: mean, and 50th, 99th and 99.9th
+/// percentile. The file is laid out before it is read, and removed at the end. Data read are verified. The latency of a
+/// write ends when the agents have the data; the final flush to the disks counts in the throughput. All clients are
+/// threads of this process, so this computer and its network limit them together. With --machine, the simulated machine
+/// does the same with an equal number of clients, agents and disks, and its figures are shown next to the measured
+/// ones.
 ///
-/// Without --agents it starts agents of its own, on loopback, and reads a file from them in several rounds. By
-/// default the data are in the page cache and the baseline is four plain senders and one receiver without any
-/// protocol, measured in alternation with the file system. With --modelled the disks take the times of a model,
-/// whose rate is the baseline.
+/// Without --agents it starts agents on loopback, and reads a file from them in several rounds. By default the data are
+/// in the page cache and the baseline is four plain senders and one receiver without any protocol, measured in
+/// alternation with the file system. With --modelled the disks take the times of a model, whose rate is the baseline.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -95,7 +92,7 @@ pub(crate) struct Arguments {
     agents: agents::Options,
 }
 
-/// Another benchmark.
+/// Benchmark with its own options.
 #[derive(Subcommand)]
 enum Which {
     Pdiol(pdiol::Arguments),
@@ -104,7 +101,7 @@ enum Which {
     Placement(placement::Arguments),
 }
 
-/// The option for a page that shows what was measured beside what was predicted.
+/// Option for a page with the measured and the predicted trace.
 #[derive(Args)]
 struct TracePageArgs {
     /// Also write a page to this file that shows both traces side by side.
@@ -113,19 +110,19 @@ struct TracePageArgs {
 }
 
 impl TracePageArgs {
-    /// Fails if the page could not be written: before anything is measured.
+    /// Fails if the page cannot be written. Called before measuring.
     fn check(&self) -> Result<()> {
         self.trace_html.as_deref().map_or(Ok(()), local::check_writable)
     }
 
-    /// Writes the page with these traces, if it is asked for.
+    /// Writes the page with these traces, if requested.
     fn write(&self, traces: impl IntoIterator<Item = PathBuf>) -> Result<()> {
         let Some(path) = &self.trace_html else { return Ok(()) };
         write_page(path, &TraceFiles::new(traces.into_iter().collect()), FirstLook::Beside)
     }
 }
 
-/// Refuses a size that four senders cannot share.
+/// Rejects a size that four senders cannot share.
 fn check_shared(size: Size) -> Result<()> {
     let fits = size.0 > 0 && size.0.is_multiple_of(4 << 20);
     if fits {
@@ -166,10 +163,10 @@ A predicted machine has a compute node for each client and an I/O node for each 
 by an agent without options. What agents do not tell is the description's: --set disks.model=NAME names the disks, \
 and --set changes any other key, too. At most 20,000 requests of each workload are simulated.";
 
-/// As many agents as the bare stripe has senders.
+/// Number of agents: one for each sender of the bare stripe.
 const AGENTS: usize = bare_stripe::SENDERS;
 
-/// The agents' own cache is small, so that data come from the page cache or the modelled disk.
+/// Memory of each agent's cache, small, so that data come from the page cache or the modelled disk.
 const CACHE: &str = "16MiB";
 
 const NAME: &str = "bench";
@@ -200,7 +197,7 @@ fn options(arguments: &Arguments, more: &[&str]) -> Vec<String> {
     usual.iter().chain(more).map(|&option| option.to_owned()).collect()
 }
 
-/// Agents that have the file of the benchmark.
+/// Starts agents and puts the file of the benchmark onto them.
 fn agents_with_file(count: usize, options: &[String], block: Size, bytes: u64) -> Result<Agents> {
     let agents = Agents::start(count, options)?;
     let local = agents.path("local");
@@ -216,7 +213,7 @@ fn read(agents: &Agents, cluster: &Cluster, method: Method) -> Result<f64> {
     Ok(done.throughput())
 }
 
-/// Says of each method what limits it, if that is asked for: in one more round, which is recorded.
+/// Explains the limit of each method, if requested, with one more round that is recorded.
 fn explain(arguments: &Arguments, agents: &Agents) -> Result<()> {
     if arguments.agents.explain {
         for method in [Method::Traditional, Method::DiskDirected] {
@@ -261,21 +258,21 @@ fn modelled(arguments: &Arguments) -> Result<()> {
     arguments.agents.format.print(&rows, modelled_lines)
 }
 
-/// What a method gives from modelled disks.
+/// Results of a method on modelled disks.
 #[derive(Serialize)]
 struct ModelledRow {
     disk_model: String,
     disks: usize,
     file_bytes: u64,
-    /// The rate of all disks together, by their model.
+    /// Rate of all disks together, by their model.
     disks_mib_s: f64,
     method: &'static str,
     median_mib_s: f64,
-    /// The median over the rate.
+    /// Median over the disks' rate.
     of_disks: f64,
 }
 
-/// For people: both methods in a line.
+/// Formats the rows as a table, with both methods in a line.
 fn modelled_lines(rows: &[ModelledRow]) -> Vec<String> {
     let mut table = TextTable::new(1);
     table.row(["modelled disks", "disks' rate", "traditional", "of it", "disk-directed", "of it"]);
@@ -315,11 +312,11 @@ fn against_bare_stripe(arguments: &Arguments) -> Result<()> {
     arguments.agents.format.print(&rows, reading_lines)
 }
 
-/// What is measured in turn, and the number of threads that receive.
+/// Measured methods in turn, and their numbers of receiving threads.
 const READINGS: [(&str, u32); 4] =
     [("bare stripe", 1), ("bare stripe", 4), ("traditional", 1), ("disk-directed", 1)];
 
-/// What reading from the page cache gives.
+/// Results of reading from the page cache.
 #[derive(Serialize)]
 struct ReadingRow {
     method: &'static str,
@@ -327,12 +324,12 @@ struct ReadingRow {
     median_mib_s: f64,
     lowest_mib_s: f64,
     highest_mib_s: f64,
-    /// The median over that of a bare stripe with one thread, and with four.
+    /// Median over that of a bare stripe with one receiving thread, and with four.
     of_target: f64,
     of_four_threads: f64,
 }
 
-/// For people, below what the yardstick is.
+/// Formats the rows as a table, below an explanation of the baseline.
 fn reading_lines(rows: &[ReadingRow]) -> Vec<String> {
     let yardstick = [
         "the target, 100 %, is a bare stripe: four plain senders, one receiver (one thread)",

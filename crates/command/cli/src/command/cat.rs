@@ -1,4 +1,4 @@
-//! `starfish cat`: files one after the other on standard output.
+//! `starfish cat`: prints files to standard output.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             match print(&namespace, name).await {
                 Ok(()) => {}
                 Err(failure) if failure.kind().is_some() => failure.join(&mut outcome),
-                // Nothing more can be printed.
+                // Standard output has failed.
                 Err(failure) => return outcome.and(Err(failure)),
             }
         }

@@ -1,4 +1,4 @@
-//! `starfish completions`: what shells need to complete command lines.
+//! `starfish completions`: scripts with which shells complete command lines.
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -7,8 +7,8 @@ use transfer::local;
 
 /// Print the script with which a shell completes command lines on Tab.
 ///
-/// The shell then asks the program that it completes: for commands and options, and for values such as machines,
-/// patterns and the names of the files that the agents have. `make install` puts it where shells look.
+/// The shell then requests completions from the program itself: commands and options, and values such as machines,
+/// patterns and the names of files on the agents. `make install` installs the scripts for all shells.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

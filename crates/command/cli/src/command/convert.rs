@@ -1,4 +1,4 @@
-//! `starfish convert`: the files of an older version become files of the namespace, by the crate `conversion`.
+//! `starfish convert`: converts the files of an older version to files of the namespace, with the crate `conversion`.
 
 use std::path::PathBuf;
 
@@ -15,9 +15,9 @@ use crate::options::experiment::ProgressArgs;
 /// Convert a set of an older version: its files with flat names become files of the namespace.
 ///
 /// Name the directories of all disks of the set; disks of other computers have to be mounted here. No agent may run on
-/// them. Each file gets the path that its name is. Its old stripes are removed when the new file is on the disks, so
-/// there has to be room for a second copy of the largest file. The command can be interrupted or killed at any time,
-/// and repeated. Files that cannot be converted are reported and stay as they are.
+/// them. The path of each new file is its old name. Its old stripes are removed when the new file is on the disks, so a
+/// second copy of the largest file must fit on them. The command can be interrupted or killed at any time, and
+/// repeated. Files that cannot be converted are reported and stay as they are.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -25,15 +25,15 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR", required = true, value_hint = clap::ValueHint::DirPath)]
     directories: Vec<PathBuf>,
 
-    /// Convert the file NAME to PATH instead of the path that its name is; can be repeated.
+    /// Convert the file NAME to PATH instead of the path NAME; can be repeated.
     #[arg(long, value_names = ["NAME", "PATH"], num_args = 2)]
     rename: Vec<String>,
 
-    /// Remove files that were never finished: their programs were killed while they wrote them.
+    /// Remove unfinished files, whose programs were killed while they wrote them.
     #[arg(long)]
     remove_unfinished: bool,
 
-    /// List what would be done, and change nothing.
+    /// List the planned changes, and change nothing.
     #[arg(long)]
     dry_run: bool,
 

@@ -1,7 +1,7 @@
-//! `starfish doctor`: what is wrong with the agents, and what to do about it.
+//! `starfish doctor`: finds problems of the agents, with remedies.
 //!
-//! Each agent is asked on its own, all at once; then they are measured, in turn and several times. What is wrong is
-//! told as failures are: what, why, and a remedy. The crate `doctor` does the work.
+//! The command queries all agents in parallel, then measures them in turn, several times. It reports each problem with
+//! a reason and a remedy. The crate `doctor` does the work.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use node::Size;
 use crate::options::agents::AgentsArgs;
 use crate::output::row_format::RowFormat;
 
-/// Check the agents for problems, and say how to solve them.
+/// Check the agents for problems, and suggest remedies.
 ///
 /// Asks each agent for its version, its disks with their free space, and its clock. Then measures how fast it writes
 /// and reads a temporary file, five times, or ten times if its computer is busy, in turn with the others; the median is
@@ -37,11 +37,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = measured)]
     file_size: Size,
 
-    /// Output format: a row for each agent. As CSV, what is wrong goes to standard error; JSON is one object.
+    /// Output format: a row for each agent. As CSV, problems go to standard error; JSON is one object.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Only ask the mount in this directory for its agents: see `mounts.rs` of the crate `doctor`.
+    /// Only query the mount in this directory for its agents: see `mounts.rs` of the crate `doctor`.
     #[arg(long, hide = true, value_name = "DIR")]
     ask_mount: Option<PathBuf>,
 }
@@ -86,7 +86,7 @@ fn lines(diagnosis: &Diagnosis) -> Vec<String> {
     agents.chain(notes).chain(problem_lines(&diagnosis.problems)).collect()
 }
 
-/// What is told besides rows.
+/// Returns the notes and problems.
 fn remarks(diagnosis: &Diagnosis) -> Vec<String> {
     let problems = diagnosis.problems.iter().map(|problem| format!("starfish: {problem}"));
     diagnosis.notes.iter().cloned().chain(problems).collect()
@@ -135,7 +135,7 @@ fn csv_row(finding: &AgentFinding) -> String {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.6}"));
     let least = finding.free_bytes.iter().flatten().min();
     [
-        // It is HOST:PORT, and so has neither commas nor quotes.
+        // Needs no quoting: HOST:PORT has neither commas nor quotes.
         finding.agent.clone(),
         finding.reachable.to_string(),
         finding.version.clone().unwrap_or_default(),

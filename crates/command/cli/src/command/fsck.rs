@@ -1,4 +1,4 @@
-//! `starfish fsck`: reads everything back where it lies, by the crate `fsck`, and says what is wrong with it.
+//! `starfish fsck`: reads files back on the agents with the crate `fsck`, and reports damage.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,36 +19,35 @@ use crate::output::row_format::{RowFormat, print_json};
 
 /// Read files back on the agents, verify checksums, and report what is damaged, missing or foreign.
 ///
-/// Without names, all files are read, and the records of the namespace are checked: also whether there are stripes of
-/// files that it does not know, or files on a disk that none of the agents has. The data stay on the agents: each reads
-/// its own disks, in the background of all other requests. What is on agents that do not answer, or on disks that
-/// cannot be used, is not checked: they are named. Exit code 1 means that a problem was found, and not mended, or that
-/// not all could be checked.
+/// Without names, all files are read, and the records of the namespace are checked. The check also finds stripes of
+/// unknown files, and files on a disk that none of the agents has. The data stay on the agents: each reads its own
+/// disks, with lower priority than other requests. Agents that do not answer, and disks that cannot be used, are named
+/// and not checked. Exit code 1 means that a problem was found and not repaired, or that not all could be checked.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Paths of files; a directory stands for all files in it.
+    /// Paths of files; a directory means all files in it.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Mend the namespace: its records, and files that it does not know, which get names in /lost+found. All agents
-    /// must answer, and all disks must work.
+    /// Repair the namespace: its records, and unknown files, which get names in /lost+found. All agents must answer,
+    /// and all disks must work.
     #[arg(long, conflicts_with = "names")]
     repair: bool,
 
-    /// With --repair: remove stripes of files that the namespace does not know, instead of giving them names.
+    /// With --repair: remove stripes of unknown files, instead of giving them names.
     #[arg(long, requires = "repair")]
     remove_unnamed: bool,
 
-    /// With --repair: begin a new namespace if the one of these files is lost for good, with the disk it was on and all
+    /// With --repair: begin a new namespace if the one of these files is permanently lost, with its disk and all
     /// copies. All files get names in /lost+found.
     #[arg(long, requires = "repair")]
     new_namespace: bool,
 
-    /// With --repair: accept disks that are marked as belonging to another namespace, which is lost or was put away.
+    /// With --repair: accept disks that are marked as belonging to another namespace, which is lost or was set aside.
     /// This namespace does not know their files.
     #[arg(long, requires = "repair", conflicts_with = "new_namespace")]
     take_disks: bool,
@@ -57,8 +56,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = rate)]
     rate: Option<Size>,
 
-    /// Output format: a row for each finding. As CSV, all else goes to standard error, and damaged parts of a file are
-    /// written OFFSET+BYTES, with blanks between them; JSON is one object.
+    /// Output format: a row for each finding. As CSV, all other output goes to standard error, and damaged parts of a
+    /// file are written OFFSET+BYTES, with blanks between them; JSON is one object.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
@@ -122,7 +121,7 @@ fn table(report: &Report) -> Vec<String> {
     lines
 }
 
-/// What could not be looked at, what was mended, how much was read back, and whether all is well.
+/// Returns lines about unreadable parts, repairs, the amount read, and the overall result.
 fn summary(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(report.failures.iter().chain(&report.mended).cloned());
@@ -146,7 +145,7 @@ fn summary(report: &Report) -> Vec<String> {
     lines
 }
 
-/// The findings below their head, of which there may be none.
+/// Writes the findings, if any, below a header.
 fn write_csv(report: &Report, output: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(output);
     writer.write_record(["file", "kind", "stripe", "agent", "disk", "damaged", "text"])?;
@@ -182,7 +181,7 @@ fn outcome(report: &Report) -> Result<()> {
 /// Number of damaged parts shown in a line of the table.
 const RANGES_MAX: usize = 4;
 
-/// The first parts of a file, by their first and last bytes.
+/// Formats the first damaged parts of a file as ranges of bytes.
 fn ranges(damaged: &[[u64; 2]]) -> String {
     let range = |&[offset, bytes]: &[u64; 2]| local::range(Extent::new(offset, bytes));
     let mut parts: Vec<String> = damaged.iter().take(RANGES_MAX).map(range).collect();

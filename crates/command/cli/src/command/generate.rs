@@ -1,4 +1,4 @@
-//! `starfish generate`: the files that are installed beside the programs and come out of them. `make install` calls it.
+//! `starfish generate`: writes the generated files of an installation. `make install` calls it.
 
 use std::fs;
 use std::io;
@@ -11,22 +11,22 @@ use command_line::failure::{Failure, Result};
 /// Write the manual pages and completions of all programs.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The directory below which they go, as in PREFIX/share/man/man1.
+    /// Directory below which the files are written, as in PREFIX/share/man/man1.
     #[arg(value_name = "PREFIX")]
     prefix: PathBuf,
 }
 
-/// Where shells look for completions, and what they want the file of a program to be called.
+/// For each shell: directory of completions, and prefix and suffix of a program's file.
 const PLACES: [(&str, &str, &str, &str); 3] = [
     ("bash", "share/bash-completion/completions", "", ""),
     ("fish", "share/fish/vendor_completions.d", "", ".fish"),
     ("zsh", "share/zsh/site-functions", "_", ""),
 ];
 
-/// Where manual pages are.
+/// Directory of manual pages.
 const MANUAL: &str = "share/man/man1";
 
-/// Runs the command, for the program that `starfish` describes and the others.
+/// Writes the files of `starfish` and of all applications.
 pub(crate) fn run(starfish: Command, arguments: Arguments) -> Result<()> {
     let programs = std::iter::once(starfish).chain(applications::commands());
     programs.into_iter().try_for_each(|program| write_all(&arguments.prefix, program))

@@ -1,4 +1,4 @@
-//! `starfish get`: a file in stripes becomes a local file.
+//! `starfish get`: copies files from the agents.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -29,8 +29,8 @@ use transfer::{globs, many, namespace};
 /// The local file appears under its name only when it is complete; until then its name is `.starfish-` and some
 /// letters. That file is removed if the command fails or is interrupted, but not if it is killed.
 ///
-/// A pattern with *, ? or [...] gets all files that match it, and -r gets directories, many files at once. Local files
-/// get the permissions and times of those on the agents.
+/// A pattern with *, ? or [...] gets all matching files, and -r gets directories, many files at once. Local files get
+/// the permissions and times of those on the agents.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Get directories with everything in them. LOCAL is what the directory is called here or, if it ends with /, where
-    /// it is put.
+    /// Get directories with everything in them. LOCAL is the new name of the directory or, if it ends with /, the
+    /// directory to put it in.
     #[arg(short, long)]
     recursive: bool,
 
@@ -61,10 +61,10 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     force: bool,
 
-    /// Get the readable parts of damaged files, with zeros for the rest, and report which bytes are missing or, for
-    /// many files, how many in each. Exit code 1 means that some are.
+    /// Get the readable parts of damaged files, with zeros for the rest, and report the missing bytes or, for many
+    /// files, their number in each. Exit code 1 means that some are missing.
     ///
-    /// The local copy of a damaged file does not get the file's time, so `get -r --resume` gets it anew.
+    /// The local copy of a damaged file does not get the file's time, so `get -r --resume` gets it again.
     #[arg(long, conflicts_with = "method")]
     skip_damaged: bool,
 
@@ -72,8 +72,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "recursive")]
     hash: bool,
 
-    /// Say on standard error what limited the run: disks, links, processors or waiting. All nodes record what they do
-    /// meanwhile.
+    /// Say on standard error what limited the run: disks, links, processors or waiting. All nodes record their work for
+    /// this.
     #[arg(long)]
     explain: bool,
 
@@ -112,7 +112,7 @@ fn get(cluster: &Cluster, arguments: Arguments) -> Result<()> {
     })
 }
 
-/// True if a name is a pattern, and not that of a file.
+/// Returns true if a name is a pattern, and no file has that name.
 async fn is_pattern(namespace: &Namespace, name: &str) -> Result<bool> {
     Ok(globs::is_pattern(name) && namespace.find_at(name.as_bytes(), false).await?.is_none())
 }
@@ -137,7 +137,7 @@ async fn get_one(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     };
     noted.map_err(|error| Failure::new(local.display().to_string(), error))?;
     progress.finish();
-    // A file that replaces another waits for the medium.
+    // Run it on another thread, because a file that replaces another one is flushed to stable storage first.
     BlockingWork::begin(move || target.complete()).outcome().await?;
     match hash {
         Some(hash) if local == Path::new(STANDARD) => say!("{hash}  {name}"),
@@ -147,11 +147,11 @@ async fn get_one(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     tell_of_lost(name, &lost, absence)
 }
 
-/// Where the files go.
+/// Destination of several files.
 enum Target {
-    /// In a directory, under their own names.
+    /// Directory that receives them under their own names.
     Within(PathBuf),
-    /// Under this name, if it is one.
+    /// New name, if there is only one.
     Called(PathBuf),
 }
 
@@ -179,7 +179,7 @@ impl Target {
     }
 }
 
-/// Refuses what is for one file alone.
+/// Rejects options that are for one file only.
 fn check_many(arguments: &Arguments) -> Result<()> {
     if arguments.hash {
         let why = format!("it is for one file, and {} is a pattern", visible(&arguments.name));
@@ -188,7 +188,7 @@ fn check_many(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Gets directories, or what a pattern means.
+/// Gets directories, or the files that match a pattern.
 async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     check_many(&arguments)?;
     let Arguments { name, recursive, .. } = arguments;
@@ -223,7 +223,7 @@ async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     outcome
 }
 
-/// Fails if there are files of which not all could be read, after all of them have been named.
+/// Prints the name of each file that could not be read completely, and fails if there are any.
 fn tell_of_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Error>) -> Result<()> {
     for DamagedFile { name, lost, bytes } in damaged {
         say!("{}: {lost} of its {bytes} bytes could not be read", visible(name));
@@ -241,7 +241,7 @@ fn tell_of_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Er
     Err(unreadable(name, why, absence))
 }
 
-/// Fails if bytes could not be read, after all of them have been named.
+/// Prints each range that could not be read, and fails if there are any.
 fn tell_of_lost(name: &str, lost: &[Extent], absence: Option<node::Error>) -> Result<()> {
     for extent in lost {
         say!("{}: bytes {} could not be read", visible(name), local::range(*extent));
@@ -254,7 +254,7 @@ fn tell_of_lost(name: &str, lost: &[Extent], absence: Option<node::Error>) -> Re
     Err(unreadable(name, why, absence))
 }
 
-/// That bytes could not be read, and what to do about it: agents that do not answer may have them.
+/// Returns the failure for unreadable bytes, with a remedy: agents that do not answer may have them.
 fn unreadable(name: &str, why: String, absence: Option<node::Error>) -> Failure {
     let Some(absence) = absence else {
         return Failure::new(name, why).remedy("`starfish fsck` tells which disks they are on.");

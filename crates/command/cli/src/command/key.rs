@@ -1,4 +1,4 @@
-//! `starfish key`: makes, shows and replaces the cluster key.
+//! `starfish key`: creates, shows and replaces the cluster key.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use crate::options::agents::KeyArgs;
 
 /// Make, show or replace the cluster key.
 ///
-/// Agents and their clients talk to each other if they have the same key, and encrypt everything by it. The first agent
-/// of a user makes the key, so this command is for more than one computer, or to replace a key.
+/// Agents and their clients can connect if they have the same key, which by default also encrypts all their messages.
+/// The first agent of a user makes the key, so this command is for more than one computer, or to replace a key.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -34,9 +34,9 @@ Examples:
 enum Action {
     /// Make a key, unless there is one.
     New(NewArguments),
-    /// Show the file, the name of the key and the use of it. The key itself is not shown.
+    /// Show the file, name and purpose of the key. The key itself is not shown.
     Show(ShowArguments),
-    /// Replace the key by a new one, in two steps, while agents and their clients go on.
+    /// Replace the key by a new one, in two steps, while agents and clients continue.
     ///
     /// After the first step the file has both keys. Copy it to all computers, in any order, and restart their agents,
     /// one after the other (`agents down`, `agents up` does both for a set). A node with both keys talks to nodes with
@@ -46,8 +46,8 @@ enum Action {
 
 #[derive(Args)]
 struct NewArguments {
-    /// Do not encrypt connections by this key: a checksum of each message detects damage, but everyone on the network
-    /// can read and change what is sent. For private networks.
+    /// Do not encrypt connections by this key: a checksum of each message detects damage, but every computer on the
+    /// network can read and change messages. For private networks.
     #[arg(long)]
     clear: bool,
 

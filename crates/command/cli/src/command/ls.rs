@@ -1,4 +1,4 @@
-//! `starfish ls`: which files there are.
+//! `starfish ls`: lists files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,12 +19,12 @@ use crate::output::row_format::RowFormat;
 
 /// List the files that the agents keep.
 ///
-/// Lists what is in the directories that are named, or in the root. Directories end with /. With -l, permissions, user,
-/// group, size and time are shown, as ls does. All of it is known to the agent that keeps the names; others need not
-/// answer. `starfish stat` shows where the stripes of a file are.
+/// Lists the named directories, or the root. Directories end with /. With -l, permissions, user, group, size and time
+/// are shown, as ls does. Only the agent that keeps the names has to answer. `starfish stat` shows where the stripes of
+/// a file are.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-// -h is for sizes, as it is of ls.
+// -h is for sizes, as in ls.
 #[command(disable_help_flag = true)]
 pub(crate) struct Arguments {
     /// Paths of files or directories, or patterns of paths. Without any: the root.
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     long: bool,
 
-    /// With -l, show sizes for people: 4.2 MiB.
+    /// With -l, show sizes in units: 4.2 MiB.
     #[arg(short, long, requires = "long")]
     human_readable: bool,
 
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     all: bool,
 
-    /// Also list what is in directories within, each file by its path.
+    /// Also list the contents of subdirectories, each file by its path.
     #[arg(short = 'R', long)]
     recursive: bool,
 
@@ -77,12 +77,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     outcome
 }
 
-/// How sizes are written.
+/// Format of sizes.
 #[derive(Clone, Copy)]
 enum SizeStyle {
-    /// As numbers of bytes.
+    /// Number of bytes.
     Bytes,
-    /// For people.
+    /// Rounded, with a unit.
     Rounded,
 }
 
@@ -99,33 +99,33 @@ impl SizeStyle {
     }
 }
 
-/// What is shown.
+/// Selection of columns and names.
 #[derive(Clone, Copy)]
 struct Shown {
-    /// Permissions, users, sizes and times.
+    /// Show permissions, users, sizes and times.
     long: bool,
-    /// How sizes are written.
+    /// Format of sizes.
     sizes: SizeStyle,
-    /// Names that begin with a dot.
+    /// Show names that begin with a dot.
     all: bool,
-    /// What is in directories within.
+    /// Show the contents of subdirectories.
     recursive: bool,
 }
 
-/// What is listed, and how.
+/// Listed files and directories, with the format.
 struct Listing {
     files: Vec<FoundPath>,
-    /// Directories, with what is to be listed of what is in each.
+    /// Directories, each with its listed entries.
     directories: Vec<(FoundPath, Vec<FoundPath>)>,
     show: Shown,
 }
 
-/// A row for programs.
+/// Row for programs.
 #[derive(Serialize)]
 struct PathRow {
     path: String,
     kind: &'static str,
-    /// Bytes, or of a directory the number of its entries.
+    /// Bytes; for a directory the number of its entries.
     size: u64,
     mode: String,
     user: String,
@@ -133,7 +133,8 @@ struct PathRow {
     modified: String,
 }
 
-/// What these paths lead to, or what is in the root; and the first failure.
+/// Looks up these paths, or the root without any, and lists directories. Also returns the outcome, with the first
+/// failure.
 async fn list(namespace: &Namespace, names: &[OsString], show: Shown) -> Result<(Listing, Result<()>)> {
     let (mut files, mut directories, mut outcome) = (Vec::new(), Vec::new(), Ok(()));
     if names.is_empty() {
@@ -165,7 +166,7 @@ async fn list(namespace: &Namespace, names: &[OsString], show: Shown) -> Result<
 }
 
 impl Listing {
-    /// For people.
+    /// Formats the listing as text.
     fn lines(&self) -> Vec<String> {
         let mut lines = self.show.lines(&self.files, Naming::Path);
         let is_one = self.directories.len() == 1 && self.files.is_empty();
@@ -180,7 +181,7 @@ impl Listing {
         lines
     }
 
-    /// For programs.
+    /// Returns rows for programs.
     fn rows(&self) -> Vec<PathRow> {
         let mut users = Users::default();
         let all = self.files.iter().chain(self.directories.iter().flat_map(|(_, found)| found));
@@ -197,17 +198,17 @@ impl Listing {
     }
 }
 
-/// How something is named in its line.
+/// Form of a name in its line.
 #[derive(Clone, Copy)]
 enum Naming {
-    /// By its path.
+    /// Whole path.
     Path,
-    /// By the last name of it.
+    /// Last part of the path.
     Last,
 }
 
 impl Shown {
-    /// Whether something in a directory is to be listed.
+    /// Returns true if an entry of a directory is to be listed.
     fn is_meant(self, directory: &FoundPath, found: &FoundPath) -> bool {
         let rest = found.path.strip_prefix(&*directory.path).unwrap_or(&found.path);
         self.all || !rest.split(|&byte| byte == b'/').any(|name| name.starts_with(b"."))
@@ -225,7 +226,7 @@ impl Shown {
             names.push(format!("{}{}", shown(name), self.end(&inode.kind)));
             if self.long {
                 let changed = date::of_unix(inode.modified);
-                // A directory has no bytes: its size is its number of entries.
+                // Not the size in bytes: the size of a directory is its number of entries.
                 let size = if inode.is_directory() { "-".into() } else { self.sizes.text(inode.size) };
                 table.row([permissions(inode), users.user(inode.uid), users.group(inode.gid), size, changed]);
             }
@@ -236,7 +237,7 @@ impl Shown {
         table.whole_lines().iter().zip(names).map(|(line, name)| format!("{line}  {name}")).collect()
     }
 
-    /// What stands behind a name.
+    /// Returns the suffix of a name.
     fn end(self, kind: &InodeKind) -> String {
         match kind {
             InodeKind::Directory { .. } => "/".into(),
@@ -246,7 +247,7 @@ impl Shown {
     }
 }
 
-/// What something is, and who may do what with it, as `ls -l` has it.
+/// Formats type and permissions as `ls -l` does.
 fn permissions(inode: &Inode) -> String {
     let mut text = letter(&inode.kind).to_string();
     for who in (0..3).rev() {
@@ -265,7 +266,7 @@ fn permissions(inode: &Inode) -> String {
     text
 }
 
-/// What this computer calls users and groups.
+/// Names of users and groups on this computer.
 #[derive(Default)]
 struct Users {
     users: BTreeMap<u32, String>,

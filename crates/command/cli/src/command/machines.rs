@@ -1,4 +1,4 @@
-//! `starfish machines`: the machines and disks that are part of the program.
+//! `starfish machines`: lists and prints the built-in machines and disks.
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
@@ -11,8 +11,8 @@ use crate::output::row_format::RowFormat;
 
 /// List the machines that can be simulated and the disk models, or print one of them.
 ///
-/// A description is a TOML file in which every number says where it comes from. To describe a machine of your
-/// own, print one, change it, and give the file's name where a machine or disk is asked for.
+/// A description is a TOML file in which every number states its source. To describe your own machine, print one,
+/// change it, and name the file in place of a machine or disk.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -45,15 +45,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// A description that is part of the program.
+/// Built-in description.
 #[derive(Serialize)]
 struct Row {
     kind: &'static str,
-    /// By which options know it.
+    /// Name in options.
     name: &'static str,
-    /// What it calls itself.
+    /// Title in the description.
     title: String,
-    /// This and the following fields: None except for machines.
+    /// This and the following fields are `None` for disks.
     compute_nodes: Option<u32>,
     io_nodes: Option<u32>,
     disks_per_io_node: Option<u32>,
@@ -90,7 +90,7 @@ fn list() -> Result<Vec<Row>> {
     machines.chain(disks).collect::<std::result::Result<_, _>>().map_err(failed)
 }
 
-/// For people.
+/// Formats the rows as a table.
 fn lines(rows: &[Row]) -> Vec<String> {
     let mut table = TextTable::new(3);
     for row in rows {

@@ -1,4 +1,4 @@
-//! `starfish merge`: jobs that share disks, simulated: how long they take, and whether one of them races ahead.
+//! `starfish merge`: simulates jobs that share disks, with their run times and races.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -27,20 +27,21 @@ use crate::output::row_format::RowFormat;
 
 /// Simulate jobs that merge runs on shared disks, and see whether one of them races ahead.
 ///
-/// Each job reads its runs from some disks and writes its output to another, as a placement policy says. A job that
-/// gets ahead fills the queue of the disk it writes to, where others wait to read: then the jobs take turns, and disks
-/// are idle. The experiments are those of Sinclair, Tang and Varman, "Placement-related problems in shared disk I/O"
-/// (1996); `starfish reproduce placement` makes the figures of that.
+/// Each job reads its runs from some disks and writes its output to another, as a placement policy specifies. A job
+/// that gets ahead fills the queue of the disk it writes to, where others wait to read: then the jobs take turns, and
+/// disks are idle. The experiments are those of Sinclair, Tang and Varman, "Placement-related problems in shared disk
+/// I/O" (1996); `starfish reproduce placement` makes the figures of that.
 ///
-/// There is a row for each trial: seconds until all jobs and until the first are done, what a block costs to read (r)
-/// and to write (w), in milliseconds, f = w / r, and the longest queue of writes at a disk.
+/// There is a row for each trial. It shows the seconds until all jobs and until the first are done, and the
+/// milliseconds to read (r) and to write (w) a block. It also shows f = w / r, and the longest queue of writes at a
+/// disk.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     fields: MergeOptions,
 
-    /// Number of trials, which differ in all that is random.
+    /// Number of trials, which differ in their random numbers.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive::<u32>)]
     trials: u32,
 
@@ -54,7 +55,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Explain the first trial: who was ahead, when the race began, how long queues were, against the threshold.
+    /// Explain the first trial: which job was ahead, when the race began, how long queues were, against the threshold.
     #[arg(long)]
     explain: bool,
 
@@ -104,7 +105,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// A line with the parallel I/Os of jobs that exchange runs; none for merges, whose order depends on the keys.
+/// Returns a line with the parallel I/Os of jobs that exchange runs. Returns `None` for merges, whose order depends on
+/// the keys.
 fn parallel_ios(case: &PlacementCase) -> Option<String> {
     let PlacementOptions { kind, disks, run_blocks, .. } = case.options;
     (kind != PlacedJob::Merge).then(|| {
@@ -144,19 +146,19 @@ fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64)
     Ok(trial)
 }
 
-/// A trial.
+/// Results of a trial.
 #[derive(Serialize)]
 struct Row {
     trial: u64,
-    /// Until all jobs and until the first are done.
+    /// Times in seconds until all jobs, and until the first one, are done.
     elapsed_s: f64,
     first_s: f64,
-    /// What a block costs to read and to write, and the latter over the former.
+    /// Times in milliseconds to read and to write a block.
     read_ms: f64,
     write_ms: f64,
-    /// None if blocks take no time.
+    /// Time to write over time to read; `None` if blocks take no time.
     ratio: Option<f64>,
-    /// The longest queue of writes at a disk, and how many blocks they have.
+    /// Longest queue of writes at a disk: its writes and their blocks.
     queue_writes: u64,
     queue_blocks: u64,
 }
@@ -177,7 +179,7 @@ impl Row {
     }
 }
 
-/// For people.
+/// Formats the rows as a table.
 fn lines(rows: &[Row]) -> Vec<String> {
     let mut table = TextTable::new(1);
     table.row(["trial", "all, s", "first, s", "r, ms", "w, ms", "f", "queue, writes", "blocks"]);

@@ -1,4 +1,4 @@
-//! `starfish mkdir`: directories.
+//! `starfish mkdir`: creates directories.
 
 use clap::Args;
 use command_line::failure::{Failure, Result};

@@ -1,4 +1,4 @@
-//! The commands, one file each: its arguments, and a function `run` that does what they say.
+//! The commands. Each file holds the arguments of one command and a function `run` that executes it.
 
 pub(crate) mod advise;
 pub(crate) mod agent;

@@ -1,4 +1,4 @@
-//! `starfish mount`: the namespace of the agents as a directory; and the same as mount(8) asks for it.
+//! `starfish mount`: mounts the namespace of the agents in a directory, also as a helper of mount(8).
 
 use std::env;
 use std::ffi::OsString;
@@ -25,9 +25,9 @@ use transfer::{interrupt, local};
 
 /// Mount the files of the agents in a directory.
 ///
-/// What is in the directory is what every other mount and program of the same agents sees: directories, files in
-/// stripes over all disks, links. Whoever opens a file reads what was written by all who had closed it before, on any
-/// computer. No root is needed: the package fuse3 lets users mount in directories of their own.
+/// The directory shows the same files as every other mount and program of the same agents: directories, files in
+/// stripes over all disks, links. A program that opens a file reads the data of all programs that have closed it
+/// before, on any computer. No root is needed: the package fuse3 lets users mount in their own directories.
 ///
 /// It runs until it is unmounted, by `starfish umount DIR`, Ctrl-C or SIGTERM.
 #[derive(Args)]
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     background: bool,
 
-    /// File for messages about failures while it is in the background. Without this: below ~/.local/state/starfish.
+    /// File for messages about failures in the background. Without this: below ~/.local/state/starfish.
     #[arg(long, value_name = "FILE", requires = "background")]
     log: Option<PathBuf>,
 
@@ -57,14 +57,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     allow_other: bool,
 
-    /// How long to wait for agents that do not answer yet. All of them have to answer when the mount begins; one that
-    /// goes away later is waited for, and then its files give errors until it is back.
+    /// Time to wait for agents that do not answer yet. All of them have to answer when the mount begins. If one
+    /// disconnects later, the mount waits for it, and then returns errors for its files until it is back.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = timeout)]
     wait: Duration,
 
-    /// Continue without agents that do not answer in that time, as if they were not named. What they have of files
-    /// gives errors until it is mounted again, and new files are striped over the disks of the others only. The agent
-    /// that keeps the names has to answer.
+    /// Continue without agents that do not answer in that time. Their parts of files return errors until the next
+    /// mount, and new files are striped over the disks of the others only. The agent that keeps the names has to
+    /// answer.
     #[arg(long)]
     without_missing: bool,
 
@@ -72,11 +72,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     direct: bool,
 
-    /// Where the locks of programs (flock, fcntl) hold.
+    /// Scope of the locks of programs (flock, fcntl).
     #[arg(long, value_name = "WHERE", default_value = "everywhere")]
     locks: LockReach,
 
-    /// How long the kernel may use names and attributes without asking again.
+    /// Time for which the kernel may use names and attributes without a new request.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = timeout)]
     attr_timeout: Duration,
 
@@ -92,7 +92,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = CACHE)]
     cache: Size,
 
-    /// Let files be run with the rights of their owners. Only root can mount so.
+    /// Honour set-user-ID bits. Only root can mount so.
     #[arg(long, hide = true)]
     suid: bool,
 
@@ -100,7 +100,7 @@ pub(crate) struct Arguments {
     #[arg(long, hide = true)]
     dev: bool,
 
-    /// Let nothing be run from there.
+    /// Let no programs be run from there.
     #[arg(long, hide = true)]
     noexec: bool,
 
@@ -108,17 +108,17 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "[HOST:]PORT")]
     metrics: Option<String>,
 
-    /// This is the process in the background.
+    /// Marks the process in the background.
     #[arg(long, hide = true, conflicts_with = "background")]
     in_background: bool,
 }
 
-/// Where locks hold.
+/// Scope of locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LockReach {
     /// Between all mounts of the same files.
     Everywhere,
-    /// Within this mount only, which is faster: for files that nobody locks elsewhere.
+    /// Within this mount only, which is faster: for files that are not locked elsewhere.
     Here,
     /// Locks are refused.
     Nowhere,
@@ -141,7 +141,7 @@ Examples:
   node1:7117,node2:7117 /mnt/files fuse.starfish _netdev,allow_other 0 0       a line of /etc/fstab
   starfish mount ~/files --wait 5m                                             when some agents begin later";
 
-/// Default memory for pages.
+/// Default page cache of a mount.
 const CACHE: &str = "256MiB";
 
 fn timeout(text: &str) -> std::result::Result<Duration, String> {
@@ -158,14 +158,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         return go_to_background(&arguments);
     }
     if arguments.in_background {
-        // Nobody's Ctrl-C is meant for it.
+        // A new session protects the process from Ctrl-C in the terminal.
         nix::unistd::setsid().map_err(|error| Failure::new(IN_BACKGROUND, error))?;
     }
     agent_log::begin()?;
     let metrics = mount_metrics::open(arguments.metrics.as_deref())?;
     let session = start(&arguments)?;
     let tree = session.tree();
-    // Before it is mounted: a signal that comes right then would leave a directory without a program.
+    // Catch signals before mounting: a signal right after the mount would otherwise leave a mount without a process.
     let interrupted = interrupt::channel()?;
     let mounted = MountedDirectory::begin(
         &tree,
@@ -184,7 +184,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     Ok(ended.and(finished)?)
 }
 
-/// Reports a directory whose contents the mount hides.
+/// Warns if the mount hides contents of the directory.
 fn tell_if_not_empty(directory: &Path) {
     let is_filled = std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());
     if is_filled {
@@ -192,10 +192,11 @@ fn tell_if_not_empty(directory: &Path) {
     }
 }
 
-/// How often agents are called again that do not answer yet.
+/// Interval of calls to agents that do not answer yet.
 const CALL_EVERY: Duration = Duration::from_millis(500);
 
-/// Starts the session, as soon as all agents answer; or without those that do not in time, if that is asked for.
+/// Starts the session once all agents answer. At the time limit, continues without the others if requested, or else
+/// fails.
 fn start(arguments: &Arguments) -> Result<Session> {
     let (begin, mut is_told) = (Instant::now(), false);
     loop {
@@ -220,7 +221,7 @@ fn start(arguments: &Arguments) -> Result<Session> {
     }
 }
 
-/// Starts the session with those of the agents that answer. One of them keeps the namespace, if there is one.
+/// Starts the session with the answering agents. Fails if the metadata agent is missing.
 fn start_without_missing(arguments: &Arguments) -> Result<Session> {
     let cluster = arguments.agents.cluster()?;
     let all = cluster.clone();
@@ -232,7 +233,7 @@ fn start_without_missing(arguments: &Arguments) -> Result<Session> {
     Ok(Session::start(settings(arguments, present)?)?)
 }
 
-/// Whether agents do not answer, or their computers are not known, as long as the network is not there.
+/// Returns true if an agent does not answer, or its host is unknown, as during a network failure.
 fn is_of_absence(failure: &Failure) -> bool {
     let kinds = [ErrorKind::Unreachable, ErrorKind::UnknownHost, ErrorKind::Gone];
     failure.kind().is_some_and(|kind| kinds.contains(&kind))
@@ -241,7 +242,7 @@ fn is_of_absence(failure: &Failure) -> bool {
 const WAITING: &str = "All agents have to answer when a mount begins; --wait TIME waits for them, and --without-missing \
                        leaves them out.";
 
-/// How the line begins that says that it is mounted.
+/// Begin of the line that reports the mount to the parent process.
 const MOUNTED: &str = "mounted in ";
 
 const IN_BACKGROUND: &str = "mounting in the background";
@@ -249,7 +250,7 @@ const IN_BACKGROUND: &str = "mounting in the background";
 fn settings(arguments: &Arguments, cluster: Cluster) -> Result<Settings> {
     let Cluster { agents, key_file, trace } = cluster;
     let mut settings = Settings::of_environment(agents).map_err(|error| Failure::from(error).of_usage())?;
-    // What one computer has cached others would not see after a close.
+    // No write cache: other computers must see the data after a close.
     settings.write_cache = None;
     settings.reporter = agent_log::reporter(key_file.clone());
     settings.key = key_file;
@@ -280,8 +281,8 @@ fn mount_settings(arguments: &Arguments) -> Result<MountSettings> {
     })
 }
 
-/// The first interruption unmounts. If the directory is in use, that is when nobody uses it any more, and the next one
-/// ends the program all the same.
+/// Unmounts on the first interruption. If the directory is in use, that is done when the last process leaves it; the
+/// next interruption then ends the program at once.
 fn unmount_when_interrupted(interrupted: flume::Receiver<()>, directory: &Path) {
     let directory = directory.to_owned();
     thread::spawn(move || {
@@ -303,10 +304,10 @@ fn unmount_when_interrupted(interrupted: flume::Receiver<()>, directory: &Path) 
     });
 }
 
-/// Starts this program anew, without a terminal, and returns when it has mounted.
+/// Starts this program again without a terminal, and returns when it has mounted.
 fn go_to_background(arguments: &Arguments) -> Result<()> {
     let failed = |error: io::Error| Failure::new(IN_BACKGROUND, error);
-    // Where it is written is where this process is, and agents are looked for there.
+    // Check the agents here, so that errors appear on the terminal.
     arguments.agents.names()?;
     let log = match arguments.log.clone().or_else(|| usual_log(&arguments.directory)) {
         Some(path) => path,
@@ -336,31 +337,31 @@ fn go_to_background(arguments: &Arguments) -> Result<()> {
     Err(if code.code() == Some(2) { failure.of_usage() } else { failure })
 }
 
-/// The arguments of the process in the background.
+/// Returns the arguments of the process in the background.
 fn arguments_in_background(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments = given(arguments.collect());
     arguments.retain(|argument| argument != "--background");
-    // Before what may stand after `--`.
+    // Before arguments after `--`.
     arguments.insert(1.min(arguments.len()), "--in-background".into());
     arguments
 }
 
-/// Where the log of a mount is, if the user has a place for it.
+/// Returns the default log of a mount, or `None` if the user has no state directory.
 fn usual_log(directory: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(directory).ok()?;
     let name: String = path.to_string_lossy().chars().map(|c| if c == '/' { '-' } else { c }).collect();
     agents::state_directory().map(|state| state.join(format!("mount{name}.log")))
 }
 
-/// The name by which mount(8) calls this program for a line of /etc/fstab.
+/// Name of this program when mount(8) calls it for a line of /etc/fstab.
 const OF_FSTAB: &str = "mount.fuse.starfish";
 
-/// For how many seconds agents are waited for then, if the line does not say: at boot computers begin in any order.
-/// systemd gives up a mount after 90 seconds.
+/// Default wait in seconds for agents of a line in /etc/fstab: at boot, computers start in any order. systemd cancels a
+/// mount after 90 seconds.
 const WAIT_OF_FSTAB: u32 = 60;
 
-/// The arguments after the program's name. Called by mount(8), `mount.fuse.starfish AGENTS DIR -o OPTIONS`, they are
-/// those of this command that mean the same.
+/// Returns the arguments after the program's name. Translates those of mount(8), `mount.fuse.starfish AGENTS DIR -o
+/// OPTIONS`, to those of this command.
 pub(crate) fn given(arguments: Vec<OsString>) -> Vec<OsString> {
     let program = env::args_os().next().map(PathBuf::from);
     let is_of_fstab = program.as_deref().and_then(Path::file_name).is_some_and(|name| name == OF_FSTAB);
@@ -381,7 +382,7 @@ fn of_fstab(arguments: Vec<OsString>) -> Vec<OsString> {
                     meant.extend(meant_by(option).map(OsString::from));
                 }
             }
-            // Sloppy, fake, verbose, no mtab: mount(8) says these.
+            // mount(8) passes these: sloppy, fake, verbose, no mtab.
             Some("-s" | "-f" | "-v" | "-n") => {}
             _ => places.push(argument),
         }
@@ -403,7 +404,7 @@ fn of_fstab(arguments: Vec<OsString>) -> Vec<OsString> {
     meant
 }
 
-/// What an option of /etc/fstab is called here; nothing if it is no business of ours.
+/// Translates an option of /etc/fstab. Returns `None` if it does not concern this program.
 fn meant_by(option: &str) -> Option<String> {
     let of_others =
         ["rw", "nosuid", "nodev", "exec", "auto", "noauto", "user", "users", "nouser", "owner", "group"];
@@ -414,7 +415,7 @@ fn meant_by(option: &str) -> Option<String> {
         "" | "defaults" | "_netdev" | "nofail" | "async" | "foreground" => None,
         name if of_others.contains(&name) || of_time.contains(&name) || name.starts_with("x-") => None,
         "ro" => Some("--read-only".into()),
-        // The others are called as here; an unknown one is refused by its name.
+        // All others have the same names here; the parser rejects unknown ones.
         name => {
             let name = name.replace('_', "-");
             Some(value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}")))

@@ -1,4 +1,4 @@
-//! `starfish mpi-preload`: which library is put in front of a program's MPI.
+//! `starfish mpi-preload`: prints the library to preload for an MPI program.
 
 use std::env;
 use std::fs::File;
@@ -11,15 +11,14 @@ use transfer::local;
 
 use crate::mpi_library;
 
-/// Print the library that gives a program of MPI files on Starfish, to be named in LD_PRELOAD.
+/// Print the library to name in LD_PRELOAD, with which an MPI program opens files on Starfish.
 ///
-/// With it, MPI_File_open opens files on the agents if their names begin with `starfish:`, or if they lie in a
-/// directory where `starfish mount` shows them; all other files are opened as without it. `starfish mpi-run` starts
-/// programs so.
+/// With it, MPI_File_open opens files on the agents if their names begin with `starfish:`, or if they are in a
+/// directory of `starfish mount`; all other files are opened as without it. `starfish mpi-run` starts programs so.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The program, or anything else that is linked with the same MPI: a path, or a name to be looked for in PATH.
+    /// The program, or any other file linked with the same MPI: a path, or a name to be looked up in PATH.
     #[arg(value_name = "PROGRAM", value_hint = clap::ValueHint::ExecutablePath)]
     program: PathBuf,
 }
@@ -38,7 +37,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// The program where it is: a name alone that is no file here is looked for in PATH, as shells do.
+/// Returns the path of the program. A bare name that is no file here is looked up in PATH, as shells do.
 fn found(program: PathBuf) -> PathBuf {
     if program.components().count() != 1 || program.exists() {
         return program;
@@ -49,7 +48,7 @@ fn found(program: PathBuf) -> PathBuf {
     in_path.unwrap_or(program)
 }
 
-/// What there is to do about a program that is linked with no MPI itself.
+/// Returns the failure, with a remedy, for a program that is not linked with an MPI.
 fn without_mpi(program: &Path) -> Result<Failure> {
     let shown = program.display().to_string();
     let mut begin = Vec::new();

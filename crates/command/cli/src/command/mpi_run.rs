@@ -1,4 +1,4 @@
-//! `starfish mpi-run`: starts programs of MPI with files on Starfish.
+//! `starfish mpi-run`: starts MPI programs with files on Starfish.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -11,12 +11,12 @@ use command_line::failure::{Failure, Result};
 
 use crate::mpi_library::{self, MpiKind};
 
-/// Start a program of MPI by its launcher, mpirun, with files on Starfish.
+/// Start an MPI program by its launcher, mpirun, with files on Starfish.
 ///
-/// MPI_File_open then opens files on the agents if their names begin with `starfish:`, or if they lie in a directory
-/// where `starfish mount` shows them. The program need not be recompiled, and all other files are opened as usual.
-/// Everything after the options is passed to the launcher. The processes find the agents as this command does: by
-/// STARFISH_AGENTS, or the configuration of their computer.
+/// MPI_File_open then opens files on the agents if their names begin with `starfish:`, or if they are in a directory of
+/// `starfish mount`. The program need not be recompiled, and all other files are opened as usual. Everything after the
+/// options is passed to the launcher. The processes find the agents as this command does: by STARFISH_AGENTS, or the
+/// configuration of their computer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -49,13 +49,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     Err(Failure::new(launcher, command.exec()))
 }
 
-/// The first argument that is a program linked with an MPI.
+/// Returns the first argument that is a program linked with an MPI.
 fn linked(arguments: &[OsString]) -> Option<PathBuf> {
     let files = arguments.iter().map(PathBuf::from).filter(|path| path.is_file());
     files.into_iter().find(|path| mpi_library::of_program(path).is_ok_and(|library| library.is_some()))
 }
 
-/// What is loaded first: the library, and what the user has already.
+/// Returns the value of LD_PRELOAD: the library, and the user's previous value.
 fn preload(library: &Path) -> OsString {
     let mut all = library.as_os_str().to_owned();
     if let Some(other) = env::var_os("LD_PRELOAD").filter(|value| !value.is_empty()) {
@@ -65,13 +65,13 @@ fn preload(library: &Path) -> OsString {
     all
 }
 
-/// The arguments by which a launcher gives its processes, wherever they are, this variable and those of Starfish.
+/// Returns launcher options that pass LD_PRELOAD and Starfish's variables to all processes, on any computer.
 fn launcher_options(kind: MpiKind, preload: &OsStr) -> Vec<OsString> {
     let ours = env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STARFISH_"));
     let mut told: Vec<OsString> = Vec::new();
     match kind {
         MpiKind::Mpich => {
-            // Its processes have the variables of the launcher.
+            // Processes of MPICH inherit the launcher's other variables.
             told.extend(["-genv".into(), "LD_PRELOAD".into(), preload.to_owned()]);
         }
         MpiKind::OpenMpi => {

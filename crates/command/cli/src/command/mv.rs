@@ -1,4 +1,4 @@
-//! `starfish mv`: names move.
+//! `starfish mv`: renames and moves files.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -15,8 +15,8 @@ use crate::options::agents::AgentsArgs;
 
 /// Rename files and directories, or move them into a directory.
 ///
-/// Each is one step: nobody sees a moment at which neither name or both are there. A file that has the new name is
-/// replaced in the same step. No data move. If one of them cannot be moved, the others still are; if two would get the
+/// Each rename is atomic: at any moment exactly one of both names exists. A file that has the new name is replaced in
+/// the same step. No data move. If one of several files cannot be moved, the others still are; if two would get the
 /// same name, none is.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
         for (from, to) in moves {
             let moved = namespace.rename(&from.path, &to, mode).await.map_err(|error| match error.kind() {
-                // The file is there, as was seen before.
+                // The source exists, as found before, so the target's directory is missing.
                 ErrorKind::NotFound if !is_directory => no_directory(split(trimmed(&to)).0),
                 ErrorKind::Exists => Failure::from(error).remedy("Leave out --no-clobber to replace it."),
                 ErrorKind::Invalid => Failure::new(shown(&to), "a directory cannot be moved into itself"),

@@ -1,4 +1,4 @@
-//! `starfish patterns`: the access patterns, and pictures of them.
+//! `starfish patterns`: lists and draws the access patterns.
 
 use clap::{Args, ValueEnum};
 use command_line::TextTable;
@@ -11,9 +11,8 @@ use crate::output::pattern_picture::{Picture, sentence};
 
 /// List the access patterns, or draw some of them.
 ///
-/// A picture shows a small file as a matrix of records, row by row in file order, and in each record the number of
-/// the compute node that owns it, or * if all nodes do. A chunk is a contiguous stretch of the file owned by one
-/// node.
+/// A picture shows a small file as a matrix of records, row by row in file order. Each record has the number of the
+/// compute node that owns it, or * if all nodes do. A chunk is a contiguous range of the file owned by one node.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -45,7 +44,7 @@ Examples:
   starfish patterns rbb --nodes 16 --shape 16x16
   starfish patterns rcb --format svg > rcb.svg";
 
-/// A picture is for people: more records than this would not fit on a screen or a page.
+/// Limit of drawn records. More would not fit on a screen or a page.
 const RECORDS_MAX: u64 = 4096;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

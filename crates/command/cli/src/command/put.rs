@@ -1,4 +1,4 @@
-//! `starfish put`: a local file becomes a file in stripes.
+//! `starfish put`: copies local files to the agents.
 
 use std::fs::File;
 use std::num::NonZeroU32;
@@ -32,13 +32,13 @@ use transfer::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
 ///
-/// The file is cut into blocks, which are dealt to the disks in turn, so that reading it later keeps all of them
-/// busy. It appears under its name when it is whole and on the disks, with the permissions and the time of the local
-/// one. If the command fails or is interrupted, nothing of the file is left, except that a written file that fails to
-/// verify stays.
+/// The file is cut into blocks, which are distributed over the disks in turn, so that reading it later uses all of them
+/// at once. It appears under its name when it is complete and on the disks, with the permissions and the time of the
+/// local one. If the command fails or is interrupted, no part of the file is left. Exception: a written file that fails
+/// to verify stays.
 ///
-/// Names are paths. One that leads to a directory means the file's own name in it. With -r a directory is put, many
-/// files at once.
+/// Names are paths. If a path leads to a directory, the file is put into it under its own name. With -r a directory is
+/// put, many files at once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -58,15 +58,15 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     recursive: bool,
 
-    /// Resume an interrupted put: skip files that have the same size and time and all their stripes; replace the rest.
-    /// Contents are not compared. `starfish fsck` reads what is there back and compares checksums.
+    /// Resume an interrupted put: skip files with the same size and time and all their stripes; replace the rest.
+    /// Contents are not compared. `starfish fsck` reads existing files back and compares checksums.
     #[arg(long)]
     resume: bool,
 
     /// Size of a block: bytes on one disk before the file continues on the next.
     ///
-    /// Each block is a request of its own, so small ones take long: 64 KiB and more are usual, and less than 4 KiB is
-    /// warned of.
+    /// Each block is a separate request, so small blocks take long: 64 KiB and more are usual, and less than 4 KiB
+    /// causes a warning.
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
@@ -93,8 +93,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["recursive", "resume"])]
     hash: bool,
 
-    /// Say on standard error what limited the run: disks, links, processors or waiting. All nodes record what they do
-    /// meanwhile.
+    /// Say on standard error what limited the run: disks, links, processors or waiting. All nodes record their work for
+    /// this.
     #[arg(long)]
     explain: bool,
 
@@ -178,8 +178,8 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
     }
 }
 
-/// The namespace of the agents. Fails if an agent does not answer, unless it may be missing; the one that keeps the
-/// names must answer.
+/// Opens the namespace of the agents. Fails if an agent does not answer, unless `without_missing` permits that; the
+/// metadata agent must answer.
 async fn reach(connection: &ConnectedNode, without_missing: bool) -> Result<Namespace> {
     if !without_missing {
         connection.absence()?;
@@ -187,7 +187,7 @@ async fn reach(connection: &ConnectedNode, without_missing: bool) -> Result<Name
     Ok(Namespace::of(connection).await?)
 }
 
-/// Points out how to continue without agents that do not answer, unless that was asked for.
+/// Adds `--without-missing` to the remedy if agents do not answer and the option was not given.
 fn with_way_out(failure: Failure, name: &str, without_missing: bool) -> Failure {
     match failure.kind() {
         Some(ErrorKind::Unreachable) if !without_missing => {
@@ -198,7 +198,7 @@ fn with_way_out(failure: Failure, name: &str, without_missing: bool) -> Failure 
     }
 }
 
-/// Who writes `put *.dat` may think that this puts several files.
+/// Warns users of `put *.dat`, who may expect that it puts several files.
 fn warn_of_second_file(arguments: &Arguments) {
     let Some(name) = arguments.name.as_deref().filter(|name| Path::new(name).is_file()) else { return };
     if arguments.local.as_os_str() != STANDARD && arguments.local != Path::new(name) {
@@ -210,7 +210,7 @@ fn warn_of_second_file(arguments: &Arguments) {
     }
 }
 
-/// What the file is to be called.
+/// Returns the name of the file on the agents.
 fn name(arguments: &Arguments) -> Result<String> {
     match &arguments.name {
         Some(name) => Ok(name.clone()),
@@ -218,7 +218,7 @@ fn name(arguments: &Arguments) -> Result<String> {
     }
 }
 
-/// What a local file is called.
+/// Returns the name of a local file without its directories.
 fn own_name(local: &Path) -> Result<String> {
     let failed = |why: &str| {
         Failure::usage(local.display().to_string(), why).remedy("Say what to call it: put LOCAL NAME.")
@@ -230,7 +230,7 @@ fn own_name(local: &Path) -> Result<String> {
     Ok(last.to_str().ok_or_else(|| failed("its name is not UTF-8"))?.to_owned())
 }
 
-/// Number of bytes that a file needs on the agents, as far as known: holes need none.
+/// Returns the number of bytes that a file needs on the agents, if known: holes need none.
 fn needed(input: &File, size: Option<u64>) -> Result<u64> {
     if size.is_none() {
         return Ok(0);
@@ -239,7 +239,7 @@ fn needed(input: &File, size: Option<u64>) -> Result<u64> {
     Ok(local::data_bytes(&found))
 }
 
-/// What is to be noted of what is put.
+/// Returns the attributes of the new file.
 fn attributes(input: &File) -> Result<Attributes> {
     let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
     if !found.is_file() {
@@ -249,7 +249,7 @@ fn attributes(input: &File) -> Result<Attributes> {
     Ok(Attributes { mode, modified: Some(modified) })
 }
 
-/// What is left alone of a file that is put once more: one of the same size and time.
+/// Returns the size and time that an existing file must have to be skipped by `--resume`.
 fn left_alone(
     arguments: &Arguments,
     size: Option<u64>,
@@ -266,7 +266,7 @@ fn left_alone(
     }
 }
 
-/// Puts a directory with all that is in it.
+/// Puts a directory with its contents.
 fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> {
     let local = LocalTree::of(&arguments.local)?;
     let path = match (name.ends_with('/'), own_name(&arguments.local)) {
@@ -293,7 +293,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
         match interruption.unless(upload.run(local)).await {
             Some(Ok(counts)) => Ok(counts),
             Some(Err(failure)) => {
-                // The first failure is the one to be told.
+                // Report the first failure only.
                 let _ = upload.discard().await;
                 Err(failure)
             }
@@ -313,7 +313,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
     many::outcome(name, failed, true)
 }
 
-/// Reads a file back and compares.
+/// Reads a file back and compares its hash.
 async fn verify(namespace: &Namespace, written: &Done, show: Show) -> Result<()> {
     let Done { name, hash: expected, .. } = written;
     let progress = Progress::bytes(show, &format!("verifying {name}"));

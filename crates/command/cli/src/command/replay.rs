@@ -1,4 +1,4 @@
-//! `starfish replay`: a request log, replayed by any method, on a simulated machine or on agents.
+//! `starfish replay`: replays a request log by any method, on a simulated machine or on agents.
 
 use std::sync::Arc;
 use std::thread;
@@ -29,19 +29,18 @@ use transfer::memory;
 
 /// Replay a request log by any method, on a simulated machine or on running agents.
 ///
-/// A request log says what nodes asked of files and when: time, node, file, operation, offset and bytes, a line for
-/// each request. It is a text of its own format, comma-separated values with the names of the columns in the first
-/// line, what darshan-dxt-parser or blkparse prints, or a log of fio. Each node of the log is a compute node and
-/// makes its requests in their order; a sync in the log is one of all nodes.
+/// A request log lists the requests of nodes: time, node, file, operation, offset and bytes, a line for each. It is a
+/// text in the format of request logs, comma-separated values with the names of the columns in the first line, the
+/// output of darshan-dxt-parser or blkparse, or a log of fio. Each node of the log is a compute node and makes its
+/// requests in their order; a sync in the log is one of all nodes.
 ///
-/// By the methods disk-directed and two-phase, each node gathers requests that follow each other, and all nodes move
-/// them together. A log of format 2, which STARFISH_MPI_RECORD=FILE has programs of MPI write (FILE.0, FILE.1 and so
-/// on, to be given together), tells which calls were made together: they are made together here, too, and all others
-/// alone. I/O nodes and clients then work as agents and their clients do. Every byte that is written is read back and
-/// compared.
+/// By the methods disk-directed and two-phase, each node gathers consecutive requests, and all nodes move them
+/// together. STARFISH_MPI_RECORD=FILE makes MPI programs write a log of format 2 (FILE.0, FILE.1 and so on, to be given
+/// together). Such a log marks collective calls: they are made collectively here, too, and all others alone. I/O nodes
+/// and clients then work as agents and their clients do. Every byte that is written is read back and compared.
 ///
 /// On agents the files have no names, blocks of 256 KiB unless --block is given, and are removed at the end. Nodes of
-/// the log are threads of this process, with connections of their own.
+/// the log are threads of this process, each with its own connections.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -56,7 +55,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value_t = Size(Replay::BATCH_BYTES), value_parser = batch)]
     batch: Size,
 
-    /// What becomes of the time between the requests of a node.
+    /// Treatment of the time between the requests of a node.
     #[arg(long, value_enum, default_value_t = ThinkName::None, value_name = "HOW")]
     think: ThinkName,
 
@@ -109,29 +108,29 @@ Examples:
   starfish replay drawn.log --agents --write-cache 4MiB
   STARFISH_MPI_RECORD=run starfish mpi-run -n 4 ./simulation starfish:out && starfish replay run.? --machine cluster-switch";
 
-/// What becomes of think time.
+/// Treatment of think time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ThinkName {
-    /// It is left out: each request follows the one before it.
+    /// Omitted: each request follows the one before it.
     None,
-    /// Kept: as much time passes between two requests as in the log.
+    /// Kept: the pauses between requests are those of the log.
     Gaps,
     /// No request is made before its time in the log.
     Times,
 }
 
-/// A batch that is not empty.
+/// Parses the size of a batch, at least one byte.
 fn batch(text: &str) -> std::result::Result<Size, String> {
     let size: Size = text.parse()?;
     if size.0 > 0 { Ok(size) } else { Err("expected at least one byte".to_owned()) }
 }
 
-/// The block size of files on agents, if none is given.
+/// Returns the default block size of files on agents.
 fn usual_block() -> Size {
     node::BLOCK.parse().expect("a size")
 }
 
-/// The most nodes of a log on agents: each is a thread, connected to all others.
+/// Limit of nodes on agents: each is a thread, connected to all others.
 const NODES_MAX: usize = 256;
 
 /// Runs the command.
@@ -154,7 +153,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 impl Arguments {
-    /// What the simulated machine is called, if there is one.
+    /// Returns the name of the simulated machine, or `None` on agents.
     fn machine(&self) -> Option<&str> {
         (!self.agents.are_asked_for()).then(|| self.machine.as_deref().unwrap_or("starfish-1996"))
     }
@@ -168,12 +167,12 @@ impl Arguments {
     }
 }
 
-/// How nodes work of which there is this log: those of calls are clients of agents.
+/// Returns the configuration of nodes for this log: nodes of logs with calls work as clients of agents.
 fn configuration(log: &RequestLog) -> Configuration {
     if log.calls().is_some() { Configuration::Agent } else { Configuration::Report }
 }
 
-/// All methods on the simulated machine, at once.
+/// Simulates all methods in parallel.
 fn simulated(
     arguments: &Arguments,
     log: &Arc<RequestLog>,
@@ -232,14 +231,14 @@ fn simulated(
     Ok(rows)
 }
 
-/// The files that are read, once for each method: simulated disks have them in memory.
+/// Fails if the files that are read, once for each method, do not fit into memory, where simulated disks keep them.
 fn check_memory(log: &RequestLog, simulations: u64, contents: Contents) -> Result<()> {
     let read = log.files().iter().filter(|file| file.is_read && contents == Contents::Real);
     let files = read.map(|file| file.end).fold(0, u64::saturating_add);
     memory::check_stored("replaying", files.saturating_mul(simulations), memory::PHANTOM)
 }
 
-/// All methods on the agents, one after the other.
+/// Runs all methods on the agents, one after the other.
 fn measured(
     arguments: &Arguments,
     log: &Arc<RequestLog>,
@@ -282,8 +281,8 @@ fn measured(
     Ok(rows)
 }
 
-/// What is said before files are laid out of which much more is written than is read later. They are whole, holes or
-/// not: agents prefetch what lies behind what is read, and that is to take its time.
+/// Returns a notice if much more is laid out than is read later. Files are laid out completely, because agents also
+/// prefetch data after each read, which must take its usual time.
 fn laying_out(log: &RequestLog) -> Option<String> {
     let read: Vec<u64> = log.files().iter().filter(|file| file.is_read).map(|file| file.end).collect();
     let bytes = read.iter().copied().fold(0, u64::saturating_add);

@@ -1,4 +1,4 @@
-//! `starfish reproduce`: the tables and figures of a report, simulated and set beside what it printed.
+//! `starfish reproduce`: simulates the tables and figures of a report, and compares them with the published numbers.
 
 mod placement;
 
@@ -20,23 +20,21 @@ use super::run;
 use crate::options::experiment::ProgressArgs;
 use crate::options::study::{self, AnyStudy};
 
-/// Simulate all tables and figures of a report, and compare them with what it printed.
+/// Simulate all tables and figures of a report, and compare them with the published numbers.
 ///
 /// The study starfish-3.0 is D. Kotz, "Tuning STARFISH" (1996): traditional, two-phase and disk-directed I/O on 16
-/// compute nodes, 16 I/O nodes and 16 disks. Its tables are simulated on all processors of this computer, which
-/// takes some minutes. The study enwrich is that of write caches on compute nodes. The study placement is Sinclair,
-/// Tang and Varman, "Placement-related problems in shared disk I/O" (1996): merges that race on shared disks, and what
-/// stops them.
+/// compute nodes, 16 I/O nodes and 16 disks. Its tables are simulated on all processors of this computer, which takes
+/// some minutes. The study enwrich is about write caches on compute nodes. The study placement is Sinclair, Tang and
+/// Varman, "Placement-related problems in shared disk I/O" (1996): merges that race on shared disks, and remedies.
 ///
-/// DIR/tables.csv has every cell of the tables, in the form of the published ones, followed by `cv` and `trials`; of
-/// placement every trial. It and the page below also show what earlier commands with the same DIR have simulated of
-/// the study.
+/// DIR/tables.csv has every cell of the tables, in the form of the published ones, followed by `cv` and `trials`; for
+/// placement it has every trial. It and the page below also show the results of earlier commands with the same DIR.
 ///
-/// DIR/report.html says what agrees and what does not, in words, colours and charts; open it with any browser.
+/// DIR/report.html shows agreement and differences, in words, colours and charts; open it with any browser.
 ///
-/// Every finished trial is recorded in DIR/journal.jsonl, so the command can be interrupted, and when repeated runs
-/// only the missing trials. Equal cells of different tables are simulated once. `starfish run` records its trials
-/// in the same format, and either command continues the work of the other if they share DIR.
+/// Every finished trial is recorded in DIR/journal.jsonl, so the command can be interrupted; a repeated command runs
+/// only the missing trials. Equal cells of different tables are simulated once. `starfish run` records its trials in
+/// the same format, and either command continues the work of the other if they share DIR.
 ///
 /// The numbers depend neither on the number of threads nor on the computer.
 #[derive(Args)]
@@ -47,11 +45,11 @@ pub(crate) struct Arguments {
     #[arg(value_name = "STUDY")]
     study: String,
 
-    /// Which tables: all, none, or their numbers.
+    /// Tables to simulate: all, none, or their numbers.
     #[arg(long, value_name = "N,...", default_value = "all")]
     tables: Numbers,
 
-    /// Which figures: all, none, or their numbers. Without this: all if all tables are asked for, else none.
+    /// Figures to simulate: all, none, or their numbers. Without this: all if all tables are selected, else none.
     #[arg(long, value_name = "N,...")]
     figures: Option<Numbers>,
 
@@ -80,7 +78,7 @@ Examples:
   starfish reproduce placement --figures 2,7 --trials 1       merges on shared disks
   starfish reproduce ./my-study --out mine                    plans and published tables of your own";
 
-/// Which tables, or which figures.
+/// Selected tables or figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Numbers {
     All,
@@ -105,11 +103,11 @@ impl FromStr for Numbers {
     }
 }
 
-/// The files that are written.
+/// Names of the output files.
 const TABLES: &str = "tables.csv";
 const REPORT: &str = "report.html";
 
-/// Number of failed trials that are named.
+/// Limit of failed trials listed.
 const FAILURES_MAX: usize = 5;
 
 /// Runs the command.
@@ -143,7 +141,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     local::print(written.into_iter().map(|name| folder.join(name).display().to_string()))
 }
 
-/// Keeps only the tables or figures of these numbers, all of which the study must have.
+/// Keeps only the tables or figures with these numbers. Fails if the study lacks one.
 fn choose(study: &mut Study, kind: Kind, numbers: &Numbers) -> Result<()> {
     let Numbers::Some(numbers) = numbers else { return Ok(()) };
     let known = study.numbers(kind);
@@ -189,14 +187,14 @@ fn failed(failures: &[plan::Failure]) -> Failure {
     failure.remedy("The other trials are kept; the same command only runs what is missing.")
 }
 
-/// How many trials were simulated now, of how many, and how long that took.
+/// Reports the number of trials simulated now, the total number and the time.
 fn simulated_now(new: usize, all: usize, elapsed: Duration) -> String {
     let trials = counted(all as u64, "trial");
     format!("{new} of {trials} simulated now, in {:.1} s", elapsed.as_secs_f64())
 }
 
-/// What the files show: what was asked for now, and all else of the study of which the journal has every cell. So what
-/// one selection wrote does not go with the next.
+/// Returns the part of the study to show: the selected part, and all other plans of which the journal has every cell.
+/// So the files keep the results of earlier selections.
 fn shown(whole: &Study, asked: &Study, journal: &Journal) -> Study {
     let mut shown = whole.clone();
     for plan in &mut shown.plans {
@@ -207,7 +205,7 @@ fn shown(whole: &Study, asked: &Study, journal: &Journal) -> Study {
     shown
 }
 
-/// How many trials the journal has of each cell of a plan.
+/// Returns the number of trials that the journal has of every cell of a plan.
 fn trials_there<K: PlanKind>(plan: &Plan<K>, journal: &Journal) -> u64 {
     let of_cell = |cell: &PlannedCell<K>| {
         let trials = PlannedTrial::of(&cell.case, plan::TRIALS_MAX);
@@ -216,7 +214,7 @@ fn trials_there<K: PlanKind>(plan: &Plan<K>, journal: &Journal) -> u64 {
     plan.cells.iter().map(of_cell).min().unwrap_or(0)
 }
 
-/// The command that makes the results of the study that are shown, wherever they are written.
+/// Returns a command that reproduces the shown results, without the output directory.
 fn command(arguments: &Arguments, whole: &Study, shown: &Study) -> String {
     let list = |kind| {
         let numbers = shown.numbers(kind);
@@ -225,7 +223,7 @@ fn command(arguments: &Arguments, whole: &Study, shown: &Study) -> String {
     };
     let is_whole = |kind| shown.numbers(kind) == whole.numbers(kind);
     let mut command = format!("starfish reproduce {}", shown.name);
-    // Without a choice of tables all figures are chosen, else none.
+    // By default all figures are selected with all tables, and none otherwise.
     let figures_differ = if is_whole(Kind::Table) {
         !is_whole(Kind::Figure)
     } else {
@@ -241,7 +239,7 @@ fn command(arguments: &Arguments, whole: &Study, shown: &Study) -> String {
     command
 }
 
-/// Writes the files, and tells which: of figures alone there is no table.
+/// Writes the files and prints their names. There is no table if only figures are selected.
 fn write(
     study: &Study,
     journal: &Journal,
@@ -285,7 +283,7 @@ fn write_texts(folder: &Path, files: &[(&str, String)]) -> Result<()> {
     files.iter().try_for_each(write)
 }
 
-/// A line for each table, how well it agrees with what was published; and one for each figure.
+/// Returns a line for each table, with its agreement with the published one, and a line for each figure.
 fn summary(study: &Study, journal: &Journal) -> Vec<String> {
     let results = plan::results(&study.plans, journal);
     if study.form == Form::Cells {
@@ -315,7 +313,7 @@ fn summary(study: &Study, journal: &Journal) -> Vec<String> {
     tables.into_iter().chain(between).chain(figures).collect()
 }
 
-/// A line for each plan of a study that is shown cell by cell.
+/// Returns a line for each plan of a study that is shown cell by cell.
 fn summary_of_cells(study: &Study, results: &[CellResult<'_>]) -> Vec<String> {
     let mut lines = TextTable::new(2);
     lines.row(["figure", "what", "cells"]);
@@ -326,7 +324,7 @@ fn summary_of_cells(study: &Study, results: &[CellResult<'_>]) -> Vec<String> {
     with_statements(&lines, &statements_table(&study.statements, results))
 }
 
-/// These lines, and below them a line for each statement of the report.
+/// Returns these lines, and below them a line for each statement of the report.
 fn with_statements(lines: &TextTable, statements: &NumbersTable) -> Vec<String> {
     let mut lines: Vec<String> = lines.lines().collect();
     if !statements.rows.is_empty() {
@@ -338,7 +336,7 @@ fn with_statements(lines: &TextTable, statements: &NumbersTable) -> Vec<String> 
     lines
 }
 
-/// Summary of where the time went.
+/// Returns a summary of the run times.
 fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<String> {
     let planned = plan::trials(&study.plans);
     let wall = |planned: &mut dyn Iterator<Item = &PlannedTrial<'_>>| -> f64 {
@@ -347,7 +345,7 @@ fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<
     let all = wall(&mut planned.iter());
     let small = small_records(&study.plans);
     let small = wall(&mut planned.iter().filter(|one| small.contains(&one.key)));
-    // Adding 0 makes a plain zero of the negative one that a sum of nothing is.
+    // Adding 0 turns the negative zero of an empty sum into a positive one.
     let share = if all > 0.0 { 100.0 * small / all + 0.0 } else { 0.0 };
     vec![
         String::new(),
@@ -358,7 +356,7 @@ fn time(study: &Study, journal: &Journal, new: usize, elapsed: Duration) -> Vec<
     ]
 }
 
-/// The trials with records smaller than a block.
+/// Returns the trials with records smaller than a block.
 fn small_records(plans: &[Plan]) -> BTreeSet<TrialKey> {
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
     let small = cells.filter(|(_, cell)| cell.case.problem.record_bytes < cell.case.options.block_bytes);

@@ -1,4 +1,4 @@
-//! `starfish request-log`: draws request logs, shows them, converts them to their own format, merges them.
+//! `starfish request-log`: draws, shows, converts and merges request logs.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter};
@@ -41,9 +41,9 @@ enum Action {
 
 /// Print a random request log like the traces of the ENWRICH report: small strided writes of many nodes.
 ///
-/// Each job has some of the nodes and writes one file after the other, whose records the nodes have in turn. Requests
-/// of a file have one size; the sizes are exponentially distributed, and so are the pauses. The same options give the
-/// same log.
+/// Each job has some of the nodes and writes one file after the other, whose records the nodes write in turn. Requests
+/// of a file have one size; the sizes are exponentially distributed, and so are the pauses. The same options produce
+/// the same log.
 #[derive(Args)]
 struct Generated {
     /// The programs to imitate: files of cmmd are ten times as large.
@@ -54,7 +54,7 @@ struct Generated {
     #[arg(long, value_name = "N", default_value_t = Kind::Cmf.generator().nodes, value_parser = positive::<u32>)]
     nodes: u32,
 
-    /// Number of jobs, which run side by side.
+    /// Number of jobs, which run at the same time.
     #[arg(long, value_name = "N", default_value_t = Kind::Cmf.generator().jobs, value_parser = positive::<u32>)]
     jobs: u32,
 
@@ -82,7 +82,7 @@ struct Generated {
     seed: SeedArgs,
 }
 
-/// Show what is in a request log: nodes, files, requests and their sizes.
+/// Show the contents of a request log: nodes, files, requests and their sizes.
 #[derive(Args)]
 struct Shown {
     #[command(flatten)]
@@ -96,11 +96,11 @@ struct Converted {
     input: InputArgs,
 }
 
-/// Print the logs of several jobs as one: what they would ask for if they ran at the same time.
+/// Print the logs of several jobs as one: their requests if they ran at the same time.
 ///
-/// The time of each job begins at 0, its nodes are numbered after those of the jobs before it, and its files are its
-/// own, named job0/..., job1/... A log with syncs or collective calls is refused: in one log its nodes would wait for
-/// those of other jobs.
+/// The time of each job begins at 0, its nodes are numbered after those of the jobs before it, and its files are
+/// separate, named job0/..., job1/... A log with syncs or collective calls is refused: in one log its nodes would wait
+/// for those of other jobs.
 #[derive(Args)]
 struct Merged {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `starfish rm`: files go.
+//! `starfish rm`: removes files.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -26,8 +26,8 @@ use transfer::{globs, many};
 /// Names are paths, or patterns of paths; -r removes directories with everything in them. If one of the names cannot be
 /// removed, the others still are. Stripes on an agent that does not answer are removed when it is back.
 ///
-/// --unfinished removes what interrupted commands have left under hidden names, if it was begun at least an hour ago;
-/// --older-than sets another age. What is being written now is left alone.
+/// --unfinished removes files that interrupted commands have left under hidden names, if they were begun at least an
+/// hour ago; --older-than sets another age. Files that are being written are left alone.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, conflicts_with = "unfinished")]
     force: bool,
 
-    /// Remove what interrupted commands have left in these directories, and list it.
+    /// Remove files that interrupted commands have left in these directories, and list them.
     #[arg(long)]
     unfinished: bool,
 
@@ -62,7 +62,7 @@ Examples:
   starfish rm -r results 'old/*.dat'
   starfish rm --unfinished --older-than 1d";
 
-/// What is younger may be of a command that goes on once it reaches the agents again.
+/// Default minimum age. A younger file may belong to a command that continues once it reaches the agents again.
 const HIDDEN_AGE_MIN: Duration = Duration::from_secs(3600);
 
 /// Runs the command.
@@ -77,12 +77,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     })
 }
 
-/// What is not there is no failure if that is `forced`.
+/// Returns true if a failure is ignored: the file is missing and `forced` is set.
 fn is_forgiven(failure: &Failure, forced: bool) -> bool {
     forced && failure.kind() == Some(ErrorKind::NotFound)
 }
 
-/// Removes what these paths and patterns mean. That nothing is there is no failure if that is `forced`.
+/// Removes the files of these paths and patterns. Missing files are no failure if `forced` is set.
 async fn remove(namespace: &Namespace, names: &[OsString], recursive: bool, forced: bool) -> Result<()> {
     let (mut outcome, mut files, mut directories) = (Ok(()), Vec::new(), Vec::new());
     let mut note = |failure: Failure| failure.join(&mut outcome);
@@ -124,14 +124,14 @@ async fn remove(namespace: &Namespace, names: &[OsString], recursive: bool, forc
     outcome.and(many::outcome("rm", failed, false))
 }
 
-/// Whether a path ends with what is no name in any directory: what it leads to is there under another one.
+/// Returns true if the last part of a path is no entry of a directory: the root, `.` or `..`.
 fn names_no_entry(path: &OsStr) -> bool {
     let (_, last) = split(trimmed(path.as_bytes()));
     matches!(last, b"" | b"." | b"..")
 }
 
-/// Removes files, and then directories, of which those within come later; how many failed. The contents of all of them
-/// go together in the end.
+/// Removes files, and then directories, children before parents. Removes the contents of all files at the end. Returns
+/// the failures.
 async fn remove_all(
     namespace: &Namespace,
     files: Vec<FoundPath>,
@@ -143,7 +143,7 @@ async fn remove_all(
         async move {
             let at = Location::of_path(&*found.path);
             match namespace.perform(&found.path, TreeOperation::Remove { at, what }).await {
-                // Somebody else has removed it meanwhile.
+                // Another client has removed it already.
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
                 removed => Ok(removed.map(drop)?),
             }
@@ -161,8 +161,8 @@ async fn remove_all(
     Ok(failed)
 }
 
-/// Removes what interrupted commands have left under hidden names in these directories, or anywhere. What a command has
-/// open that is still at work stays, however old it is.
+/// Removes files that interrupted commands have left under hidden names in these directories, or anywhere. Files that a
+/// running command has open stay, at any age.
 async fn remove_hidden(
     namespace: &Namespace,
     names: &[OsString],
@@ -199,7 +199,7 @@ async fn remove_hidden(
     many::outcome("rm", failed, false)
 }
 
-/// Says how many of these were not put to their end, or are being put, and what removes them.
+/// Prints the number of unfinished files that are too young to remove, and the option that removes them.
 async fn tell_of_young(namespace: &Namespace, young: &[FoundPath], least: Duration) -> Result<()> {
     let mut left = 0;
     for found in young {
@@ -217,7 +217,7 @@ async fn tell_of_young(namespace: &Namespace, young: &[FoundPath], least: Durati
     Ok(())
 }
 
-/// Removes a file, unless somebody has it open or it is gone meanwhile; whether it did.
+/// Removes a file unless a client has it open. Returns true if it was removed by this call.
 async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
     let remove = TreeOperation::Remove { at: Location::of_path(path), what: WhatToRemove::AbandonedFile };
     match namespace.perform(path, remove).await {
@@ -227,7 +227,7 @@ async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
     }
 }
 
-/// Removes the contents of files that have lost their names.
+/// Removes the contents of orphans.
 async fn contents_gone(namespace: &Namespace) -> Result<()> {
     namespace.connection.explained("removing contents", namespace.tree.remove_doomed().await)?;
     Ok(namespace.flush().await?)

@@ -1,4 +1,4 @@
-//! `starfish run`: everything that plans say, once, and its results as files.
+//! `starfish run`: simulates plans and writes the results to files.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,9 +23,9 @@ use crate::output::row_format::{RowFormat, print_json};
 
 /// Simulate all trials of a plan, on all processors, and write the results to files.
 ///
-/// A plan is a TOML file: a machine, access patterns and record sizes or jobs that share disks, variants to compare,
-/// what to vary, how many trials. Every combination becomes a row of results.csv and results.parquet, and every trial
-/// a row of trials.csv and trials.parquet, in the folder of the results.
+/// A plan is a TOML file. It names a machine, access patterns and record sizes or jobs that share disks, variants to
+/// compare, parameters to vary, and the number of trials. Every combination becomes a row of results.csv and
+/// results.parquet, and every trial a row of trials.csv and trials.parquet, in the folder of the results.
 ///
 /// Each trial is recorded in journal.jsonl in that folder as soon as it is done, so the same command continues
 /// after an interruption, and after a change to the plan runs only the new trials. Trials of another version of the
@@ -54,8 +54,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "only")]
     fresh: bool,
 
-    /// Run only these trials, again, and print each; nothing is written. Of jobs that share disks they are
-    /// VARIANT/TRIAL. * matches all, and trailing parts may be left out.
+    /// Run only these trials, again, and print each; nothing is written. For jobs that share disks, name VARIANT/TRIAL.
+    /// * matches all, and trailing parts may be left out.
     #[arg(long, value_name = "VARIANT/PATTERN/RECORD/TRIAL", conflicts_with = "out")]
     only: Option<String>,
 
@@ -116,7 +116,7 @@ Examples:
   starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest
   starfish run races.toml --only 'a race,jobs=5/0'     likewise of jobs that share disks";
 
-/// The files of results: of cells, then of trials.
+/// Files of results: of cells, then of trials.
 const RESULTS: [&str; 4] = ["results.csv", "results.parquet", "trials.csv", "trials.parquet"];
 
 /// Runs the command.
@@ -197,7 +197,7 @@ fn run_all<K: PageKind + PlanLines>(arguments: &Arguments, plans: &[Plan<K>], th
     report(&failures, planned.len())
 }
 
-/// The command that makes these results, wherever they are written.
+/// Returns a command that reproduces these results, without the output directory.
 fn command(arguments: &Arguments) -> String {
     let trials = arguments.trials.map_or_else(String::new, |trials| format!(" --trials {trials}"));
     format!("starfish run {}{trials}", arguments.plans.join(" "))
@@ -230,7 +230,7 @@ fn run_only<K: PlanLines>(
     report(&failures, planned.len())
 }
 
-/// `results/NAME`, called after the one plan's file, or after the folder that all plans are in.
+/// Returns `results/NAME`, named after the file of the only plan, or after the folder of all plans.
 fn folder_for<K>(plans: &[Plan<K>]) -> Result<PathBuf> {
     let name = match plans {
         [plan] => Path::new(&plan.file).file_stem().map(ToOwned::to_owned),
@@ -249,8 +249,8 @@ fn folder_for<K>(plans: &[Plan<K>]) -> Result<PathBuf> {
     Ok(Path::new("results").join(name))
 }
 
-/// Opens the journal in `folder`, which is made if it is not there; emptied if `fresh`. `results` are the files that
-/// are written there at the end: without a journal, such files are somebody else's, and are not replaced.
+/// Opens the journal in `folder`, which is created if missing. Empties the journal if `fresh` is set. `results` are the
+/// files that are written there at the end: if they exist without a journal, they are foreign, and the call fails.
 pub(crate) fn open_journal(folder: &Path, results: &[&str], fresh: bool) -> Result<Journal> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(folder.display().to_string(), error);
     let path = folder.join("journal.jsonl");
@@ -283,7 +283,8 @@ pub(crate) fn open_journal(folder: &Path, results: &[&str], fresh: bool) -> Resu
     Ok(journal)
 }
 
-/// Runs what the journal lacks, with progress. On Ctrl-C the process ends at once; what is done is in the journal.
+/// Runs the trials missing from the journal, with progress. Ctrl-C ends the process at once; finished trials are in the
+/// journal.
 pub(crate) fn execute(
     show: Show,
     planned: &[PlannedTrial<'_>],

@@ -1,4 +1,4 @@
-//! `starfish simulate`: experiments of the reports on a simulated machine.
+//! `starfish simulate`: runs experiments of the reports on a simulated machine.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -27,15 +27,15 @@ use command_line::durations::shown;
 use node::Size;
 use studies::described::load_machine;
 
-/// Read or write a file on a simulated machine, and see how fast it would be.
+/// Read or write a file on a simulated machine, and see its throughput.
 ///
-/// The file system is the very code that agents and clients run; processors, network, buses and disks are
-/// modelled, and time is virtual. Each row of the result is one access pattern by one method: r or w for
-/// reading or writing, then how the file is dealt to the compute nodes: a (all of it to each), n (all of it to
-/// one), b (blocks) or c (cyclic), with two letters for the rows and columns of a matrix.
+/// The file system is the code that agents and clients run; processors, network, buses and disks are modelled, and time
+/// is virtual. Each row of the result is one access pattern by one method. A pattern begins with r or w for reading or
+/// writing. The distribution of the file over the compute nodes follows: a (all of it to each), n (all of it to one), b
+/// (blocks) or c (cyclic). A matrix has two letters, for its rows and columns.
 ///
-/// Where several values can be given, separated by commas or as `all`, there is a row for each combination.
-/// The same seed gives the same result, always and everywhere.
+/// Some options accept several values, separated by commas or as `all`; there is a row for each combination. The same
+/// seed produces the same result, always and everywhere.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -81,13 +81,13 @@ pub(crate) struct Arguments {
     #[arg(long)]
     digest: bool,
 
-    /// Explain the time of the first trial of each row: what was busy, what waited, what limited it. With csv it
-    /// goes to standard error.
+    /// Explain the time of the first trial of each row: what was busy, what waited, what limited it. With csv it goes
+    /// to standard error.
     #[arg(long)]
     explain: bool,
 
-    /// Write a trace of the first trial to a file: what each processor, link, bus and disk does when, and what nodes do
-    /// with them. It is for the Perfetto UI (ui.perfetto.dev), unless its name ends in `.tlv`. For one row only.
+    /// Write a trace of the first trial to a file: the work of each processor, link, bus and disk, and that of the
+    /// nodes. It is for the Perfetto UI (ui.perfetto.dev), unless its name ends in `.tlv`. For one row only.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -108,13 +108,13 @@ Examples:
   starfish simulate --pattern rb --set nodes.io=4 --set disks.model=streaming-20
   starfish simulate --machine cluster-switch --pattern rcb --grid 16x4 --file-size 1GiB --phantom";
 
-/// The columns of CSV, in their order.
+/// Header of CSV output.
 const HEADER: &str = "machine,method,layout,pattern,record_bytes,trials,throughput_mib_s,cv,disk_movements,events,virtual_s,wall_s";
 
-/// Further columns, if a method with a write cache is among the rows.
+/// Further columns if a method with a write cache is among the rows.
 const FLUSHES: &str = ",flushes,directory_flushes";
 
-/// A row of the result.
+/// Row of the result.
 #[derive(Serialize)]
 struct Row {
     machine: String,
@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     arguments.format.print_report(&rows[..], told, csv, remarks)
 }
 
-/// Runs the first trial of the one case with a trace of it, which changes nothing but how long that takes.
+/// Runs the first trial of the only case with a trace, which affects nothing but the run time.
 fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<(Trial, Duration)> {
     let [case] = cases else {
         let failure =
@@ -178,7 +178,7 @@ fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<(Trial, Duration)> {
     Ok((trial, start.elapsed()))
 }
 
-/// All combinations, each checked before any of them runs.
+/// Returns all combinations, after checking each.
 fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
     let compared = Comparison {
         machine: load_machine(&arguments.machine, &arguments.set.set)?,
@@ -200,7 +200,7 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
     choices.cases(&compared).map_err(refused)
 }
 
-/// What is said of choices that cannot be compared.
+/// Converts the error of choices that cannot be compared.
 pub(crate) fn refused(error: ComparisonError) -> Failure {
     match error {
         ComparisonError::Case { what, error } => Failure::usage(what, error),
@@ -216,7 +216,7 @@ pub(crate) fn refused(error: ComparisonError) -> Failure {
     }
 }
 
-/// The values named, without repetition; the name `all` stands for `all`, beside which others may be named.
+/// Parses the named values without repetition. The name `all` adds the values in `all`; others may be named, too.
 pub(crate) fn chosen<T>(option: &str, names: &[String], all: &[T]) -> Result<Vec<T>>
 where
     T: std::str::FromStr + Copy + PartialEq,
@@ -259,7 +259,7 @@ fn row(arguments: &Arguments, case: &Case, outcome: &Outcome) -> Row {
     }
 }
 
-/// The accounts of all rows that have one, in plain words.
+/// Returns the accounts of all rows that have one, as text.
 fn accounts(rows: &[Row]) -> impl Iterator<Item = String> {
     rows.iter().filter_map(|row| Some((row, row.explain.as_ref()?))).flat_map(|(row, account)| {
         let Row { pattern, method, layout, record_bytes, .. } = row;
@@ -297,7 +297,7 @@ fn csv_line(row: &Row, with_flushes: bool) -> String {
         .collect::<String>()
 }
 
-/// A field of CSV (RFC 4180).
+/// Quotes a field of CSV (RFC 4180).
 fn quoted(field: &str) -> String {
     if field.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))

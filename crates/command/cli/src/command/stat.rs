@@ -1,4 +1,4 @@
-//! `starfish stat`: what is known of a file, and where its stripes lie.
+//! `starfish stat`: shows the attributes of a file, and the locations of its stripes.
 
 use clap::{Args, ValueEnum};
 use command_line::failure::Result;
@@ -14,10 +14,10 @@ use node::Size;
 use transfer::local;
 use transfer::namespace::{FoundPath, Namespace, kind_name, shown};
 
-/// Show what is known of a file: its size, permissions and times, its blocks, and which disk has which stripe.
+/// Show the attributes of a file: its size, permissions and times, its blocks, and which disk has which stripe.
 ///
-/// Every stripe is looked up on its disk. A stripe that nothing was written to is nowhere, and has a dash instead of
-/// bytes; a question mark stands for an agent that does not answer.
+/// Every stripe is looked up on its disk. A stripe without any data does not exist, and has a dash instead of bytes; a
+/// question mark stands for an agent that does not answer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -38,27 +38,27 @@ Examples:
   starfish stat big.dat --agents node1:7117,node2:7117
   starfish stat big.dat --format json | jq .stripes";
 
-/// Output format of what is known.
+/// Output format of the attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// Lines for people.
+    /// Lines of text.
     Table,
     /// One JSON object.
     Json,
 }
 
-/// A stripe, and where it is, as far as that is known.
+/// Stripe with its location, if known.
 #[derive(Serialize)]
 struct StripeRow {
     stripe: u32,
     agent: Option<String>,
     disk: Option<u32>,
-    /// None of a stripe that is not there.
+    /// `None` if the stripe does not exist.
     bytes: Option<u64>,
 }
 
 impl StripeRow {
-    /// A line for each of them.
+    /// Formats the stripes as a table.
     fn lines(rows: &[StripeRow]) -> Vec<String> {
         let mut table = TextTable::new(3);
         table.row(["stripe", "agent", "disk", "bytes"]);
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     local::print(lines)
 }
 
-/// What is known of what a path leads to.
+/// Returns the attributes of the file at a path.
 async fn of_path(namespace: &Namespace, path: &str, format: Format) -> Result<Vec<String>> {
     let FoundPath { inode, .. } = namespace.look_at_link(path.as_bytes()).await?;
     if format == Format::Json {
@@ -141,13 +141,13 @@ async fn path_as_json(namespace: &Namespace, path: &str, inode: &Inode) -> Resul
     Ok(vec![row_format::json(&known)?])
 }
 
-/// The size of a block of a file, and where its stripes are. Those that were never written to are
-/// nowhere, and the agent and the disk are not known where none of the agents that answer has the disk.
+/// Returns the block size of a file and the locations of its stripes. A stripe without data has no location. Agent and
+/// disk are unknown if no answering agent has the disk.
 async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<(u64, Vec<StripeRow>)> {
     let connection = &namespace.connection;
     let file = connection.explained(path, namespace.tree.numbered(inode).await)?;
     let there = match connection.client.numbered_stripes(&file).await {
-        // Its stripes cannot be opened, but they are listed.
+        // Its stripes cannot be opened, but listed.
         Err(error) if matches!(*error, fs::Error::BlockTooLarge { .. }) => {
             let listed = connection.explained(path, connection.client.list_numbered().await)?;
             let own = listed.into_iter().filter(|(_, listed)| listed.file == file.number);
@@ -168,7 +168,7 @@ async fn stripes(namespace: &Namespace, path: &str, inode: &Inode) -> Result<(u6
     Ok((file.striping.block_bytes(), stripes.collect()))
 }
 
-/// How a file is striped, in a line.
+/// Formats the striping of a file.
 fn striping(block_bytes: u64, stripes: usize) -> String {
     format!("striping  blocks of {} over {}", Size(block_bytes), counted(stripes, "stripe"))
 }

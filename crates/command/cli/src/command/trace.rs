@@ -1,10 +1,10 @@
-//! `starfish trace`: traces of agents on demand, what traces say, and traces of other tools.
+//! `starfish trace`: traces of agents on demand, analyses of traces, and exchange with other tools.
 //!
-//! - `trace/input.rs`: reading traces, and saying what is to be known of them
-//! - `trace/shown.rs`: texts and times of a trace for people
-//! - of traces that agents make, one file for each action: `trace/start.rs`, `trace/stop.rs`, `trace/record.rs`
-//! - of what traces say: `trace/summary.rs`, `trace/overlap.rs`, `trace/diff.rs`, `trace/explain.rs`
-//! - of other tools: `trace/export.rs`, `trace/import.rs`
+//! - `trace/input.rs`: reads traces and reports their gaps and oddities
+//! - `trace/shown.rs`: formats texts and times of a trace
+//! - traces of agents, one file for each action: `trace/start.rs`, `trace/stop.rs`, `trace/record.rs`
+//! - analyses: `trace/summary.rs`, `trace/overlap.rs`, `trace/diff.rs`, `trace/explain.rs`
+//! - other tools: `trace/export.rs`, `trace/import.rs`
 
 mod diff;
 mod explain;
@@ -23,8 +23,8 @@ use command_line::failure::Result;
 
 /// Record what agents do; analyse traces: totals, overlaps, differences; export and import them.
 ///
-/// A trace, NAME.tlv, tells what threads of programs, agents or simulated nodes did, and when. Wherever one is read, a
-/// trace of Perfetto or in Chrome's JSON will do as well.
+/// A trace, NAME.tlv, records the states of threads of programs, agents or simulated nodes over time. All commands that
+/// read traces also accept those of Perfetto, or in Chrome's JSON.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

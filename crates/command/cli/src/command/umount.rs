@@ -1,4 +1,4 @@
-//! `starfish umount`: a directory is as it was before `starfish mount`.
+//! `starfish umount`: unmounts a directory of `starfish mount`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use command_line::say;
 
 use doctor::mounts;
 
-/// Unmount what `starfish mount` has mounted in a directory.
+/// Unmount the directory of a `starfish mount`.
 ///
-/// When it returns, all that was written is on the disks of the agents. If that is impossible, the directory is
-/// unmounted all the same, and the error says so.
+/// When it returns, all written data are on the disks of the agents. If that is impossible, the directory is unmounted
+/// all the same, and the command fails with the reason.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     directory: PathBuf,
 
-    /// Detach it now even if it is in use, and unmount it when nobody uses it any more; what was written reaches the
-    /// disks then.
+    /// Detach it now even if it is in use, and unmount it when the last process leaves it; written data reach the disks
+    /// then.
     #[arg(long)]
     lazy: bool,
 }
@@ -38,8 +38,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     Ok(synced?)
 }
 
-/// Waits until all that was written is on the disks, also for a mount that does not answer: whoever has stopped it may
-/// let it go on. That it does not is told.
+/// Blocks until all written data are on the disks. Also waits for a mount that does not answer, since its process may
+/// be resumed; prints a notice then.
 fn sync(directory: &Path) -> node::Result<()> {
     if let Some(silence) = mounts::silence(directory) {
         say!("starfish: {}", silence.also("This command waits for it."));

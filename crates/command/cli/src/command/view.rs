@@ -1,4 +1,4 @@
-//! `starfish view`: traces in the browser.
+//! `starfish view`: shows traces in the browser.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use transfer::{interrupt, local};
 
 /// Look at traces in a browser: the Thread Log Viewer.
 ///
-/// The page has a time line of every process, node and thread, the durations of all calls, and how they are
-/// distributed. It comes from a server on this computer that answers only whoever has the address it prints, and reads
-/// no other files than these. Files that are still being written are followed. Ctrl-C ends it.
+/// The page has a time line of every process, node and thread, the durations of all calls, and their distribution. A
+/// server on this computer delivers it. The server answers only requests for the secret address that it prints, and
+/// reads only these files. It also shows files that are still being written, and their growth. Ctrl-C ends it.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Show one time line per file, each starting at 0, for example a prediction beside a measurement.
+    /// Show one time line per file, each starting at 0, for example a prediction next to a measurement.
     #[arg(long)]
     beside: bool,
 
@@ -34,11 +34,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_open", "port"])]
     html: Option<PathBuf>,
 
-    /// Print the address, and start no browser.
+    /// Print the address, and do not start a browser.
     #[arg(long)]
     no_open: bool,
 
-    /// The port of the server; 0 is any that is free.
+    /// Port of the server; 0 is any free one.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 }
@@ -75,12 +75,12 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if !arguments.no_open && open::that_detached(&address).is_err() {
         say!("starfish: no browser could be started; open the address above");
     }
-    // It ends when somebody says so, and that is no failure.
+    // An interruption is the regular end, and no failure.
     let _ = stop.recv();
     Ok(())
 }
 
-/// Writes one page with all that is in the files.
+/// Writes one page with the contents of all files.
 pub(crate) fn write_page(path: &Path, files: &TraceFiles, look: FirstLook) -> Result<()> {
     let FileColumns { columns, notes } = files.columns().map_err(unreadable)?;
     tell(&notes);
@@ -88,7 +88,7 @@ pub(crate) fn write_page(path: &Path, files: &TraceFiles, look: FirstLook) -> Re
     local::write(path, |output| output.write_all(page.as_bytes()))
 }
 
-/// Says what is missing of files, or odd in them.
+/// Prints gaps and oddities of the files.
 fn tell(notes: &[String]) {
     notes.iter().for_each(|note| say!("{}", shown::text(note)));
 }

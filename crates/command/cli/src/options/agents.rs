@@ -1,4 +1,4 @@
-//! Which agents make up the file system: the first of these that says so.
+//! The agents of the file system, from the first of these sources that names any:
 //!
 //! 1. `--agents HOST:PORT,HOST:PORT`
 //! 2. the environment variable `STARFISH_AGENTS`, written the same way
@@ -13,7 +13,7 @@ use command_line::failure::{Failure, Result};
 use node::{TRACE_VARIABLE, agents, key};
 use transfer::cluster::Cluster;
 
-/// The options that say where the agents are.
+/// Options that name the agents.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AgentsArgs {
     /// The agents, as HOST:PORT, separated by commas.
@@ -22,8 +22,8 @@ pub(crate) struct AgentsArgs {
 
     /// File that names the agents: `agents = ["HOST:PORT", ...]`.
     ///
-    /// Without this option they are those of PDIOLCONF, ~/PDIOLconf or ~/.config/starfish/config.toml, or those that
-    /// `starfish agents up` has started.
+    /// Without this option the agents are those of PDIOLCONF, ~/PDIOLconf or ~/.config/starfish/config.toml, or those
+    /// started by `starfish agents up`.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -34,13 +34,13 @@ pub(crate) struct AgentsArgs {
     pub(crate) trace: TraceArgs,
 }
 
-/// Those of the options below that do nothing without agents: `pointless.rs` refuses them.
+/// Options below that have no effect without agents: `pointless.rs` rejects them.
 pub(crate) const ASKED_AGENTS: [&str; 2] = ["config", "key"];
 
-/// The options of a command that uses agents only if they are asked for.
+/// Options of a command that uses agents only on request.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AskedAgentsArgs {
-    /// Use running agents, HOST:PORT separated by commas; without names, those that all commands use.
+    /// Use running agents, HOST:PORT separated by commas; without names, the agents that all commands use.
     #[arg(long, value_name = "HOST:PORT,...", num_args = 0..=1, value_delimiter = ',')]
     agents: Option<Vec<String>>,
 
@@ -57,12 +57,12 @@ pub(crate) struct AskedAgentsArgs {
 }
 
 impl AskedAgentsArgs {
-    /// Whether they are.
+    /// Returns true if the user has requested agents.
     pub(crate) fn are_asked_for(&self) -> bool {
         self.agents.is_some()
     }
 
-    /// The agents that are named here, or those that any other command would take.
+    /// Returns the named agents, or else those that other commands would use.
     pub(crate) fn cluster(&self) -> Result<Cluster> {
         let mut names = self.agents.clone().unwrap_or_default();
         if names.is_empty() {
@@ -74,55 +74,57 @@ impl AskedAgentsArgs {
     }
 }
 
-/// The option that says which cluster key this computer has.
+/// Option for the file of the cluster key.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeyArgs {
     /// File of the cluster key [default: ~/.config/starfish/key].
     ///
-    /// Agents and their clients have the same key. The first agent of a user makes it, and so does `starfish key new`.
+    /// Agents and their clients need the same key. The first agent of a user creates it, and so does `starfish key
+    /// new`.
     #[arg(id = "key", long, value_name = "FILE", env = key::VARIABLE, value_parser = path_or_nothing())]
     file: Option<PathBuf>,
 }
 
-/// The option that asks for a trace.
+/// Option for a trace.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TraceArgs {
-    /// Add what this program does to a trace file when it ends: requests, waits, messages, the last 262144 of them.
+    /// Add a trace of this program to a file when it ends: requests, waits, messages; the last 262144 events.
     #[arg(long, value_name = "FILE", env = TRACE_VARIABLE, value_parser = path_or_nothing())]
     trace: Option<PathBuf>,
 }
 
-/// A path, or nothing: a variable that is empty is as good as none. That an option is not, `pointless.rs` sees to.
+/// Parses a path. Accepts an empty one, because an empty variable counts as unset; `pointless.rs` rejects an empty
+/// option.
 fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
 
 impl TraceArgs {
-    /// The file, if one is named.
+    /// Returns the named file, or `None`.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.trace.as_deref().filter(|path| !path.as_os_str().is_empty())
     }
 }
 
 impl KeyArgs {
-    /// The file, if one is named.
+    /// Returns the named file, or `None`.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_deref().filter(|path| !path.as_os_str().is_empty())
     }
 }
 
 impl AgentsArgs {
-    /// What the user calls the agents. There is at least one.
+    /// Returns the names of the agents as the user writes them. There is at least one.
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         agents::names_among(&self.agents, self.config.as_deref()).map_err(wrong)
     }
 
-    /// The agents, each with its address. There is at least one.
+    /// Returns the agents with their addresses. There is at least one.
     pub(crate) fn cluster(&self) -> Result<Cluster> {
         named(self.names()?, self.connecting())
     }
 
-    /// What nodes need to connect to agents, without any agents.
+    /// Returns the settings for connections to agents, with an empty list of agents.
     pub(crate) fn connecting(&self) -> Cluster {
         Cluster {
             agents: Vec::new(),
@@ -132,12 +134,12 @@ impl AgentsArgs {
     }
 }
 
-/// Returns the agents with these names, for nodes that connect to them as `connecting` says.
+/// Returns the agents with these names, with the connection settings of `connecting`.
 pub(crate) fn named(names: Vec<String>, connecting: Cluster) -> Result<Cluster> {
     Ok(Cluster { agents: agents::named(names).map_err(wrong)?, ..connecting })
 }
 
-/// Naming the agents is a matter of how the program is called.
+/// Converts an error in the names of agents to a failure of usage.
 fn wrong(error: node::Error) -> Failure {
     Failure::from(error).of_usage()
 }

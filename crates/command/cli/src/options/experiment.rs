@@ -1,27 +1,27 @@
-//! What several commands that simulate or measure have in common.
+//! Options common to several commands that simulate or measure.
 
 use clap::Args;
 use command_line::progress::Show;
 
 use super::numbers::{positive, seed};
 
-/// The option that says whether progress is shown.
+/// Option for showing progress.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ProgressArgs {
-    /// Whether to show progress.
+    /// Show progress: on a terminal only, always, or never.
     #[arg(id = "progress", long, value_enum, default_value_t = Show::Auto, value_name = "WHEN")]
     pub(crate) show: Show,
 }
 
-/// The option that says how often something is measured.
+/// Option for the number of rounds.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct RoundsArgs {
-    /// Rounds of each measurement, and of what predictions are made from; the median counts.
+    /// Rounds of each measurement, and of the measurements behind predictions; the median counts.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
 }
 
-/// The option that says where all randomness comes from.
+/// Option for the seed of all randomness.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct SeedArgs {
     /// Seed of all randomness.
@@ -29,7 +29,7 @@ pub(crate) struct SeedArgs {
     pub(crate) seed: u64,
 }
 
-/// The option that changes the simulated machine.
+/// Option that changes the simulated machine.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SetArgs {
     /// Change a number of the machine's description.
@@ -37,7 +37,7 @@ pub(crate) struct SetArgs {
     pub(crate) set: Vec<String>,
 }
 
-/// The option that bounds a trace.
+/// Option that limits the size of a trace.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct TraceLimitArgs {
     /// Maximum number of slices, counts and messages in the trace; about 40 bytes each.

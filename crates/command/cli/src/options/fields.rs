@@ -1,6 +1,6 @@
-//! The fields of a case as options of a command: `file_size` is `--file-size`.
+//! Options for the fields of a case: `file_size` is `--file-size`.
 //!
-//! Their names, values and meanings are in `crates/experiments/experiment/src/fields.rs`, for plans and Python, too.
+//! Names, values and meanings are defined in `crates/experiments/experiment/src/fields.rs`, also for plans and Python.
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::error::ErrorKind;
@@ -13,17 +13,17 @@ use request_log::RequestLog;
 
 use command_line::durations;
 
-/// What was chosen of them.
+/// Values chosen for the fields.
 pub(crate) struct FieldOptions(pub(crate) Choices);
 
-/// Fields that a command has options of its own for, because it takes several values of them; and `contents`, for which
-/// there is `--phantom`.
+/// Fields without an option here: commands have special options for them that accept several values. `contents` is
+/// `--phantom`.
 const ELSEWHERE: [&str; 4] = ["machine", "method", "layout", "contents"];
 
-/// Fields that say what array there is in the file, which a request log tells by itself.
+/// Fields that describe the array in the file; a request log determines them.
 const OF_ARRAYS: [&str; 3] = ["file_size", "shape", "grid"];
 
-/// Fields that say how I/O nodes serve, and what is moved, which agents decide by themselves.
+/// Fields for the service of I/O nodes and the transferred contents. Agents choose these themselves.
 const OF_SIMULATION: [&str; 7] =
     ["phantom", "outstanding", "scheduling", "thread_per_request", "prefetch", "memget_writes", "buffers"];
 
@@ -31,13 +31,13 @@ fn offered() -> impl Iterator<Item = &'static Field> {
     FIELDS.iter().filter(|field| !ELSEWHERE.contains(&field.name))
 }
 
-/// How a command line spells the name of a field.
+/// Returns the option for a field.
 pub(crate) fn option(field: &str) -> String {
     format!("--{}", field.replace('_', "-"))
 }
 
 fn argument<C: FieldSet>(field: &'static FieldOf<C>) -> Arg {
-    // It lasts as long as the program, as clap wants it.
+    // Leaked, because clap needs it for the lifetime of the program.
     let long: &'static str = field.name.replace('_', "-").leak();
     let argument = Arg::new(field.name).long(long).help(field.meaning.trim_end_matches('.'));
     let argument = match &field.takes {
@@ -59,17 +59,17 @@ fn argument<C: FieldSet>(field: &'static FieldOf<C>) -> Arg {
     }
 }
 
-/// The word that is given, if the field can be chosen so.
+/// Parses a word if it is a valid value of the field.
 fn words<C: FieldSet>(field: &'static FieldOf<C>) -> ValueParser {
     ValueParser::from(move |word: &str| {
         field.choose(&mut C::default(), Given::Word(word)).map(|()| word.to_owned())
     })
 }
 
-/// What fields call a time, which plans have with fewer units.
+/// Value name of fields that are times. Plans accept fewer units for them.
 const TIME: &str = "TIME";
 
-/// A time as all options take it, in the words of plans.
+/// Parses a duration as in all options, and returns it in a form that plans accept.
 fn time(word: &str) -> Result<String, String> {
     durations::parse(word).map(|time| format!("{} ns", time.as_nanos()))
 }
@@ -84,7 +84,7 @@ impl Args for FieldOptions {
     }
 }
 
-/// What is given for these fields.
+/// Returns the choices given for these fields.
 fn given<C: FieldSet>(
     fields: impl Iterator<Item = &'static FieldOf<C>>,
     matches: &ArgMatches,
@@ -112,19 +112,19 @@ impl FromArgMatches for FieldOptions {
     }
 }
 
-/// What was chosen of them for the replay of a request log.
+/// Values chosen for the replay of a request log.
 pub(crate) struct ReplayOptions {
     pub(crate) choices: Choices,
-    /// Whether the size of a block was.
+    /// True if the block size was given.
     pub(crate) is_block_given: bool,
-    /// The same of how many requests are under way, and of what is queued.
+    /// The same for the numbers of outstanding and of queued requests.
     is_outstanding_given: bool,
     is_queued_given: bool,
 }
 
 impl ReplayOptions {
-    /// What was chosen for the replay of a log: where it tells calls of programs on agents, what was not given is as on
-    /// agents, with blocks as the log has them.
+    /// Returns the options for the replay of a log. For a log with calls of programs on agents, missing options have
+    /// the values of agents, and the block size of the log.
     pub(crate) fn options(&self, log: &RequestLog) -> Options {
         let chosen = self.choices.options;
         let Some(calls) = log.calls() else { return chosen };
@@ -177,7 +177,7 @@ impl FromArgMatches for ReplayOptions {
     }
 }
 
-/// What was chosen of jobs that share disks.
+/// Values chosen for jobs that share disks.
 pub(crate) struct MergeOptions(pub(crate) PlacementChoices);
 
 impl Args for MergeOptions {

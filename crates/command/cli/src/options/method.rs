@@ -1,18 +1,18 @@
-//! By which method files are moved.
+//! Option for the access method.
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use node::whole_file::Method;
 
-/// The option of the method.
+/// Option for the access method.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct MethodArgs {
-    /// How data get from the disks to this computer, or back.
+    /// Method of moving data between the disks and this computer.
     #[arg(long, value_name = "METHOD", default_value = Method::Traditional.name(), value_parser = methods())]
     pub(crate) method: Method,
 }
 
-/// The names of the methods, with what each does.
+/// Returns a parser for the names of the methods, with a description of each.
 fn methods() -> impl TypedValueParser<Value = Method> {
     let traditional = "Request one block after the other";
     let disk_directed = "Make one request for many blocks; the agents move them in the order of their disks";

@@ -1,12 +1,12 @@
-//! What options name, and what they can be given.
+//! Options shared by several commands, and their values.
 //!
-//! - `agents.rs`: where agents are
+//! - `agents.rs`: agents, cluster key and trace
 //! - `study.rs`: studies
-//! - `fields.rs`: fields of a case as options
-//! - `method.rs`: by which method a file is moved
-//! - `request_log.rs`: how a request log is read
-//! - `experiment.rs`: what commands that simulate or measure have in common, such as seed, rounds and progress
-//! - `numbers.rs`: numbers that options are given; `values.rs`: what a shell offers as values
+//! - `fields.rs`: the fields of a case
+//! - `method.rs`: the access method of a transfer
+//! - `request_log.rs`: reading a request log
+//! - `experiment.rs`: options common to commands that simulate or measure, such as seed, rounds and progress
+//! - `numbers.rs`: parsers of numbers; `values.rs`: values for completion
 
 pub(crate) mod agents;
 pub(crate) mod experiment;

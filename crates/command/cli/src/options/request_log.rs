@@ -1,4 +1,4 @@
-//! The options that say how a request log is read, and reading it.
+//! Options for reading a request log, and its reader.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -12,14 +12,14 @@ use command_line::failure::{Failure, Result};
 use command_line::say;
 use transfer::local::STANDARD;
 
-/// The log, and how it is read.
+/// Request log, and the options for reading it.
 #[derive(Args)]
 pub(crate) struct InputArgs {
-    /// The request log, or the logs of all processes that were recorded; - for standard input.
+    /// The request log, or the logs of all recorded processes; - for standard input.
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
 
-    /// Format of the log. Without this its first line tells.
+    /// Format of the log. Without this it is recognised by the first line.
     #[arg(long, value_enum, value_name = "FORMAT")]
     input_format: Option<InputFormat>,
 
@@ -33,7 +33,7 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "TITLE,...")]
     titles: Option<String>,
 
-    /// Take in the first N requests only, in the order of lines.
+    /// Read only the first N requests, in the order of lines.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     first: Option<u64>,
 
@@ -46,22 +46,22 @@ pub(crate) struct InputArgs {
     sort: bool,
 }
 
-/// A format of request logs.
+/// Format of a request log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum InputFormat {
-    /// That of request logs.
+    /// The format of request logs.
     Text,
     /// Comma-separated values.
     Csv,
-    /// What darshan-dxt-parser prints.
+    /// The output of darshan-dxt-parser.
     Dxt,
     /// The log of a job of fio (write_iolog), version 2 or 3.
     Fio,
-    /// What blkparse prints.
+    /// The output of blkparse.
     Blkparse,
 }
 
-/// The two sides of `time=start_us`.
+/// Splits a value such as `time=start_us` into its two sides.
 fn column(text: &str) -> std::result::Result<(String, String), String> {
     let sides =
         text.split_once('=').map(|(column, title)| (column.trim().to_owned(), title.trim().to_owned()));
@@ -69,7 +69,7 @@ fn column(text: &str) -> std::result::Result<(String, String), String> {
 }
 
 impl InputArgs {
-    /// What the log is called.
+    /// Returns the name of the log, for messages.
     pub(crate) fn name(&self) -> String {
         let first = self.logs.first().map_or(String::new(), |log| log.display().to_string());
         match self.logs.len() {
@@ -78,12 +78,12 @@ impl InputArgs {
         }
     }
 
-    /// Reads all of them as one log.
+    /// Reads all files as one log.
     pub(crate) fn read(&self) -> Result<RequestLog> {
         self.read_as_one(&self.logs)
     }
 
-    /// Reads each of them as a log of its own, with its name.
+    /// Reads each file as a separate log, and returns the logs with their names.
     pub(crate) fn read_each(&self) -> Result<Vec<(String, RequestLog)>> {
         let read = |log: &PathBuf| {
             let read = self.read_as_one(std::slice::from_ref(log))?;
@@ -136,7 +136,7 @@ impl InputArgs {
     }
 }
 
-/// Why a log is refused.
+/// Returns the failure for a rejected log.
 fn refused(name: String, error: &request_log::Error) -> Failure {
     let failure = Failure::new(name, error);
     match &*error.remedy {
@@ -145,7 +145,7 @@ fn refused(name: String, error: &request_log::Error) -> Failure {
     }
 }
 
-/// Advice, with the options that follow it.
+/// Returns the remedy, extended by the options that implement it.
 fn with_options(remedy: &str) -> String {
     let option = [
         ("have it sorted", "--sort does that."),

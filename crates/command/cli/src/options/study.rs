@@ -1,6 +1,6 @@
-//! Finding a study: one that is built into the program, or a folder.
+//! Finds a study: a built-in one, or a folder.
 //!
-//! Either is a folder with plans (`*.toml`) and, in its folder `published`, published tables (`*.csv`).
+//! In both cases it is a folder with plans (`*.toml`), and published tables (`*.csv`) in its subfolder `published`.
 
 use std::fs;
 use std::path::Path;
@@ -10,42 +10,42 @@ use reproduce::{PlacementStudy, Statement, Study, TextFile};
 
 use command_line::failure::{Failure, Result};
 
-/// The studies that are built in, by name.
+/// Built-in studies, by name.
 const BUILT_IN: [(&str, Dir<'_>); 3] = [
     ("starfish-3.0", include_dir!("$CARGO_MANIFEST_DIR/../../../experiments/starfish-3.0")),
     ("enwrich", include_dir!("$CARGO_MANIFEST_DIR/../../../experiments/enwrich")),
     ("placement", include_dir!("$CARGO_MANIFEST_DIR/../../../experiments/placement")),
 ];
 
-/// The names of the studies that are built in.
+/// Returns the names of the built-in studies.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     BUILT_IN.iter().map(|(name, _)| *name)
 }
 
-/// Where published tables are.
+/// Subfolder of the published tables.
 const PUBLISHED: &str = "published";
 
-/// Where it stands what a report says in words.
+/// File with the statements of a report.
 const STATEMENTS: &str = "statements.csv";
 
-/// Longer files are no plans and no tables.
+/// Size limit of a plan or table in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// A study of either kind.
+/// Study of either kind.
 pub(crate) enum AnyStudy {
-    /// Access methods.
+    /// Study of access methods.
     Methods(Study),
-    /// Jobs that share disks.
+    /// Study of jobs that share disks.
     Placement(PlacementStudy),
 }
 
-/// A file that was read.
+/// File with its contents.
 struct Read {
     name: String,
     text: String,
 }
 
-/// Finds, reads and checks the study of this name, or in this folder.
+/// Finds, reads and checks the built-in study of this name, or the one in this folder.
 pub(crate) fn load(name_or_path: &str) -> Result<AnyStudy> {
     let built_in = BUILT_IN.iter().find(|(name, _)| *name == name_or_path);
     let (name, plans, published, statements) = match built_in {
@@ -62,7 +62,7 @@ pub(crate) fn load(name_or_path: &str) -> Result<AnyStudy> {
         None => {
             let path = Path::new(name_or_path);
             let plans = in_folder(path, "toml").map_err(|error| not_found(name_or_path, error))?;
-            // A study without published tables has no such folder.
+            // A study without published tables lacks this folder.
             let published = path.join(PUBLISHED);
             let tables = if published.is_dir() { in_folder(&published, "csv") } else { Ok(Vec::new()) };
             let tables = tables.map_err(|error| Failure::usage(published.to_string_lossy(), error))?;
@@ -83,7 +83,7 @@ pub(crate) fn load(name_or_path: &str) -> Result<AnyStudy> {
     Ok(AnyStudy::Methods(study))
 }
 
-/// The name of a study in a folder: that of the folder.
+/// Returns the name of the study in a folder: the folder's name.
 fn folder_name(path: &Path) -> String {
     let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     whole.file_name().map_or_else(|| "study".to_owned(), |name| name.to_string_lossy().into_owned())
@@ -95,7 +95,7 @@ fn not_found(name: &str, error: std::io::Error) -> Failure {
     failure.remedy(format!("Give one of {}, which are built in, or a folder with plans.", known.join(", ")))
 }
 
-/// The files of a built-in folder whose names end so, by name.
+/// Returns the files of a built-in folder with this extension, by name.
 fn embedded(study: &str, dir: &Dir<'_>, extension: &str) -> Vec<Read> {
     let with_extension =
         dir.files().filter(|file| file.path().extension().is_some_and(|end| end == extension));
@@ -108,7 +108,7 @@ fn embedded(study: &str, dir: &Dir<'_>, extension: &str) -> Vec<Read> {
     files
 }
 
-/// The files of a folder whose names end so, by name.
+/// Returns the files of a folder with this extension, by name.
 fn in_folder(folder: &Path, extension: &str) -> std::io::Result<Vec<Read>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,6 +1,6 @@
-//! What the values of options can be, for completion by Tab: methods, machines, patterns, names of files, agents.
+//! Values of options for completion by Tab: methods, machines, patterns, names of files, agents.
 //!
-//! Options are known by their names in the program. Those whose values clap knows, and those that are paths, are not
+//! Options are identified by their names in the program. Options with values known to clap, and paths, are not listed
 //! here.
 
 use clap::Command;
@@ -13,10 +13,10 @@ use layout::Pattern;
 
 use crate::options::study;
 
-/// The endings of plans and descriptions.
+/// Extension of plans and descriptions.
 const TOML: &str = ".toml";
 
-/// The program's command line, with the values of its options.
+/// Adds the values of options to the program's command line.
 pub(crate) fn known(program: Command) -> Command {
     program.mut_subcommands(|command| {
         let name = command.get_name().to_owned();
@@ -27,7 +27,7 @@ pub(crate) fn known(program: Command) -> Command {
     })
 }
 
-/// The values of an argument of a command, if they are known here.
+/// Returns the values of an argument of a command, or `None` if they are unknown here.
 fn values(command: &str, argument: &str) -> Option<Values> {
     let machines = || names(MachineDescription::BUILT_IN);
     let disks = || names(DiskDescription::BUILT_IN);
@@ -56,7 +56,7 @@ fn values(command: &str, argument: &str) -> Option<Values> {
     })
 }
 
-/// The value of an option that names a disk schedule.
+/// Returns a parser for the name of a disk schedule.
 pub(crate) fn scheduling() -> impl TypedValueParser<Value = Scheduling> {
     let value = |scheduling: Scheduling| PossibleValue::new(scheduling.name()).help(scheduling.meaning());
     PossibleValuesParser::new(Scheduling::ALL.map(value)).map(|name| name.parse().expect("one of these"))

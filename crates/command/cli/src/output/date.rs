@@ -1,4 +1,4 @@
-//! Dates and ages as people read and write them.
+//! Dates and ages in readable form.
 
 use std::time::SystemTime;
 
@@ -6,13 +6,12 @@ use jiff::{Timestamp, tz::TimeZone};
 use machine::Duration;
 use namespace::UnixTime;
 
-/// A date in the zone that `TZ` names, otherwise in that of this computer, to the second; `at` is the time since 1970
-/// began.
+/// Formats a date to the second, in the time zone of `TZ`, or else of this computer. `at` is the time since 1970.
 pub(crate) fn of(at: Duration) -> String {
     in_zone(i128::from(at.as_nanos()))
 }
 
-/// A date as [`of`] returns it, of nanoseconds after 1970 began, or before it.
+/// Formats a date as [`of`] does, from nanoseconds since 1970, which may be negative.
 pub(crate) fn of_unix(at: UnixTime) -> String {
     in_zone(at.into())
 }
@@ -23,12 +22,12 @@ fn in_zone(nanoseconds: i128) -> String {
     date.unwrap_or_else(|_| "a date that is none".to_owned())
 }
 
-/// A date as programs read it, so many nanoseconds after 1970 began, or before it.
+/// Formats a date for programs (RFC 3339), from nanoseconds since 1970, which may be negative.
 pub(crate) fn for_programs(at: UnixTime) -> String {
     Timestamp::from_nanosecond(at.into()).expect("300 years at most").to_string()
 }
 
-/// How long ago a date is; nothing if it is in the future.
+/// Returns the age of a date, or zero if it is in the future.
 #[expect(
     clippy::disallowed_methods,
     reason = "the date that another computer wrote down is compared with ours"

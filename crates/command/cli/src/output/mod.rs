@@ -1,7 +1,7 @@
-//! How results are told.
+//! Output of results.
 //!
 //! - `row_format.rs`: rows and reports, as a table, CSV or JSON
-//! - `plan_lines.rs`: results of plans; `pattern_picture.rs`: who has which record of a file
+//! - `plan_lines.rs`: results of plans; `pattern_picture.rs`: owners of the records of a file
 //! - `date.rs`: dates
 
 pub(crate) mod date;

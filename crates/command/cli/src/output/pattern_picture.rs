@@ -1,26 +1,27 @@
-//! A picture of an access pattern: which compute node has which record of a small file.
+//! Picture of an access pattern: the owner of each record of a small file among the compute nodes.
 //!
-//! Everything in it is asked of the crate `layout`, which moves the files, too; nothing here knows what a pattern does.
+//! All owners come from the crate `layout`, which also moves files; this file does not interpret patterns.
 
 use command_line::counted;
 use layout::{Extent, LayoutError, Pattern, Problem, Shape, View};
 
-/// Who has which record of a file, and in how many stretches of it.
+/// Owners of the records of a file, and the chunks of each node.
 pub(crate) struct Picture {
     name: String,
     shape: Shape,
     nodes: u32,
-    /// For each record, in the order of the file, the nodes that have it.
+    /// Owners of each record, in file order.
     owners: Vec<Vec<u32>>,
-    /// For each node that has records, the sizes of its chunks, in records.
+    /// Sizes in records of each node's chunks; nodes without records are omitted.
     chunks: Vec<Vec<u64>>,
 }
 
 impl Picture {
-    /// The picture of `pattern` over `nodes` nodes and a file of as many records as `problem` says, in rows of `shape`.
+    /// Returns the picture of `pattern` for the nodes and the file of `problem`, with the file drawn as a matrix of
+    /// `shape`.
     ///
     /// # Errors
-    /// What does not fit together, as an experiment would tell.
+    /// If pattern and problem do not fit together, as in an experiment.
     pub(crate) fn of(pattern: Pattern, problem: &Problem, shape: Shape) -> Result<Picture, LayoutError> {
         let view = pattern.view(problem)?;
         let record = |offset| view.pieces(Extent::new(offset * problem.record_bytes, problem.record_bytes));
@@ -41,7 +42,7 @@ impl Picture {
         self.owners.chunks(self.shape.columns as usize)
     }
 
-    /// How many chunks a node has, and of how many records.
+    /// Describes the number of chunks of a node, and their sizes in records.
     fn chunks_in_words(&self) -> String {
         let counts = self.chunks.iter().map(|chunks| chunks.len() as u64);
         let sizes = self.chunks.iter().flatten().copied();
@@ -53,7 +54,7 @@ impl Picture {
         format!("{who} {} of {}", amount(counts, "chunk"), amount(sizes, "record"))
     }
 
-    /// The picture as lines of text, with the number of its node in the place of each record.
+    /// Returns the picture as text, with the number of the owner for each record.
     pub(crate) fn lines(&self) -> Vec<String> {
         let width = (self.nodes - 1).to_string().len();
         let cell = |owners: &Vec<u32>| match owners[..] {
@@ -68,7 +69,7 @@ impl Picture {
         lines
     }
 
-    /// What stands beside the records, line by line: the name first.
+    /// Returns the text to the right of the records, line by line: the name first.
     fn words(&self) -> Vec<String> {
         let mut words = vec![self.name.clone()];
         words.extend(sentence(&self.name).split(", ").map(str::to_owned));
@@ -77,8 +78,8 @@ impl Picture {
         words
     }
 
-    /// The picture as a drawing: the records row by row, and below them in the order of the file. It has no background,
-    /// and its words are of a grey that can be read on white and on black.
+    /// Returns the picture as an SVG drawing: the records row by row, and below them in file order. The background is
+    /// transparent, and the grey of the text is readable on white and on black.
     pub(crate) fn svg(&self) -> Vec<String> {
         let Shape { rows, columns } = self.shape;
         let strip = STRIP_WIDTH / self.owners.len().max(1) as f64;
@@ -123,26 +124,26 @@ impl Picture {
     }
 }
 
-/// The side of a record in a drawing, and the width of all records in a line; in pixels.
+/// Side length of a record in a drawing, and the width of all records in a line; in pixels.
 const CELL: f64 = 22.0;
 const STRIP_WIDTH: f64 = 384.0;
 
-/// Room for a character of words of 12 pixels: on average they take 6 in the fonts of systems.
+/// Width in pixels to reserve for a character of 12-pixel text. Characters of system fonts need 6 on average.
 const CHARACTER: f64 = 6.5;
 
-/// The room that the longest of some lines takes.
+/// Returns the width in pixels of the longest line.
 fn words_width(words: &[String]) -> f64 {
     words.iter().map(|word| word.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
 }
 
-/// Words on any background: 4.5 to 1 on white, 4.6 on black.
+/// Colour of text on any background: contrast 4.5 to 1 on white, 4.6 to 1 on black.
 const GREY: &str = "#767676";
 
-/// The colours of nodes, light enough for black numbers; they begin again after the last.
+/// Colours of nodes, light enough for black numbers. They repeat after the last.
 const COLOURS: [&str; 8] =
     ["#8ecae6", "#ffb703", "#95d5b2", "#f4a6b7", "#cdb4db", "#e9c46a", "#a8dadc", "#d4a373"];
 
-/// A rectangle in the colours of its owners, side by side.
+/// Draws a rectangle divided among the colours of its owners.
 fn square(x: f64, y: f64, width: f64, height: f64, owners: &[u32]) -> Vec<String> {
     let each = width / owners.len().max(1) as f64;
     let part = |(index, &node): (usize, &u32)| {
@@ -160,14 +161,14 @@ fn chunks(view: &View, node: u32) -> Vec<u64> {
     view.chunks(node).map(|chunk| chunk.bytes / view.record_bytes()).collect()
 }
 
-/// A number of things, or the least and the largest of several.
+/// Formats a number of things, or the range of several numbers.
 fn amount(numbers: impl Iterator<Item = u64> + Clone, of: &str) -> String {
     let (least, most) = (numbers.clone().min().unwrap_or(0), numbers.max().unwrap_or(0));
     let most_of = counted(most, of);
     if least == most { most_of } else { format!("{least} to {most_of}") }
 }
 
-/// What the letters of a pattern's name say.
+/// Explains the letters of a pattern's name.
 pub(crate) fn sentence(name: &str) -> String {
     let (operation, spread) = name.split_at(1);
     let operation = if operation == "r" { "read" } else { "write" };

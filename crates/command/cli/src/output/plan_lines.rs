@@ -1,27 +1,27 @@
-//! Results of plans as lines for people: what each kind of plans tells of its cells and of its trials.
+//! Results of plans as lines of text: columns of each kind of plan for cells and trials.
 
 use command_line::TextTable;
 use node::Size;
 use plan::{Busy, Case, CellResult, Measurement, PlacedMeasurement, PlacementCase, PlanKind, Type};
 
-/// What is printed of plans of one kind.
+/// Columns printed for plans of one kind.
 pub(crate) trait PlanLines: PlanKind {
-    /// Heads of what names a cell beside plan and variant.
+    /// Headings of the columns that identify a cell, in addition to plan and variant.
     const PLACE_HEADS: &'static [&'static str];
 
-    /// Heads of what is told of a cell.
+    /// Headings of a cell's results.
     const CELL_HEADS: &'static [&'static str];
 
-    /// Heads of what is told of a trial, beside its events and its digest.
+    /// Headings of a trial's results, in addition to events and digest.
     const TRIAL_HEADS: &'static [&'static str];
 
-    /// What names this case beside plan and variant.
+    /// Returns the values that identify this case, in addition to plan and variant.
     fn place_in_words(&self) -> Vec<String>;
 
-    /// What is told of a cell, if trials of it are there.
+    /// Returns the results of a cell, or `None` if it has no trials.
     fn of_cell(result: &CellResult<'_, Self>) -> Option<Vec<String>>;
 
-    /// What is told of a trial.
+    /// Returns the results of a trial.
     fn of_trial(trial: &Measurement) -> Vec<String>;
 }
 
@@ -35,7 +35,7 @@ impl PlanLines for Case {
         vec![self.pattern.to_string(), Size(self.problem.record_bytes).to_string()]
     }
 
-    /// With how busy the parts of the machine were on average.
+    /// Includes the mean utilisation of the machine's parts.
     fn of_cell(result: &CellResult<'_>) -> Option<Vec<String>> {
         let (throughput, movements) = (result.throughput()?, result.movements()?);
         let mut values = vec![
@@ -111,13 +111,13 @@ impl PlanLines for PlacementCase {
     }
 }
 
-/// How busy parts were, on average.
+/// Formats the mean utilisation of a part.
 fn busy<K>(result: &CellResult<'_, K>, part: fn(&Measurement) -> Busy) -> String {
     let utilisation = result.mean(|trial| trial.mean_utilisation(part(trial)));
     utilisation.map_or_else(String::new, |part| format!("{:.0} %", 100.0 * part))
 }
 
-/// A table whose rows begin with what names a cell.
+/// Returns a table whose first columns identify a cell.
 fn table<K: PlanLines>(heads: &[&[&'static str]]) -> TextTable {
     let words = K::PLACE.iter().filter(|key| key.kind == Type::Text).count();
     let mut table = TextTable::new(2 + words);
@@ -133,7 +133,7 @@ fn names<K: PlanLines>(result: &CellResult<'_, K>) -> Vec<String> {
     names
 }
 
-/// A line for each cell.
+/// Returns a line for each cell.
 pub(crate) fn cell_lines<K: PlanLines>(results: &[CellResult<'_, K>]) -> Vec<String> {
     let mut lines = table::<K>(&[K::CELL_HEADS]);
     for result in results {
@@ -143,7 +143,7 @@ pub(crate) fn cell_lines<K: PlanLines>(results: &[CellResult<'_, K>]) -> Vec<Str
     lines.lines().collect()
 }
 
-/// A line for each trial, with what it takes to recognise it.
+/// Returns a line for each trial, with the values that identify it.
 pub(crate) fn trial_lines<K: PlanLines>(results: &[CellResult<'_, K>]) -> Vec<String> {
     let mut lines = table::<K>(&[&["trial", "seed"], K::TRIAL_HEADS, &["events", "digest"]]);
     for result in results {
@@ -158,12 +158,12 @@ pub(crate) fn trial_lines<K: PlanLines>(results: &[CellResult<'_, K>]) -> Vec<St
     lines.lines().collect()
 }
 
-/// A throughput with its significant digits.
+/// Formats a throughput with its significant digits and unit.
 pub(crate) fn mib_s(throughput: f64) -> String {
     format!("{} MiB/s", significant(throughput))
 }
 
-/// A number of MiB/s with its significant digits.
+/// Formats a number of MiB/s with its significant digits.
 fn significant(mib_s: f64) -> String {
     let digits = if mib_s < 1000.0 { 2 } else { 0 };
     format!("{mib_s:.digits$}")

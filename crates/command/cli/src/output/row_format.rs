@@ -1,4 +1,4 @@
-//! Rows and reports as the user wants them: on standard output, and those of benchmarks on a page.
+//! Output of rows and reports in the requested format: on standard output, and for benchmarks also as a page.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use transfer::local::{self, STANDARD};
 
 use crate::options::experiment::ProgressArgs;
 
-/// The options that say how a benchmark tells its rows.
+/// Output options of a benchmark.
 #[derive(Args)]
 pub(crate) struct RowOutput {
     /// Output format.
@@ -27,12 +27,12 @@ pub(crate) struct RowOutput {
 }
 
 impl RowOutput {
-    /// Fails if the page could not be written: before anything is measured.
+    /// Fails if the page cannot be written. Called before measuring.
     pub(crate) fn check(&self) -> Result<()> {
         self.html.as_deref().map_or(Ok(()), local::check_writable)
     }
 
-    /// Prints the rows, by `lines` as a table, and makes a page of them, which says by which command.
+    /// Prints the rows, as a table with `lines`, and writes the page with the command that made it.
     pub(crate) fn print<R: Serialize>(
         &self,
         rows: &[R],
@@ -44,7 +44,7 @@ impl RowOutput {
     }
 }
 
-/// Writes a page to this file, if one is named. `page` gets the command, to show it.
+/// Writes a page to this file, if one is named. `page` receives the command line, to show it.
 pub(crate) fn write_page(path: Option<&Path>, page: impl FnOnce(&str) -> String) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let command = std::env::args().collect::<Vec<_>>().join(" ");
@@ -54,16 +54,16 @@ pub(crate) fn write_page(path: Option<&Path>, page: impl FnOnce(&str) -> String)
 /// Output format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RowFormat {
-    /// A table for people.
+    /// A table as text.
     Table,
     /// Comma-separated values: a line for each row, below the names of the columns.
     Csv,
-    /// JSON: an array of the rows, unless said otherwise.
+    /// JSON: an array of the rows, unless stated otherwise.
     Json,
 }
 
 impl RowFormat {
-    /// Prints the rows: `lines` are those of the table, and the names of their fields those of the columns.
+    /// Prints the rows. `lines` formats the table; CSV uses the names of the fields as column names.
     pub(crate) fn print<R: Serialize>(
         self,
         rows: &[R],
@@ -79,8 +79,7 @@ impl RowFormat {
         }
     }
 
-    /// Prints a report: what is `told` to people; or its rows as lines of CSV, with remarks on standard error; or all
-    /// of it as one object.
+    /// Prints a report: as text, with `told`; as CSV rows, with remarks on standard error; or as one JSON object.
     pub(crate) fn print_report<R: Serialize + ?Sized>(
         self,
         report: &R,
@@ -104,12 +103,12 @@ pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T) -> Result<()> {
     local::print([json(value)?])
 }
 
-/// A value as JSON that people can read, too.
+/// Formats a value as indented JSON.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Failure::new("printing JSON", error))
 }
 
-/// Rows as lines of values with commas between them, below their names.
+/// Formats rows as CSV below a line of column names.
 fn csv<R: Serialize>(rows: &[R]) -> std::result::Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     rows.iter().try_for_each(|row| writer.serialize(row))?;

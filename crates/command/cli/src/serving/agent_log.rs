@@ -1,12 +1,12 @@
-//! What an agent says while it runs: a line for each thing that matters, on standard error.
+//! Log of an agent on standard error: one line for each important event.
 //!
 //! ```text
 //! 2026-11-22T12:04:05Z info   started: starfish 0.1.0 at 127.0.0.1:7117, 1 disk: /disk1
 //! 2026-11-22T12:09:41Z error  no space left on object `big.dat` (/disk1/big.dat.stripe)
 //! ```
 //!
-//! Under systemd the journal knows the time, and takes a number in angle brackets for the urgency (sd-daemon(3)). The
-//! agents of a set have a file for standard error, see `detached.rs`.
+//! Under systemd the journal adds the time, and accepts a number in angle brackets as the priority (sd-daemon(3)). The
+//! agents of a set write standard error to a file, see `detached.rs`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -25,10 +25,10 @@ use log::{Level, LevelFilter};
 use node::key;
 use real::{Report, Reporter};
 
-/// The environment variable that says how urgent a line must be to be written.
+/// Environment variable with the least level of lines to write.
 const VARIABLE: &str = "STARFISH_LOG";
 
-/// Begins the log of this process. Its panics go there, too.
+/// Starts the log of this process, including its panics.
 pub(crate) fn begin() -> Result<()> {
     let level = level(env::var(VARIABLE).ok().as_deref())?;
     let journal = is_journal();
@@ -54,7 +54,7 @@ fn level(text: Option<&str>) -> Result<LevelFilter> {
         .map_err(|_| Failure::usage(format!("{VARIABLE}={text}"), "expected off, error, warn, info or debug"))
 }
 
-/// Whether standard error goes to the journal: systemd names the device and inode of the stream that does.
+/// Returns true if standard error goes to the journal: systemd passes the device and inode of that stream.
 fn is_journal() -> bool {
     let Ok(stream) = env::var("JOURNAL_STREAM") else { return false };
     let file = io::stderr().as_fd().try_clone_to_owned().map(File::from);
@@ -62,7 +62,7 @@ fn is_journal() -> bool {
     metadata.is_ok_and(|metadata| stream == format!("{}:{}", metadata.dev(), metadata.ino()))
 }
 
-/// The number that the journal has for a level, from sd-daemon(3).
+/// Returns the journal's number for a level, from sd-daemon(3).
 fn priority(level: Level) -> u8 {
     match level {
         Level::Error => 3,
@@ -72,7 +72,7 @@ fn priority(level: Level) -> u8 {
     }
 }
 
-/// Writes what a node with this key file reports into the log. What a disk says again and again is bounded.
+/// Returns a reporter that logs the events of a node with this key file. Repeated disk errors are rate-limited.
 pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
     let failures = Mutex::new(Repeated::default());
     Reporter::new(move |report| match report {
@@ -111,7 +111,8 @@ pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
     })
 }
 
-/// Writes errors into the log of which a program has heard a number only.
+/// Returns a function that logs the full errors behind the numbers that programs receive. Repeated errors are
+/// rate-limited.
 pub(crate) fn hearer() -> impl Fn(&node::Error) + Send {
     let failures = Mutex::new(Repeated::default());
     move |error| {
@@ -124,18 +125,18 @@ pub(crate) fn hearer() -> impl Fn(&node::Error) + Send {
     }
 }
 
-/// The same text is written once in this time.
+/// Least time between two lines with the same text.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);
 
-/// Different texts that are remembered. With more, those that have not been written for a while are forgotten.
+/// Limit of remembered texts. At the limit, texts last written longer ago than [`REPEATED_EVERY`] are forgotten.
 const TEXTS_MAX: usize = 1000;
 
-/// Texts that have been written: when, and how often they have not been since.
+/// Written texts, each with the time of the last line and the number of repetitions suppressed since then.
 #[derive(Default)]
 struct Repeated(BTreeMap<String, (Instant, u64)>);
 
 impl Repeated {
-    /// Whether to write the text now: how often it was left out since it was written, or nothing if it is again.
+    /// Returns the number of repetitions suppressed before this line, or `None` if the text must not be written now.
     fn note(&mut self, text: String, now: Instant) -> Option<u64> {
         let is_old = |written: Instant| now.duration_since(written) >= REPEATED_EVERY;
         if self.0.len() >= TEXTS_MAX {

@@ -1,4 +1,4 @@
-//! The numbers of an agent, for whoever watches it: an HTTP server beside the agent's thread, which never waits for it.
+//! Metrics of an agent: an HTTP server on separate threads, for which the agent's thread never waits.
 //!
 //! ```text
 //!   thread of the server  --- wants numbers, with a place for them --->  task of the node
@@ -17,17 +17,17 @@ use real::RealMachine;
 
 use crate::serving::metrics_server;
 
-/// How long an agent may take for its numbers. It takes a second if a disk is stuck.
+/// Time limit for the agent's counts. The agent needs a second if a disk hangs.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Requests for numbers that may wait: as many as the server has threads.
+/// Limit of waiting requests for counts: the number of the server's threads.
 const WAITING_MAX: usize = 16;
 
-/// What to do if the address is none.
+/// Remedy for an invalid address.
 const WRITE: &str =
     "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117, or +N for N above the port of --listen.";
 
-/// A server at the address that was named, if one was, for an agent that listens here.
+/// Opens a server at `address`, if there is one, for an agent that listens at `listen`.
 pub(crate) fn open(address: Option<&str>, listen: Option<SocketAddr>) -> Result<Option<MetricsServer>> {
     let own_port = listen.map(|at| at.port());
     let give_another = format!(
@@ -37,7 +37,7 @@ pub(crate) fn open(address: Option<&str>, listen: Option<SocketAddr>) -> Result<
     metrics_server::open(address, own_port, WRITE, &give_another)
 }
 
-/// Serves the numbers of an agent with disks in these directories, until the process ends.
+/// Serves the metrics of an agent with disks in these directories, until the process ends.
 pub(crate) fn serve(
     server: MetricsServer,
     machine: &RealMachine,
@@ -47,7 +47,7 @@ pub(crate) fn serve(
     let (ask, asked) = flume::bounded::<flume::Sender<_>>(WAITING_MAX);
     machine.spawn("numbers for Prometheus", async move {
         while let Ok(answer) = asked.recv_async().await {
-            // Who asked may have given up.
+            // The server's thread may have timed out.
             let _ = answer.try_send(service.counts().await);
         }
         Ok(())

@@ -1,6 +1,6 @@
-//! An agent in the background: this process starts another of its kind, sees it listen, and leaves it alone.
+//! Starts an agent in the background: this process starts the agent, waits until it listens, and detaches it.
 //!
-//! See `agent-set/src/start.rs` for the conversation with the process that asked for it.
+//! See `agent-set/src/start.rs` for the dialogue with the requesting process.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,10 +17,10 @@ use transfer::local;
 
 const WHAT: &str = "starting an agent in the background";
 
-/// Starts an agent with this process's own options. Returns when it goes on alone, and fails if it is not to.
+/// Starts an agent with this process's options. Returns when the agent is detached; fails if it ends, or must not stay.
 pub(crate) fn start(path: &Path) -> Result<()> {
     let failed = |error: io::Error| Failure::new(WHAT, error);
-    // Nobody's Ctrl-C is meant for it. Who leads a group of processes already is not asked either.
+    // A new session protects the agent from Ctrl-C. This fails only for a process group leader; ignore that.
     let _ = nix::unistd::setsid();
     let path = std::path::absolute(path).map_err(failed)?;
     let mut log = local::open_log(&path)?;
@@ -53,7 +53,7 @@ pub(crate) fn start(path: &Path) -> Result<()> {
     Err(Failure::new(WHAT, "nobody wants it any more"))
 }
 
-/// The arguments of this process, without the option that made it come here.
+/// Returns the arguments of this process without `--detach` and its value.
 fn own_arguments() -> Vec<OsString> {
     let mut arguments: Vec<OsString> = env::args_os().skip(1).collect();
     if let Some(index) = arguments.iter().position(|argument| argument == "--detach") {
@@ -62,9 +62,9 @@ fn own_arguments() -> Vec<OsString> {
     arguments
 }
 
-/// Why the agent has ended, as it told its log from `begin` on.
+/// Returns the failure of an agent that has ended, with the text of its log from `begin` on.
 fn ended(child: &mut Child, mut log: File, begin: u64) -> Failure {
-    // It says nothing only if it is about to end.
+    // An agent that printed no line is about to end.
     let _ = child.wait();
     let mut text = String::new();
     let read = log.seek(SeekFrom::Start(begin)).and_then(|_| log.read_to_string(&mut text));

@@ -1,10 +1,10 @@
-//! The server for numbers of agents and mounts, as their option `--metrics` asks for it.
+//! Metrics server of agents and mounts, requested by the option `--metrics`.
 
 use command_line::failure::{Failure, Result};
 use metrics::{MetricsServer, Samples, parse_address};
 
-/// A server at the address that was named, if one was. `own_port` is where the node listens; `write` and
-/// `give_another` say what to do if the address is none, or cannot be had.
+/// Opens a server at `address`, if there is one. `own_port` is the listening port of the node. `write` and
+/// `give_another` are the remedies for an invalid address and for one that is in use.
 pub(crate) fn open(
     address: Option<&str>,
     own_port: Option<u16>,
@@ -19,7 +19,7 @@ pub(crate) fn open(
     server.map(Some).map_err(|error| Failure::new(what(), error).remedy(give_another))
 }
 
-/// Serves what `look` sees, until the process ends.
+/// Serves the values that `look` returns, until the process ends.
 pub(crate) fn serve(
     server: MetricsServer,
     look: impl Fn() -> Option<Samples> + Send + Sync + 'static,

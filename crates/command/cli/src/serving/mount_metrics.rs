@@ -1,4 +1,4 @@
-//! The numbers of a mount, for whoever watches it.
+//! Metrics of a mount.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use metrics::{MetricsServer, Samples, mount};
 
 use crate::serving::metrics_server;
 
-/// How long a mount may take for its numbers: it looks nothing up.
+/// Time limit for the counts of a mount, which involve no lookup.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What to do if the address is none.
+/// Remedy for an invalid address.
 const WRITE: &str = "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9118.";
 
-/// What to do if it cannot be had.
+/// Remedy for an address that cannot be used.
 const GIVE_ANOTHER: &str = "Give another port. Each mount of a computer needs one of its own.";
 
-/// A server at the address that was named, if one was.
+/// Opens a server at `address`, if there is one.
 pub(crate) fn open(address: Option<&str>) -> Result<Option<MetricsServer>> {
     metrics_server::open(address, None, WRITE, GIVE_ANOTHER)
 }
 
-/// Serves the numbers of a mount until the process ends.
+/// Serves the metrics of a mount until the process ends.
 pub(crate) fn serve(server: MetricsServer, counter: MountCounter) -> Result<()> {
     let start = ProcessStart::now();
     let look = move || {

@@ -1,8 +1,8 @@
-//! Removal of the contents of orphans: files that have no names, and that no client has open.
+//! Removal of the contents of orphans: files without names that no client has open.
 //!
-//! A client that is killed leaves the files orphaned that it had open without names. The metadata server lists orphans,
-//! but only a client connects to all agents. So the metadata agent connects as a client while the list is not empty.
-//! Mounts remove orphans, too: they know all agents, and an agent that was started by hand may not.
+//! A killed client leaves its open files without names as orphans. The metadata server lists orphans, but only a client
+//! connects to all agents. So the metadata agent connects as a client while the list is not empty. Mounts remove
+//! orphans, too: they know all agents, and a manually started agent may not.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use real::RealMachine;
 use transfer::cluster::Cluster;
 use transfer::namespace::Namespace;
 
-/// Shortest time between two looks, in silence timeouts: one minute by default.
+/// Shortest time between two checks, in silence timeouts: one minute by default.
 const SILENCES: u32 = 6;
 
-/// Longest time between two looks, in shortest ones. An agent or a disk can be missing for days.
+/// Longest time between two checks, in shortest ones. An agent or a disk can be missing for days.
 const PAUSE_MAX: u32 = 64;
 
-/// Starts a task that looks for orphans and removes their contents. `set` delivers the addresses of all agents, if
-/// `starfish agents up` has started this one. `key_file` is the file of the cluster key, if this agent names one.
+/// Starts a task that checks for orphans and removes their contents. `set` delivers the addresses of all agents if this
+/// one was started by `starfish agents up`. `key_file` is the file of the cluster key, if this agent names one.
 pub(crate) fn begin(
     machine: &RealMachine,
     service: AgentService,

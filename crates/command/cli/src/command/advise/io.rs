@@ -1,4 +1,4 @@
-//! `starfish advise io`: what a program that was recorded would gain by other methods and settings.
+//! `starfish advise io`: the gain of a recorded program from other methods and settings.
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
@@ -13,15 +13,14 @@ use command_line::durations::shown;
 use studies::advice::io::{IoAdvice, IoAlternative, LEAST_GAIN, RecordedProgram};
 use studies::described::load_machine;
 
-/// Say what a recorded program would gain from other methods, stripe units, numbers of I/O nodes and orders at the
-/// disks, and by which hint or setting.
+/// Show the gain of a recorded program from other methods, stripe units, numbers of I/O nodes and orders at the disks,
+/// and the hint or setting for each.
 ///
-/// The log is one of STARFISH_MPI_RECORD, FILE.0, FILE.1 and so on, which says what was collective and how files were
-/// striped; or any other request log, whose requests are taken as made by each node alone. Everything is simulated on
-/// the given machine, in the configuration of the agents: first what was recorded, then one change at a time, then
-/// those changes together that gain in combination and are possible. Gains are parts of the time until everything is
-/// done and on the disks, with 95 % confidence intervals. A change that gains less than 1 %, or possibly nothing, is
-/// not advised.
+/// The log is one of STARFISH_MPI_RECORD, FILE.0, FILE.1 and so on, which records collective calls and the striping of
+/// files; or any other request log, whose requests count as independent. Everything is simulated on the given machine,
+/// in the configuration of the agents: first the recorded run, then one change at a time, then those changes together
+/// that gain in combination and are possible. Gains are parts of the time until everything is done and on the disks,
+/// with 95 % confidence intervals. A change that gains less than 1 %, or possibly nothing, is not advised.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct IoArguments {
@@ -40,7 +39,7 @@ pub(super) struct IoArguments {
     #[arg(long, value_name = "LAYOUT")]
     layout: Option<DiskLayout>,
 
-    /// Keep as much time between the requests of a node as in the log.
+    /// Keep the pauses between the requests of a node as in the log.
     #[arg(long)]
     think: bool,
 
@@ -106,7 +105,7 @@ fn report_lines(name: &str, advice: &IoAdvice) -> Vec<String> {
     lines
 }
 
-/// What an alternative has, in short.
+/// Formats the new value of an alternative.
 fn to(one: &IoAlternative) -> String {
     let unit = Size(one.stripe_unit_bytes).rounded();
     match one.change {
@@ -120,7 +119,7 @@ fn to(one: &IoAlternative) -> String {
     }
 }
 
-/// What is advised, and how well what was recorded is predicted.
+/// Returns lines with the recommendation, and the accuracy of the prediction for the recorded run.
 fn reasons(advice: &IoAdvice) -> Vec<String> {
     let calls = if advice.with_think_time { "its calls and the time between them" } else { "its calls" };
     let simulated = shown(advice.simulated_s);
@@ -159,12 +158,12 @@ fn reasons(advice: &IoAdvice) -> Vec<String> {
     lines
 }
 
-/// A part in percent, never less than nothing by less than is shown.
+/// Formats a part in percent, without a negative zero.
 fn in_percent(part: f64) -> String {
     format!("{:.1}", (1000.0 * part).round() / 10.0 + 0.0)
 }
 
-/// From where to where a part is, in percent.
+/// Formats an interval of parts in percent.
 fn between(part: f64, half_width: f64) -> String {
     let (least, most) = (in_percent(part - half_width), in_percent(part + half_width));
     if least == most { least } else { format!("{least} to {most}") }

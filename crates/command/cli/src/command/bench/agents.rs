@@ -1,4 +1,4 @@
-//! `starfish bench --agents`: what the user's own agents give to several clients.
+//! `starfish bench --agents`: measures the user's own agents with several clients.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use transfer::memory;
 /// Default percentage of reads in a mixed workload, the usual one.
 const MIX: u8 = 70;
 
-/// Further options below that do nothing without agents.
+/// Further options below that have no effect without agents.
 pub(crate) const OF_AGENTS: [&str; 11] = [
     "operation",
     "order",
@@ -71,7 +71,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SIZE")]
     record: Option<Size>,
 
-    /// Number of clients: nodes with connections of their own, each a thread of this process.
+    /// Number of clients: nodes with separate connections, each a thread of this process.
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
@@ -100,8 +100,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "KEY=VALUE", requires = "machine")]
     set: Vec<String>,
 
-    /// Say on standard error what limited each workload: disks, links, processors or waiting. All nodes record what
-    /// they do meanwhile. Without --agents, each method is recorded in one more round, which is not measured.
+    /// Say on standard error what limited each workload: disks, links, processors or waiting. All nodes record their
+    /// work for this. Without --agents, each method is recorded in one more round, which is not measured.
     #[arg(long)]
     pub(crate) explain: bool,
 
@@ -121,11 +121,11 @@ enum Work {
     Read,
     /// Write a new file.
     Write,
-    /// Read a file that was laid out before, and write the same again.
+    /// Read a file that was laid out before, and write the same data again.
     Mixed,
 }
 
-/// An order of records.
+/// Order of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OrderName {
     /// One after the other.
@@ -134,7 +134,7 @@ enum OrderName {
     Random,
 }
 
-/// A duration greater than zero.
+/// Parses a duration greater than zero.
 fn duration(text: &str) -> std::result::Result<Duration, String> {
     let time = durations::parse(text)?;
     if time.is_zero() { Err("expected more than nothing, such as 30s".to_owned()) } else { Ok(time) }
@@ -167,14 +167,14 @@ impl OrderName {
     }
 }
 
-/// A workload with its names.
+/// Workload with its names.
 struct Cell {
     order: OrderName,
     work: Work,
     workload: Workload,
 }
 
-/// The file of the benchmark.
+/// File of the benchmark.
 #[derive(Clone, Copy)]
 pub(crate) struct File {
     pub(crate) bytes: Size,
@@ -182,7 +182,7 @@ pub(crate) struct File {
 }
 
 impl Options {
-    /// Whether running agents are to be measured.
+    /// Returns true if running agents are to be measured.
     pub(crate) fn is_asked_for(&self) -> bool {
         self.asked.are_asked_for()
     }
@@ -239,7 +239,7 @@ impl Options {
         self.mix.unwrap_or(MIX)
     }
 
-    /// Each combination of work and order, checked before anything is asked or done.
+    /// Returns each combination of work and order. Checks the options before any request to the agents.
     fn cells(&self, file: File) -> Result<Vec<Cell>> {
         let record = self.record(file);
         if record > file.bytes {
@@ -286,7 +286,7 @@ impl Options {
         Ok(cells)
     }
 
-    /// Checks the rest of what can be checked before anything is asked.
+    /// Checks the remaining options before any request to the agents.
     fn check(&self, file: File) -> Result<()> {
         beforehand::check_block(file.block)?;
         let needed = u64::from(self.clients) * u64::from(self.outstanding) * self.record(file).0;
@@ -316,7 +316,8 @@ impl Options {
     }
 }
 
-/// How many disks each agent has. All have to answer, to take such blocks, and to have room for the file.
+/// Returns the number of disks of each agent. Fails unless all agents answer, accept blocks of this size, and have
+/// space for the file.
 fn disks(cluster: &Cluster, &File { bytes, block }: &File) -> Result<Vec<u32>> {
     cluster.run(move |connection| async move {
         let client = &connection.client;

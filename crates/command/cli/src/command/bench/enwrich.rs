@@ -1,4 +1,4 @@
-//! `starfish bench enwrich`: processes that write one shared file in small records, measured and predicted.
+//! `starfish bench enwrich`: measures and predicts processes that write one shared file in small records.
 
 use std::iter;
 use std::path::PathBuf;
@@ -27,11 +27,10 @@ use crate::output::row_format::RowOutput;
 
 /// Measure processes that write one shared file in small records: traditional, two-phase, disk-directed, write-cached.
 ///
-/// Starts agents of its own, on loopback, whose disks take the times of a model, and processes that write. The time
-/// ends when all is on the disks; what was written is checked. With a request for each record only the first part of
-/// the file is written. Beside each measurement stands the prediction of the simulated machine `loopback` with the
-/// same disks. The latency is that of one record; a process whose cache is full waits for the flush. The files are in
-/// TMPDIR.
+/// Starts agents on loopback, whose disks take the times of a model, and processes that write. The time ends when all
+/// data are on the disks; the written data are checked. With a request for each record only the first part of the file
+/// is written. Next to each measurement is the prediction of the simulated machine `loopback` with the same disks. The
+/// latency is that of one record; a process whose cache is full waits for the flush. The files are in TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -78,8 +77,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
-    /// Trace the only measurement: what processes and agents do in NAME.tlv, and the prediction of it in
-    /// NAME-predicted.tlv. Both begin with the first write and end with the last byte on the disks.
+    /// Trace the only measurement: processes and agents in NAME.tlv, and its prediction in NAME-predicted.tlv. Both
+    /// begin with the first write and end with the last byte on the disks.
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 
@@ -89,7 +88,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     output: RowOutput,
 
-    /// Be one of the processes that write.
+    /// Run as one of the writing processes.
     #[arg(long, hide = true)]
     member: bool,
 }
@@ -104,10 +103,10 @@ Examples:
     --trace write.tlv --trace-html write.html    measured beside predicted, to look at
   TMPDIR=/mnt/disk starfish bench enwrich --disk-model host";
 
-/// The options that reduce the run to one measurement.
+/// Remedy if there is more than one measurement.
 const ONE: &str = "Name one of --patterns, --records and --methods.";
 
-/// The name that stands for the disk under TMPDIR.
+/// Name for the disk under TMPDIR.
 const HOST: &str = "host";
 
 /// Runs the command.

@@ -1,4 +1,4 @@
-//! `starfish bench names`: clients that make, look at, list and remove small files, measured and predicted.
+//! `starfish bench names`: measures and predicts clients that create, stat, list and remove small files.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -23,17 +23,17 @@ use super::TracePageArgs;
 use crate::options::experiment::RoundsArgs;
 use crate::output::row_format::RowOutput;
 
-/// Measure small files: how many of them clients make, look at, list and remove in a second.
+/// Measure small files: the number of them that clients create, stat, list and remove in a second.
 ///
-/// Starts agents of its own, on loopback, one of which keeps the namespace. Each client is a node of this process with
-/// a directory of its own. The time ends when the last client is through and all others can see its names and contents;
-/// nothing waits for the media. What was made is checked, and removed. Beside each measurement stands the prediction of
-/// the simulated machine `loopback`, for which messages, the store of metadata and the making of files are measured on
-/// this computer beforehand. The files are in TMPDIR.
+/// Starts agents on loopback, one of which keeps the namespace. Each client is a node of this process with a separate
+/// directory. The time ends when the last client is done and all others can see its names and contents; nothing waits
+/// for the media. Created files are checked, and removed. Next to each measurement is the prediction of the simulated
+/// machine `loopback`. For it the costs of messages, the metadata store and creating files are measured on this
+/// computer first. The files are in TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// What clients do with their files. Without this: all.
+    /// Work of the clients on their files. Without this: all.
     #[arg(long, value_enum, value_name = "WORK,...", value_delimiter = ',')]
     work: Vec<NameWork>,
 
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
     file_size: Size,
 
-    /// Operations that each client has under way at once.
+    /// Number of operations that each client keeps in flight.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     outstanding: u32,
 
@@ -70,12 +70,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
-    /// Say on standard error what limited each measurement: processors, links or waiting. All nodes record what they do
-    /// meanwhile, including the making of files beforehand.
+    /// Say on standard error what limited each measurement: processors, links or waiting. All nodes record their work
+    /// for this, including the creation of files beforehand.
     #[arg(long, conflicts_with_all = ["predict", "rounds"])]
     explain: bool,
 
-    /// Trace the only measurement, and explain it: what clients and agents do in NAME.tlv, and the prediction of it in
+    /// Trace the only measurement, and explain it: clients and agents in NAME.tlv, and the prediction in
     /// NAME-predicted.tlv.
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
@@ -96,13 +96,13 @@ Examples:
   starfish bench names --predict loopback --clients 64
   TMPDIR=/mnt/disk starfish bench names --disk-model st318416w";
 
-/// The options that reduce the run to one measurement.
+/// Remedy if there is more than one measurement.
 const ONE: &str = "Name one of --work and one of --clients.";
 
-/// The disk model that stands for none, as in a machine's description.
+/// Name for no disk model, as in a machine's description.
 const MEMORY: &str = "memory";
 
-/// The largest file: larger ones tell of disks, and not of names.
+/// Limit of the size of a file in bytes: larger ones would measure disks, not names.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs the command.
@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let progress = Progress::count(arguments.output.progress.show, "names", cells.len() as u64);
     let mut rows = Vec::new();
-    // For each number of clients: what they meet with on this computer is measured once.
+    // Costs on this computer, measured once for each number of clients.
     let mut with_costs = BTreeMap::new();
     for cell in &cells {
         let measured = agents
@@ -166,7 +166,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.trace_page.write([measured, predicted])
 }
 
-/// Measures, with an explanation or a trace if they are asked for.
+/// Measures a cell, with an explanation or a trace if requested.
 fn measured(explain: bool, trace: Option<&Path>, agents: &Agents, cell: &NamesCell) -> Result<NamesTimes> {
     let is_recorded = explain || trace.is_some();
     if is_recorded {

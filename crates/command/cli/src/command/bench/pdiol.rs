@@ -1,4 +1,4 @@
-//! `starfish bench pdiol`: the benchmark of the thesis on PDIOL on this computer, predicted and measured.
+//! `starfish bench pdiol`: runs the benchmark of the thesis on PDIOL on this computer, predicted and measured.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,12 +28,12 @@ use transfer::local;
 
 /// Run the benchmark of the thesis on PDIOL: sequential programs on one disk used locally, and on 1, 2 and 4 agents.
 ///
-/// Starts agents of its own, on loopback, whose disks take the times of a model, and runs programs on their files
-/// with several windows; their output is verified. cat and grep read. sort writes runs as temporary files, reads
-/// them and writes the merged lines; bzip2 compresses. On modelled disks all these bytes go to the disks and come
-/// from them, for striped files and the disk used locally alike. Beside each measurement of cat and grep stands the
-/// prediction of the simulated machine for this computer. All ratios are of this one run. The files are in TMPDIR:
-/// writing is no faster than the disk under that directory.
+/// Starts agents on loopback, whose disks take the times of a model, and runs programs on their files with several
+/// windows; their output is verified. cat and grep read. sort writes runs as temporary files, reads them and writes the
+/// merged lines; bzip2 compresses. With modelled disks, striped or local, these programs read all bytes from disk and
+/// write all bytes to disk. Next to each measurement of cat and grep is the prediction of the simulated machine for
+/// this computer. All ratios are of this one run. The files are in TMPDIR: writing is no faster than the disk under
+/// that directory.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -81,7 +81,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rounds", "limit_size", "disk_model"])]
     predict: Option<String>,
 
-    /// Output format: a row for each run; JSON is one object, with what this computer gives.
+    /// Output format: a row for each run; JSON is one object, with the limits of this computer.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
@@ -105,10 +105,10 @@ Examples:
 /// The sizes of the thesis, and one more.
 const FULL: [Size; 5] = [Size(8 << 20), Size(32 << 20), Size(128 << 20), Size(512 << 20), Size(1 << 30)];
 
-/// A smaller file, dealt to four agents, would stay in their caches.
+/// Minimum size of a measured file in bytes. A smaller one, striped over four agents, would stay in their caches.
 const MEASURED_BYTES_MIN: u64 = 8 << 20;
 
-/// A size that four senders can share.
+/// Parses a size that four senders can share.
 fn whole_mib(text: &str) -> std::result::Result<Size, String> {
     let size: Size = text.parse()?;
     let fits = size.0 > 0 && size.0.is_multiple_of(4 << 20);
@@ -118,7 +118,7 @@ fn whole_mib(text: &str) -> std::result::Result<Size, String> {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let plan = plan(&arguments)?;
-    // What cannot be written is found out now, not after an hour.
+    // Fail now, not after an hour of measuring.
     arguments.html.as_deref().map_or(Ok(()), local::check_writable)?;
     let mut results = match &arguments.predict {
         Some(machine) => predicted(&plan, &ProgramPredictor::of(machine)?)?,
@@ -136,7 +136,7 @@ struct Cell {
     place: Option<(usize, Prefetch)>,
 }
 
-/// The windows of the thesis, and the one that is the default of everything else.
+/// Windows of the thesis, and the adaptive one, which is the default elsewhere.
 const WINDOWS: [Prefetch; 6] = [
     Prefetch::Window(1),
     Prefetch::Window(4),
@@ -256,7 +256,7 @@ fn measured(arguments: &Arguments, plan: &[Cell]) -> Result<Results> {
     Ok(Results { limits: Some(limits), host_disks: arguments.host_disks, write_share, write_bytes, rows })
 }
 
-/// The requested disks, and the rate of each in bytes per second if known.
+/// Returns the requested disks, and the rate of each in bytes per second if known.
 fn disks(arguments: &Arguments) -> Result<(Disks, Option<f64>)> {
     if arguments.host_disks {
         return Ok((Disks::Host, None));
@@ -265,7 +265,7 @@ fn disks(arguments: &Arguments) -> Result<(Disks, Option<f64>)> {
     Ok((Disks::Modelled(arguments.disk_model.clone(), model.into()), Some(rate as f64)))
 }
 
-/// Makes the files that the cells read, each once, while the disks are fast.
+/// Creates the files that the cells read, each once, while the disks are fast.
 fn make_files(testbed: &ProgramTestbed, plan: &[Cell]) -> Result<()> {
     let mut files: Vec<_> =
         plan.iter().map(|cell| (cell.bytes, cell.place.map(|(disks, _)| disks))).collect();
@@ -280,10 +280,10 @@ fn make_files(testbed: &ProgramTestbed, plan: &[Cell]) -> Result<()> {
     Ok(())
 }
 
-/// Output of each program for each file size in bytes, from its first run, which is on the disk used locally.
+/// Output of each program for each file size in bytes, from its first run, which is on the local disk.
 type Outputs = BTreeMap<(&'static str, u64), Hash>;
 
-/// Runs a cell once. The program's output must be the same everywhere.
+/// Runs a cell once. Fails if the program's output differs from that of its first run.
 fn measure(testbed: &ProgramTestbed, cell: &Cell, outputs: &mut Outputs) -> Result<Times> {
     let place = cell.place;
     let (times, made) = testbed.run(cell.application, cell.bytes, place)?;

@@ -1,4 +1,4 @@
-//! `starfish bench placement`: merges that share disks, measured on agents of one's own and predicted.
+//! `starfish bench placement`: measures and predicts merges that share disks on agents.
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
@@ -18,14 +18,14 @@ use crate::options::numbers::positive;
 use crate::options::values;
 use crate::output::row_format::RowOutput;
 
-/// Measure merges that share disks: whether one races ahead, and what cures that.
+/// Measure merges that share disks: races between them, and their remedies.
 ///
-/// Starts agents of its own, on loopback, whose disks take the times of a model, and merges runs on them: each job with
-/// a node and connections of its own, by every policy and with every order at the disks that are asked for. What is
-/// merged is checked. Beside each measurement stands the prediction of the simulated machine `loopback` with the same
-/// disks, which runs the same jobs: the mean of five trials. The time ends when the disks have the last write. A
-/// slowdown is against as many jobs by policy 3 with fcfs, by which nobody can race. With all defaults it takes about
-/// five minutes. The files are in TMPDIR.
+/// Starts agents on loopback, whose disks take the times of a model, and merges runs on them. Each job has a separate
+/// node and connections; all requested policies and disk orders are run. The merged output is checked. Next to each
+/// measurement is the prediction of the simulated machine `loopback` with the same disks, which runs the same jobs: the
+/// mean of five trials. The time ends when the disks have the last write. A slowdown is relative to the same number of
+/// jobs by policy 3 with fcfs, which rules out races. With all defaults it takes about five minutes. The files are in
+/// TMPDIR.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     let progress = Progress::count(arguments.output.progress.show, "merging", cases.len() as u64);
     let mut rows = Vec::new();
-    // Cases of the same placement have the same runs.
+    // Cases of the same placement share their runs.
     for same in cases.chunk_by(same_jobs) {
         testbed.as_mut().map_or(Ok(()), |testbed| testbed.make_runs(&same[0]))?;
         for case in same {
@@ -123,7 +123,7 @@ fn measured(testbed: &mut MergeTestbed, case: &PlacementCase, trials: u32) -> Re
     Ok(MergeTimes::mean(&trials.collect::<Result<Vec<_>>>()?))
 }
 
-/// Whether two cases differ in their orders at the disks only.
+/// Returns true if two cases differ in their orders at the disks only.
 fn same_jobs(one: &PlacementCase, other: &PlacementCase) -> bool {
     let of = |case: &PlacementCase| (case.options.jobs, case.options.policy);
     of(one) == of(other)
@@ -156,7 +156,7 @@ fn cases(arguments: &Arguments) -> Result<Vec<PlacementCase>> {
     Ok(cases)
 }
 
-/// The machine that is predicted for: that of the measurement, unless another is named.
+/// Returns the machine to predict for: the named one, or else that of the measurement.
 fn machine(arguments: &Arguments, jobs: u32) -> Result<MachineDescription> {
     let disks = usize::from(arguments.disks);
     match &arguments.predict {

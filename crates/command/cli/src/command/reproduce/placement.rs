@@ -1,4 +1,4 @@
-//! `starfish reproduce placement`: the figures of jobs that share disks.
+//! `starfish reproduce placement`: simulates the figures of jobs that share disks.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::command::run;
 
-/// Figures that are drawn on the page without a plan: placements.
+/// Figures that the page draws without a plan: placements.
 const DRAWN: [u32; 2] = [1, 5];
 
-/// Runs the command for this study.
+/// Runs `starfish reproduce` for this study.
 pub(super) fn run(arguments: &Arguments, whole: &PlacementStudy) -> Result<()> {
     let mut study = whole.clone();
     choose(&mut study, arguments)?;
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &Arguments, whole: &PlacementStudy) -> Result<()> {
     local::print([TABLES, REPORT].map(|name| folder.join(name).display().to_string()))
 }
 
-/// Keeps only the figures that were asked for, all of which the study must have.
+/// Keeps only the selected figures. Fails if the study lacks one.
 fn choose(study: &mut PlacementStudy, arguments: &Arguments) -> Result<()> {
     if let Numbers::Some(tables) = &arguments.tables
         && let Some(number) = tables.first()
@@ -56,7 +56,7 @@ fn choose(study: &mut PlacementStudy, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What the files show: what was asked for now, and all else of the study of which the journal has every cell.
+/// Returns the part of the study to show: the selected part, and all other plans of which the journal has every cell.
 fn shown(whole: &PlacementStudy, asked: &PlacementStudy, journal: &Journal) -> PlacementStudy {
     let mut shown = whole.clone();
     for plan in &mut shown.plans {
@@ -67,7 +67,7 @@ fn shown(whole: &PlacementStudy, asked: &PlacementStudy, journal: &Journal) -> P
     shown
 }
 
-/// The command that makes these results, wherever they are written.
+/// Returns a command that reproduces these results, without the output directory.
 fn command(arguments: &Arguments, shown: &PlacementStudy) -> String {
     let figures: Vec<String> = shown.figures().iter().map(u32::to_string).collect();
     let is_whole = shown.plans.iter().any(|plan| plan.number().is_none());
@@ -83,7 +83,7 @@ fn write(study: &PlacementStudy, journal: &Journal, folder: &Path, command: &str
     write_texts(folder, &[(TABLES, results.csv()), (REPORT, page)])
 }
 
-/// A line for each plan, and one for each thing that the report says.
+/// Returns a line for each plan, and a line for each statement of the report.
 fn summary(study: &PlacementStudy, journal: &Journal) -> Vec<String> {
     let mut plans = TextTable::new(2);
     plans.row(["figure", "what", "cells", "trials"]);

@@ -1,4 +1,4 @@
-//! `starfish trace diff`: which states grew from one trace to another.
+//! `starfish trace diff`: states that take more or less time in one trace than in another.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use trace::{StateChange, StateTotals};
 use super::{input, shown};
 use crate::output::row_format::RowFormat;
 
-/// Print which states took more time, or less, in a second trace; what changed most comes first.
+/// Print which states took more time, or less, in a second trace; the largest change comes first.
 ///
 /// States are the same if they have the same name and category; all threads count together.
 #[derive(Args)]
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     format: RowFormat,
 }
 
-/// A row for programs. The names are those of the columns.
+/// Row for programs. The field names are the column names.
 #[derive(Serialize)]
 struct Row<'a> {
     state: &'a str,
@@ -71,7 +71,7 @@ fn lines(rows: &[Row<'_>]) -> Vec<String> {
         let growth = u64::try_from(row.growth_ns.unsigned_abs()).unwrap_or(u64::MAX);
         let factor = match (row.count_before, row.total_before_ns) {
             (0, _) => "new".to_owned(),
-            // It takes no time: there is nothing to compare with.
+            // The state takes no time, so there is no ratio.
             (_, 0) => "-".to_owned(),
             (_, before) => format!("{:.2}", row.total_after_ns as f64 / before as f64),
         };

@@ -1,4 +1,4 @@
-//! `starfish trace explain`: what limited a run that was recorded.
+//! `starfish trace explain`: the bottleneck of a recorded run.
 
 use account::explain::Account;
 use account::recorded_run::RecordedRun;
@@ -12,10 +12,10 @@ use crate::output::row_format::print_json;
 
 /// Print what limited a recorded run: disks, links, processors, or waiting.
 ///
-/// The trace is one of nodes of Starfish, simulated or real: of agents and clients, or of `starfish simulate --trace`.
-/// The time is that from the first to the last thing that the clients did. What `starfish simulate --explain` says of a
-/// simulated run is the same, and says more of queues. Of a real one, a disk is busy while the file system uses it, a
-/// link as long as a message with data leaves or comes, a processor as long as it works for the node's thread.
+/// The trace must be one of Starfish nodes, simulated or real: of agents and clients, or of `starfish simulate
+/// --trace`. The time is that from the first to the last event of the clients. For a simulated run, `starfish simulate
+/// --explain` prints the same, with more about queues. In a real run, a disk is busy while the file system uses it, a
+/// link while a message with data leaves or arrives, a processor while it works for the node's thread.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -26,10 +26,10 @@ pub(super) struct Arguments {
     format: AccountFormat,
 }
 
-/// How an account is printed.
+/// Format of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AccountFormat {
-    /// Lines for people.
+    /// Lines of text.
     Text,
     /// A JSON object; times in seconds.
     Json,

@@ -1,4 +1,4 @@
-//! `starfish trace export`: traces for other tools.
+//! `starfish trace export`: writes traces for other tools.
 
 use std::path::PathBuf;
 
@@ -15,11 +15,11 @@ pub(super) struct Arguments {
     #[command(flatten)]
     traces: TracesArgs,
 
-    /// What is written.
+    /// Output format.
     #[arg(long, value_enum)]
     to: Target,
 
-    /// What a table has a row for.
+    /// Rows of a table.
     #[arg(long, value_enum, default_value_t = TableName::Spans)]
     table: TableName,
 
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     output: PathBuf,
 }
 
-/// What traces can be written as.
+/// Output format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Target {
     /// A trace for Perfetto's UI and its trace processor: spans, counters and flows.
@@ -39,7 +39,7 @@ enum Target {
     Parquet,
 }
 
-/// What a table has a row for.
+/// Kind of the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TableName {
     /// Each span; a point in time is one without duration.

@@ -1,4 +1,4 @@
-//! `starfish trace import`: traces of other tools.
+//! `starfish trace import`: converts traces of other tools.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use super::input;
 
 /// Convert a trace of Perfetto, or in Chrome's JSON, which many tools write.
 ///
-/// Spans, counters, flows, arguments and the names of processes and threads are taken in; what the system's own probes
-/// recorded is left out, and counted.
+/// Spans, counters, flows, arguments and the names of processes and threads are converted. Records of the system's own
+/// probes are omitted, and counted.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The trace of another tool; - for standard input.
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Where the trace goes if nothing else is said: what nobody has named may be another recording.
+/// Returns the default name of the trace. Fails if it exists, because that file may be another recording.
 fn unused_name(file: &Path) -> Result<PathBuf> {
     let name = file.with_extension("tlv");
     if !name.exists() {

@@ -1,4 +1,4 @@
-//! Reading traces of any format, and saying on standard error what is to be known of them.
+//! Reads traces of any format, and reports their gaps and oddities on standard error.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,19 +15,19 @@ use super::shown;
 use command_line::durations;
 use transfer::local::STANDARD;
 
-/// Traces that are looked at together.
+/// Traces that are analysed together.
 #[derive(Args)]
 pub(super) struct TracesArgs {
     /// Traces, on one clock if there are several; - for standard input.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// How the clocks of several traces are aligned.
+    /// Alignment of the clocks of several traces.
     #[arg(long, value_enum, default_value_t = AlignmentName::Clock)]
     align: AlignmentName,
 }
 
-/// How the clocks of several traces are aligned.
+/// Alignment of the clocks of several traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum AlignmentName {
     /// By the wall clock.
@@ -37,7 +37,7 @@ enum AlignmentName {
 }
 
 impl TracesArgs {
-    /// Reads them.
+    /// Reads the traces.
     pub(super) fn read(&self) -> Result<Timeline> {
         let alignment = match self.align {
             AlignmentName::Clock => Alignment::WallClock,
@@ -48,14 +48,14 @@ impl TracesArgs {
     }
 }
 
-/// A part of a trace.
+/// Part of a trace.
 #[derive(Args)]
 pub(super) struct RangeArgs {
-    /// Leave out what was before this time, for example 1500us or 2s. The trace begins at 0.
+    /// Omit events before this time, for example 1500us or 2s. The trace begins at 0.
     #[arg(long, value_name = "TIME", value_parser = time)]
     from: Option<u64>,
 
-    /// Leave out what was at this time or later.
+    /// Omit events at this time or later.
     #[arg(long, value_name = "TIME", value_parser = time)]
     to: Option<u64>,
 }
@@ -66,7 +66,7 @@ fn time(text: &str) -> std::result::Result<u64, String> {
 }
 
 impl RangeArgs {
-    /// The range on the clock of a timeline; none if it is all of it.
+    /// Returns the range on the clock of a timeline; `None` if it is the whole timeline.
     pub(super) fn of(&self, timeline: &Timeline) -> Result<Option<Range<u64>>> {
         if self.from.is_none() && self.to.is_none() {
             return Ok(None);
@@ -98,7 +98,7 @@ fn read(files: &[&Path], alignment: Alignment) -> Result<Timeline> {
     Ok(timeline)
 }
 
-/// Says what a timeline has been noted of these kinds.
+/// Prints the notes of these kinds about a timeline.
 pub(super) fn tell_notes(timeline: &Timeline, is_told: impl Fn(NoteKind) -> bool) {
     let told = timeline.notes.iter().filter(|note| is_told(note.kind));
     told.for_each(|note| say!("{}", shown::text(&note.to_string())));
@@ -119,13 +119,13 @@ pub(super) fn open(file: &Path) -> Result<Box<dyn Read>> {
     Ok(Box::new(opened))
 }
 
-/// Says what was not taken in of a trace of another tool.
+/// Prints which records of another tool's trace were omitted.
 pub(super) fn tell(name: &str, imported: &Imported) {
     let name = shown::text(name);
     imported.notes().for_each(|note| say!("{name}: {note}"));
 }
 
-/// What is wrong with a trace, and what to do about it.
+/// Returns the failure of reading a trace, with a remedy.
 pub(super) fn failed(file: &Path, error: &FormatError) -> Failure {
     let failure = Failure::new(file.display().to_string(), error);
     match error {

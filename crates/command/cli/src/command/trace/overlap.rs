@@ -1,4 +1,4 @@
-//! `starfish trace overlap`: for how long different threads were in states at once.
+//! `starfish trace overlap`: time in which different threads were in states at once.
 
 use std::path::PathBuf;
 
@@ -13,12 +13,12 @@ use super::input::{self, RangeArgs};
 use super::shown;
 use crate::output::row_format::RowFormat;
 
-/// Print how long different threads were in given states at the same time.
+/// Print the time in which different threads were in given states at once.
 ///
-/// With two states, that is the time in which one thread was in the one while another was in the other; a state
-/// within another in the same thread does not overlap it. The same state twice overlaps while two threads are in
-/// it. Below stands each state alone, with the time in which any thread was in it. Shares are those of the time
-/// from the first to the last of the trace, or of the part chosen.
+/// With two states, this is the time in which one thread was in the first and another thread in the second. A state
+/// within another in the same thread does not overlap it. A state given twice overlaps while two threads are in it.
+/// Further rows show each state alone, with the time in which any thread was in it. Shares are of the time from the
+/// first to the last event of the trace, or of the selected part.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The trace; - for standard input.
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     #[arg(value_name = "STATE", required = true, num_args = 2..=CHOSEN_MAX)]
     names: Vec<String>,
 
-    /// Take the names as those of threads, in whatever state they are.
+    /// Interpret the names as names of threads, in any state.
     #[arg(long)]
     threads: bool,
 
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     format: RowFormat,
 }
 
-/// A row for programs. The names are those of the columns.
+/// Row for programs. The field names are the column names.
 #[derive(Serialize)]
 struct Row<'a> {
     what: &'a str,
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// The spans of states, or threads, of this name.
+/// Returns the spans of the states, or threads, of this name.
 fn choice(timeline: &Timeline, name: &str, of_threads: bool) -> Result<SpanChoice> {
     let names: Vec<&str> = match of_threads {
         true => timeline.threads.iter().map(|thread| thread.name.as_str()).collect(),
@@ -92,7 +92,7 @@ fn choice(timeline: &Timeline, name: &str, of_threads: bool) -> Result<SpanChoic
     Err(failure.remedy(format!("It has {}.", known(&names))))
 }
 
-/// The most names that are listed.
+/// Limit of listed names.
 const LISTED: usize = 12;
 
 fn known(names: &[&str]) -> String {

@@ -1,4 +1,4 @@
-//! `starfish trace record`: a program and the agents that it uses, recorded together.
+//! `starfish trace record`: records a program together with its agents.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -13,11 +13,11 @@ use transfer::{interrupt, local};
 
 use crate::options::agents::AgentsArgs;
 
-/// Run a program, record what it and the agents do meanwhile, and say on standard error what limited it.
+/// Run a program, record it and the agents, and say on standard error what limited it.
 ///
-/// Any program that uses agents will do: those over striped files, those with libpdiol, in Python or of MPI. All of its
-/// nodes on this computer are recorded: STARFISH_TRACE tells them so. It knows the agents by STARFISH_AGENTS, or the
-/// configuration of this computer. Ctrl-C is for that program; this one continues until it ends, and exits with its
+/// The program may be any that uses agents: one over striped files, with libpdiol, in Python or with MPI. All its nodes
+/// on this computer are recorded; the variable STARFISH_TRACE requests that. It finds the agents by STARFISH_AGENTS, or
+/// the configuration of this computer. Ctrl-C is for that program; this one continues until it ends, and exits with its
 /// exit code.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     agents: AgentsArgs,
 
-    /// Also write what was recorded to this trace. An existing file is replaced; --trace adds to it.
+    /// Also write the recording to this trace. An existing file is replaced; --trace adds to it.
     #[arg(short, long, value_name = "FILE.tlv")]
     output: Option<PathBuf>,
 
@@ -39,14 +39,14 @@ Examples:
   starfish trace record pfssort pfs:big.txt -o pfs:sorted.txt
   starfish trace record -o run.tlv python3 analysis.py";
 
-/// What a shell adds to the number of the signal that has ended a program.
+/// Number that shells add to that of the signal that has ended a program.
 const SIGNALLED: i32 = 128;
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let cluster = arguments.agents.cluster()?;
     let output = arguments.output.as_deref();
-    // What was recorded would be lost.
+    // Check first: otherwise the recording would be lost at the end.
     output.map_or(Ok(()), local::check_writable)?;
     let kept = output.map(Kept::As).or(cluster.trace.as_deref().map(Kept::AddedTo));
     interrupt::leave_to_program()?;

@@ -1,16 +1,16 @@
-//! Texts and times of a trace for people.
+//! Formats texts and times of a trace.
 
 use command_line::visible;
 
 use command_line::durations;
 
-/// A text as it can be printed on a terminal: what would move its cursor or change its colours is written as Rust
-/// writes it. Traces come from anybody.
+/// Escapes control characters in a text, because traces come from any source and could move the cursor of a terminal or
+/// change its colours.
 pub(in crate::command) fn text(text: &str) -> String {
     visible(text).into_owned()
 }
 
-/// Nanoseconds with a unit that makes them readable.
+/// Formats nanoseconds with a readable unit.
 pub(super) fn time(nanoseconds: u64) -> String {
     durations::shown(nanoseconds as f64 / 1e9)
 }

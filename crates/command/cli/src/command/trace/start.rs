@@ -1,4 +1,4 @@
-//! `starfish trace start`: agents record what they do.
+//! `starfish trace start`: starts recordings on agents.
 
 use clap::Args;
 use command_line::failure::Result;
@@ -7,10 +7,10 @@ use transfer::recordings;
 
 use crate::options::agents::AgentsArgs;
 
-/// Have all agents record what they do from now on, until `starfish trace stop`.
+/// Have all agents record their work from now on, until `starfish trace stop`.
 ///
-/// Each keeps its last 262144 events in memory, about 40 MB. Those that are recording already begin anew. An agent that
-/// was started with --trace writes a trace of its own; if there is one, no agent begins.
+/// Each keeps its last 262144 events in memory, about 40 MB. Agents that are recording already restart their recording.
+/// An agent that was started with --trace writes its own trace; if there is such an agent, no agent begins.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

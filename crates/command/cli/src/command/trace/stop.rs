@@ -1,4 +1,4 @@
-//! `starfish trace stop`: what agents have recorded, in one trace.
+//! `starfish trace stop`: ends the recordings of agents, and writes them as one trace.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,11 @@ use transfer::recordings::{self, Recorded};
 use super::shown;
 use crate::options::agents::AgentsArgs;
 
-/// End the recording that `starfish trace start` began, and write what agents have recorded as one trace.
+/// End the recording that `starfish trace start` began, and write the recordings of all agents as one trace.
 ///
-/// Each agent is a process of the trace, called by its address. Their clocks are compared with the one of this computer
-/// when the recording ends, by messages; offset and uncertainty are shown, and readers of the trace take them into
-/// account. What is available is written even if some agents do not answer or have recorded nothing, which is a
-/// failure.
+/// Each agent is a process of the trace, named by its address. When the recording ends, messages compare the agents'
+/// clocks with that of this computer. Offset and uncertainty are shown, and readers of the trace correct for them. If
+/// some agents do not answer or have recorded nothing, the command fails, but writes the other recordings.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -35,7 +34,7 @@ Examples:
 
 /// Runs the command.
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    // Once it has ended, it would be lost.
+    // Check first: once ended, a recording that cannot be written would be lost.
     local::check_writable(&arguments.output)?;
     let cluster = arguments.agents.cluster()?;
     let (recorded, failure) = recordings::stop(&cluster)?;

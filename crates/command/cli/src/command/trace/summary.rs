@@ -1,4 +1,4 @@
-//! `starfish trace summary`: how often threads were in each state, and how long.
+//! `starfish trace summary`: number of visits and time of threads in each state.
 
 use account::explain;
 use clap::{Args, ValueEnum};
@@ -11,11 +11,11 @@ use super::input::{self, RangeArgs, TracesArgs};
 use super::shown;
 use crate::output::row_format::RowFormat;
 
-/// Print how often threads were in each state, and how long.
+/// Print the number of visits and the time of threads in each state.
 ///
-/// A state within another counts as well as that one. A span that did not end counts up to where the trace knows of it,
-/// one that did not begin does not count; how many of these there are is said on standard error. The share is that of
-/// the time of the threads of the row, each from the first to the last time of its trace.
+/// A state within another counts as well as that one. A span without an end counts up to the last time that the trace
+/// knows of it; one without a begin does not count. Their numbers are printed on standard error. The share is that of
+/// the time of the row's threads, each from the first to the last time of its trace.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     range: RangeArgs,
 
-    /// What there is a row for.
+    /// Rows of the table.
     #[arg(long, value_enum, default_value_t = By::Thread)]
     by: By,
 
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     format: RowFormat,
 }
 
-/// What there is a row for.
+/// Rows of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
     /// Each state of each thread.
@@ -44,7 +44,7 @@ enum By {
     State,
 }
 
-/// A row for programs. The names are those of the columns.
+/// Row for programs. The field names are the column names.
 #[derive(Serialize)]
 struct Row<'a> {
     process: String,
