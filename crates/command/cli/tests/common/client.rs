@@ -1,11 +1,11 @@
-//! Nodes of a test's own that are clients of agents.
+//! Client nodes of a test.
 
 use std::thread::{self, JoinHandle};
 
 use super::key_file;
 use node::{Agent, ConnectedNode};
 
-/// Does `work` as a client of the agents at these addresses, on a thread of its own.
+/// Runs `work` as a client of the agents at these addresses, on a separate thread.
 pub(crate) fn client<T, F>(
     addresses: &[&str],
     work: impl FnOnce(ConnectedNode) -> F + Send + 'static,

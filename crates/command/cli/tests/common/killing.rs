@@ -1,5 +1,5 @@
-//! Killing programs at any moment, in rounds, and telling what they wrote from what they did not. The tests of other
-//! crates use it, too.
+//! Kills programs at random times, in rounds, and recognises the data that they wrote. The tests of other crates use
+//! it, too.
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
@@ -27,8 +27,8 @@ pub(crate) fn draw(numbers: &[u64], below: u64) -> u64 {
     hash.finish() % below
 }
 
-/// No byte of it is zero, so that none is taken for one that was never written. Of one seed, what is shorter is the
-/// beginning of what is longer.
+/// Returns pseudo-random bytes of a seed. None is zero, so that they differ from unwritten bytes. A shorter result is a
+/// prefix of a longer one with the same seed.
 pub(crate) fn contents(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let next = || {
@@ -38,7 +38,7 @@ pub(crate) fn contents(bytes: usize, seed: u64) -> Vec<u8> {
     std::iter::repeat_with(next).take(bytes).collect()
 }
 
-/// Kills a program after a while. Returns whether it had come to its end.
+/// Kills a program after a while. Returns true if it had succeeded before.
 pub(crate) fn kill_after(mut program: Child, after: Duration) -> bool {
     thread::sleep(after);
     program.kill().expect("a child of ours");

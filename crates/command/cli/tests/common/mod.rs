@@ -1,4 +1,4 @@
-//! What the tests share: real processes of the program, on loopback, that end with the test.
+//! Shared code of the tests: real processes of the program, on loopback, that end with the test.
 
 mod client;
 mod processes;
@@ -16,8 +16,8 @@ pub(crate) use client::client;
 pub(crate) use processes::{finish, finish_with_input, heeding, wait};
 pub(crate) use watched::{ask, watched};
 
-/// A command of the program, without anything of the user's environment that it would look at. Nobody can make anything
-/// where it looks instead, not even root.
+/// Returns a command of the program that is isolated from the user's environment. Its configuration directory cannot
+/// exist, even for root.
 pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = heeding(env!("CARGO_BIN_EXE_starfish"));
     command.args(arguments).env_remove("STARFISH_AGENTS").env("XDG_CONFIG_HOME", "/proc/nonexistent");
@@ -30,7 +30,7 @@ pub(crate) fn starfish<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) 
     command
 }
 
-/// The key file of all agents and programs that tests start, unless they name another.
+/// Returns the default key file of all agents and programs in tests.
 pub(crate) fn key_file() -> &'static Path {
     static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("key");
@@ -40,7 +40,7 @@ pub(crate) fn key_file() -> &'static Path {
     &FILE
 }
 
-/// Gives a command the environment that another one has been given.
+/// Copies the environment set for one command to another.
 pub(crate) fn give_environment_of(other: &Command, command: &mut Command) {
     for (name, value) in other.get_envs() {
         match value {
@@ -50,7 +50,7 @@ pub(crate) fn give_environment_of(other: &Command, command: &mut Command) {
     }
 }
 
-/// Runs a command that must succeed, and returns what it printed.
+/// Runs a command that must succeed, and returns its output.
 pub(crate) fn succeed(command: Command) -> Vec<u8> {
     let output = finish(command);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -63,13 +63,13 @@ pub(crate) fn bench(name: &str, arguments: &[&str]) -> Output {
     finish(starfish([&["bench", name, "--progress", "never"], arguments].concat()))
 }
 
-/// What a program that has succeeded printed.
+/// Returns the output of a program that must have succeeded.
 pub(crate) fn text(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout.clone()).expect("it is text")
 }
 
-/// Runs a command that must fail with this exit code, and returns what it said on standard error.
+/// Runs a command that must fail with this exit code, and returns its standard error.
 pub(crate) fn fail(command: Command, code: i32) -> String {
     let output = finish(command);
     let errors = String::from_utf8(output.stderr).expect("text");
@@ -78,7 +78,7 @@ pub(crate) fn fail(command: Command, code: i32) -> String {
     errors
 }
 
-/// An agent, with its disks.
+/// Agent process with its disks.
 pub(crate) struct Agent {
     pub(crate) address: String,
     pub(crate) roots: Vec<PathBuf>,
@@ -96,7 +96,7 @@ impl Agent {
         Agent::start_by(starfish([""; 0]), address, roots, options)
     }
 
-    /// Starts an agent at this address, by a command that is, or becomes, the program.
+    /// Starts an agent at this address, by a command that is the program or executes it.
     pub(crate) fn start_by(
         mut command: Command,
         address: &str,
@@ -132,25 +132,25 @@ pub(crate) fn signal(child: &Child, name: &str) {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // It may have been ended by the test.
+        // The test may have ended it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Some agents with fast disks, and a directory for the test.
+/// Agents with fast disks, and a directory for the test.
 pub(crate) struct Store {
     pub(crate) agents: Vec<Agent>,
     pub(crate) directory: TempDir,
 }
 
 impl Store {
-    /// Agents with so many disks each.
+    /// Starts agents with these numbers of disks.
     pub(crate) fn start(disks: &[usize]) -> Store {
         Store::start_with(disks, &[])
     }
 
-    /// Agents with so many disks each, and these options.
+    /// Starts agents with these numbers of disks and these options.
     pub(crate) fn start_with(disks: &[usize], options: &[&str]) -> Store {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let agent = |(index, &count): (usize, &usize)| {
@@ -161,8 +161,7 @@ impl Store {
         Store { agents, directory }
     }
 
-    /// Starts an agent anew that cannot make files longer than a limit, as on a full disk: what `ulimit` has after its
-    /// name.
+    /// Restarts an agent under a resource limit, given as for `ulimit`. A limit of the file size acts as a full disk.
     pub(crate) fn restart_limited(&mut self, index: usize, limit: &str) {
         self.agents[index].signal("TERM");
         assert!(wait(&mut self.agents[index].child).success());
@@ -173,7 +172,7 @@ impl Store {
         self.agents[index] = Agent::start_by(shell, &address, roots, &[]);
     }
 
-    /// Ends all agents in order and starts them again, so that they remember nothing.
+    /// Restarts all agents after a clean shutdown, which empties their caches.
     pub(crate) fn restart(&mut self, options: &[&str]) {
         for agent in &mut self.agents {
             agent.signal("TERM");
@@ -182,7 +181,7 @@ impl Store {
         }
     }
 
-    /// A command that knows the agents.
+    /// Returns a command that uses the agents.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();
         let mut command = starfish(arguments);
@@ -190,7 +189,7 @@ impl Store {
         command
     }
 
-    /// The usual settings of a session with the agents.
+    /// Returns the usual settings of a session with the agents.
     pub(crate) fn settings(&self) -> node::Settings {
         let addresses = self.agents.iter().map(|agent| agent.address.as_str());
         let mut settings = node::Settings::new(node::agents::named(addresses).expect("addresses"));
@@ -203,7 +202,7 @@ impl Store {
         String::from_utf8(succeed(self.command(arguments))).expect("text")
     }
 
-    /// Runs a command that must fail with exit code 1, and returns what it said.
+    /// Runs a command that must fail with exit code 1, and returns its standard error.
     pub(crate) fn run_failing(&self, arguments: &[&str]) -> String {
         fail(self.command(arguments), 1)
     }
@@ -212,21 +211,21 @@ impl Store {
         self.directory.path().join(name)
     }
 
-    /// Makes a local file of so many bytes, and returns its hash.
+    /// Makes a local file of `bytes` bytes, and returns its hash.
     pub(crate) fn make_file(&self, name: &str, bytes: usize) -> blake3::Hash {
         let contents = contents(bytes);
         std::fs::write(self.path(name), &contents).expect("a file");
         blake3::hash(&contents)
     }
 
-    /// The number of a file, by which its stripes are called.
+    /// Returns the number of a file, which is in the names of its stripes.
     pub(crate) fn number(&self, path: &str) -> u64 {
         let stat = self.run(&["stat", path]);
         let line = stat.lines().find_map(|line| line.strip_prefix("number    ")).expect("a number");
         u64::from_str_radix(line, 16).expect("hexadecimal")
     }
 
-    /// Where a stripe of a file is: the index of its agent, and the file that has it.
+    /// Returns the location of a stripe: the index of its agent, and its path.
     pub(crate) fn stripe(&self, path: &str, stripe: usize) -> (usize, PathBuf) {
         let stat = self.run(&["stat", path]);
         let (_, rows) = stat.split_once("\nstripe ").expect("a table of stripes");
@@ -237,7 +236,7 @@ impl Store {
         (agent, root.join(format!("%2F{:016x}.begun", self.number(path))))
     }
 
-    /// The stripe files on all disks.
+    /// Returns the stripe files on all disks.
     pub(crate) fn stripe_files(&self) -> Vec<PathBuf> {
         let roots = self.agents.iter().flat_map(|agent| &agent.roots);
         let mut files: Vec<PathBuf> = roots.flat_map(|root| stripe_files(root)).collect();
@@ -246,30 +245,30 @@ impl Store {
     }
 }
 
-/// The stripe files on a disk, also those of older versions.
+/// Returns the stripe files on a disk, including those of older versions.
 pub(crate) fn stripe_files(root: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root).expect("a disk's directory");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let ends = ["begun", "new", "stripe"];
     let is_stripe = |path: &PathBuf| path.extension().is_some_and(|end| ends.iter().any(|one| end == *one));
-    // Every disk of a set has one.
+    // Every disk of a set has this mark.
     let is_mark = |path: &PathBuf| path.ends_with("%2F0000000000000001.begun");
     paths.filter(|path| is_stripe(path) && !is_mark(path)).collect()
 }
 
-/// Bytes that look random and depend on their number.
+/// Returns pseudo-random bytes that depend on their number.
 pub(crate) fn contents(bytes: usize) -> Vec<u8> {
     let mut contents = vec![0; bytes];
     blake3::Hasher::new().update(&bytes.to_le_bytes()).finalize_xof().fill(&mut contents);
     contents
 }
 
-/// The hash of a local file.
+/// Returns the hash of a local file.
 pub(crate) fn hash(path: &Path) -> blake3::Hash {
     blake3::hash(&std::fs::read(path).expect("a file"))
 }
 
-/// Runs a command that reads this from standard input, and must succeed.
+/// Runs a command with this standard input. It must succeed.
 pub(crate) fn succeed_with_input(command: Command, input: Vec<u8>) -> Vec<u8> {
     let output = finish_with_input(command, input);
     assert!(output.status.success(), "{}", output.status);

@@ -1,4 +1,4 @@
-//! A directory to mount in, with agents whose files are to be there.
+//! Directory to mount in, with agents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,26 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Store, finish};
 
-/// Agents and a directory to mount in, which is unmounted in the end; nothing where nobody can mount.
+/// Agents and a directory to mount in, unmounted at the end. Constructors return `None` if mounting is impossible here.
 pub(crate) struct MountPoint {
     pub(crate) store: Store,
     pub(crate) path: PathBuf,
 }
 
 impl MountPoint {
-    /// With two agents.
+    /// Starts two agents.
     pub(crate) fn new() -> Option<MountPoint> {
         MountPoint::of(Store::start(&[1, 1]))
     }
 
-    /// With these agents.
+    /// Uses these agents.
     pub(crate) fn of(store: Store) -> Option<MountPoint> {
         let is_possible = MountPoint::is_possible(&store);
         let path = store.directory.path().join("mounted here");
         is_possible.then_some(MountPoint { store, path })
     }
 
-    /// Whether the files of these agents can be mounted here.
+    /// Returns true if the files of these agents can be mounted here.
     pub(crate) fn is_possible(store: &Store) -> bool {
         let path = store.directory.path().join("mounted here");
         fs::create_dir(&path).expect("a directory");
@@ -41,18 +41,18 @@ impl MountPoint {
         false
     }
 
-    /// A command about the directory.
+    /// Returns a command with the directory as an argument.
     pub(crate) fn command(&self, words: &[&str], options: &[&str]) -> Command {
         let path = self.path.to_str().expect("text");
         self.store.command(&[words, &[path], options].concat())
     }
 
-    /// Unmounts it.
+    /// Unmounts the directory.
     pub(crate) fn unmount(&self) {
         unmounted(|| self.command(&["umount"], &[]));
     }
 
-    /// As [`wait_until_mounted`], for its directory.
+    /// Blocks until the directory is mounted: see [`wait_until_mounted`].
     pub(crate) fn wait_until_mounted(&self) {
         wait_until_mounted(&self.path);
     }
@@ -62,7 +62,7 @@ impl MountPoint {
     }
 }
 
-/// All mounts of the agents go, also a second one of a test that has failed.
+/// Unmounts all mounts of the agents, including a second one of a failed test.
 impl Drop for MountPoint {
     fn drop(&mut self) {
         for mount in mount::mounts_of(nix::unistd::getuid().as_raw()) {
@@ -78,8 +78,8 @@ pub(crate) fn wait_until_mounted(path: &Path) {
     within(Duration::from_secs(20), "it is mounted", || mount::is_mount_of_ours(path));
 }
 
-/// Has it unmounted, as soon as no process uses it: one that another test starts has the files that are open just then
-/// until it begins.
+/// Unmounts by this command, and retries while the directory is busy: a process that another test starts holds copies
+/// of this process's open files until it executes its program.
 pub(crate) fn unmounted(command: impl Fn() -> Command) {
     within(Duration::from_secs(20), "it is unmounted", || {
         let output = finish(command());
@@ -89,7 +89,7 @@ pub(crate) fn unmounted(command: impl Fn() -> Command) {
     });
 }
 
-/// Waits until something is so.
+/// Blocks until the condition holds. Panics after `time`.
 pub(crate) fn within(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

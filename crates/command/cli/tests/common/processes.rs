@@ -1,4 +1,4 @@
-//! Running programs to their end, with all they print. The tests of other crates use it, too.
+//! Runs programs to completion and captures their output. The tests of other crates use it, too.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -6,22 +6,22 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// No program of the tests may take longer, on however busy a computer.
+/// Time limit of a program of the tests, enough on a busy computer.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A command of a program that heeds all signals, also where whatever runs the tests ignores some.
+/// Returns a command whose program handles all signals, even if the test runner ignores some.
 pub(crate) fn heeding(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal").arg(program);
     command
 }
 
-/// Runs a program to its end, with what it printed.
+/// Runs a program to completion, and returns its output.
 pub(crate) fn finish(command: Command) -> Output {
     finish_with_input(command, Vec::new())
 }
 
-/// Runs a program that reads this from standard input to its end.
+/// Runs a program with this standard input to completion, and returns its output.
 pub(crate) fn finish_with_input(mut command: Command, input: Vec<u8>) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program");
@@ -34,7 +34,7 @@ pub(crate) fn finish_with_input(mut command: Command, input: Vec<u8>) -> Output 
     Output { status, stdout, stderr }
 }
 
-/// Waits for a process that is about to end, and ends it if it does not.
+/// Waits for a process that should end soon, and kills it at the time limit.
 pub(crate) fn wait(child: &mut Child) -> ExitStatus {
     let start = Instant::now();
     loop {

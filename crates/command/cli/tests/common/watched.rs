@@ -1,4 +1,4 @@
-//! Agents whose numbers and log can be looked at.
+//! Agents with metrics and a log file.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use super::Agent;
 
-/// An agent that tells numbers, at any free port, and logs to the file `log` of the directory. Gives where it tells
-/// them, too.
+/// Starts an agent with metrics at any free port and with its log in the file `log` of the directory. Returns it and
+/// the address of the metrics.
 pub(crate) fn watched(directory: &Path, roots: &[&str], options: &[&str]) -> (Agent, String) {
     let log = directory.join("log");
-    // There may have been an agent before.
+    // An earlier agent may have used the file.
     let before = std::fs::metadata(&log).map_or(0, |found| found.len()) as usize;
     let mut shell = Command::new("sh");
     shell
@@ -37,7 +37,7 @@ pub(crate) fn watched(directory: &Path, roots: &[&str], options: &[&str]) -> (Ag
     }
 }
 
-/// What comes for a request: the head and the body.
+/// Sends a request; returns head and body of the answer.
 pub(crate) fn ask(address: &str, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");

@@ -1,17 +1,17 @@
-//! Runs the commands of the pages and compares what they print.
+//! Runs the commands on the pages and compares their output with the pages.
 //!
-//! A page is written as people read it:
+//! Format of a page:
 //!
-//! - A block of the language `console` shows commands after `$ `, with `> ` before further lines of one, and what each
-//!   prints, on standard output and standard error. `...` stands for text, or for lines, that is not shown or differs
-//!   from run to run. A command that shows nothing prints nothing. It fails only if the page says so: `COMMAND || echo
-//!   "exit code $?"`.
-//! - A block of `toml` or `c` whose first line is a comment with a file's name makes that file.
-//! - What needs other computers stands behind a prompt with their name, `node1$ `, and is not run.
-//! - `make` is only asked whether it would do what is said, but `make install-c` installs what the tests have built.
+//! - A block of the language `console` shows commands after `$ `, with `> ` before further lines of a command, and
+//!   their output, on standard output and standard error. `...` stands for omitted text, or for omitted lines. A
+//!   command without shown output must print nothing. It may fail only if the page shows that: `COMMAND || echo "exit
+//!   code $?"`.
+//! - A block of `toml` or `c` whose first line is a comment with a file name creates that file.
+//! - Commands for other computers have a prompt with their name, `node1$ `, and are not run.
+//! - `make` runs dry, except `make install-c`, which installs the files that the tests have built.
 //!
-//! All commands of a page run in one shell, in a directory of their own with a HOME of its own. Agents that are still
-//! there at the end are stopped.
+//! All commands of a page run in one shell, in a separate directory with a separate HOME. Agents that still run at the
+//! end are stopped.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -28,12 +28,12 @@ use tempfile::TempDir;
 use crate::page::{Step, is_shown, steps};
 use crate::root;
 
-/// No command of a page takes longer, on a busy computer with an unoptimised program.
+/// Time limit of a command, enough on a busy computer with an unoptimised program.
 const LIMIT: Duration = Duration::from_secs(100);
 
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {
-        /// Those that have commands.
+        /// Pages with commands.
         const PAGES: &[&str] = &[$($path),*];
 
         $(#[test]
@@ -99,7 +99,7 @@ fn check(path: &str) {
     }
 }
 
-/// A shell in a directory of its own.
+/// Shell with a separate directory.
 struct Shell {
     child: Child,
     input: ChildStdin,
@@ -108,7 +108,7 @@ struct Shell {
     home: TempDir,
 }
 
-/// What the shell prints when a command has ended, before its exit code.
+/// Begin of the line that the shell prints after a command, before the exit code.
 const END: &str = "=== the end, with exit code ";
 
 impl Shell {
@@ -135,14 +135,14 @@ impl Shell {
             root.display(),
             libraries.display()
         );
-        // Nothing else needs pkg-config, so it may be missing; it would say this.
+        // pkg-config may be missing, because only this test needs it; this function prints its result.
         let flags = "-I ~/.local/include -L ~/.local/lib -l${!#}";
         let pkg_config = format!("command -v pkg-config > /dev/null || pkg-config() {{ echo {flags}; }}");
         writeln!(input, "exec 2>&1\n{make}\n{pkg_config}").expect("a shell");
         Shell { child, input, output, directory, home }
     }
 
-    /// Runs a command to its end, and returns its exit code and what it printed.
+    /// Runs a command to completion, and returns its exit code and output.
     fn run(&mut self, command: &str) -> (i32, Vec<String>) {
         let script = self.home.path().join("command");
         fs::write(&script, format!("{command}\n")).expect("a script");
@@ -153,7 +153,7 @@ impl Shell {
             let line = self.output.recv_timeout(LIMIT);
             let line = line.unwrap_or_else(|_| panic!("no end of {command}, after\n{}", printed.join("\n")));
             if let Some(code) = line.strip_prefix(END) {
-                // The line before is empty, or was not ended by the command itself.
+                // The line before is empty, or the command did not end its last line.
                 if printed.last().is_some_and(String::is_empty) {
                     printed.pop();
                 }
@@ -168,13 +168,13 @@ impl Drop for Shell {
     fn drop(&mut self) {
         let mut down = environment(Command::new(env!("CARGO_BIN_EXE_starfish")), self.home.path());
         let _ = down.args(["agents", "down"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        // What it has started in the background is in its group.
+        // Processes that it started in the background are in its group.
         let _ = Command::new("kill").args(["-s", "KILL", "--", &format!("-{}", self.child.id())]).status();
         let _ = self.child.wait();
     }
 }
 
-/// An environment in which the programs are found, and nothing of the user's.
+/// Sets an environment in which the programs are found, without the user's variables.
 fn environment(mut command: Command, home: &Path) -> Command {
     let programs = programs().display().to_string();
     let path = std::env::var("PATH").unwrap_or_default();
@@ -184,13 +184,13 @@ fn environment(mut command: Command, home: &Path) -> Command {
     command
 }
 
-/// The folder with the programs and the C libraries, which Cargo builds for the tests of all crates. For those of this
-/// one alone it is asked to.
+/// Returns the folder with the programs and the C libraries. Cargo builds the libraries for the tests of all crates;
+/// for the tests of this crate alone, the function has Cargo build them.
 fn programs() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_starfish")).parent().expect("a folder").to_owned();
-        // What is installed has a link for each.
+        // An installation has a link for each application.
         for program in applications::commands() {
             let link = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program.get_name());
             let _ = fs::remove_file(&link);

@@ -1,8 +1,8 @@
-//! The pages with all keys of plans, machines and disks, made from the code.
+//! Generates the pages with all keys of plans, machines and disks from the code.
 //!
 //! The keys of plans are a table of the crate `plan`, which its decoder uses. Those of machines and disks are the
-//! fields of the types that they are decoded into: their names, types and documentation are read from the sources.
-//! Where either comes from is said in one function each, [`plan_page`] and [`machine_page`].
+//! fields of the decoded types: their names, types and documentation are read from the sources. One function writes
+//! each page: [`plan_page`] and [`machine_page`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use plan::reference::{PLACEMENT_TOP, PlanKey, TABLES, TOP};
 
 use crate::{assert_page_is, root};
 
-/// The sources whose types are the keys of machines and disks.
+/// Sources of the types that define the keys of machines and disks.
 const SOURCES: [&str; 2] =
     ["crates/machines/description/src/machine.rs", "crates/machines/description/src/disk.rs"];
 
@@ -73,7 +73,7 @@ fn plan_page() -> String {
     page + "\n"
 }
 
-/// Name, value, default and meaning of these fields.
+/// Returns name, value, default and meaning of these fields.
 fn of_cases<C: FieldSet>(fields: &[FieldOf<C>]) -> Vec<[String; 4]> {
     let row = |field: &FieldOf<C>| {
         let FieldOf { name, takes, default, meaning, .. } = field;
@@ -82,7 +82,7 @@ fn of_cases<C: FieldSet>(fields: &[FieldOf<C>]) -> Vec<[String; 4]> {
     fields.iter().map(row).collect()
 }
 
-/// Arguments that `starfish.simulate` has by name, since it takes several values of them.
+/// Fields that are separate arguments of `starfish.simulate`, because it accepts several values of them.
 const NAMED_IN_PYTHON: [&str; 3] = ["machine", "method", "layout"];
 
 #[test]
@@ -110,7 +110,7 @@ fn python_options() -> String {
     module
 }
 
-/// The keys of a typed dictionary for these fields, which have a value of a kind each as `optional` says it.
+/// Returns the keys of a typed dictionary for these fields; `optional` formats the type of a value.
 fn python_fields<C: FieldSet>(fields: &[FieldOf<C>], optional: fn(&str) -> String) -> String {
     let mut module = String::new();
     for field in fields.iter().filter(|field| !NAMED_IN_PYTHON.contains(&field.name)) {
@@ -135,7 +135,7 @@ fn python_fields<C: FieldSet>(fields: &[FieldOf<C>], optional: fn(&str) -> Strin
     module
 }
 
-/// The text in lines of a docstring that is indented by four.
+/// Wraps the text for a docstring that is indented by four.
 fn wrapped(text: &str) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split(' ') {
@@ -180,31 +180,31 @@ fn machine_page() -> String {
     page + "\n"
 }
 
-/// The types of the sources, by name.
+/// Types of the sources, by name.
 struct Types(BTreeMap<String, Type>);
 
-/// A struct with its fields, or an enum with its variants.
+/// Struct with its fields, or enum with its variants.
 #[derive(Default)]
 struct Type {
     is_enum: bool,
     fields: Vec<Field>,
 }
 
-/// A field, or a variant.
+/// Field or variant.
 #[derive(Clone, Default)]
 struct Field {
     name: String,
-    /// Its type as it is written; of a variant, what it holds.
+    /// Type as written; for a variant, the type of its value.
     kind: String,
     doc: String,
-    /// Whether it has a default in the decoder.
+    /// True if the decoder has a default for it.
     has_default: bool,
-    /// Of a variant, its own fields.
+    /// Fields of a variant.
     fields: Vec<Field>,
 }
 
 impl Types {
-    /// Reads the sources, in which rustfmt puts each field and each variant on a line of its own.
+    /// Reads the sources, in which rustfmt puts each field and variant on a separate line.
     fn read() -> Types {
         let mut types = BTreeMap::new();
         for source in SOURCES {
@@ -263,7 +263,7 @@ impl Types {
         self.0.get(name).unwrap_or_else(|| panic!("{name} is in none of the sources of the manual's keys"))
     }
 
-    /// Writes the table of a type whose keys begin with `prefix`, and those of what is in it.
+    /// Writes the table of a type whose keys begin with `prefix`, and those of the types within.
     fn table(&self, name: &str, prefix: &str, page: &mut String) {
         self.rows(&self.get(name).fields, prefix, page);
     }
@@ -303,12 +303,12 @@ impl Types {
         }
     }
 
-    /// Whether a value of this type is one of a few words.
+    /// Returns true if the values of this type are a few words.
     fn is_choice(&self, kind: &str) -> bool {
         self.0.get(kind).is_some_and(|found| found.is_enum)
     }
 
-    /// The values of an enum as they are written, and what each means.
+    /// Returns the values of an enum as written in files, with their meanings.
     fn variants(&self, name: &str) -> impl Iterator<Item = (String, &str)> {
         let variants = self.get(name).fields.iter();
         variants
@@ -345,7 +345,7 @@ impl Types {
         }
     }
 
-    /// What the value of a field may be, in a word or two.
+    /// Describes the value of a field in a word or two.
     fn value(&self, kind: &str) -> String {
         let word = match inner(kind) {
             "String" => "text",
@@ -365,12 +365,12 @@ impl Types {
     }
 }
 
-/// The type that stands within all brackets.
+/// Returns the type within all brackets.
 fn inner(kind: &str) -> &str {
     kind.rsplit('<').next().unwrap_or(kind).trim_end_matches('>')
 }
 
-/// A sentence as the title of a section.
+/// Returns a sentence as the title of a section.
 fn heading(doc: &str) -> &str {
     doc.trim_end_matches('.')
 }

@@ -1,8 +1,6 @@
-//! The manual and the README: their commands do what the pages show, and what is drawn or listed there is what the
-//! program has.
+//! Tests of the manual and the README: commands behave as shown, and drawings and lists match the program.
 //!
-//! How a page is written so that it can be tested is told in `commands.rs`. Pages that are made from the code are made
-//! anew by
+//! `commands.rs` documents the testable format of a page. Generated pages are updated by
 //!
 //!     STARFISH_MANUAL=write cargo test -p starfish --test manual
 
@@ -14,12 +12,12 @@ mod pictures;
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the project.
+/// Returns the folder of the project.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// A page of which every byte is made from the code: it is as it is to be, or is written if that is asked for.
+/// Checks a generated page byte for byte, or writes it if that is requested.
 fn assert_page_is(path: &str, made: &str) {
     let file = root().join(path);
     if std::env::var_os("STARFISH_MANUAL").is_some_and(|wish| wish == "write") {

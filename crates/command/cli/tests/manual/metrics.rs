@@ -1,4 +1,4 @@
-//! The page with all metrics, made from the code.
+//! Generates the page with all metrics from the code.
 
 use std::fmt::Write;
 

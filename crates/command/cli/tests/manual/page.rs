@@ -1,17 +1,17 @@
-//! A page of the manual, as the test reads it: the commands that it shows, what they print, and files that it makes.
+//! Parser of a page of the manual: commands with their output, and files to create.
 
 use std::path::Path;
 
-/// A step of a page.
+/// Step of a page.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
-    /// Runs this, which prints that.
+    /// Command and its expected output.
     Command { line: usize, text: String, output: Vec<String> },
-    /// Makes a file in the page's directory.
+    /// File to create in the page's directory.
     File { name: String, contents: String },
 }
 
-/// The steps of a page, or what is wrong with it.
+/// Returns the steps of a page, or the error in it.
 pub(crate) fn steps(page: &str) -> Result<Vec<Step>, String> {
     let mut steps = Vec::new();
     let mut lines = page.lines().enumerate();
@@ -31,7 +31,7 @@ pub(crate) fn steps(page: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// The commands of a block whose first line has this number. Those of other computers are left out.
+/// Adds the commands of a block whose first line has this number. Skips those of other computers.
 fn commands(block: &[&str], first: usize, steps: &mut Vec<Step>) -> Result<(), String> {
     let mut elsewhere = false;
     for (index, line) in block.iter().enumerate() {
@@ -53,13 +53,13 @@ fn commands(block: &[&str], first: usize, steps: &mut Vec<Step>) -> Result<(), S
     Ok(())
 }
 
-/// Whether a line is a command at the prompt of a computer that has a name, as in `node1$ starfish agent`.
+/// Returns true if a line is a command at the prompt of another computer, as in `node1$ starfish agent`.
 fn is_of_another_computer(line: &str) -> bool {
     let prompt = line.split_once("$ ").map(|(prompt, _)| prompt);
     prompt.is_some_and(|name| !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric()))
 }
 
-/// The file that a block shows, if its first line is a comment with nothing but a file's name.
+/// Returns the file that a block shows, if its first line is a comment with only a file name.
 fn file(block: &[&str]) -> Option<Step> {
     let first = block.first()?;
     let name = first.strip_prefix("# ").or_else(|| first.strip_prefix("/* ")?.strip_suffix(" */"))?;
@@ -67,7 +67,7 @@ fn file(block: &[&str]) -> Option<Step> {
     is_name.then(|| Step::File { name: name.to_owned(), contents: block.join("\n") + "\n" })
 }
 
-/// Whether output is what a page shows. There, `...` stands for any text in a line, and alone for any lines.
+/// Returns true if the output matches the page. There, `...` matches any text in a line, and any lines if it is alone.
 pub(crate) fn is_shown(shown: &[String], printed: &[String]) -> bool {
     match (shown.split_first(), printed.split_first()) {
         (None, None) => true,

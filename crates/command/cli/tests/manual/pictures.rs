@@ -1,4 +1,4 @@
-//! The pictures of the patterns are those that the program draws.
+//! Checks that the pictures of the patterns are those that the program draws.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use layout::Pattern;
 
 use crate::{assert_page_is, root};
 
-/// Patterns that read, which look like those that write.
+/// Returns the patterns that read; those that write look the same.
 fn drawn() -> impl Iterator<Item = &'static str> {
     Pattern::NAMES.into_iter().filter(|name| name.starts_with('r'))
 }

@@ -1,9 +1,9 @@
-//! `starfish advise placement` and `starfish advise io`: what they say, and that simulation bears it out.
+//! `starfish advise placement` and `starfish advise io`: recommendations, and their confirmation by simulation.
 
 use crate::common::{fail, starfish, succeed};
 use serde_json::Value;
 
-/// Runs are short, so that a test is.
+/// Options for short runs, to keep the tests short.
 const SHORT: [&str; 4] = ["--run-size", "800KiB", "--trials", "1"];
 
 fn advise(arguments: &[&str]) -> String {
@@ -18,7 +18,7 @@ fn json(arguments: &[&str]) -> Value {
 
 #[test]
 fn a_race_is_foretold_and_seen_and_what_is_advised_avoids_it() {
-    // A race takes its time to develop.
+    // Full runs, because a race takes time to develop.
     let advice = json(&["--disks", "5", "--jobs", "5", "--run-size", "4000KiB", "--trials", "1"]);
     let race = &advice["race"];
     assert_eq!((&race["is_possible"], &race["critical_ratio"]), (&true.into(), &0.25.into()));
@@ -92,7 +92,7 @@ fn the_table_and_csv_have_every_alternative() {
     assert_eq!(alone.lines().count(), 5, "a single disk leaves policy 4: {alone}");
 }
 
-/// The number of jobs is not known when the first of them is placed.
+/// The number of jobs is unknown when the first of them is placed.
 #[test]
 fn jobs_that_arrive_one_after_another_read_from_all_disks() {
     let few = ["--disks", "3", "--jobs", "2", "--trials", "1", "--run-size", "800KiB", "--stagger", "200ms"];
@@ -118,8 +118,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     }
 }
 
-/// What two processes recorded: small records of an array that is dealt out, written by each for itself and read
-/// together.
+/// Recording of two processes: small records of a distributed array, written independently and read collectively.
 fn recorded() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     for process in 0..2 {
@@ -171,7 +170,7 @@ fn what_a_recorded_program_would_gain_is_said_with_the_hint_for_it() {
         assert!(of(by)["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{by}");
     }
     assert_eq!(of("starfish_method=write-cached")["is_there"], true, "{advice}");
-    // The first of all: half of the disks take longer.
+    // The first change: half of the disks take longer.
     assert!(of("striping_factor=2")["gain"].as_f64().is_some_and(|gain| gain < -0.2), "{advice}");
     assert_eq!(
         (&of("8 agents")["is_there"], &of("striping_factor=2")["is_there"]),
@@ -201,9 +200,9 @@ fn the_table_and_csv_of_a_program_have_the_same_alternatives() {
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines.iter().all(|line| line.split(',').count() == 13), "{csv}");
     assert_eq!(lines.iter().filter(|line| line.ends_with(",true")).count(), 1, "what is advised: {csv}");
-    // Behind the table's head there is a row for each.
+    // The table has a header and a row for each row of CSV.
     assert_eq!(table.lines().skip_while(|line| !line.starts_with("change")).count(), lines.len());
-    // Any other log; its machine is as large as each alternative needs.
+    // A log of another kind; its machine is as large as each alternative needs.
     let drawn = in_directory(&directory, "request-log generate --nodes 4 --jobs 1 --files 1 --records 200");
     std::fs::write(directory.path().join("drawn.log"), drawn).expect("a file");
     let whole = "advise io drawn.log --machine starfish-1996 --trials 2 --format csv --progress never";
@@ -238,7 +237,7 @@ fn a_program_that_cannot_be_simulated_is_refused() {
     assert!(done.status.success() && told.contains("3 calls are left out"), "{told}");
 }
 
-/// What is kept of the time between calls is in both times that are compared.
+/// Kept pauses between calls count in both of the compared times.
 #[test]
 fn time_between_calls_is_compared_with_the_same() {
     let directory = recorded();
@@ -256,7 +255,7 @@ fn time_between_calls_is_compared_with_the_same() {
 #[test]
 fn what_the_machine_cannot_do_is_not_tried() {
     let directory = tempfile::tempdir().expect("a directory");
-    // Four disks of 1.3 GB have room for it, and two have not.
+    // Four disks of 1.3 GB have space for it, two do not.
     let log = "# starfish requests 1\n0 0 out write 0 65536\n1 0 out write 4000000000 65536\n";
     std::fs::write(directory.path().join("large.log"), log).expect("a file");
     let csv = in_directory(&directory, &format!("advise io large.log {SMALL_MACHINE} --format csv"));

@@ -1,4 +1,4 @@
-//! `starfish agents`: sets of agents in the background, on this computer and over a stand-in for ssh.
+//! `starfish agents`: sets of agents in the background, on this computer and over a substitute for ssh.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use crate::common::{contents, fail, finish, starfish, stripe_files, succeed, wai
 use crate::mount_point::within;
 use tempfile::TempDir;
 
-/// A home directory for a test, in which no agent is left running.
+/// Home directory of a test. Its agents are stopped at the end.
 struct Home(TempDir);
 
 impl Home {
@@ -47,7 +47,7 @@ impl Home {
         told
     }
 
-    /// A stand-in for ssh that runs commands here, after doing `first` with the host in `$1`.
+    /// Creates a substitute for ssh that runs commands here, after doing `first` with the host in `$1`.
     fn ssh(&self, first: &str) -> String {
         let path = self.path("ssh.sh");
         std::fs::write(&path, format!("{first}\nshift\nexec \"$@\"\n")).expect("a file");
@@ -59,7 +59,7 @@ impl Home {
         name.to_owned()
     }
 
-    /// The processes in the record.
+    /// Returns the processes in the record.
     fn processes(&self) -> Vec<u32> {
         let text = std::fs::read_to_string(self.path("starfish/agents.toml")).unwrap_or_default();
         let numbers = text.lines().filter_map(|line| line.strip_prefix("number = "));
@@ -75,7 +75,7 @@ impl Drop for Home {
     }
 }
 
-/// The agents whose files are below this directory.
+/// Returns the agents whose files are below this directory.
 fn agents_below(directory: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("Linux").filter_map(|entry| entry.ok());
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -97,7 +97,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-/// The stripe files on the disks of the set.
+/// Returns the stripe files on the disks of the set.
 fn stripes_of(home: &Home) -> Vec<PathBuf> {
     let agents = std::fs::read_dir(home.path("starfish")).expect("a set");
     let disks = agents.map(|entry| entry.expect("an entry").path().join("disk")).filter(|disk| disk.is_dir());
@@ -135,7 +135,7 @@ fn agents_remove_what_a_killed_client_had_open() {
     until("they are gone", || stripes_of(&home).is_empty());
 }
 
-/// Programs in a mount would block without a word.
+/// Programs in a mount would block silently.
 #[test]
 fn a_set_that_is_stopped_names_its_mounts() {
     let home = Home::new();
@@ -166,13 +166,13 @@ fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
     let (status, _) = home.run(&["agents", "status"]);
     assert_eq!(status.matches("running").count(), 3, "{status}");
 
-    // One dies. It is noticed, and started again where it was.
+    // One is killed. Status reports it, and `up` restarts it at the same address.
     let victim = home.processes()[1];
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().expect("kill").success());
     until("it is gone", || !home.command(&["agents", "status"]).output().expect("ours").status.success());
     let told = home.fail(&["agents", "status"]);
     assert!(told.contains("1 of 3 does not run") && told.contains("`starfish agents up`"), "{told}");
-    // Who meets it is told the same.
+    // Other commands report the same.
     let told = home.fail(&["get", "file", "back"]);
     let log = home.path("starfish/local-1/log").display().to_string();
     assert!(told.contains("`starfish agents up` starts it again") && told.contains(&log), "{told}");
@@ -192,7 +192,7 @@ fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
     );
     assert!(home.run(&["agents", "down"]).1.contains("None was running"));
 
-    // It is started again as it was: ports, options, files.
+    // It is restarted as before: ports, options, files.
     let (fourth, told) = home.run(&["agents", "up"]);
     assert_eq!(fourth, first, "the same addresses");
     assert!(told.contains("Started 3."), "{told}");
@@ -214,7 +214,7 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
     home.run(&["mkdir", "names", "--agents", &address_of(&home, 0)]);
     std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
     home.run(&["put", "file"]);
-    // It runs already, and more join it.
+    // The set runs already, and more agents join it.
     let (_, told) = home.run(&["agents", "up", "--local", "3"]);
     assert!(told.contains("Started 1; 2 ran already."), "{told}");
     let told = home.fail(&["agents", "up", "--local", "3", "--disk-model", "streaming-20"]);
@@ -222,7 +222,7 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
         told.contains("`--disk-model streaming-20`") && told.contains("`starfish agents down`"),
         "{told}"
     );
-    // On the third there is nothing.
+    // The third agent has no files.
     let (_, told) = home.run(&["agents", "up", "--local", "2"]);
     assert!(told.contains("Stopped 1"), "{told}");
     assert_eq!(agents_below(home.0.path()).len(), 2);
@@ -247,7 +247,7 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
     assert!(home.fail(&["get", "file", "again"]).contains("none of the I/O nodes has disk "));
 }
 
-/// Without it no file can be read, wherever the stripes are.
+/// Without the metadata agent no file can be read, on any disk.
 #[test]
 fn the_agent_that_keeps_the_names_is_not_left_out_by_mistake() {
     let home = Home::new();
@@ -272,7 +272,7 @@ fn help_of_agents_is_shown_and_starts_none() {
     assert!(agents_below(home.0.path()).is_empty());
 }
 
-/// An empty directory is what a mount point is without its disk, and so is one that is missing below it.
+/// A mount point without its disk is an empty directory, and the directory of a disk below it is missing.
 #[test]
 fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
     let home = Home::new();
@@ -295,7 +295,7 @@ fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
             "{told}"
         );
         assert_eq!(told.matches("starfish: ").count(), 2, "each of the two begins with it: {told}");
-        // The other one runs, and goes on.
+        // The other agent continues to run.
         until("one is left", || agents_below(home.0.path()).len() == 1);
     }
     let told = home.fail(&["agents", "status"]);
@@ -367,7 +367,7 @@ fn sets_in_two_directories_are_apart() {
     assert_eq!(agents_below(home.0.path()), [0; 0]);
 }
 
-/// Lines of an agent's log after the time, which is checked.
+/// Returns the lines of an agent's log without the time, which it checks.
 fn logged(home: &Home, agent: &str) -> Vec<String> {
     let log = std::fs::read_to_string(home.path(&format!("starfish/{agent}/log"))).expect("a log");
     let line = |line: &str| {
@@ -403,7 +403,7 @@ fn an_agent_logs_what_matters_to_whoever_runs_it() {
         ["info   stopping on a signal", "info   stopped: all it had accepted is on its disks"]
     );
 
-    // A stripe is cut while it sleeps. Who looks after the agent learns of it, and whoever reads.
+    // A stripe is cut while the agent is stopped. The log and the readers report it.
     let whole = std::fs::read(stripe).expect("a stripe");
     std::fs::write(stripe, &whole[..100]).expect("room");
     up("debug");
@@ -419,7 +419,7 @@ fn an_agent_logs_what_matters_to_whoever_runs_it() {
     assert!(String::from_utf8_lossy(&status.stdout).contains("starfish/local-1/log:"));
     home.run(&["agents", "down"]);
 
-    // A log does not grow for ever.
+    // The size of a log is limited.
     let log = home.path("starfish/local-1/log");
     std::fs::write(&log, vec![b'x'; 2 << 20]).expect("room");
     up("off");
@@ -427,7 +427,7 @@ fn an_agent_logs_what_matters_to_whoever_runs_it() {
     assert_eq!(std::fs::metadata(home.path("starfish/local-1/log.old")).expect("the old one").len(), 2 << 20);
 }
 
-/// The address of an agent in the record.
+/// Returns the address of an agent in the record.
 fn address_of(home: &Home, index: usize) -> String {
     let text = std::fs::read_to_string(home.path("starfish/agents.toml")).expect("a record");
     let addresses = text.lines().filter_map(|line| line.strip_prefix("address = \""));
@@ -458,14 +458,14 @@ fn hosts_are_reached_over_ssh() {
     let (status, _) = home.run(&["agents", "status", "--ssh", &ssh]);
     assert_eq!(status.matches("info   started: starfish").count(), 2, "{status}");
 
-    // A disk that is not mounted is not made anew.
+    // The directory of an unmounted disk is not created.
     home.run(&["agents", "down", "--ssh", &ssh]);
     std::fs::rename(home.path("disk2"), home.path("unmounted")).expect("it is there");
     let told = home.fail(&["agents", "up", "--ssh", &ssh]);
     assert!(told.contains("--root disk2: there is no such directory") && told.contains("mounted?"), "{told}");
     home.run(&["agents", "down", "--ssh", &ssh]);
     std::fs::rename(home.path("unmounted"), home.path("disk2")).expect("it is there");
-    // No set has a disk and a copy of it, be they of two agents.
+    // A set must not have a disk and a copy of it, even on two agents.
     let identity = own.join(".starfish.disk");
     let of_own = std::fs::read(&identity).expect("it was asked for");
     std::fs::copy(home.path("disk1/.starfish.disk"), &identity).expect("it was asked for");
@@ -479,7 +479,7 @@ fn hosts_are_reached_over_ssh() {
     assert!(told.contains("another set was started from there") && told.contains("agents down"), "{told}");
     let told = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);
     assert!(told.contains("none of the 2 of this set runs"), "{told}");
-    // Whose host cannot be reached stays in the record.
+    // An agent on an unreachable host stays in the record.
     home.fail(&["agents", "down", "--ssh", "/nonexistent/ssh"]);
     let (_, told) = home.run(&["agents", "down", "--ssh", &ssh]);
     assert!(told.contains("Stopped 2.") && told.contains(&format!("agents up --ssh '{ssh}'`")), "{told}");
@@ -605,7 +605,7 @@ fn the_line_for_the_shell_is_the_only_one_on_standard_output() {
     assert!(lines.len() == 1 && lines[0].starts_with("export STARFISH_AGENTS="), "{lines:?}");
 }
 
-/// The key in a file that only its user may read.
+/// Returns the key in a file, which only its user may read.
 fn key(path: &Path) -> String {
     let mode = std::fs::metadata(path).expect("a key").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "{}", path.display());
@@ -626,7 +626,7 @@ fn a_set_gets_a_key_and_refuses_clients_with_another() {
     let told = home.fail(&["ls", "--key", theirs.to_str().expect("text")]);
     assert!(told.contains("it has another cluster key than this side"), "{told}");
 
-    // On other hosts it is in a file of the agent's own, and where their users' programs look.
+    // On other hosts the key is in a file of the agent, and in the default place of its user's programs.
     let other = Home::new();
     let ssh = other.ssh("export HOME=\"$PWD/host\" XDG_STATE_HOME= XDG_CONFIG_HOME=; mkdir -p host");
     let hosts = other.write("hosts", &format!("localhost:{}\n", free_port()));

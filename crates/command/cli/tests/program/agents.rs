@@ -1,4 +1,4 @@
-//! Agents as processes: starting, stopping, dying, and strangers at their door.
+//! Agents as processes: starting, stopping, dying, and connections of strangers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn signals_stop_an_agent_in_order() {
         store.agents[index].signal(signal);
         assert_eq!(wait(&mut store.agents[index].child).code(), Some(code), "{signal}");
     }
-    // The same disks under new agents hold the same file.
+    // New agents with the same disks have the same file.
     let restart = |agent: &Agent| Agent::start(agent.roots.clone(), &[]);
     store.agents = store.agents.iter().map(restart).collect();
     store.run(&["get", "file", "back"]);
@@ -29,7 +29,7 @@ fn signals_stop_an_agent_in_order() {
 fn signals_that_are_ignored_from_the_start_stop_nothing() {
     let mut store = Store::start(&[1]);
     let original = store.make_file("file", 3_000_000);
-    // As nohup and as a script with `&` start it.
+    // As nohup and a script with `&` start it.
     let mut ignoring = heeding("env");
     ignoring.args(["--ignore-signal=HUP,INT", env!("CARGO_BIN_EXE_starfish")]);
     store.agents = vec![Agent::start_by(ignoring, "127.0.0.1:0", vec![store.path("disk")], &[])];
@@ -52,7 +52,7 @@ fn an_agent_whose_input_ends_stops_if_told_so() {
 
 #[test]
 fn an_agent_that_is_killed_while_reading_is_named() {
-    // A slow disk, so that there is a while to be killed in.
+    // A slow disk leaves time to kill it.
     let mut store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.make_file("file", 40 << 20);
     // The first agent keeps the names.
@@ -67,7 +67,7 @@ fn an_agent_that_is_killed_while_reading_is_named() {
         let mut error = String::new();
         get.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
         let address = &store.agents[victim].address;
-        // On a busy computer it may have been killed before it was called.
+        // On a busy computer the agent may have been killed before the connection.
         let is_named = [format!("agent {address} is gone"), format!("that answer. agent {address}: ")];
         assert!(is_named.iter().any(|named| error.contains(named)), "{method}: {error}");
         assert!(!store.path("back").exists());
@@ -82,7 +82,7 @@ fn an_agent_that_is_killed_while_reading_is_named() {
 fn the_journal_is_given_urgencies_and_no_times() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let log = directory.path().join("journal");
-    // systemd names the file that standard error is, by device and inode.
+    // systemd identifies the stream of standard error by device and inode.
     let script = "exec 2>> \"$1\"; export JOURNAL_STREAM=$(stat -L -c %d:%i /dev/fd/2); shift; exec \"$@\"";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", script, "sh"]).arg(&log).arg(env!("CARGO_BIN_EXE_starfish"));
@@ -109,7 +109,7 @@ fn strangers_cost_an_agent_nothing() {
     let original = store.make_file("file", 500_000);
     store.run(&["put", "file"]);
     let address = &store.agents[0].address;
-    // Some stay connected and say nothing more.
+    // Some stay connected and send nothing more.
     let mut strangers = Vec::new();
     for garbage in [
         &b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"[..],
@@ -119,7 +119,7 @@ fn strangers_cost_an_agent_nothing() {
         b"",
     ] {
         let mut stream = TcpStream::connect(address).expect("it listens");
-        // The agent may hang up in the middle.
+        // The agent may close the connection in the middle.
         let _ = stream.write_all(garbage);
         strangers.push(stream);
     }
@@ -179,7 +179,7 @@ fn both_drivers_do_the_same() {
 
 #[test]
 fn an_interrupted_put_leaves_nothing_on_the_agents() {
-    // A slow disk, so that there is a while to be interrupted in.
+    // A slow disk leaves time to interrupt it.
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.make_file("file", 200 << 20);
     let other = store.make_file("other", 1000);
@@ -205,7 +205,7 @@ fn an_interrupted_put_leaves_nothing_on_the_agents() {
         assert_eq!(store.stripe_files().len(), 1, "of the other file, {method}");
     }
 
-    // A file that was there before is none of its business.
+    // An existing file is not affected.
     let mut put = store.command(&["put", "-", "other"]);
     put.stdin(Stdio::piped());
     assert_eq!(put.spawn().expect("the program").wait().expect("a child of ours").code(), Some(1));
@@ -232,7 +232,7 @@ fn an_interrupted_get_leaves_nothing() {
     assert_eq!(said, "");
 }
 
-/// Makes a key in the directory of the test.
+/// Creates a key in the directory of the test.
 fn make_key(store: &Store, name: &str, encrypts: bool) -> String {
     let path = store.path(name);
     assert_eq!(node::key::make(&path, encrypts), Ok(true));
@@ -267,7 +267,7 @@ fn an_agent_and_its_clients_have_the_same_key() {
         let error = fail(ls(key), 1);
         assert!(error.contains(told) && error.contains("mode 0600"), "{key}: {error}");
     }
-    // Without a key nothing is asked of anybody.
+    // Without a key no agent is contacted.
     let error = fail(ls("/proc/nonexistent/key"), 2);
     assert!(error.contains("there is no such file") && error.contains("`starfish key new`"), "{error}");
     let log = std::fs::read_to_string(&log).expect("a log");
@@ -290,7 +290,7 @@ fn the_first_agent_of_a_user_makes_the_key() {
         command.args(options).env_remove("STARFISH_KEY_FILE").env("XDG_CONFIG_HOME", store.path("config"));
         command
     };
-    // It ends with its input, which is empty. Others on the same computer can reach loopback, too.
+    // Its input is empty, so it ends at once. Note that other users of the computer can reach loopback, too.
     for (listen, makes) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
         let output = finish(agent(listen, &[]));
         assert!(output.status.success());
@@ -360,7 +360,7 @@ fn an_agent_with_few_descriptors_serves_though_hundreds_call_and_say_nothing() {
     let silent: Vec<_> =
         (0..300).map(|_| TcpStream::connect(&address).expect("a place in the queue")).collect();
     let original = store.make_file("file", 3_000_000);
-    // More files than it may have open.
+    // More files than its limit of open files.
     for number in 0..50 {
         store.run(&["put", "file", &format!("file{number}"), "--block", "1MiB"]);
     }

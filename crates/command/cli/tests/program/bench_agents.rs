@@ -1,4 +1,4 @@
-//! The benchmark of the user's own agents, from one end to the other, with small files.
+//! Benchmark of the user's own agents, end to end, with small files.
 
 use std::process::Command;
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Store, fail, starfish, succeed, wait};
 use serde_json::Value;
 
-/// The command with these options, in words.
+/// Splits the options of the command into words.
 fn bench(options: &str) -> Vec<&str> {
     ["bench", "--agents"].into_iter().chain(options.split_whitespace()).collect()
 }
@@ -74,7 +74,7 @@ fn all_workloads_are_measured_and_predicted() {
             assert!((number("throughput_mib_s") / throughput - 1.0).abs() < 1e-6, "{figures}");
             assert!(number("elapsed_s") >= number("flush_s"));
         }
-        // The same requests here and there.
+        // Measurement and prediction make the same requests.
         assert_eq!(row["requests"], row["predicted"]["requests"]);
         if row["workload"] != "mixed" {
             assert_eq!(row["requests"], 128);
@@ -126,7 +126,7 @@ fn this_computer_is_told_of_to_programs_too() {
     assert_eq!(of("method"), ["traditional", "disk-directed", "traditional", "disk-directed"]);
     assert!(of("of_disks").iter().all(|part| part.as_f64() > Some(0.0)), "{rows}");
     assert!(told(&[]).starts_with("the target, 100 %, is a bare stripe"));
-    // Without agents of the user's these would do nothing, whatever else is given.
+    // Without the user's own agents these options have no effect, in any combination.
     for option in [
         "--config=x",
         "--key=x",
@@ -153,7 +153,7 @@ fn this_computer_is_told_of_to_programs_too() {
 
 #[test]
 fn a_benchmark_that_is_interrupted_leaves_nothing() {
-    // Slow disks, so that there is a while to be interrupted in: while the file is laid out, and while it is read.
+    // Slow disks leave time to interrupt it: while the file is laid out, and while it is read.
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
     for (options, pause) in [("--file-size 64MiB", 0), ("--file-size 1MiB --duration 60s --clients 3", 700)] {
         let mut bench = store.command(&bench(options)).spawn().expect("the program");

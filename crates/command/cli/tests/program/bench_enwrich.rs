@@ -9,7 +9,7 @@ fn bench(arguments: &[&str]) -> Output {
     common::bench("enwrich", arguments)
 }
 
-/// By every method, what processes write is where it should be, which they check themselves.
+/// By every method, the written data are in place; the processes check that.
 #[test]
 fn processes_write_by_every_method() {
     let small = ["--file-size", "256KiB", "--processes", "2", "--agents", "2", "--format", "csv"];
@@ -37,8 +37,8 @@ fn processes_write_by_every_method() {
     }
 }
 
-/// A measurement and its prediction are traced from the first write to the end, in two files, by all that take part,
-/// and are put side by side.
+/// A measurement and its prediction are traced from the first write to the end, in two files, with all participants,
+/// and are shown side by side.
 #[test]
 fn what_is_measured_and_predicted_can_be_traced() {
     let directory = tempfile::tempdir().expect("a directory");

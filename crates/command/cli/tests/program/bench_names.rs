@@ -8,7 +8,7 @@ fn bench(arguments: &[&str]) -> Output {
     common::bench("names", arguments)
 }
 
-/// Clients make, look at, list and remove files, which they check themselves; all of it is predicted, too, and drawn.
+/// Clients create, stat, list and remove files, and check them. All of it is also predicted and drawn.
 #[test]
 fn small_files_are_measured_and_predicted() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -34,7 +34,7 @@ fn small_files_are_measured_and_predicted() {
     assert!(page.contains("2 clients, predicted") && page.contains("remove"));
 }
 
-/// What is measured and what is predicted are traced in two files.
+/// Measurement and prediction are traced in two files.
 #[test]
 fn small_files_can_be_traced() {
     let directory = tempfile::tempdir().expect("a directory");

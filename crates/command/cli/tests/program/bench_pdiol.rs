@@ -1,4 +1,4 @@
-//! The benchmark of the thesis on PDIOL, from one end to the other, on tiny files.
+//! Benchmark of the thesis on PDIOL, end to end, on tiny files.
 
 use std::fs;
 use std::process::Output;
@@ -12,7 +12,7 @@ fn succeed(arguments: &[&str]) -> String {
     stdout.into_owned()
 }
 
-/// The values of a column of CSV, as numbers; nothing where there is none.
+/// Returns the values of a column of CSV as numbers; `None` for empty cells.
 fn column(csv: &str, name: &str) -> Vec<Option<f64>> {
     let head = csv.lines().next().expect("a head").split(',').position(|column| column == name);
     let index = head.unwrap_or_else(|| panic!("no column {name} in {csv}"));
@@ -43,13 +43,13 @@ fn programs_are_measured_and_predicted() {
     ]);
     let (elapsed, predicted) = (column(&csv, "elapsed_s"), column(&csv, "predicted_s"));
     assert_eq!(elapsed.len(), 2 * (1 + 2 * 3), "{csv}");
-    // Of one round.
+    // There is one round.
     for name in ["elapsed_mean_s", "elapsed_min_s", "elapsed_max_s"] {
         assert_eq!(column(&csv, name), elapsed, "{csv}");
     }
     assert!(column(&csv, "elapsed_variance_s2").iter().all(|&variance| variance == Some(0.0)), "{csv}");
-    // 8 MiB of 20 MiB/s take 400 ms on one disk and 100 ms on four, whatever else the computer does, but for what a
-    // modelled disk makes up for: that the last command of the run before was answered late.
+    // 8 MiB at 20 MiB/s take 400 ms on one disk and 100 ms on four, regardless of load. A modelled disk may be a little
+    // faster, to make up for a late answer to the last command of the previous run.
     for (index, (elapsed, predicted)) in elapsed.iter().zip(&predicted).enumerate() {
         let least = if index % 7 < 4 { 0.4 } else { 0.1 };
         assert!(elapsed.is_some_and(|elapsed| elapsed >= 0.8 * least), "row {index} of {csv}");
@@ -69,7 +69,7 @@ fn what_programs_make_is_the_same_on_any_disks() {
         let csv = succeed(&[&arguments[..], &more].concat());
         let elapsed = column(&csv, "elapsed_s");
         assert_eq!(elapsed.len(), 2 * 2, "{csv}");
-        // What is read comes from the disks, and what is written, temporary files too, goes there.
+        // Data read come from the disks, and written data, including temporary files, go there.
         let bytes = [4.0, 4.0, 1.0, 1.0].into_iter().zip([1.0, 2.0, 1.0, 2.0]);
         for (elapsed, (times, disks)) in elapsed.into_iter().zip(bytes) {
             assert!(elapsed.is_some_and(|elapsed| elapsed >= 0.8 * least * times / disks), "{csv}");

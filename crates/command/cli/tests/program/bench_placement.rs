@@ -8,7 +8,7 @@ fn bench(arguments: &[&str]) -> Output {
     common::bench("placement", arguments)
 }
 
-/// Merges by two policies with two orders at the disks: they check themselves what they have made.
+/// Merges by two policies with two orders at the disks; the merges check their output.
 #[test]
 fn merges_on_agents_take_what_is_predicted() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -25,7 +25,7 @@ fn merges_on_agents_take_what_is_predicted() {
     assert_eq!(cells, [["3", "fcfs"], ["3", "round-robin"], ["2", "fcfs"], ["2", "round-robin"]]);
     for row in &rows[1..] {
         let (measured, predicted) = (number(row, "measured_s"), number(row, "predicted_s"));
-        // Slowed disks are never faster than their model, but for chance; a busy computer may make all of it slower.
+        // Slow disks are never faster than their model, except by chance; a busy computer may slow everything down.
         assert!((0.7..4.0).contains(&(measured / predicted)), "{row:?}");
         assert!(number(row, "measured_first_s") <= measured);
         assert!(

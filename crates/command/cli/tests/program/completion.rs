@@ -1,4 +1,4 @@
-//! Completion by Tab, as bash asks for it.
+//! Completion by Tab in bash.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Store, starfish, succeed};
 
-/// What bash does with a line at whose end Tab is pressed, once it has cut it at `COMP_WORDBREAKS`.
+/// Script with bash's actions for a line that ends at Tab, after splitting it at `COMP_WORDBREAKS`.
 const TAB: &str = r#"source <("$1" completions bash starfish); shift
 COMP_LINE=$1; shift
 COMP_WORDS=("$@"); COMP_WORDS[0]=starfish; COMP_CWORD=$(($# - 1))
@@ -14,7 +14,7 @@ compopt() { :; }
 _starfish_complete_starfish
 printf '%s\n' "${COMPREPLY[@]}""#;
 
-/// What bash offers for the last of these words; blanks stand before those that begin one.
+/// Returns bash's completions of the last of these words. A blank precedes each part that begins a word.
 fn offered(mut command: Command, words: &[&str]) -> Vec<String> {
     let program = env!("CARGO_BIN_EXE_starfish");
     let directory = std::path::Path::new(program).parent().expect("a directory");
@@ -24,7 +24,7 @@ fn offered(mut command: Command, words: &[&str]) -> Vec<String> {
     String::from_utf8(succeed(command)).expect("text").lines().map(str::to_owned).collect()
 }
 
-/// Bash, in the surroundings of a command of the program.
+/// Returns bash with the environment of a command of the program.
 fn bash(like: &Command) -> Command {
     let mut bash = Command::new("bash");
     for (name, value) in like.get_envs() {
@@ -44,7 +44,7 @@ fn bash_offers_commands_options_and_values() {
     assert_eq!(offered(&[" sim"]), ["simulate"]);
     assert_eq!(offered(&[" simulate", " --meth"]), ["--method"]);
     assert_eq!(offered(&[" simulate", " --method", " two"]), ["two-phase"]);
-    // What lies before the sign at which bash cuts stays.
+    // The text before the character at which bash splits is kept.
     assert_eq!(offered(&[" simulate", " --method", "=", "two"]), ["two-phase"]);
     assert_eq!(offered(&[" simulate", " --method", "=", "traditional,two"]), ["traditional,two-phase"]);
     assert_eq!(offered(&[" simulate", " --pattern", " wcc"]), ["wcc"]);
@@ -65,7 +65,7 @@ fn the_agents_are_asked_for_the_names_of_their_files() {
     assert_eq!(offered(of_store(), &[" cat", " other", " results/o"]), ["results/one"]);
     assert_eq!(offered(of_store(), &[" get", " results/two\\ w"]), ["results/two\\ words"]);
     assert_eq!(offered(of_store(), &[" put", " loc"]), ["local"]);
-    // The line says which agents.
+    // The line names the agents.
     let (host, port) = store.agents[0].address.split_once(':').expect("HOST:PORT");
     let host = format!(" {host}");
     let words = [" stat", " --agents", &host, ":", port, " ot"];
@@ -74,7 +74,7 @@ fn the_agents_are_asked_for_the_names_of_their_files() {
 
 #[test]
 fn agents_that_do_not_answer_are_not_waited_for() {
-    // It takes calls and says nothing.
+    // It accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut command = bash(&starfish([""; 0]));
     command.env("STARFISH_AGENTS", silent.local_addr().expect("an address").to_string());

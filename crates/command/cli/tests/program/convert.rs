@@ -1,4 +1,4 @@
-//! `starfish convert`: a set that an older version has left on three disks becomes files of the namespace.
+//! `starfish convert`: converts a set of an older version on three disks to files of the namespace.
 //!
 //! `tests/data/old-set.tar.gz` was made by the last version with flat names: `starfish put` with three agents.
 //! `old-set.b3` has the names of its finished files with their hashes. One stripe of `damaged` was changed afterwards,
@@ -22,10 +22,10 @@ const HASHES: &str = include_str!("../data/old-set.b3");
 /// With these options all files are converted or removed, except the damaged one.
 const CONVERT_ALL: [&str; 4] = ["--rename", "a/b", "b/b", "--remove-unfinished"];
 
-/// A file with a large hole.
+/// File with a large hole.
 const SPARSE: &str = "hole.dat";
 
-/// The disks of an old set, in a directory.
+/// Disks of an old set, in a directory.
 struct OldSet {
     directory: TempDir,
 }
@@ -39,7 +39,7 @@ impl OldSet {
         OldSet { directory }
     }
 
-    /// A set in which every file can be converted.
+    /// Unpacks a set in which every file can be converted.
     fn without_damage() -> OldSet {
         let set = OldSet::unpack();
         for disk in 0..3 {
@@ -56,7 +56,7 @@ impl OldSet {
         (0..3).map(|index| self.disk(index)).collect()
     }
 
-    /// `starfish convert` with all disks and these options.
+    /// Returns the command `starfish convert` with all disks and these options.
     fn command(&self, options: &[&str]) -> Command {
         let mut command = starfish(["convert", "--progress", "never"]);
         command.args(self.disks()).args(options);
@@ -67,7 +67,7 @@ impl OldSet {
         self.command(options).output().expect("the program")
     }
 
-    /// The old stripes on all disks, sorted.
+    /// Returns the names of the old stripes on all disks, sorted.
     fn old_stripes(&self) -> Vec<String> {
         let file_name =
             |path: PathBuf| path.file_name().and_then(|name| name.to_str()).expect("text").to_owned();
@@ -107,7 +107,7 @@ fn collect(directory: &Path, before: &str, found: &mut BTreeMap<String, blake3::
     }
 }
 
-/// The finished files of the set without these.
+/// Returns the hashes of the finished files of the set, except these.
 fn expected(without: &[&str]) -> BTreeMap<String, blake3::Hash> {
     let all = HASHES.lines().map(|line| {
         let (hash, name) = line.split_once("  ").expect("a hash and a name");
@@ -116,7 +116,7 @@ fn expected(without: &[&str]) -> BTreeMap<String, blake3::Hash> {
     all.filter(|(name, _)| !without.contains(&&**name)).collect()
 }
 
-/// The finished files as [`CONVERT_ALL`] has them, without the damaged one.
+/// Returns the finished files as [`CONVERT_ALL`] leaves them, without the damaged one.
 fn all() -> BTreeMap<String, blake3::Hash> {
     let mut all = expected(&["damaged", "a/b"]);
     // They have the same contents.
@@ -124,7 +124,7 @@ fn all() -> BTreeMap<String, blake3::Hash> {
     all
 }
 
-/// What a run has said on standard output and standard error; it must end with this exit code.
+/// Returns standard output and standard error of a run, which must end with this exit code.
 fn told(output: &Output, code: i32) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     let (said, errors) = (text(&output.stdout), text(&output.stderr));
@@ -158,7 +158,7 @@ fn all_that_can_be_converted_is_and_the_rest_is_reported_and_stays() {
         left.extend(vec![name; 3]);
     }
     assert_eq!(set.old_stripes(), left);
-    // Once more, and nothing happens.
+    // A repetition does nothing.
     assert_eq!(told(&set.convert(&[]), 1).0, "");
     assert_eq!(set.old_stripes(), left);
 
@@ -237,7 +237,7 @@ fn a_file_on_a_disk_that_is_not_given_stays() {
         "starfish: blocks.dat: stripe 2 of 3 is missing\n  Name the directories of all disks of the set.";
     assert!(errors.contains(missing), "{errors}");
     assert!(errors.contains("convert: 12 files of an older version are left"), "{errors}");
-    // Nothing that is not there can be called unfinished: it may be finished.
+    // With a missing disk no file counts as unfinished, because its other stripes may be finished.
     fs::rename(set.disk(2), set.directory.path().join("away")).expect("room");
     let mut command = starfish(options);
     command.arg(set.disk(0)).arg(set.disk(2));
@@ -337,7 +337,7 @@ fn a_full_disk_is_reported_and_nothing_is_lost() {
     let before = set.old_stripes().len();
     let convert = set.command(&CONVERT_ALL);
     let mut shell = Command::new("sh");
-    // No file is longer than 1 MiB, as on a full disk. The hole begins before that, and ends behind it.
+    // Limits files to 1 MiB, as on a full disk. The hole begins before that, and ends behind it.
     shell.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$@\"", "sh"]);
     shell.arg(convert.get_program()).args(convert.get_args());
     give_environment_of(&convert, &mut shell);

@@ -1,4 +1,4 @@
-//! The demo, and what a newcomer sees first.
+//! The demo, and the output that newcomers see first.
 
 use std::process::Command;
 use std::thread;
@@ -40,7 +40,7 @@ fn modelled_disks_are_as_fast_as_their_simulation_says() {
     let measured = row("measured: these four agents");
     let simulated = row("simulated: the same set-up");
     assert_eq!((measured.len(), simulated.len()), (4, 4), "{text}");
-    // A busy computer may be late, but no disk is faster than its model.
+    // A busy computer may be slow, but no disk is faster than its model.
     for (measured, simulated) in measured.iter().zip(&simulated) {
         assert!(*measured <= 1.1 * simulated, "{text}");
     }
@@ -74,7 +74,7 @@ fn the_help_of_every_command_has_examples() {
     let help = String::from_utf8(succeed(starfish(["--help"]))).expect("text");
     let commands =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // What a command does may go on on another line.
+    // The description of a command may continue on another line.
     let first = commands.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
     let names: Vec<&str> = first.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(names.len() >= 12, "{help}");

@@ -1,4 +1,4 @@
-//! `starfish doctor`: it names what is wrong, and nothing else.
+//! `starfish doctor`: it reports all problems and no others.
 
 use std::io::Write;
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{Agent, Store, fail, finish, key_file, wait};
 use serde_json::Value;
 
-/// A disk of half the rate of streaming-20.
+/// Describes a disk with half the rate of streaming-20; returns the path.
 fn half(store: &Store) -> String {
     let text = include_str!("../../../../../machines/disks/streaming-20.toml")
         .replace("\"20 MiB/s\"", "\"10 MiB/s\"");
@@ -17,7 +17,7 @@ fn half(store: &Store) -> String {
     path.to_str().expect("UTF-8").to_owned()
 }
 
-/// What the doctor finds, in JSON.
+/// Returns the JSON report of the doctor.
 fn report(store: &Store, options: &[&str]) -> Value {
     let output = finish(store.command(&[&["doctor", "--format", "json"], options].concat()));
     serde_json::from_slice(&output.stdout).expect("JSON")
@@ -26,7 +26,7 @@ fn report(store: &Store, options: &[&str]) -> Value {
 #[test]
 fn healthy_agents_on_one_disk_are_well_and_nothing_is_left() {
     let store = Store::start(&[2, 1]);
-    // This computer may be busy: that is said, and no agent's fault.
+    // A busy computer is mentioned, but is no fault of an agent.
     let said = store.run(&["doctor", "--file-size", "2MiB"]);
     let addresses: Vec<&str> = store.agents.iter().map(|agent| &*agent.address).collect();
     assert!(said.contains(&format!("Agents {} share one disk.", addresses.join(", "))), "{said}");
@@ -70,7 +70,7 @@ fn a_disk_slowed_to_half_is_named_and_what_is_measured_is_what_put_gives() {
     let problem = problems[0].as_str().expect("text");
     assert!(problem.starts_with(&format!("agent {slow}: its disk is slow: hardly more than ")), "{problem}");
     assert!(problem.contains("as fast as its slowest disk"), "{problem}");
-    // A disk that is slowed down is one of its own.
+    // A slowed disk counts as a separate disk.
     assert_eq!(report["notes"].to_string().matches("share one disk").count(), 0, "{report}");
     let write = |agent: usize| report["agents"][agent]["write_mib_s"].as_f64().expect("a number");
     assert!((11.0..21.0).contains(&write(0)), "put gives nearly 20: {report}");

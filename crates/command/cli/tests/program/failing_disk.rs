@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::common::{Agent, Store, finish, hash, wait};
 use crate::mount_point::MountPoint;
 
-/// How a disk fails.
+/// Kind of failure of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Removed,
@@ -25,29 +25,29 @@ enum Way {
 }
 
 impl Way {
-    /// Whether the agent does not answer.
+    /// Returns true if the agent does not answer.
     fn is_away(self) -> bool {
         matches!(self, Way::Killed | Way::Hung)
     }
 
-    /// Whether the disk is of no use at all.
+    /// Returns true if the disk cannot be used at all.
     fn is_gone(self) -> bool {
         self.is_away() || matches!(self, Way::Removed | Way::Unmounted)
     }
 
-    /// Whether one stripe alone cannot be read.
+    /// Returns true if only one stripe cannot be read.
     fn is_of_one_stripe(self) -> bool {
         matches!(self, Way::NewerStripe | Way::DamagedHeader)
     }
 }
 
-/// Five agents, the files on the disk that fails, and those beside it.
+/// Five agents, the files on the failing disk, and the others.
 struct Trial {
     store: Store,
     victim: usize,
     on: BTreeSet<String>,
     beside: BTreeSet<String>,
-    /// Unmounted in the end.
+    /// File system to unmount at the end.
     mounted: Option<PathBuf>,
     original: blake3::Hash,
 }
@@ -98,7 +98,7 @@ impl Trial {
         unreachable!("stripes are spread over all disks")
     }
 
-    /// Puts a file, and notes whether it lies on the disk that is to fail.
+    /// Puts a file, and records if it is on the disk that will fail.
     fn put(&mut self, name: &str, disks: &str) {
         let before = stripes_in(self.root());
         self.store.run(&["put", "local", &format!("d/{name}"), "--block", "64KiB", "--disks", disks]);
@@ -120,7 +120,7 @@ impl Trial {
         command
     }
 
-    /// Has the disk fail; says so if that cannot be done here.
+    /// Makes the disk fail. Returns false if that is impossible here.
     fn fail(&mut self, way: Way) -> bool {
         let root = self.root().to_owned();
         match way {
@@ -141,7 +141,7 @@ impl Trial {
         true
     }
 
-    /// Restarts the agent on what its disk has after a change.
+    /// Restarts the agent after a change of its disk's contents.
     fn change_while_stopped(&mut self, change: impl FnOnce(&Path) -> bool) -> bool {
         let agent = &mut self.store.agents[self.victim];
         agent.signal("TERM");
@@ -169,7 +169,7 @@ impl Trial {
         made
     }
 
-    /// Hurts the header of a stripe of a file that is on all disks.
+    /// Damages the header of a stripe of a file that is on all disks.
     fn hurt_a_stripe(&mut self, root: &Path, way: Way) {
         let before = stripes_in(root);
         self.put("hurt", "5");
@@ -185,7 +185,7 @@ impl Trial {
         self.on = BTreeSet::from(["hurt".to_owned()]);
     }
 
-    /// Whether files on the disk can be read.
+    /// Checks which files can be read.
     fn check_contents(&self, way: Way) {
         let is_readable = matches!(way, Way::ReadOnly | Way::Full);
         for (names, is_fine) in [(&self.beside, true), (&self.on, is_readable)] {
@@ -209,7 +209,7 @@ impl Trial {
         }
     }
 
-    /// A new file on all disks: it does not lie on one that cannot be used, and fails on one that cannot be written to.
+    /// Puts a new file on all disks: it avoids an unusable disk, and fails on one that cannot be written to.
     fn check_put(&self, way: Way) {
         let put = finish(self.command(&["put", "local", "d/new", "--block", "64KiB"]));
         let is_fine = way.is_of_one_stripe() || (way.is_gone() && !way.is_away());
@@ -240,7 +240,7 @@ impl Trial {
         assert_eq!(failures.len(), usize::from(way.is_gone()), "{way:?}: {report}");
         let named = |value: &Value| value.to_string().contains(self.address());
         assert!(findings.iter().chain(failures).all(named), "{way:?}: {report}");
-        // What is beside it was read back whole.
+        // Files on the other disks were read completely.
         let least = self.beside.len() as u64 * 700_000;
         assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes >= least), "{way:?}: {report}");
     }

@@ -1,5 +1,5 @@
-//! What goes wrong with agents and their disks, as users meet it: an agent that is killed, comes back, or hangs; a
-//! full disk; stripes that were damaged, cut or are of another version.
+//! Failures of agents and their disks from the user's view: an agent that is killed, restarted, or hangs; a full disk;
+//! stripes that are damaged, cut or of another version.
 
 use std::fs;
 use std::io::Read;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Agent, Store, contents, finish, hash, wait};
 
-/// Slow disks, so that there is a while to fail in, and little memory.
+/// Slow disks, which leave time to fail, and small caches.
 const SLOW: [&str; 4] = ["--disk-model", "streaming-20", "--cache", "8MiB"];
 
-/// Starts an agent anew at its address; it has been killed or has ended.
+/// Restarts an agent at its address after it has ended.
 fn start_anew(store: &mut Store, index: usize, options: &[&str]) {
     let (address, roots) = (store.agents[index].address.clone(), store.agents[index].roots.clone());
     store.agents[index] = Agent::start_at(&address, roots, options);
@@ -24,7 +24,7 @@ fn kill(store: &mut Store, index: usize) {
     store.agents[index].child.wait().expect("a child of ours");
 }
 
-/// Waits for a command that must fail, and returns what it said.
+/// Waits for a command that must fail, and returns its standard error.
 fn failure(mut child: Child) -> String {
     let status = wait(&mut child);
     let mut error = String::new();
@@ -69,7 +69,7 @@ fn what_an_agent_had_accepted_and_lost_when_it_was_killed_is_told() {
     assert_eq!(store.run(&["ls", "-a"]), "", "nothing half-made stays behind");
 }
 
-/// An agent that is stopped in order and started again, as for a new version of it, costs who writes some time.
+/// A clean shutdown and restart of an agent, as for an update, only delays writers.
 #[test]
 fn what_an_agent_had_accepted_when_it_was_stopped_in_order_is_not_lost() {
     let options = ["--disk-model", "streaming-20", "--cache", "256MiB"];
@@ -112,7 +112,7 @@ fn an_agent_that_hung_for_a_while_delays_reading_only() {
     let store = Store::start_with(&[1, 1], &SLOW);
     let original = store.make_file("file", 40 << 20);
     store.run(&["put", "file"]);
-    // First shorter than it may be silent; then longer, but not than it is called again.
+    // First shorter than the silence timeout; then longer, but short enough for the client to reconnect.
     for (name, stopped) in [("one", 300), ("two", 2200)] {
         let mut get = store.command(&["get", "file", name]);
         let mut get = get.env("STARFISH_SILENCE", "2").spawn().expect("the program");
@@ -128,7 +128,7 @@ fn an_agent_that_hung_for_a_while_delays_reading_only() {
     }
 }
 
-/// Where the first sums of a stripe lie in its file, and the first data (`crates/machines/real/src/disk/layout.rs`).
+/// Offsets of a stripe's first checksums and of its first data in the file (`crates/machines/real/src/disk/layout.rs`).
 const SUMS_AT: usize = 12 * 1024;
 const DATA_AT: usize = SUMS_AT + 8192;
 
@@ -211,7 +211,7 @@ fn foreign_and_deleted_stripes_are_named() {
     store.run(&["put", "file", "other"]);
     let paths = [store.stripe("file", 0).1, store.stripe("file", 1).1, store.stripe("other", 0).1];
     let [first, second, other] = paths.each_ref().map(|path| fs::read(path).expect("a stripe"));
-    // Data alone do not fit the header, which any block tells; a whole stripe says whose it is.
+    // Exchanged data do not match the header, as any block shows. An exchanged stripe names its file.
     let mixed = [&first[..SUMS_AT], &second[SUMS_AT..]].concat();
     check_replaced(&mut store, &mixed, "do not match their checksum");
     check_replaced(&mut store, &other, "was its file renamed?");
@@ -239,7 +239,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     let small = store.make_file("small", 1 << 20);
     store.make_file("large", 64 << 20);
     store.run(&["put", "small"]);
-    // A disk that is full when a file has 8 MiB: the process may not make files longer.
+    // The process may not write files longer than 8 MiB, as on a full disk.
     store.restart_limited(1, "-f 16384");
     let address = store.agents[1].address.clone();
     for method in ["traditional", "disk-directed"] {
@@ -255,7 +255,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     store.run(&["put", "more", "--verify"]);
 }
 
-/// Who wants to empty it needs an agent.
+/// Emptying a full disk needs its agent.
 #[test]
 fn a_full_disk_keeps_no_agent_from_starting() {
     let mut store = Store::start(&[1, 1]);
@@ -263,7 +263,7 @@ fn a_full_disk_keeps_no_agent_from_starting() {
     store.run(&["ls", "--agents", &store.agents[0].address]);
     store.make_file("file", 1 << 20);
     store.run(&["put", "file"]);
-    // The process may not write anything into a file.
+    // The process may not write to any file.
     store.restart_limited(1, "-f 0");
     store.run(&["rm", "file"]);
     assert_eq!(store.run(&["ls"]), "");
@@ -276,7 +276,7 @@ fn beside_an_agent_that_is_down_whole_files_are_used_as_ever_and_new_ones_are_no
     store.run(&["ls", "--agents", &store.agents[0].address]);
     let original = store.make_file("striped", 1 << 20);
     store.run(&["put", "striped"]);
-    // A file over the first two agents alone.
+    // A file on the first two agents only.
     let third = store.agents.pop().expect("three of them");
     store.run(&["put", "striped", "whole"]);
     store.run(&["put", "striped", "other"]);
@@ -331,13 +331,13 @@ fn agents_that_do_not_answer_are_waited_for_all_at_once() {
     (1..4).for_each(|index| kill(&mut store, index));
 }
 
-/// Slow disks, and memory for all that is written here.
+/// Slow disks, and caches for all data written here.
 const ACCEPTING: [&str; 4] = ["--disk-model", "streaming-20", "--cache", "256MiB"];
 
-/// More than such disks write until an agent is killed.
+/// More bytes than these disks write before an agent is killed.
 const ACCEPTED_BYTES: usize = 20_000_000;
 
-/// Agents that have the file `dir/old`, and a session of theirs.
+/// Starts agents with the file `dir/old`, and a session.
 fn store_with_old_file() -> (Store, node::Session) {
     let store = Store::start_with(&[1, 1], &ACCEPTING);
     fs::write(store.path("old"), "old").expect("room");
@@ -347,7 +347,7 @@ fn store_with_old_file() -> (Store, node::Session) {
     (store, session)
 }
 
-/// Opens a file anew and writes it.
+/// Creates a file, unless it exists, and writes it.
 fn write_new(session: &node::Session, path: &str) -> node::Handle {
     let options = node::OpenOptions::new().read(true).write(true).create(true);
     let file = session.open(path, options).expect("made");

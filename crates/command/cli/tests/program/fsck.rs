@@ -1,5 +1,5 @@
-//! `starfish fsck` with real agents: whatever happens to stripes is found, where it is; and what is left of a file is
-//! got with `get --skip-damaged`.
+//! `starfish fsck` with real agents: any damage of stripes is found and located. `get --skip-damaged` copies the
+//! readable parts of a file.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -11,13 +11,13 @@ use crate::common::{Store, contents, finish};
 use crate::killing::setting;
 use serde_json::Value;
 
-/// How many bits are flipped, if not 40.
+/// Environment variable with the number of bits to flip; 40 by default.
 const FLIPS_VARIABLE: &str = "STARFISH_FSCK_FLIPS";
 
 const UNIT: u64 = 4096;
 const BLOCK: u64 = 64 * 1024;
 
-/// Where the byte at `offset` of a stripe lies in its file: behind 12 KiB, and 8 KiB of sums before each MiB.
+/// Returns the position of a stripe's byte in its file: after 12 KiB, and 8 KiB of checksums before each MiB.
 fn in_file(offset: u64) -> u64 {
     const MIB: u64 = 1 << 20;
     12 * 1024 + offset / MIB * (MIB + 8192) + 8192 + offset % MIB
@@ -30,7 +30,7 @@ fn change(path: &Path, at: u64, change: impl Fn(u8) -> u8) {
     file.write_all_at(&[change(byte[0])], at).expect("room");
 }
 
-/// What `fsck` says in JSON, and whether all is well.
+/// Returns the JSON report of `fsck`, and true if all is well.
 fn fsck(store: &Store, arguments: &[&str]) -> (Value, bool) {
     let output = finish(store.command(&[&["fsck", "--format", "json"], arguments].concat()));
     let errors = String::from_utf8(output.stderr).expect("text");
@@ -40,14 +40,14 @@ fn fsck(store: &Store, arguments: &[&str]) -> (Value, bool) {
     (report, is_well)
 }
 
-/// The file, kind and stripe of each finding.
+/// Returns the file, kind and stripe of each finding.
 fn findings(report: &Value) -> Vec<(String, String, Option<u64>)> {
     let rows = report["findings"].as_array().expect("an array").iter();
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     rows.map(|row| (text(&row["file"]), text(&row["kind"]), row["stripe"].as_u64())).collect()
 }
 
-/// A small stream of numbers.
+/// Small random number generator.
 struct Draw(u64);
 
 impl Draw {
@@ -60,7 +60,7 @@ impl Draw {
 #[test]
 fn every_flipped_bit_is_found_and_all_else_is_saved() {
     let flips = setting(FLIPS_VARIABLE, 40);
-    // Half of the units stay as they are.
+    // Half of the units stay intact.
     let bytes = (flips * 2 * UNIT).max(6 << 20) + 777;
     let mut store = Store::start(&[1, 1, 2]);
     store.make_file("file", bytes as usize);
@@ -98,7 +98,7 @@ fn every_flipped_bit_is_found_and_all_else_is_saved() {
     }
     assert_eq!(found, expected);
 
-    // What agents have in memory is as it was written.
+    // The agents' caches still have the original data.
     store.restart(&[]);
     let output = finish(store.command(&["get", "file", "rest", "--skip-damaged"]));
     let told = String::from_utf8(output.stderr).expect("text");
@@ -135,7 +135,7 @@ fn stripes_that_are_cut_swapped_foreign_or_gone_are_found() {
     fs::rename(store.path("aside"), &taken).expect("one file system");
     fs::remove_file(stripe("missing", 2)).expect("it is there");
     fs::copy(stripe("foreign", 2), stripe("foreign", 3)).expect("room");
-    // Two units of a stripe in each other's place.
+    // Swap two units of a stripe.
     let mixed = OpenOptions::new().read(true).write(true).open(stripe("mixed", 0)).expect("a stripe");
     let mut units = [[0; UNIT as usize]; 2];
     for (unit, at) in units.iter_mut().zip([0, 5 * UNIT]) {
@@ -169,7 +169,7 @@ fn stripes_that_are_cut_swapped_foreign_or_gone_are_found() {
     assert!(lines[1].starts_with("missing,missing,2,,,,"), "{rows}");
     assert!(lines[2].contains(",0,0+4096 20480+4096,"), "{rows}");
     assert!(beside.contains("2 files, "), "{beside}");
-    // A file without one of its stripes has holes.
+    // A missing stripe leaves holes in the file.
     let saved = finish(store.command(&["get", "missing", "--skip-damaged"]));
     assert_eq!(saved.status.code(), Some(1));
     let mut rest = contents(bytes);
@@ -199,7 +199,7 @@ fn stripes_that_are_cut_swapped_foreign_or_gone_are_found() {
     assert_eq!(found, expected);
 }
 
-/// Sound stripes of a damaged file are not said to be missing.
+/// Intact stripes of a damaged file are not reported as missing.
 #[test]
 fn a_file_has_the_same_findings_by_its_path_as_among_all() {
     let mut store = Store::start(&[1, 1]);

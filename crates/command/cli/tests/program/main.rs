@@ -1,7 +1,7 @@
-//! The program as its users run it: processes on loopback, each test with agents and directories of its own.
+//! Tests of the program in use: processes on loopback. Each test has its own agents and directories.
 //!
-//! One program tests all of it, since each one that is linked has the whole file system in it. `cargo test -p starfish
-//! --test program fsck::` runs the tests of one file.
+//! All tests are in one executable, because each executable links the whole file system. `cargo test -p starfish --test
+//! program fsck::` runs the tests of one file.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Jobs that share disks, from the command line: `starfish merge`, and the study of them.
+//! `starfish merge`, and a study of jobs that share disks, from the command line.
 
 use std::fs;
 
@@ -12,7 +12,8 @@ fn text(printed: Vec<u8>) -> String {
     String::from_utf8(printed).expect("text")
 }
 
-/// A race is told: who was ahead, since when, how long queues were against the threshold, in which order jobs ended.
+/// The explanation of a race has its leader, its start, the queues against the threshold, and the order in which jobs
+/// ended.
 #[test]
 fn a_race_is_explained_and_its_cure_has_none() {
     let raced = merge(&["--policy", "2", "--jobs", "5", "--disks", "5", "--explain"]);
@@ -55,7 +56,7 @@ fn disks_that_take_no_time_have_no_ratio() {
     );
     let csv = merge(&[&free[..], &["--format", "csv"]].concat());
     assert!(csv.lines().nth(1).is_some_and(|row| row.split(',').nth(5) == Some("")), "{csv}");
-    // The most blocks that the manual's page of keys has.
+    // The upper bound of blocks in the manual's page of keys.
     let most = starfish("merge --run-blocks 4294967296".split(' '));
     assert!(fail(most, 2).contains("expected a whole number from 1 to 4294967295"));
 }
@@ -93,7 +94,7 @@ fn a_trace_has_jobs_and_queues() {
     assert!(!has("job 2"));
 }
 
-/// Times are written as everywhere: plans have no minutes.
+/// Times have the usual units; plans have no minutes.
 #[test]
 fn jobs_can_begin_minutes_after_each_other() {
     let staggered = |time: &str| {
@@ -132,7 +133,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     }
 }
 
-/// A study of placements has a row for each trial, and a page; what is repeated simulates nothing again.
+/// A study of placements has a row for each trial, and a page; a repeated command simulates no trial again.
 #[test]
 fn a_study_of_placements_is_told_trial_by_trial() {
     let folder = tempfile::tempdir().expect("a temporary directory");
@@ -156,7 +157,7 @@ fn a_study_of_placements_is_told_trial_by_trial() {
     assert!(lines[1].starts_with("2,merge,2,fcfs,2,5,50,12,40,,0,"), "{csv}");
     let page = fs::read_to_string(out.join("report.html")).expect("it is written");
     assert!(page.contains("Figure 2") && page.contains("class=\"dot\""), "{page}");
-    // Its runs are shorter than those of the report, of which it therefore says nothing.
+    // Its runs are shorter than those of the report, so the report's statements do not apply.
     for part in ["Figure 1: two merges on five disks", "What the report says"] {
         assert!(!page.contains(part), "{part}");
     }

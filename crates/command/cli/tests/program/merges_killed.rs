@@ -1,5 +1,5 @@
-//! Agents that are killed and started again in the middle of merges: no merge waits for ever, none says that it has
-//! done what it has not, and what there was before is there.
+//! Agents that are killed and restarted during merges. No merge blocks forever or reports work that it has not done,
+//! and existing files stay.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -15,17 +15,17 @@ use machine::Machine;
 use node::ConnectedNode;
 use real::RealMachine;
 
-/// When an agent is killed after the merges have begun: they take most of a second.
+/// Times of the kill after the begin of the merges, which take most of a second.
 const MOMENTS: [Duration; 3] =
     [Duration::from_millis(50), Duration::from_millis(250), Duration::from_millis(500)];
 
-/// A merge that has not failed or ended by then never will.
+/// Time limit for a merge to fail or end.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 const OPTIONS: [&str; 8] =
     ["--disk-model", "drawn-14400", "--scheduling", "fcfs", "--prefetch", "0", "--block-max", "64KiB"];
 
-/// Two merges on three disks.
+/// Returns an experiment with two merges on three disks.
 fn experiment() -> Experiment {
     let machine = MachineDescription::load("shared-disks-1996").expect("it is built in");
     let options = PlacementOptions {
@@ -40,7 +40,7 @@ fn experiment() -> Experiment {
     small.experiment_on_agents().expect("it makes sense")
 }
 
-/// Makes a file with all its stripes.
+/// Creates a file with all its stripes.
 async fn create(
     connection: &ConnectedNode,
     file: &StoredFile,
@@ -66,7 +66,7 @@ async fn make_runs(connection: ConnectedNode) -> Files {
     files
 }
 
-/// Merges as a job does, to a new output, and checks that.
+/// Merges to a new output as a job does, and checks the output.
 async fn merge(
     connection: ConnectedNode,
     number: usize,
@@ -89,8 +89,7 @@ async fn merge(
     part.check().await
 }
 
-/// Begins all merges, each by a node of its own, and waits until all are at work. Gives where it is heard what comes of
-/// each.
+/// Starts all merges, each on a separate node, and waits until all are at work. Returns a channel for their outcomes.
 fn begin_merges(store: &Store, files: &Files) -> flume::Receiver<Result<(), String>> {
     let (tell, told) = flume::unbounded();
     let (ready, is_ready) = flume::unbounded();
@@ -130,13 +129,13 @@ fn merges_outlive_no_agent_and_lose_nothing() {
         killed.child.wait().expect("it ends");
         store.agents[1] = Agent::start_at(&address, roots, &OPTIONS);
         let outcomes = outcomes(&told);
-        // Nobody can have been through so soon.
+        // At the first of these times no merge can be done yet.
         assert!(moment > MOMENTS[0] || outcomes.iter().any(Result::is_err));
         for outcome in outcomes {
-            // One that is done before has checked what it has made, and data that are wrong are never excused.
+            // A merge that is done has checked its output; wrong data are never acceptable.
             assert!(!outcome.is_err_and(|why| why.contains("wrong data")), "after {moment:?}");
         }
     }
-    // With everything as it was, they merge as if nothing had been.
+    // With all agents running again, the merges succeed.
     assert_eq!(outcomes(&begin_merges(&store, &files)), [Ok(()), Ok(())]);
 }

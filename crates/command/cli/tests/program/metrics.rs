@@ -1,4 +1,4 @@
-//! Numbers of agents for Prometheus, as it asks for them.
+//! Metrics of agents for Prometheus, requested over HTTP.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -30,7 +30,7 @@ fn an_agent_tells_what_it_has_done() {
     assert_eq!(hash(&store.path("back")), original);
     let mut after = parse(&get().1);
     let start = Instant::now();
-    // What its clients have they may have before it has counted that, and seen them go.
+    // A client may have the data before the agent has counted them and noticed the disconnection.
     while value(&after, "starfish_agent_sent_bytes_total", &[]) < Some(3_000_000.0)
         || value(&after, "starfish_agent_clients", &[]) != Some(0.0)
     {
@@ -60,7 +60,7 @@ fn an_agent_tells_what_it_has_done() {
         written += total("starfish_agent_disk_written_bytes_total", &of_disk);
     }
     assert_eq!(written, 3_000_000.0);
-    // A directory that is gone is a disk that does not answer.
+    // A missing directory is a disk that does not answer.
     std::fs::rename(store.path("disk2"), store.path("elsewhere")).expect("renamed");
     let gone = parse(&get().1);
     let up = ["0", "1"].map(|disk| value(&gone, "starfish_agent_disk_up", &[("disk", disk)]));
@@ -89,7 +89,7 @@ fn there_is_nothing_but_numbers_and_nobody_can_keep_others_from_them() {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", agent.child.id())).expect("Linux");
         tasks.count()
     };
-    // Who says nothing keeps a thread for some seconds, and no more.
+    // A silent client occupies a thread for a few seconds only.
     let before = threads();
     let silent: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).expect("it listens")).collect();
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! `starfish mount` and `starfish umount` as processes; what a mounted directory holds is tested in the crate `mount`.
+//! `starfish mount` and `starfish umount` as processes. The crate `mount` tests the contents of mounted directories.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -40,17 +40,17 @@ fn in_the_background_it_is_there_until_it_is_unmounted() {
     point.unmount();
 }
 
-/// Not by mount(2), which root has, but by fusermount3.
+/// Unprivileged users mount with fusermount3 instead of mount(2).
 #[test]
 fn who_has_no_privileges_can_mount() {
     const NOBODY: u32 = 65534;
     let Some(_can_mount) = MountPoint::new() else { return };
-    // The namespace is begun by this user, who may make something in it.
+    // The first user creates the namespace and owns its root.
     let store = Store::start(&[1]);
     let point = MountPoint { path: store.directory.path().join("mounted here"), store };
     fs::create_dir(&point.path).expect("a directory");
     let is_root = nix::unistd::getuid().is_root();
-    // The key of the agents, in a file of that user.
+    // Copy of the agents' key that the user may read.
     let key = point.store.path("key of nobody");
     fs::copy(key_file(), &key).expect("a key");
     let unprivileged = |mut command: Command| {
@@ -86,7 +86,7 @@ fn who_has_no_privileges_can_mount() {
     assert!(contents == "text" && owner == user && !point.is_mounted(), "{text}");
 }
 
-/// When it is unmounted all is on the disks: agents keep what is not a whole block for seconds.
+/// After an unmount all data are on the disks, although agents cache partial blocks for seconds.
 #[test]
 fn what_was_unmounted_outlives_agents_that_are_killed() {
     let Some(mut point) = MountPoint::new() else { return };
@@ -110,14 +110,15 @@ fn what_was_unmounted_outlives_agents_that_are_killed() {
     point.unmount();
 }
 
-/// Agents that are stopped in order and started again, as for a new version of them, have lost nothing of what programs
-/// have written to a mount, closed or not.
+/// A clean shutdown of agents, as for an update, loses no data that programs have written to a mount, in closed or open
+/// files.
 #[test]
 fn agents_that_are_stopped_in_order_have_lost_nothing_of_a_mount() {
     let Some(mut point) = MountPoint::new() else { return };
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     let (open, closed) = (point.path.join("open"), point.path.join("closed"));
-    // Another process has the file open: this one could start no agents with it, since that closes a copy of it.
+    // Another process has the file open. If this one had it open, it could not start agents: a child closes its copy,
+    // which waits for the agents.
     let mut writer = Command::new("sh");
     writer
         .args(["-c", "exec 3> \"$0\"; printf 'first, ' >&3; read go; printf 'and then' >&3 && sync \"$0\""]);
@@ -138,15 +139,15 @@ fn agents_that_are_stopped_in_order_have_lost_nothing_of_a_mount() {
         agent.signal("TERM");
         assert!(agent.child.wait().expect("it ends").success());
     }
-    // Only the agents know that nothing is lost.
+    // Only the agents know that no data are lost.
     let unknown = fail(point.command(&["umount"], &[]), 1);
     assert!(unknown.contains("agents do not answer") && unknown.contains("stopped in order"), "{unknown}");
     assert!(!unknown.contains("not all of it") && !point.is_mounted(), "{unknown}");
 }
 
-/// SQLite's WAL mode maps memory that all of its processes have to share. The second mount is refused that, and the
-/// commits of the first stay. The mounts are other processes: one that maps files of a mount that it serves itself may
-/// wait for itself as it unmaps them.
+/// SQLite's WAL mode maps memory that all of its processes must share. The second mount refuses that, and the commits
+/// of the first stay. The mounts are separate processes: a process that maps files of a mount it serves may deadlock
+/// when it unmaps them.
 #[test]
 fn a_database_in_wal_mode_is_refused_to_a_second_mount() {
     let Some(point) = MountPoint::new() else { return };
@@ -230,14 +231,14 @@ fn what_a_killed_mount_leaves_is_in_nobodys_way() {
         child.wait().expect("it ends");
         assert!(point.is_mounted(), "it is left there");
     };
-    // The next one takes it away, and so does who unmounts.
+    // The next mount removes the dead one, and so does an unmount.
     kill_one();
     kill_one();
     point.unmount();
     assert!(!point.is_mounted());
 }
 
-/// As at boot, when computers begin in any order.
+/// As at boot, when computers start in any order.
 #[test]
 fn a_mount_waits_for_agents_that_are_not_there_yet() {
     let Some(mut point) = MountPoint::new() else { return };
@@ -264,7 +265,7 @@ fn a_mount_waits_for_agents_that_are_not_there_yet() {
     point.unmount();
 }
 
-/// What lies on the others can be used, and new files be made, until it is mounted again with all of them.
+/// Files on the other agents can be used, and new files created, until the next mount with all agents.
 #[test]
 fn a_mount_can_begin_without_agents_that_do_not_keep_the_names() {
     const FILES: usize = 4;
@@ -272,7 +273,7 @@ fn a_mount_can_begin_without_agents_that_do_not_keep_the_names() {
     point.store.make_file("local", 5000);
     let names: Vec<String> = (0..FILES).map(|file| format!("file-{file}")).collect();
     for name in &names {
-        // Files that are made one after the other begin on different disks.
+        // Consecutive files begin on different disks.
         point.store.run(&["put", "local", name, "--disks", "1"]);
     }
     let doctor = point.store.run(&["doctor", "--quick"]);
@@ -350,7 +351,7 @@ fn where_no_file_could_be_made_nothing_is_mounted() {
     }
 }
 
-/// Tries to get the lock of a file at once.
+/// Returns true if the lock of a file is free.
 fn is_free(file: &Path) -> bool {
     let file = fs::File::options().read(true).write(true).open(file).expect("a file");
     match file.try_lock() {
@@ -393,7 +394,7 @@ fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
         agent.child.wait().expect("it ends");
         *agent = Agent::start_at(&agent.address, agent.roots.clone(), &[]);
     }
-    // It waits until whoever had locks has had the time to say so.
+    // Locks are granted only after the time for previous owners to reclaim theirs.
     assert!(!is_free(&other.join("file")));
     (&held).write_all(b"still mine").expect("it has its lock");
     held.unlock().expect("it has one");
@@ -404,7 +405,8 @@ fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
     point.unmount();
 }
 
-/// Mounts with metrics, and for tests that take a while beside others; where they are told.
+/// Mounts with metrics and returns their address. The long attribute timeout suits tests that run slowly next to
+/// others.
 fn mount_with_metrics(point: &MountPoint) -> String {
     let usual = ["--background", "--log", "mount.log", "--metrics", "0", "--attr-timeout", "60"];
     let mut command = point.command(&["mount"], &usual);
@@ -514,7 +516,7 @@ fn the_doctor_knows_mounts() {
     point.unmount();
 }
 
-/// A mount of an agent whose disk is so large, in memory; nothing where none can be made.
+/// Mounts an agent whose disk, in memory, has this size. Returns `None` if that is impossible here.
 fn mount_of_small_disk(size: &str) -> Option<(MountPoint, SmallDisk)> {
     let mut store = Store::start(&[]);
     let small = SmallDisk::of(&store, size)?;
@@ -524,7 +526,7 @@ fn mount_of_small_disk(size: &str) -> Option<(MountPoint, SmallDisk)> {
     Some((point, small))
 }
 
-/// Whoever has stopped it may let it go on, and need not wait for that.
+/// The stopped mount may be resumed at any time, so an unmount waits for it and reports that.
 #[test]
 fn unmounting_waits_for_a_mount_that_is_stopped_and_says_so() {
     let Some(point) = MountPoint::new() else { return };
@@ -555,7 +557,7 @@ fn unmounting_waits_for_a_mount_that_is_stopped_and_says_so() {
 fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
     let Some((point, small)) = mount_of_small_disk("8m") else { return };
     let file = fs::File::create(point.path.join("large")).expect("a file");
-    // What does not fit may be told by any of them, and is told by one.
+    // Any of these calls may report the full disk, and one does.
     let written = (0..64).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
     let outcome = written.and_then(|()| file.sync_all());
     let error = outcome.expect_err("there is no room");
@@ -574,7 +576,7 @@ fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
     drop(small);
 }
 
-/// However many names were tried to be made there, which need room as well.
+/// Also after many attempts to create names, which need space, too.
 #[test]
 fn on_a_full_disk_that_keeps_the_names_everything_can_be_removed() {
     let Some((point, small)) = mount_of_small_disk("16m") else { return };
@@ -624,7 +626,7 @@ fn what_was_closed_before_a_disk_was_full_is_there() {
     drop(small);
 }
 
-/// However much waits to be sent to an agent that is gone, it is waited for once, and not for each block.
+/// Blocks that wait for a disconnected agent cost one timeout together, and not one each.
 #[test]
 fn what_waits_for_a_killed_agent_is_told_with_the_first() {
     let Some(point) = MountPoint::new() else { return };
@@ -635,7 +637,7 @@ fn what_waits_for_a_killed_agent_is_told_with_the_first() {
     (&file).write_all(&[1; 1 << 20]).and_then(|()| file.sync_all()).expect("all are there");
     point.store.agents[1].signal("KILL");
     let killed = Instant::now();
-    // 64 of its blocks wait in memory, or what is written next has failed already.
+    // 64 of its blocks wait in memory, or a further write has failed already.
     let written = (0..32).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
     let outcome = written.and_then(|()| file.sync_all());
     let error = outcome.expect_err("an agent is gone");
@@ -645,11 +647,11 @@ fn what_waits_for_a_killed_agent_is_told_with_the_first() {
     succeed(point.command(&["umount"], &["--lazy"]));
 }
 
-/// A file system in memory, unmounted in the end.
+/// File system in memory, unmounted at the end.
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
-    /// Beside a store, for its agents; none where nobody can make one.
+    /// Creates one in the directory of a store. Returns `None` if that is impossible here.
     fn of(store: &Store, size: &str) -> Option<SmallDisk> {
         let disk = store.path("small");
         fs::create_dir(&disk).expect("a directory");
@@ -669,8 +671,9 @@ impl Drop for SmallDisk {
     }
 }
 
-/// What another process does with a file that it locks, at a word from standard input each. A process that has a file
-/// open there must not start others while the mount stands still: they close what they inherit, and wait for that.
+/// Program that locks a file and performs a step after each line of input. It is a separate process, because a process
+/// with an open file there must not start others while the mount is stopped: the child closes its copies, and waits for
+/// the mount.
 const LOCKER: &str = "
 import fcntl, os, sys
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)

@@ -1,6 +1,6 @@
-//! A mount and its agents, the one that keeps the namespace among them, killed at any moment while programs make,
-//! replace, extend and remove files: what was fsynced stays, nobody waits for longer than is said, and `fsck` finds
-//! nothing that `fsck --repair` leaves.
+//! Kills a mount and its agents, including the metadata agent, at random times while programs create, replace, extend
+//! and remove files. Fsynced data must stay, calls must not exceed the promised time, and `fsck --repair` must remove
+//! all findings of `fsck`.
 //!
 //! `STARFISH_ROUNDS=500 cargo test -p starfish --test program mount_kills` makes 500 rounds.
 
@@ -16,33 +16,34 @@ use crate::common::{Store, give_environment_of, starfish, succeed};
 use crate::killing::{contents, draw, rounds};
 use crate::mount_point::MountPoint;
 
-/// How many programs work at the same time, each in a directory of its own.
+/// Number of concurrent programs, each with a separate directory.
 const PROGRAMS: u64 = 3;
 
-/// The names that a program gives to files that are replaced and removed.
+/// Names of the files that a program replaces and removes.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// A record of a log.
+/// Bytes of a record of a log.
 const RECORD: usize = 1000;
 
-/// For how long a client waits for an agent that is gone, in seconds; a call waits for several.
+/// Silence timeout in seconds, after which a client declares an agent disconnected. A call may wait for several agents.
 const SILENCE: u64 = 5;
 
-/// No call may take longer: the agents' silence, and a busy computer.
+/// Time limit of a call: the agents' silence, plus a margin for a busy computer.
 const CALL_MAX: Duration = Duration::from_secs(3 * SILENCE + 10);
 
-/// What may be found under a name: files of one seed each, or none. One of them, unless something was under way.
+/// Possible contents of a name, each given by the seed of a file, or `None` for no file. There is exactly one unless a
+/// call has failed.
 #[derive(Clone, Debug)]
 struct Possible(Vec<Option<u64>>);
 
-/// A program, and what it knows to be on the media.
+/// Program with its knowledge of data on the media.
 struct Program {
     directory: PathBuf,
     number: u64,
     files: [Possible; NAMES.len()],
-    /// Records of the log that were fsynced.
+    /// Number of fsynced records of the log.
     logged: u64,
-    /// Records that were written.
+    /// Number of records written or tried.
     tried: u64,
     drawn: u64,
 }
@@ -60,7 +61,7 @@ impl Program {
         draw(&[self.number, self.drawn], below)
     }
 
-    /// Works until it is told to stop. After an error it does not know what has been done, and goes on.
+    /// Works until `stop` is set. After an error the effect of the call is unknown, and the program continues.
     fn work(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             let name = self.draw(NAMES.len() as u64) as usize;
@@ -77,7 +78,7 @@ impl Program {
         }
     }
 
-    /// Makes a file anew, whole under another name first.
+    /// Replaces a file: writes the new one under another name, and renames it.
     fn replace(&mut self, name: usize) -> io::Result<()> {
         let (seed, most) = (self.number << 32 | self.drawn, 1 << self.draw(19));
         let bytes = 1 + self.draw(most) as usize;
@@ -105,7 +106,7 @@ impl Program {
         Ok(())
     }
 
-    /// Writes some records behind those of the log that are there for certain.
+    /// Writes some records after the fsynced records of the log.
     fn log(&mut self) -> io::Result<()> {
         use std::os::unix::fs::FileExt;
         let count = 1 + self.draw(5);
@@ -125,7 +126,7 @@ impl Program {
         File::open(&self.directory)?.sync_all()
     }
 
-    /// Looks at what is there.
+    /// Checks the files and the log.
     fn check(&mut self) {
         for (name, possible) in NAMES.iter().zip(&mut self.files) {
             let path = self.directory.join(name);
@@ -142,7 +143,7 @@ impl Program {
             let bytes = found.as_ref().map(Vec::len);
             let is = possible.0.iter().rposition(is_it);
             let is = is.unwrap_or_else(|| panic!("{path:?}: {bytes:?}, {possible:?}"));
-            // What failed later may still be under way at the agents. What was before does not come back.
+            // A failed call may still take effect at the agents later. Earlier contents do not return.
             possible.0.drain(..is);
         }
         let log = fs::read(self.directory.join("log")).unwrap_or_default();
@@ -154,15 +155,15 @@ impl Program {
     }
 }
 
-/// Whether these are all the bytes of a file that a program has made.
+/// Returns true if these are all the bytes of a program's file with this seed.
 fn is_file_of(seed: u64, bytes: &[u8]) -> bool {
     let Some((length, rest)) = bytes.split_first_chunk() else { return false };
     let length = usize::from_le_bytes(*length);
     length == rest.len() && contents(length, seed) == rest
 }
 
-/// Starts agents for the test, which has files of the mount open: a child of its own would flush them when it becomes
-/// the program, and so wait for the agent that it is to be.
+/// Starts agents through a shell. The test has files of the mount open: a direct child would flush them when it
+/// executes the program, and so wait for the agent that it is to become.
 struct Starter {
     shell: Child,
     orders: ChildStdin,
@@ -178,18 +179,18 @@ impl Starter {
         let orders = shell.stdin.take().expect("piped");
         let answers = BufReader::new(shell.stdout.take().expect("piped")).lines();
         let mut starter = Starter { shell, orders, answers };
-        // The agents end with the shell: then nobody can write to this any more.
+        // A pipe that the agents read; they end with the shell, its only writer.
         starter.ask("mkfifo life && exec 3<>life; echo");
         starter
     }
 
-    /// Has the shell carry out an order, which prints one line.
+    /// Has the shell execute a command that prints one line.
     fn ask(&mut self, order: &str) -> String {
         writeln!(self.orders, "{order}").expect("the shell is there");
         self.answers.next().expect("a line").expect("text")
     }
 
-    /// Starts an agent, and waits until it listens; its process.
+    /// Starts an agent, waits until it listens, and returns its process.
     fn agent(&mut self, address: &str, root: &Path) -> String {
         let (program, root) = (env!("CARGO_BIN_EXE_starfish"), root.display());
         let agent = format!("{program} agent --listen {address} --until-input-ends --root '{root}'");
@@ -203,12 +204,12 @@ impl Starter {
     }
 }
 
-/// Agents, and a mount by a process, that are killed and started anew.
+/// Agents, and a mount in another process, that are killed and restarted.
 struct Victims {
     point: MountPoint,
     mount: Child,
     starter: Starter,
-    /// The processes of agents that were started anew.
+    /// Processes of restarted agents.
     processes: Vec<Option<String>>,
 }
 
@@ -221,7 +222,7 @@ impl Victims {
         Some(Victims { point, mount, starter, processes })
     }
 
-    /// Kills one of the agents, and starts it anew after a pause.
+    /// Kills one of the agents, and restarts it after a pause.
     fn kill_agent(&mut self, index: usize, pause: Duration) {
         let agent = &mut self.point.store.agents[index];
         match &self.processes[index] {
@@ -281,7 +282,7 @@ fn what_was_fsynced_stays_whoever_is_killed() {
         });
         programs.iter_mut().for_each(Program::check);
         if round % 10 == 9 {
-            // What lost its name and was not removed any more is no damage, but left over.
+            // Unnamed contents that were not removed are leftovers, not damage.
             victims.point.store.run(&["fsck", "--repair"]);
             victims.point.store.run(&["fsck"]);
         }

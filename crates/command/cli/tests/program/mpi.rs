@@ -1,5 +1,5 @@
-//! `starfish mpi-run` and `starfish mpi-preload`, with launchers that say what they are told. What programs do then is
-//! tested in the crate `mpi-io`.
+//! `starfish mpi-run` and `starfish mpi-preload`, with launchers that print their arguments. The crate `mpi-io` tests
+//! the programs themselves.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A directory with launchers, and with libraries for two MPIs.
+/// Directory with launchers, and with libraries for two MPIs.
 struct Installed(TempDir);
 
 impl Installed {
@@ -26,7 +26,7 @@ impl Installed {
         self.0.path().join(name)
     }
 
-    /// A launcher that says its version if it is asked, and otherwise what it is told.
+    /// Creates a launcher that prints its version if asked, and otherwise its arguments.
     fn launcher(&self, name: &str, version: &str) {
         let path = self.path(name);
         let text =

@@ -9,7 +9,7 @@ use prerequisites::{has, skip};
 
 use crate::common::{Store, give_environment_of, starfish, succeed};
 
-/// An MPI of Debian: its compiler, its launcher, and what that is told on a busy computer.
+/// MPI of Debian: its compiler, its launcher, and the launcher's options for a busy computer.
 struct Mpi {
     compiler: &'static str,
     launcher: &'static str,
@@ -24,7 +24,7 @@ const OPEN_MPI: Mpi = Mpi {
     options: &["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
 };
 
-/// How long a launched program may take, in seconds.
+/// Time limit of a launched program in seconds.
 const PATIENCE: &str = "50";
 
 fn root() -> PathBuf {
@@ -37,8 +37,8 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}\n{told}", output.status);
 }
 
-/// Where Cargo has put the library of the crate `mpi-io` last, on which nothing may depend: there if all of the
-/// workspace is tested, otherwise if that crate was.
+/// Returns the newest library of the crate `mpi-io` that Cargo has built, or `None`. No crate depends on it: it exists
+/// if the whole workspace or that crate was tested.
 fn built() -> Option<PathBuf> {
     let test = env::current_exe().expect("this test");
     let target = test.ancestors().nth(2).expect("Cargo builds tests in deps");
@@ -47,7 +47,7 @@ fn built() -> Option<PathBuf> {
     places.filter_map(|place| Some((made(&place).ok()?, place))).max().map(|(_, place)| place)
 }
 
-/// Installs the library for an MPI, as `make install-mpi` does, and compiles the example of fields of numbers.
+/// Installs the library for an MPI, as `make install-mpi` does, and compiles the example `field`.
 fn install(mpi: &Mpi, built: &Path, into: &Path) -> PathBuf {
     run(Command::new(root().join("packaging/install-mpi.sh")).arg(built).arg(into).arg(mpi.compiler));
     let program = into.join("field");
@@ -71,7 +71,7 @@ fn launched(mpi: &Mpi) {
     let mut command = store.command(&told);
     command.arg(&program).arg("starfish:field").env_remove("LD_PRELOAD");
     command.env("STARFISH_MPI_LIBRARIES", place.path().join("lib/starfish")).env("STARFISH_TRACE", &trace);
-    // Launchers of Open MPI that make a directory for all of them there at once get in each other's way.
+    // A separate directory: concurrent launchers of Open MPI conflict when each creates the common one.
     command.env("TMPDIR", place.path());
     let mut bounded = Command::new("timeout");
     bounded.arg(PATIENCE).arg(command.get_program()).args(command.get_args());

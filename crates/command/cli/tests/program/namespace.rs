@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::common::{Agent, Store, contents, fail, finish, hash, wait};
 use serde_json::Value;
 
-/// Agents with a directory, `d`.
+/// Starts agents with a directory, `d`.
 fn store(disks: &[usize]) -> Store {
     let store = Store::start(disks);
     assert_eq!(store.run(&["mkdir", "d"]), "");
@@ -25,7 +25,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().collect()
 }
 
-/// A directory with what is odd about names and files.
+/// Makes a directory with unusual names and files.
 fn odd_tree(top: &Path) {
     fs::create_dir_all(top.join("empty")).expect("room");
     fs::create_dir_all(top.join("deep/er/still")).expect("room");
@@ -57,10 +57,10 @@ fn odd_tree(top: &Path) {
     }
 }
 
-/// A path, its mode, its time, and what it holds.
+/// Path, mode, time and contents.
 type Known = (PathBuf, u32, (i64, i64), Vec<u8>);
 
-/// All in a directory.
+/// Returns all entries of a directory.
 fn known(top: &Path) -> Vec<Known> {
     let (mut all, mut directories) = (Vec::new(), vec![top.to_owned()]);
     while let Some(directory) = directories.pop() {
@@ -152,7 +152,7 @@ fn names_are_paths() {
     assert_eq!(store.stripe_files().len(), 0, "contents go with their names");
 }
 
-/// Where the agent that keeps the names does not answer, nobody begins a second namespace.
+/// If the metadata agent does not answer, no second namespace is begun.
 #[test]
 fn a_set_whose_keeper_is_gone_gets_no_other_names() {
     let mut store = store(&[1, 1]);
@@ -191,7 +191,7 @@ fn a_tree_with_odd_names_comes_back_as_it_was() {
     let found = fs::metadata(store.path("script")).expect("got");
     assert_eq!((found.mode() & 0o777, found.mtime_nsec()), (0o750, 123_456_789));
     assert_eq!(known(&store.path("back")), known(&store.path("tree")));
-    // A terminal is sent nothing that it would obey.
+    // Control characters in names are escaped for a terminal.
     assert!(store.run(&["ls", "copy"]).contains("new\\nline\n"));
     assert!(
         !store.run(&["ls", "copy"]).contains(".hidden")
@@ -246,7 +246,7 @@ fn names_that_are_no_text_are_listed_moved_and_removed() {
     assert_eq!(said(&["ls".as_ref(), &within]), "not\\xfftext\n");
     let (file, moved) = (path(b"d/tree/not\xfftext/not\xfftext"), path(b"d/tree/not\xfftext/\xfe"));
     said(&["mv".as_ref(), &file, &moved]);
-    // A question mark stands for what is no text, too.
+    // A question mark also matches bytes that are not UTF-8.
     fs::create_dir(store.path("got")).expect("room");
     store.run(&["get", "d/tree/not?text/?", "got/"]);
     assert_eq!(fs::read(store.path("got").join(OsStr::from_bytes(b"\xfe"))).expect("got"), b"odd");
@@ -257,7 +257,7 @@ fn names_that_are_no_text_are_listed_moved_and_removed() {
     let told = String::from_utf8_lossy(&gone.stderr).into_owned();
     assert!(gone.status.code() == Some(1) && told.contains("d/tree/not\\xfftext: no such file"), "{told}");
     assert_eq!((store.run(&["ls", "d/tree"]), store.stripe_files().len()), ("link\n".to_owned(), 0));
-    // As a name of one file it is refused where a text is wanted.
+    // Commands that need text for a file name refuse it.
     for command in ["put", "cat", "stat"] {
         let refused = run(&[command.as_ref(), &file]);
         assert_eq!(refused.status.code(), Some(2), "{command}");
@@ -265,7 +265,7 @@ fn names_that_are_no_text_are_listed_moved_and_removed() {
     }
 }
 
-/// Which file of this computer it is, and how many names that has.
+/// Returns the inode number of a local file and its number of links.
 fn identity(path: &Path) -> (u64, u64) {
     let found = fs::symlink_metadata(path).expect("it is there");
     (found.ino(), found.nlink())
@@ -295,7 +295,7 @@ fn names_of_one_file_stay_names_of_one_file() {
     let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
     assert!(refused.contains("all 4 that failed exist already"), "{refused}");
 
-    // What was one file and is two is one again.
+    // Separated copies become one file again.
     store.run(&["rm", "d/tree/b", "d/tree/deep/c"]);
     store.run(&["put", "tree/b", "d/tree/b"]);
     fs::remove_file(store.path("back/a")).expect("mine");
@@ -318,7 +318,7 @@ fn names_of_one_file_stay_names_of_one_file() {
     assert_eq!(store.stripe_files().len(), 2, "two files");
 }
 
-/// How many bytes of room a file takes here.
+/// Returns the space of a local file in bytes.
 fn room_of(path: &Path) -> u64 {
     fs::metadata(path).expect("a file").blocks() * 512
 }
@@ -345,7 +345,7 @@ fn holes_stay_holes() {
     let data_of = |name: &str| files.iter().find(|file| file.0 == name).expect("one").1.iter();
     let check = |name: &str, got: &Path| {
         assert_eq!(hash(got), hash(&store.path(&format!("tree/{name}"))), "{name}");
-        // A file of one block is got as it is read.
+        // A file of one block is copied as read, with its holes filled: up to 4096 bytes.
         let most = 4096 + data_of(name).map(|(_, bytes)| bytes + 2 * MIB).sum::<u64>();
         assert!(room_of(got) <= most, "{name}: {} of {most}", room_of(got));
     };
@@ -369,7 +369,7 @@ fn holes_stay_holes() {
     for (name, ..) in &files {
         check(name, &store.path(&format!("back/{name}")));
     }
-    // A stream has zeros.
+    // A stream has zeros for holes.
     assert_eq!(
         crate::common::succeed(store.command(&["cat", "d/tree/many"])),
         fs::read(store.path("tree/many")).expect("a file")
@@ -439,7 +439,7 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
             assert!(said.contains("d/: interrupted. ") && said.contains("--resume"), "{said}");
             assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"), "nothing is left half");
         }
-        // What is there is whole.
+        // Existing files are complete.
         let there = store.run(&["ls", "-R", "d"]);
         for path in there.lines().filter(|path| !path.ends_with('/')) {
             let (_, name) = path.rsplit_once('/').expect("a path");
@@ -452,13 +452,13 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
     assert!(resumed.status.success(), "{said}");
     let skipped = said.split(' ').find_map(|word| word.parse::<usize>().ok()).expect("a number");
     assert!((1..24).contains(&skipped), "{said}");
-    // What the killed one has left can be told and removed.
+    // The rest of the killed command is found and removed.
     store.run(&["rm", "--unfinished", "--older-than", "0s"]);
     assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
     store.run(&["get", "-r", "d/tree", "back"]);
     assert_eq!(known(&store.path("back")), known(&store.path("tree")));
 
-    // Nor is it got, and what a killed one has left here goes.
+    // Unfinished files are not copied by get, and those of a killed get here are removed.
     let mut child = store.command(&["put", "-", "d/tree/coming"]).stdin(Stdio::piped()).spawn().expect("one");
     let begun = Instant::now();
     while !store.run(&["ls", "-a", "d/tree"]).contains(".starfish-") {
@@ -469,7 +469,7 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
     assert_eq!(known(&store.path("back")), known(&store.path("tree")));
     child.kill().expect("a child of ours");
     wait(&mut child);
-    // And getting: one file is not whole, one was changed here.
+    // Resume a get: one file is missing, another was changed here.
     fs::remove_file(store.path("back/7")).expect("mine");
     fs::write(store.path("back/8"), b"changed").expect("mine");
     let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
@@ -498,7 +498,7 @@ fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
     };
     let (mut child, mut input) = begin(&store, "d/slow");
     assert_eq!(store.run(&remove), "");
-    // Nor does its keeper know nothing of it after a new start, even if the writer has not said so yet.
+    // A restarted metadata server recognises it as open, even before its writer has reported that.
     let (address, roots) = (store.agents[0].address.clone(), store.agents[0].roots.clone());
     store.agents[0].signal("TERM");
     assert!(wait(&mut store.agents[0].child).success());
@@ -508,7 +508,7 @@ fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
     drop(input);
     assert!(wait(&mut child).success());
     assert_eq!(store.run(&["cat", "d/slow"]), "first last");
-    // What was killed is removed.
+    // A file of a killed command is removed.
     let (mut child, _input) = begin(&store, "d/killed");
     child.kill().expect("a child of ours");
     wait(&mut child);
@@ -562,7 +562,7 @@ fn lists_are_for_people_as_those_of_ls_are() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     };
-    // Names of zones are looked up, if this computer has them, as any program does.
+    // Names of zones are looked up in the system's database, if this computer has one.
     for (zone, time) in
         [("UTC0", "1970-01-02 00:00:00"), ("<+05>-5", "1970-01-02 05:00:00")].into_iter().chain(
             Path::new("/usr/share/zoneinfo/Asia/Tokyo")
@@ -581,7 +581,7 @@ fn lists_are_for_people_as_those_of_ls_are() {
     }
     assert!(store.run(&["ls", "--help"]).contains("Usage: starfish ls"));
     assert!(fail(store.command(&["ls", "-h"]), 2).contains("--long"));
-    // What messages say of a name is as harmless.
+    // Names are escaped in messages, too.
     fs::write(store.path("c\x1bd"), b"x").expect("room");
     let put = finish(store.command(&["put", "c\x1bd", "local"]));
     let told = String::from_utf8(put.stderr).expect("text");
@@ -602,7 +602,7 @@ fn what_is_for_one_file_is_refused_for_several() {
     assert!(!store.path("one").exists() && !store.path("copy").exists());
     store.run(&["get", "d/o*", "."]);
     assert!(store.path("one").exists());
-    // A directory that is left out is a failure, whatever else has been got.
+    // An omitted directory is a failure, even if other files were copied.
     store.run(&["mkdir", "d/only"]);
     fs::remove_file(store.path("one")).expect("it was got");
     for pattern in ["d/on?y", "d/o*"] {
@@ -619,7 +619,7 @@ fn what_users_give_hidden_names_is_theirs() {
     let own = "d/.starfish-0123456789abcdef";
     store.run(&["put", "local", "d/file"]);
     store.run(&["mv", "d/file", own]);
-    // What a command was killed with has a mark.
+    // A file of a killed command has a mark.
     let mut child = store.command(&["put", "-", "d/killed"]).stdin(Stdio::piped()).spawn().expect("one");
     let begun = Instant::now();
     while store.run(&["ls", "-a", "d"]).lines().count() < 2 {
@@ -640,7 +640,7 @@ fn what_users_give_hidden_names_is_theirs() {
 
 #[test]
 fn a_file_that_changes_while_it_is_put_is_not_put() {
-    // A slow disk, so that there is a while to change it in.
+    // A slow disk leaves time to change the file.
     let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.run(&["mkdir", "d"]);
     fs::create_dir(store.path("tree")).expect("a directory");
@@ -684,7 +684,7 @@ fn a_file_that_is_put_once_more_is_left_alone_if_it_is_the_same() {
         let number = store.run(&["stat", "d/file"]);
         assert!(put(&["--method", method]));
         assert_eq!(store.run(&["stat", "d/file"]), number, "it is the same file");
-        // Of another size, or of another time.
+        // A file of another size, or of another time, is replaced.
         store.make_file("local", 1 << 20);
         assert!(!put(&["--method", method]));
         let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
@@ -695,7 +695,7 @@ fn a_file_that_is_put_once_more_is_left_alone_if_it_is_the_same() {
         assert_eq!(hash(&store.path("back")), hash(&store.path("local")));
         store.run(&["rm", "d/file"]);
     }
-    // Into a directory, as without it.
+    // Also into a directory.
     store.run(&["put", "local", "d", "--resume"]);
     let again = finish(store.command(&["put", "local", "d", "--resume"]));
     assert!(String::from_utf8_lossy(&again.stderr).contains("d/local: it was there already"));
@@ -758,7 +758,7 @@ fn no_two_things_get_one_name() {
     assert!(told.contains("archive: it is a directory") && told.contains("nowhere: no such"), "{told}");
 }
 
-/// Agents whose disks are so slow that there is a while to look while `FILE_BYTES` are got, with a namespace.
+/// Starts an agent with a namespace and a slow disk, so that a get of `FILE_BYTES` can be observed.
 fn slow_store() -> Store {
     let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.run(&["mkdir", "d"]);
@@ -767,7 +767,7 @@ fn slow_store() -> Store {
 
 const FILE_BYTES: usize = 20_000_000;
 
-/// The temporary file of a local directory, once there is one with some bytes.
+/// Waits for a temporary file with contents in a local directory, and returns its path.
 fn coming(directory: &Path) -> PathBuf {
     let begun = Instant::now();
     loop {
@@ -824,7 +824,7 @@ fn what_is_got_is_its_owners_alone_until_it_is_there() {
         assert_eq!((mode(&back), mode(&half)), (0o700, 0o600));
         assert!(wait(&mut child).success());
         assert_eq!((mode(&back), mode(&back.join("file"))), (of_tree, of_file));
-        // In place of a file that others may read, too.
+        // Also if it replaces a file that others may read.
         fs::create_dir_all(store.path("one"))
             .and_then(|()| fs::write(store.path("one/back"), ""))
             .expect("room");
@@ -857,7 +857,7 @@ fn links_take_the_place_of_what_has_their_names() {
         store.run(command);
     }
     assert_eq!(known(&store.path("back")), known(&store.path("tree")));
-    // But not of a directory.
+    // A directory is not replaced.
     replace("directory", |path| fs::remove_dir(path));
     assert!(fail(store.command(&["put", "-r", "tree", "d/", "--replace"]), 1).contains("one of them failed"));
     assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
@@ -874,7 +874,7 @@ fn a_tree_stays_below_its_destination() {
         fs::write(store.path(name), "stored").expect("room");
     }
     store.run(&["put", "-r", "tree", "d/"]);
-    // Links to a directory, to a file, and to nothing, where the tree has a directory and files.
+    // Links to a directory, to a file, and to a missing file, in places where the tree has a directory and files.
     let plant = || {
         let _ = fs::remove_dir_all(store.path("back"));
         fs::create_dir(store.path("back")).expect("room");
@@ -943,7 +943,7 @@ fn what_cannot_be_moved_or_checked_keeps_nothing_else_from_it() {
     let told = store.run_failing(&["mv", "one", "missing", "two", "none*", "d"]);
     assert!(told.contains("missing: no such file") && told.contains("none*: nothing has"), "{told}");
     assert_eq!(store.run(&["ls", "-R"]), "d/\nd/one\nd/two\nthree\n");
-    // The last name is a directory's if several are given, though one of them alone is there.
+    // With several sources the last name must be a directory, even if only one source exists.
     let told = store.run_failing(&["mv", "three", "missing", "new"]);
     assert!(told.contains("missing: no such file") && told.contains("new: there is no such dir"), "{told}");
     let told = store.run_failing(&["mv", "three", "nowhere/three"]);
@@ -1050,7 +1050,7 @@ fn an_agent_that_does_not_answer_is_named_and_matters_only_to_who_needs_it() {
     let agent = store.agents.iter_mut().find(|agent| agent.address != keeper).expect("the other one");
     let address = agent.address.clone();
     agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
-    // All names are there.
+    // All names still exist.
     assert_eq!(store.run(&["ls"]), "d/\n");
     assert!(store.run(&["ls", "-l", "d"]).contains(" 600000 "));
     store.run(&["mkdir", "-p", "other/directory"]);

@@ -1,4 +1,4 @@
-//! `starfish fsck` and `starfish doctor` with a namespace: each kind of damage is found and mended.
+//! `starfish fsck` and `starfish doctor` with a namespace: each kind of damage is found and repaired.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -8,7 +8,7 @@ use crate::common::{Agent, Store, contents, fail, finish, hash, wait};
 use rusqlite::Connection;
 use serde_json::Value;
 
-/// Bytes of a file that has something on each disk.
+/// Bytes of a file with data on each disk.
 const BYTES: usize = 600_000;
 
 fn store(agents: usize) -> Store {
@@ -20,7 +20,7 @@ fn store(agents: usize) -> Store {
     store
 }
 
-/// What `fsck` says in JSON; it must end with this exit code.
+/// Returns the JSON report of `fsck`, which must end with this exit code.
 fn fsck(store: &Store, arguments: &[&str], code: i32) -> Value {
     let output = finish(store.command(&[&["fsck", "--format", "json"], arguments].concat()));
     let errors = String::from_utf8(output.stderr).expect("text");
@@ -28,7 +28,7 @@ fn fsck(store: &Store, arguments: &[&str], code: i32) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"))
 }
 
-/// The file and kind of each finding, each once.
+/// Returns the distinct pairs of file and kind in the findings.
 fn findings(report: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let rows = report["findings"].as_array().expect("an array").iter();
@@ -38,7 +38,7 @@ fn findings(report: &Value) -> Vec<(String, String)> {
     found
 }
 
-/// The database of the agent that keeps the namespace, and which agent that is.
+/// Returns the index of the metadata agent and the path of its database.
 fn database(store: &Store) -> (usize, PathBuf) {
     let path = |agent: &Agent| agent.roots[0].join("namespace/namespace.db");
     let keeper = store.agents.iter().position(|agent| path(agent).exists()).expect("one keeps it");
@@ -55,7 +55,7 @@ fn start(store: &mut Store, index: usize, roots: Vec<PathBuf>) {
     store.agents[index] = Agent::start_at(&address, roots, &[]);
 }
 
-/// Has the names put back as they were before `meanwhile`, as from a copy.
+/// Restores the names to their state before the call of the closure, as from a copy.
 fn put_names_back<T>(store: &mut Store, meanwhile: impl FnOnce(&mut Store) -> T) -> T {
     let (keeper, database) = database(store);
     let roots = store.agents[keeper].roots.clone();
@@ -69,7 +69,7 @@ fn put_names_back<T>(store: &mut Store, meanwhile: impl FnOnce(&mut Store) -> T)
     done
 }
 
-/// Has the database of the namespace changed while its agent is stopped.
+/// Changes the database of the namespace while its agent is stopped.
 fn change(store: &mut Store, change: impl FnOnce(&Connection)) {
     let (keeper, path) = database(store);
     stop(store, keeper);
@@ -142,7 +142,7 @@ fn damage_is_told_by_path_and_a_hole_is_none() {
     let whole = if damaged == "/d/file" { "d/e" } else { "d/file" };
     fsck(&store, &[whole], 0);
     assert_eq!(findings(&fsck(&store, &["d"], 1)).len(), 1, "within the directory");
-    // What an agent has in its memory is right still.
+    // The agents' caches still have the right data, so restart them.
     for index in 0..2 {
         stop(&mut store, index);
         let roots = store.agents[index].roots.clone();
@@ -155,9 +155,9 @@ fn damage_is_told_by_path_and_a_hole_is_none() {
     assert!(rest.len() == BYTES && (1..=4096).contains(&wrong), "{wrong} of {}", rest.len());
     store.run(&["rm", damaged]);
     let report = fsck(&store, &[], 0);
-    // So soon after a start of the keeper somebody might have it open.
+    // Soon after a restart of the metadata server, a client might still have it open.
     assert_eq!((&report["removed"], &report["files"]), (&Value::from(1), &Value::from(1)));
-    // One disk has all of it, and nothing is missing on the other.
+    // The whole file is on one disk, and no stripe is missing on the other.
     store.run(&["put", "local", "d/small", "--block", "1MiB"]);
     fsck(&store, &["d/small"], 0);
 }
@@ -173,7 +173,7 @@ fn a_disk_that_is_not_there_is_told_with_the_files_that_lie_on_it() {
     let report = fsck(&store, &[], 1);
     let missing = |path: &str| (path.to_owned(), "missing".to_owned());
     assert_eq!(findings(&report), [missing("/d/e/other"), missing("/d/file")]);
-    // Nothing can be mended there, and nothing is lost by trying.
+    // Nothing can be repaired, and the attempt does no harm.
     fsck(&store, &["--repair"], 1);
     let roots = vec![store.path(&format!("agent{other}disk0"))];
     stop(&mut store, other);
@@ -183,7 +183,8 @@ fn a_disk_that_is_not_there_is_told_with_the_files_that_lie_on_it() {
     assert_eq!(read, contents(BYTES));
 }
 
-/// What of the files of a directory can be read, by their names; nothing is printed of the others.
+/// Returns the names of the files that can be read. Nothing is printed of the others, which fail for the reason
+/// `why_not`.
 fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
     let is_readable = |name: &&String| {
         let output = finish(store.command(&["cat", name]));
@@ -197,7 +198,7 @@ fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
     names.iter().filter(is_readable).cloned().collect()
 }
 
-/// Agents of two sets are not taken for one: nothing is put on another set's disks, nor removed from them.
+/// Agents of two sets are not mixed: no file is put on another set's disks, nor removed from them.
 #[test]
 fn agents_of_two_sets_are_told_apart() {
     let (one, mut other) = (store(2), store(1));
@@ -221,11 +222,11 @@ fn agents_of_two_sets_are_told_apart() {
     one.run(&["get", "d/file", "back"]);
     assert_eq!(fs::read(one.path("back")).expect("got"), fs::read(one.path("local")).expect("put"));
     assert!(fail(other.command(&["fsck", "--take-disks"]), 2).contains("--repair"));
-    // Beside an agent of no set it is as ever.
+    // An agent without a set can be added as usual.
     let wider = format!("{},{}", other.agents[0].address, other.agents[1].address);
     other.run(&["put", "local", "d/wider", "--agents", &wider]);
     other.run(&["fsck", "--agents", &wider]);
-    // A namespace that is put away gives its disks to the other.
+    // If a namespace is set aside, the other can use its disks.
     let taken = finish(other.command(&["fsck", "--repair", "--take-disks", "--agents", &mixed]));
     assert_eq!(taken.status.code(), Some(1), "what lies on disks that were not put away is missing");
     let named = other.run(&["ls", "lost+found", "--agents", &mixed]);
@@ -233,7 +234,7 @@ fn agents_of_two_sets_are_told_apart() {
     other.run(&["put", "local", "d/new", "--agents", &mixed]);
 }
 
-/// The doctor names a disk that is away as long as `fsck` finds something missing, and no longer.
+/// The doctor reports a missing disk as long as `fsck` finds missing files.
 #[test]
 fn a_disk_that_is_away_matters_while_files_are_on_it() {
     let mut store = Store::start(&[1, 1]);
@@ -254,8 +255,8 @@ fn a_disk_that_is_away_matters_while_files_are_on_it() {
     assert_eq!(findings(&fsck(&store, &[], 0)), []);
 }
 
-/// Blocks that the agents do not take are refused before there is a name; a file that has them already, since the
-/// agents took more when it was put, is listed, told of and removed.
+/// Blocks that are too large for the agents are refused before the file gets a name. Existing files with such blocks,
+/// put when the agents accepted larger ones, are listed, reported and removable.
 #[test]
 fn files_of_blocks_that_agents_do_not_take_are_not_made_and_can_be_removed() {
     let mut store = Store::start(&[1]);
@@ -287,8 +288,8 @@ fn files_of_blocks_that_agents_do_not_take_are_not_made_and_can_be_removed() {
     assert_eq!(findings(&fsck(&store, &[], 0)), []);
 }
 
-/// Three agents with a dozen small files, whose contents are their names, which come with them; and one of the agents
-/// that does not keep the namespace, and has been stopped.
+/// Starts three agents with a dozen small files, whose contents are their names. Returns the names, and an agent
+/// without the namespace, which is stopped.
 fn store_without_an_agent() -> (Store, Vec<String>, usize) {
     let mut store = store(3);
     let names: Vec<String> = (0..12).map(|file| format!("d/small {file}")).collect();
@@ -317,7 +318,7 @@ fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_
     let saved = finish(store.command(&["get", "d/file", "rest", "--skip-damaged"]));
     assert_eq!(saved.status.code(), Some(1), "{}", String::from_utf8_lossy(&saved.stderr));
     assert_eq!(fs::read(store.path("rest")).expect("got").len(), BYTES);
-    // An empty disk in its place; the same are lost.
+    // An empty disk replaces it; the same files are lost.
     let new = store.path("new disk");
     start(&mut store, other, vec![new.clone()]);
     assert_eq!(readable(&store, &names, "has disk"), found);
@@ -325,7 +326,7 @@ fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_
     let said = String::from_utf8(told.stdout).expect("text");
     assert_eq!(told.status.code(), Some(1), "{said}");
     assert!(said.contains("none of the agents has") && said.contains("starfish fsck"), "{said}");
-    // With the identity of the lost one it is said by another word.
+    // With the identity of the lost disk, the message differs.
     stop(&mut store, other);
     let identity = store.path(&format!("agent{other}disk0")).join(".starfish.disk");
     fs::copy(identity, new.join(".starfish.disk")).expect("an identity");
@@ -372,7 +373,7 @@ fn what_is_left_of_a_directory_is_got_when_a_disk_is_lost() {
         assert!(said.contains(&store.agents[other].address), "{said}");
     }
     assert_eq!(size("rest/file"), BYTES as u64);
-    // When the disk is back, what is whole is left alone, and no damaged copy passes for that.
+    // When the disk is back, complete files are skipped, and damaged copies are replaced.
     let roots = store.agents[other].roots.clone();
     start(&mut store, other, roots);
     let output = finish(store.command(&["get", "-r", "d", "rest", "--resume", "--skip-damaged"]));
@@ -405,7 +406,7 @@ fn a_file_of_several_names_is_told_by_one_and_how_many_others_it_has() {
     }
 }
 
-/// A stripe that does not say what it is keeps nobody from checking all others.
+/// A stripe without a valid header does not prevent the check of the others.
 #[test]
 fn a_stripe_without_a_header_is_one_finding_of_many() {
     let mut store = store(2);
@@ -448,7 +449,7 @@ fn what_was_on_a_disk_that_was_replaced_is_lost_and_reads_as_no_zeros() {
     let rest = fs::read(store.path("rest")).expect("got");
     let kept = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read == *written).count();
     assert!(rest.len() == BYTES && (BYTES / 3..BYTES).contains(&kept), "{kept} of {}", rest.len());
-    // Another one takes its place, and the other goes.
+    // A new file replaces the damaged one, and the other is removed.
     store.run(&["put", "local", "d/file", "--replace"]);
     assert_eq!(crate::common::succeed(store.command(&["cat", "d/file"])), contents(BYTES));
     store.run(&["rm", "d/e/other"]);
@@ -501,7 +502,7 @@ fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
     let (keeper, _) = database(&store);
     assert_eq!(report["namespace"]["agent"], Value::from(store.agents[keeper].address.as_str()));
     assert_eq!(report["namespace"]["inodes"], Value::from(2));
-    // Somebody insists on another one.
+    // The user insists on a second namespace.
     let other = store.agents[1 - keeper].address.as_str();
     store.run(&["fsck", "--repair", "--new-namespace", "--agents", other]);
     store.run(&["mkdir", "d", "--agents", other]);
@@ -515,7 +516,7 @@ fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
         let kept = |agent: &str| format!("agent {agent} one of 2 inodes");
         assert!(said.contains(&kept(other)) && said.contains(&kept(&store.agents[keeper].address)), "{said}");
     }
-    // As the message says.
+    // The remedy in the message.
     stop(&mut store, 1 - keeper);
     let root = store.agents[1 - keeper].roots[0].clone();
     fs::rename(root.join("namespace"), root.join("namespace.away")).expect("it is there");
@@ -541,7 +542,7 @@ fn who_names_a_part_of_the_agents_begins_no_second_namespace() {
         assert!(said.contains("Name all agents of the set"), "{said}");
     }
     fsck(&store, &[], 0);
-    // Nor does anybody while its disk is not there.
+    // No agent begins one while the disk with the namespace is missing.
     let roots = store.agents[keeper].roots.clone();
     stop(&mut store, keeper);
     let empty = store.path("empty");
@@ -598,7 +599,8 @@ fn an_agent_finds_the_namespace_on_whichever_of_its_disks_it_is() {
     assert!(two.contains(&format!("so is {}", other.display())) && two.contains("Rename the one"), "{two}");
 }
 
-/// Files that end within a block, with one, and on each of the disks, by their names before.
+/// Puts files of different sizes on all disks, some ending within a block and some at its end. Returns their numbers
+/// and contents.
 fn files_of_all_sizes(store: &Store) -> Vec<(u64, Vec<u8>)> {
     let sizes = [1, 262_144, 300_000, 524_288, 600_000, 786_432, 2_000_000, 2_097_152];
     let mut files = Vec::new();
@@ -611,8 +613,8 @@ fn files_of_all_sizes(store: &Store) -> Vec<(u64, Vec<u8>)> {
     files
 }
 
-/// Whatever is found of files is as it was, or its readers are told; with `--skip-damaged` they get the rest. How many
-/// are whole.
+/// Checks that each recovered file is intact, or reading it fails; `--skip-damaged` then returns the readable blocks.
+/// Returns the number of intact files.
 fn nothing_is_made_up(store: &Store, files: &[(u64, Vec<u8>)]) -> usize {
     let listed = store.run(&["ls", "lost+found"]);
     let mut whole = 0;
@@ -661,7 +663,7 @@ fn what_was_on_the_disk_with_the_names_is_lost_and_no_hole() {
     let told = finish(store.command(&["doctor", "--quick"]));
     let said = String::from_utf8(told.stdout).expect("text");
     assert!(told.status.code() == Some(1) && said.contains("one that was lost with the names"), "{said}");
-    // Nothing waits for a disk of which nobody knows which it was.
+    // No file waits for an unknown disk.
     store.run(&["rm", "-r", "lost+found"]);
     assert_eq!(fsck(&store, &[], 0)["inodes"], Value::from(1));
 }
@@ -697,7 +699,7 @@ fn what_is_removed_while_an_agent_is_away_goes_when_it_is_back() {
     assert_eq!(findings(&fsck(&store, &[], 0)), []);
     fsck(&store, &["--repair"], 0);
     assert_eq!(store.stripe_files().len(), 3, "those of the other file");
-    // What the names do not know any more the other agent does.
+    // The other agent still has stripes of a removed file.
     let other = store.number("d/e/other");
     stop(&mut store, away);
     store.run(&["rm", "d/e/other"]);
@@ -744,7 +746,7 @@ fn who_names_a_part_of_the_agents_is_told_to_name_all() {
     }
 }
 
-/// The files that were made since have lost their names, and keep what they have until they get others.
+/// Files created after the backup have lost their names. They keep their contents until they get new names.
 #[test]
 fn after_names_are_put_back_new_files_take_nothing_from_those_made_since() {
     let mut store = store(2);

@@ -1,9 +1,9 @@
-//! Names in a PostgreSQL server: an agent keeps them there, and when it is lost another one goes on with them.
+//! Names in a PostgreSQL server: an agent keeps them there, and after its loss another agent continues with them.
 
 use crate::common::{Agent, Store, fail, finish, hash, starfish};
 use crate::postgres_server::Server;
 
-/// The address as users write it.
+/// Returns the address as users write it.
 fn url(server: &Server) -> String {
     let address = server.new_database();
     let database = address.rsplit('=').next().expect("its name");
@@ -17,7 +17,7 @@ fn names_outlive_the_agent_that_keeps_them() {
     let url = url(&server);
     let mut store = Store::start(&[1]);
     let root = store.directory.path().join("keeper");
-    // The others could keep names, too; so this one is to begin with them.
+    // Other agents could keep names, too, so this one begins alone.
     let keeper = Agent::start(vec![root.clone()], &["--namespace", &url]);
     let others = std::mem::replace(&mut store.agents, vec![keeper]);
     store.run(&["mkdir", "d"]);
@@ -27,7 +27,7 @@ fn names_outlive_the_agent_that_keeps_them() {
     assert!(!root.join("namespace/namespace.db").exists(), "nothing is kept here");
     store.agents[0].child.kill().expect("it is there");
     store.agents[0].child.wait().expect("it ends");
-    // With its disk, at another address, as on another computer.
+    // Restarted with its disk at another address, as on another computer.
     store.agents[0] = Agent::start(vec![root], &["--namespace", &url]);
     assert_eq!(store.run(&["ls", "d"]), "file\n");
     store.run(&["get", "d/file", "back"]);

@@ -1,5 +1,5 @@
-//! A race on a real agent: the writes of one client hold up the reads of another, and the agent says so wherever it is
-//! asked.
+//! A race on a real agent: the writes of one client delay the reads of another, and the agent reports that in all its
+//! outputs.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,10 +16,10 @@ use trace::Amount;
 
 const BLOCK: u64 = 4 << 10;
 
-/// Writes of one client under way at once: more than may pass a read unnoticed.
+/// Concurrent writes of one client: more than may delay a read unnoticed.
 const WRITES: u64 = 100;
 
-/// Reads of the other, one after the other: each waits behind as many writes.
+/// Number of consecutive reads of the other client. Each waits behind the writes in the queue.
 const READS: u64 = 4;
 
 /// Describes a new, empty file over all disks.
@@ -33,8 +33,8 @@ async fn open(connection: &ConnectedNode, file: NumberedFile) -> File<RealMachin
     connection.client.numbered(file).await.expect("all disks are there")
 }
 
-/// Writes blocks again and again, some at once, until nobody can send anything any more. When the first is written, and
-/// others wait, it says so.
+/// Writes blocks repeatedly, many at once, until `stop` is closed. Signals `begun` when the first write is done and
+/// others wait.
 async fn write_on(
     connection: ConnectedNode,
     file: File<RealMachine>,
@@ -46,7 +46,7 @@ async fn write_on(
         let (file, is_over, begun) = (file.clone(), is_over.clone(), begun.clone());
         all.spawn(&connection.machine, "block after block", async move {
             let memory = Contents::Real.memory(BLOCK);
-            // Never the same block twice in a row, or the second write would be one with the first.
+            // Never the same block twice in a row: the second write would be merged with the first.
             for turn in 0.. {
                 if is_over.get() {
                     break;
@@ -77,7 +77,7 @@ fn an_agent_says_that_one_client_holds_up_another() {
     made.join().expect("it is made");
     let to_read = told.recv().expect("it is told");
     drop(agent);
-    // Slowed, and with nothing in its memory.
+    // Restart it with slow disks and an empty cache.
     let slowed = ["--scheduling", "fcfs", "--disk-model", "drawn-14400", "--prefetch", "0"];
     let (agent, metrics) = watched(store.directory.path(), &["disk"], &slowed);
     let address = agent.address.clone();

@@ -1,17 +1,16 @@
-//! What is refused before anything is done, or warned of, and what is said then: what cannot be, what would do nothing,
-//! and what is more likely a mistake than meant.
+//! Refusals before any work, and warnings: invalid arguments, options without effect, and probable mistakes.
 
 use std::fs::File;
 use std::process::Command;
 
 use crate::common::{Agent, Store, contents, fail, finish, key_file, starfish, succeed};
 
-/// What an agent with these options says that must not start.
+/// Returns the message of an agent that must not start with these options.
 fn refused(options: &[&str]) -> String {
     fail(starfish([&["agent", "--listen", "127.0.0.1:0"], options].concat()), 2)
 }
 
-/// A description of a machine is no plan, a disk no machine, a file no directory.
+/// A machine's description is rejected as a plan, a disk as a machine, a file as a directory.
 #[test]
 fn what_was_given_is_named_as_what_it_is() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -44,15 +43,15 @@ fn an_agent_serves_only_what_is_there_once() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let (root, other) = (path("mounted"), path("other"));
-    // No mistake of the options: the disk may be mounted in a moment, and whoever has started the agent tries again.
+    // Not a failure of usage: the disk may be mounted in a moment, and the caller may try again.
     let not_yet =
         |options: &[&str]| fail(starfish([&["agent", "--listen", "127.0.0.1:0"], options].concat()), 1);
     let told = not_yet(&["--root", &root]);
     assert!(told.contains("no such directory") && told.contains("mounted?"), "{told}");
     assert!(told.contains("--create") && !std::path::Path::new(&root).exists(), "{told}");
-    // `Agent` gives --create.
+    // `Agent` adds --create.
     drop(Agent::start(vec![root.clone().into()], &[]));
-    // A mount point without its disk, and a disk of which nothing says that it may be used.
+    // A mount point without its disk, and a disk that is not marked for use.
     std::fs::create_dir_all(format!("{other}/lost+found")).expect("room");
     for stray in [None, Some("NOTES")] {
         stray
@@ -67,7 +66,7 @@ fn an_agent_serves_only_what_is_there_once() {
         let told = refused(&["--root", &root, twice]);
         assert!(told.contains(&format!("the same directory as {root}")), "{told}");
     }
-    // A copy of a disk, beside it: what is written to the one is missing in the other.
+    // A copy of a disk, used together with it: data written to one would be missing in the other.
     let copy = path("copied");
     std::fs::create_dir(&copy).expect("room");
     for root in [&root, &copy] {
@@ -97,7 +96,7 @@ fn an_option_that_names_nothing_is_refused_and_a_variable_is_not() {
     }
     let told = fail(store.command(&["bench", "--agents", ""]), 2);
     assert!(told.contains("--agents: it is empty"), "{told}");
-    // Where programs look that name no key.
+    // Empty variables name no file.
     std::fs::create_dir(store.path("starfish")).expect("room");
     std::fs::copy(key_file(), store.path("starfish/key")).expect("room");
     for variable in ["STARFISH_KEY_FILE", "STARFISH_TRACE"] {
@@ -252,7 +251,7 @@ fn a_usage_has_what_was_written_and_not_what_variables_say() {
         let told = fail(command, 2);
         assert!(told.contains(usage), "{told}");
     }
-    // Help names the variables, all the same.
+    // Help still names the variables.
     let help = String::from_utf8(succeed(starfish(["stat", "--help"]))).expect("text");
     assert!(help.contains("[env: STARFISH_AGENTS=]"), "{help}");
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use crate::common::{Store, fail, finish, starfish, succeed};
 use serde_json::Value;
 
-/// Two files that are read, written, or both, by nodes that wait for each other.
+/// Three files that are read, written, or both, by nodes that wait for each other.
 const LOG: &str = "# starfish requests 1\n\
     0 1 out write 0 600\n\
     0.001 2 out write 600 70000\n\
@@ -22,7 +22,7 @@ const CSV: &str = "rank,start_us,path,op,offset,length,note\n\
     1,0,out,write,0,600,\n2,1000,out,write,600,70000,x\n1,2000,in,read,100,5000,\n2,3000,both,write,10,20,\n\
     2,4000,both,read,0,40,\n1,5000,,sync,,,\n2,6000,,sync,,,\n1,7000,both,read,0,400000,\n1,8000,out,write,300,10,\n";
 
-/// A directory with files of these contents.
+/// Creates a directory with files of these contents.
 fn files(files: &[(&str, &str)]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     files.iter().for_each(|(name, text)| std::fs::write(directory.path().join(name), text).expect("a file"));
@@ -84,7 +84,7 @@ fn people_and_programs_get_the_same_rows() {
     }
 }
 
-/// Logs of jobs are put beside each other.
+/// Logs of several jobs run at the same time after the merge.
 #[test]
 fn logs_of_several_jobs_are_merged() {
     let directory = files(&[("b.log", "# starfish requests 1\n7 0 x write 0 100\n")]);
@@ -192,7 +192,7 @@ fn logs_are_replayed_on_agents_and_nothing_is_left() {
         assert!(json["machine"].is_null());
     }
     assert_eq!((store.run(&["ls"]), store.stripe_files().len()), (String::new(), 0));
-    // What is laid out is told where it is much more than what is read.
+    // The layout is reported if it is much larger than the part that is read.
     std::fs::write(store.path("far.log"), "# starfish requests 1\n0 1 far read 8000000 4096\n")
         .expect("a file");
     for (log, is_told) in [("far.log", true), ("a.log", false)] {
@@ -212,7 +212,7 @@ fn logs_are_replayed_on_agents_and_nothing_is_left() {
     assert_eq!((store.run(&["ls"]), store.stripe_files().len()), (String::new(), 0));
 }
 
-/// What comes of a command that says little: its exit code, and what it says on standard output and error.
+/// Returns the exit code, standard output and standard error of a command with little output.
 fn ended(mut command: Command) -> (Option<i32>, String, String) {
     let mut child = command.spawn().expect("the program");
     let code = crate::common::wait(&mut child).code();
@@ -236,7 +236,7 @@ fn a_log_of_a_billion_requests_is_refused_or_cut() {
     assert_eq!(code, Some(1));
     assert!(told.starts_with("starfish: -: line 20003: there are more than 20000 requests\n"), "{told}");
     assert!(told.contains("--first N takes the first ones, --limit N allows more"), "{told}");
-    // Who prints it ends when nobody reads on.
+    // The writer ends when the reader closes the pipe.
     assert!(crate::common::wait(&mut generate).success());
     let mut generate = billion();
     let mut show = starfish(["request-log", "show", "-", "--first", "20000"]);

@@ -1,4 +1,4 @@
-//! A report's tables and figures from the command line: a tiny study in a folder.
+//! Tables and figures of a report from the command line: a tiny study in a folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ const PUBLISHED: &str = "table,system,layout,variant,pattern,record_bytes,value,
 const COLUMNS: &str =
     "table,system,layout,variant,pattern,record_bytes,value,differs_significantly,cv,trials";
 
-/// A folder with tables 2 and 16 and figure 2, of which table 2 was published.
+/// Folder with tables 2 and 16 and figure 2; table 2 is published.
 struct Made {
     folder: TempDir,
 }
@@ -88,7 +88,8 @@ fn read(path: &Path) -> String {
 fn a_study_becomes_a_table_and_a_page() {
     let made = Made::new();
     let said = made.run(&["study"]);
-    // Of each table 8 cells, the same ones, of 3 trials; of the figure 2 cells of 5, of which 3 are in the tables.
+    // For each table 8 cells, the same ones, of 3 trials; for the figure 2 cells of 5 trials, of which 3 are in the
+    // tables.
     assert!(said.contains("31 of 31 trials simulated now"), "{said}");
     assert!(said.lines().any(|line| line.starts_with("2 ") && line.contains('%')), "{said}");
     assert!(said.lines().any(|line| line.starts_with("16 ") && line.contains("none published")), "{said}");
@@ -216,7 +217,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     assert!(fail(made.command(&["study"]), 2).contains("two.csv:1: the columns must be table,"));
 }
 
-/// Figures with write caches are told cell by cell, and one figure may be of several plans.
+/// Figures with write caches are shown cell by cell, and one figure may be of several plans.
 #[test]
 fn figures_of_write_caches_are_told_cell_by_cell() {
     let folder = tempfile::tempdir().expect("a temporary directory");

@@ -1,4 +1,4 @@
-//! `starfish run`, end to end: results as files, going on after an end, refusing before anything runs.
+//! `starfish run`, end to end: result files, continuation after an interruption, refusal before any trial runs.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ const PLAN: &str = "name = \"two methods\"\npatterns = [\"rb\", \"wcc\"]\nfile_s
     layout = \"random\"\n[[variant]]\nname = \"tpfs\"\nmethod = \"traditional\"\n\
     [[variant]]\nname = \"ddio\"\nmethod = \"disk-directed\"\n";
 
-/// A folder with a plan in it.
+/// Creates a folder with a plan.
 fn folder(plan: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a temporary directory");
     fs::write(folder.path().join("plan.toml"), plan).expect("a file");
@@ -26,7 +26,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a command that must succeed, and returns what it printed on standard output and on standard error.
+/// Runs a command that must succeed, and returns its standard output and standard error.
 fn printed(command: Command) -> (String, String) {
     let output = finish(command);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
@@ -167,7 +167,7 @@ fn one_trial_can_be_run_alone_and_is_the_same() {
     }
 }
 
-/// A machine that is varied is a path.
+/// A varied machine may be a path.
 #[test]
 fn a_cell_with_a_path_in_its_name_can_be_run_alone() {
     let folder = folder(&format!("{PLAN}[vary]\nmachine = [\"m/a.toml\", \"golden\"]\n"));
@@ -221,7 +221,7 @@ fn a_page_has_charts_and_says_what_its_names_mean() {
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
-    // One chart for each pattern where there are many lines, also of patterns that the reports do not have.
+    // Many lines are split into one chart for each pattern, also for patterns outside the reports.
     let many = swept.replace("\"wcc\"]", "\"wnc\"]\nrecords = [64, 1024, 8192]");
     fs::write(folder.path().join("plan.toml"), many).expect("a file");
     printed(run(folder.path(), &["plan.toml", "--trials", "1", "--html", "page.html"]));
@@ -234,7 +234,7 @@ fn a_page_has_charts_and_says_what_its_names_mean() {
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
-    // Nothing that varies is a number: bars.
+    // No varied parameter is a number, so there are bars.
     fs::write(folder.path().join("plan.toml"), PLAN).expect("a file");
     printed(run(folder.path(), &["plan.toml", "--trials", "1", "--html", "page.html"]));
     let page = fs::read_to_string(folder.path().join("page.html")).expect("a page");

@@ -59,7 +59,7 @@ fn csv_has_exactly_these_columns_and_a_row_for_each_combination() {
         let row = rows.iter().find(|row| row[1] == method && row[2] == "contiguous" && row[3] == pattern);
         row.expect("a row")[6].parse().expect("a number")
     };
-    // Every one of 16 compute nodes gets all of the file.
+    // Each of the 16 compute nodes gets the whole file.
     assert!(throughput("ra", "disk-directed") > 8.0 * throughput("rb", "disk-directed"));
 }
 
@@ -94,7 +94,7 @@ fn phantoms_take_the_same_time_as_bytes() {
     let time = |more: &[&str]| {
         let args = [&["--pattern", "rcb", "--record", "512", "--format", "csv"], more].concat();
         let csv = simulate(&args);
-        // All but the time it took here.
+        // All columns except the time it took here.
         csv.lines().map(|line| line.rsplit_once(',').expect("columns").0.to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(time(&[]), time(&["--phantom"]));
@@ -135,7 +135,7 @@ fn the_machine_can_be_changed() {
     assert!(throughput(&["--set", "nodes.io=4"]) < 0.6 * throughput(&[]));
 }
 
-/// What is said to have limited each row of a run.
+/// Returns the reported limit of each row of a run.
 fn limited_by(arguments: &[&str]) -> Vec<String> {
     let all = ["simulate", "--trials", "1", "--explain", "--format", "json"];
     let output = succeed(starfish([&all, arguments].concat()));
@@ -214,7 +214,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     assert!(told.contains("expected a whole number from 0 to 18446744073709551615"), "{told}");
 }
 
-/// Simulated disks have in memory what is no phantom.
+/// Simulated disks keep contents in memory, except with --phantom.
 #[test]
 fn files_that_memory_has_no_room_for_are_refused() {
     let large = "simulate --machine golden --pattern rb --file-size 1PiB --trials 1";
@@ -237,8 +237,8 @@ fn what_takes_no_time_has_no_throughput() {
     assert!(said.contains("takes no time to move 10485760 bytes"), "{said}");
 }
 
-/// A machine's disk is looked for beside the machine, a plan's beside the plan, and one of the command line in the
-/// current directory, though there are files of that name in all three.
+/// A machine's disk is looked up in the machine's directory, a plan's in the plan's, and one of the command line in the
+/// current directory, although all three have files of that name.
 #[test]
 fn a_disk_is_looked_for_beside_what_names_it() {
     let directory = tempfile::tempdir().expect("a directory");

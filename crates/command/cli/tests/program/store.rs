@@ -122,7 +122,7 @@ fn names_may_be_strange_but_lead_nowhere() {
         assert!(store.run(&["ls", "-aR"]).lines().any(|line| line == name), "{name}");
         store.run(&["rm", "--", name]);
     }
-    // Above the root there is the root.
+    // The parent of the root is the root.
     for name in ["../escaped", "größe/../../escaped", "/../escaped", "größe//..//escaped"] {
         store.run(&["put", "local", name]);
         assert_eq!(store.run(&["ls"]), "escaped\ngröße/\n", "{name}");

@@ -1,4 +1,4 @@
-//! Traces of simulated runs, read back with a reader of their own: the fields of Perfetto's schema by their numbers.
+//! Traces of simulated runs, read back with a separate parser: the fields of Perfetto's schema by their numbers.
 
 use std::collections::BTreeMap;
 use std::fs::read;
@@ -71,12 +71,12 @@ struct Track {
     parent: u64,
 }
 
-/// A slice as the trace has it: name, begin, end and arguments.
+/// Slice of the trace: name, begin, end and arguments.
 type Slice = (String, u64, u64, BTreeMap<String, u64>);
 
-/// The slices of each track, by the track's name; tracks of several nodes may have the same.
+/// Returns the slices of each track, by the track's name; tracks of several nodes may have the same name.
 ///
-/// Events are taken in order of time and, at one time, of the file, as Perfetto does.
+/// Events are sorted by time and, at one time, by order in the file, as Perfetto does.
 fn slices(path: &Path) -> BTreeMap<String, Vec<Slice>> {
     let trace = Trace::decode(read(path).expect("a trace").as_slice()).expect("protocol buffers");
     let (mut tracks, mut names, mut arguments) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -111,7 +111,7 @@ fn slices(path: &Path) -> BTreeMap<String, Vec<Slice>> {
             kind => assert_eq!(kind, 4, "slices and counts are all there is"),
         }
     }
-    // Tasks may be at work when the run ends; what parts of the machine do is told when it is over.
+    // Tasks may still run at the end. Parts of the machine are recorded when they are done, so none is open.
     let is_part =
         |track: &u64| ["processor", "link", "disk", "bus"].iter().any(|part| tracks[track].starts_with(part));
     assert!(open.iter().all(|(track, open)| open.is_empty() || !is_part(track)), "{open:?}");
@@ -121,7 +121,7 @@ fn slices(path: &Path) -> BTreeMap<String, Vec<Slice>> {
 const RUN: &str =
     "simulate --pattern rb --method traditional --trials 1 --file-size 1MiB --format json --explain";
 
-/// Runs with a trace and more options; gives what went to standard output and to standard error.
+/// Runs with a trace and more options; returns standard output and standard error.
 fn traced(path: &Path, more: &[&str]) -> (String, String) {
     let path = path.to_str().expect("a plain path");
     let output = finish(starfish(RUN.split(' ').chain(["--trace", path]).chain(more.iter().copied())));
@@ -193,17 +193,17 @@ fn a_trace_at_its_limit_says_so_and_is_whole() {
     assert!(errors.contains("short.pftrace: the trace ends at 1.0") && errors.contains("500"), "{errors}");
     assert!(errors.contains("--trace-limit N takes more"), "{errors}");
     let count: usize = slices(&path).values().map(Vec::len).sum();
-    // The others are counts and messages.
+    // The remaining events are counts and messages.
     assert!((300..=500).contains(&count), "{count} slices");
     assert!(json.contains("limited_by"));
 }
 
-/// What a command prints.
+/// Returns the output of a command.
 fn printed(arguments: &[&str]) -> String {
     String::from_utf8(succeed(starfish(arguments))).expect("text")
 }
 
-/// It tells how much is missing, and what limited the part that is there.
+/// The command reports the missing part, and explains the existing one.
 #[test]
 fn a_trace_that_was_cut_is_not_explained_as_a_whole() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -238,7 +238,7 @@ fn queues_at_disks_limit_jobs_that_race() {
     assert!(told.starts_with("Queues at disks limited this run: "), "{told}");
 }
 
-/// Its nodes have the names that they have in a trace of ours.
+/// Nodes have the same names as in a trace of Starfish.
 #[test]
 fn what_was_written_for_perfetto_is_explained_in_the_same_words() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -254,7 +254,7 @@ fn what_was_written_for_perfetto_is_explained_in_the_same_words() {
     assert_eq!(nodes(&explained[1]), nodes(&explained[0]));
 }
 
-/// Both formats are of the same run: the trace file has what nodes did and what parts of the machine did, and messages
+/// Both formats show the same run. The trace file has the states of nodes and of parts of the machine, and messages
 /// from sender to receiver.
 #[test]
 fn a_trace_file_has_nodes_as_processes_and_messages_as_flows() {
@@ -285,7 +285,7 @@ fn a_trace_is_of_one_row_in_a_file_that_can_be_written() {
     assert!(fail(starfish(limit.split(' ')), 2).contains("--trace"));
 }
 
-/// What a trace says of a simulated run is what the machine's own sums say.
+/// The account from a trace equals that of the machine's own sums.
 #[test]
 fn a_trace_explains_what_the_machine_explains() {
     let directory = tempfile::tempdir().expect("a directory");

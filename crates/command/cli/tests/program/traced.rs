@@ -12,12 +12,12 @@ fn timeline(path: &Path) -> Timeline {
     trace::read("all.tlv", read(path).expect("a trace").as_slice()).expect("a trace")
 }
 
-/// The process that a thread of a timeline belongs to.
+/// Returns the process of a thread.
 fn process_of(timeline: &Timeline, thread: u32) -> u32 {
     timeline.threads[thread as usize].process
 }
 
-/// The names of the states that a process was in.
+/// Returns the names of the states of a process.
 fn states<'a>(timeline: &'a Timeline, command: &str) -> Vec<&'a str> {
     let is_meant = |thread: u32| {
         timeline.processes[process_of(timeline, thread) as usize].info.command_line.contains(command)
@@ -56,7 +56,7 @@ fn agents_and_clients_add_what_they_do_to_one_trace() {
     has(" put ", &["write", "flush", "ask: attach", "ask: flush"]);
     has(" get ", &["read", "ask: attach"]);
     has(" agent ", &["serve: write", "serve: read", "disk write", "wait for disk", "answer", "disk flush"]);
-    // Each message that the clients sent came to an agent, and the other way round.
+    // Each message of a client arrived at an agent, and the other way round.
     let between = timeline
         .flows
         .iter()
@@ -72,7 +72,7 @@ fn a_command_starts_one_node_for_all_that_it_does() {
     store.make_file("original[1]", 100_000);
     let commands: [&[&str]; 3] = [
         &["put", "original[1]", "--verify", "--without-missing"],
-        // The name is a pattern, too, and has to be looked up first.
+        // The name is also a pattern, and has to be looked up first.
         &["get", "original[1]", "copy"],
         &["cat", "original[1]", "original[1]"],
     ];
@@ -109,14 +109,14 @@ fn agents_record_on_demand() {
     assert!(!store.path("all.tlv").exists(), "there was nothing");
     store.run(&["put", "original", "before"]);
     let told = store.run(&["trace", "start"]);
-    // Whoever wants to know of his own run only does not end that.
+    // A request to explain one run does not end this recording.
     store.make_file("other", 1000);
     let refused = store.run_failing(&["put", "other", "--explain"]);
     assert!(refused.contains("record already") && refused.contains("`starfish trace stop"), "{refused}");
     assert_eq!(told.lines().count(), 2, "{told}");
     store.run(&["put", "original", "--block", "64KiB"]);
     store.run(&["get", "original", "copy"]);
-    // Nothing is lost to a file that cannot be written.
+    // The recording is kept if the file cannot be written.
     fail(store.command(&["trace", "stop", "-o", "no/such/place.tlv"]), 2);
     let told = store.run(&["trace", "stop", "-o", "all.tlv"]);
     let all = timeline(&store.path("all.tlv"));
@@ -141,7 +141,7 @@ fn agents_record_on_demand() {
             "{states:?}"
         );
     }
-    // What there is of one agent is written if the other does not answer.
+    // If one agent does not answer, the recording of the other is written.
     store.run(&["trace", "start"]);
     store.agents[1].signal("TERM");
     assert!(wait(&mut store.agents[1].child).success());
@@ -168,11 +168,11 @@ fn an_agent_with_a_trace_of_its_own_does_not_record_on_demand() {
     assert_eq!(timeline(&file).processes.len(), 1);
 }
 
-/// What limited a real run is told by the run itself, and again by the trace of it; agents go on without recording.
+/// A real run explains its limits, and its trace does so again. Agents do not record afterwards.
 #[test]
 fn what_limited_a_run_on_agents_is_said() {
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
-    // Enough that the disks are busy most of the time on a computer that has much else to do.
+    // Large enough to keep the disks busy most of the time, even on a busy computer.
     store.make_file("original", 24 << 20);
     let said = |arguments: &[&str]| -> Vec<String> {
         let output = store.command(arguments).output().expect("it runs");
@@ -190,12 +190,12 @@ fn what_limited_a_run_on_agents_is_said() {
         has(&put, begin);
     }
     let get = said(&["get", "original", "copy", "--explain", "--trace", "get.tlv"]);
-    // What was put is in the agents' caches.
+    // The file is still in the agents' caches.
     has(&get, "disk accesses: 0 reads, ");
     let of_trace = store.run(&["trace", "explain", "get.tlv"]);
     assert_eq!(of_trace.lines().collect::<Vec<_>>(), get);
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
-    // One that fails says why, and leaves no recording behind.
+    // A failing run reports its reason, and leaves no recording behind.
     assert!(store.run_failing(&["get", "missing", "--explain"]).contains("missing"));
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
     let bench = said(&[
@@ -217,7 +217,7 @@ fn what_limited_a_run_on_agents_is_said() {
     has(&bench, "disks (2): busy ");
 }
 
-/// The trace of a program is that of all nodes meanwhile, whatever becomes of the program.
+/// The trace contains all nodes during the run, also if the program fails.
 #[test]
 fn a_program_is_recorded_with_its_agents() {
     let store = Store::start(&[1, 1]);
@@ -229,7 +229,7 @@ fn a_program_is_recorded_with_its_agents() {
         (output.status.code(), String::from_utf8(output.stderr).expect("text"))
     };
     let get = [env!("CARGO_BIN_EXE_starfish"), "get", "original", "copy", "--force"];
-    // What is there is replaced, be it a trace or not.
+    // An existing file is replaced, even if it is not a trace.
     write(store.path("run.tlv"), "notes").expect("it is written");
     for _ in 0..2 {
         let (code, said) = recorded("-o", &get);
@@ -241,7 +241,7 @@ fn a_program_is_recorded_with_its_agents() {
     }
     recorded("--trace", &get);
     assert_eq!(timeline(&store.path("run.tlv")).processes.len(), 6, "it was added");
-    // A program that has nothing to do with agents was limited by nothing of theirs.
+    // No limit is reported for a program without agents.
     let (code, said) = recorded("-o", &["true"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("it has used no agents") && said.contains("STARFISH_AGENTS"), "{said}");

@@ -1,4 +1,4 @@
-//! Traces from the command line: what they say, what is exported of them, and what is imported.
+//! Traces from the command line: analysis, export and import.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ const PROFILE: &str = r#"[
 {"ph":"N","name":"object","id":3,"pid":7,"tid":1,"ts":1}
 ]"#;
 
-/// A directory with the profile and the trace made of it.
+/// Creates a directory with the profile and the trace converted from it.
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("profile.json"), PROFILE).expect("a file");
@@ -37,7 +37,7 @@ fn run(directory: &Path, arguments: &str) -> String {
     String::from_utf8(succeed(command)).expect("text")
 }
 
-/// What a command that succeeds says on standard error.
+/// Returns the standard error of a command that succeeds.
 fn told(directory: &Path, arguments: &str) -> String {
     let mut command = starfish(arguments.split(' '));
     command.current_dir(directory);
@@ -78,7 +78,7 @@ fn a_summary_has_the_columns_that_programs_expect() {
     assert!(part.contains(",,compute,1,60000,") && part.contains(",,read,1,10000,"), "{part}");
     let note = told(directory.path(), "trace summary profile.tlv");
     assert_eq!(note, "profile.tlv: 1 span has not ended\n");
-    // So it is with any recording: nobody else is bothered with it.
+    // Every recording ends so; other commands do not report it.
     assert_eq!(told(directory.path(), "trace overlap profile.tlv read compute"), "");
 }
 
@@ -117,14 +117,14 @@ fn a_difference_says_what_grew() {
     );
     let table = run(directory.path(), "trace diff profile.tlv after.json");
     assert!(table.contains("-300 us") && table.contains("+25.0 us") && table.contains("1.10"), "{table}");
-    // What takes no time is not new for that.
+    // A state that takes no time is not new.
     let marks = r#"[{"ph":"X","name":"mark","pid":7,"tid":1,"ts":0,"dur":0}]"#;
     std::fs::write(directory.path().join("marks.json"), marks).expect("a file");
     let same = run(directory.path(), "trace diff marks.json marks.json");
     assert!(same.lines().nth(1).is_some_and(|row| row.ends_with(" -")), "{same}");
 }
 
-/// The totals of the summary are the sums of the rows of the table that is exported.
+/// The totals of the summary are the sums of the rows of the exported table.
 #[test]
 fn what_is_exported_says_the_same() {
     let directory = directory();
@@ -151,7 +151,7 @@ fn what_is_exported_says_the_same() {
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
 }
 
-/// More than fits into any buffer, of which nobody reads a line.
+/// More output than any buffer holds, with a reader that closes the pipe.
 #[test]
 fn rows_that_nobody_reads_are_no_failure() {
     let directory = tempfile::tempdir().expect("a directory");

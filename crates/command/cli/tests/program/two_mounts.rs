@@ -1,7 +1,7 @@
-//! Programs of many kinds on two mounts at the same time lose nothing and invent nothing.
+//! Programs of many kinds on two mounts at the same time read exactly the written data.
 //!
-//! `two_mounts.py` has the programs. Each of them and each mount is a process with a limit of time, so the test ends
-//! also if a mount hangs: this process has no file of a mount open.
+//! `two_mounts.py` has the programs. Each program and each mount is a process with a time limit, so the test ends even
+//! if a mount hangs: this process has no file of a mount open.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ const STEP: u32 = 50;
 /// Limit of a mount, in seconds. A call that hangs in the mount ends with the mount.
 const LIFE: u32 = 110;
 
-/// A program that works on both mounts at the same time.
+/// Program that works on both mounts at the same time.
 struct Program {
     name: &'static str,
-    /// The command that it runs, which may be missing on this computer.
+    /// Command that it needs, which may be missing on this computer.
     needs: Option<&'static str>,
 }
 
@@ -73,7 +73,7 @@ impl TwoMounts {
         let mut command = limited(STEP, "python3");
         command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/two_mounts.py"));
         command.args([program.name, step, mount]).current_dir(path).stdin(Stdio::null());
-        // Nothing of the user's own is looked at.
+        // Ignore the user's configuration.
         command.env("HOME", self.point.store.directory.path()).env("GIT_CONFIG_NOSYSTEM", "1");
         let output = command.output().expect("there is timeout");
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
@@ -81,13 +81,13 @@ impl TwoMounts {
         output.status.success().then_some(()).ok_or_else(failure)
     }
 
-    /// The logs of both mounts.
+    /// Returns the logs of both mounts.
     fn logs(&self) -> String {
         let log = |name| fs::read_to_string(self.point.store.path(name)).expect("a log");
         format!("first mount: {}\nsecond mount: {}", log("first.log"), log("second.log"))
     }
 
-    /// Unmounts both in order, and checks that the agents have no damaged file.
+    /// Unmounts both cleanly, and checks that the agents have no damaged file.
     fn end(mut self) {
         self.point.unmount();
         unmounted(|| self.point.store.command(&["umount", "second"]));
@@ -98,14 +98,14 @@ impl TwoMounts {
     }
 }
 
-/// A command that is killed, with all that it started, after some seconds.
+/// Returns a command that is killed with its children after some seconds.
 fn limited(seconds: u32, program: &str) -> Command {
     let mut command = heeding("timeout");
     command.args(["--signal=KILL", &seconds.to_string(), program]);
     command
 }
 
-/// Mounts the files of some agents by another process.
+/// Mounts the files of some agents in a separate process.
 fn mount(store: &Store, path: &Path, log: &str) -> Child {
     let mut command = limited(LIFE, env!("CARGO_BIN_EXE_starfish"));
     give_environment_of(&store.command(&[]), &mut command);

@@ -1,4 +1,4 @@
-//! Files that were not written to their end: hidden, replaced and collected, whoever was killed.
+//! Unfinished files: hidden, replaced and collected, after a kill of any process.
 
 use std::fs;
 use std::io::Write;
@@ -12,12 +12,12 @@ use crate::mount_point::within;
 
 const KIB: usize = 1024;
 
-/// Starts a `put` that takes a second, and returns as soon as its file has a name and there is anything of it.
+/// Starts a `put` that takes a second, and returns once its file has a name and some data.
 fn begin_put(store: &Store, arguments: &[&str]) -> Child {
     let hidden = || store.run(&["ls", "-a"]).matches(".starfish-").count();
     let (before, stripes_before) = (hidden(), store.stripe_files());
     let put = store.command(arguments).spawn().expect("the program");
-    // A stripe alone may be one of an earlier `put`: what a killed program has sent is still written.
+    // A stripe alone may be one of an earlier `put`: data sent by a killed program are still written.
     within(Duration::from_secs(60), "it begins a file", || {
         let has_data = |path: &_| fs::metadata(path).is_ok_and(|stripe| stripe.len() > 0);
         let is_new = |path: &_| !stripes_before.contains(path) && has_data(path);
@@ -26,7 +26,7 @@ fn begin_put(store: &Store, arguments: &[&str]) -> Child {
     put
 }
 
-/// What there is under a name: the file, or why there is none.
+/// Returns the contents of a file, or the error message.
 fn get(store: &Store, name: &str) -> Result<Vec<u8>, String> {
     let output = finish(store.command(&["get", name, "back", "--force"]));
     match output.status.success() {
@@ -35,7 +35,7 @@ fn get(store: &Store, name: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Removes what was not put to its end, as soon as the agents know that nobody has it open. Returns what was printed.
+/// Removes unfinished files, once the agents know that they are closed. Returns the output.
 fn collect(store: &Store) -> String {
     let mut removed = String::new();
     within(Duration::from_secs(60), "nothing hidden is left", || {
@@ -58,7 +58,7 @@ fn what_was_not_put_to_its_end_is_hidden_replaced_and_collected() {
         assert!(store.run_failing(&["get", "file", "back"]).contains("file: no such file"), "{method}");
         assert!(!store.path("back").exists());
         assert_eq!(store.run(&["ls"]), "", "{method}");
-        // It is not in the way of the next, and what is replaced stays until that is there.
+        // It does not block the next put, and a replaced file stays until the new one is complete.
         store.run(&["put", "old", "file"]);
         assert_eq!(get(&store, "file").as_deref(), Ok(&*old), "{method}");
         let put = ["put", "new", "file", "--replace", "--method", method];
@@ -92,8 +92,8 @@ fn a_name_that_is_taken_while_a_file_is_put_stays_whose_it_is() {
     assert_eq!((store.run(&["ls", "-a"]), store.stripe_files().len()), ("file\n".to_owned(), 2));
 }
 
-/// A file of each round is put, by either method, in place of an earlier one or of none, and the program or an agent is
-/// killed at any time. What has a name is whole; the rest is hidden and collected.
+/// Each round puts a file, by either method, as a new one or a replacement, and kills the program or an agent at a
+/// random time. Files with a name are complete; the others are hidden and collected.
 #[test]
 fn no_file_that_is_called_whole_has_a_byte_that_was_not_written() {
     let mut store = Store::start(&[1, 1, 1]);
@@ -130,7 +130,7 @@ fn no_file_that_is_called_whole_has_a_byte_that_was_not_written() {
                 refused += 1;
             }
         }
-        // What was left is collected, and whatever was whole still is.
+        // The rest is collected, and complete files stay.
         let kept = get(&store, "file").ok();
         store.run(&["rm", "--unfinished", "--older-than", "0s"]);
         assert_eq!(get(&store, "file").ok(), kept, "round {round}");
@@ -141,7 +141,7 @@ fn no_file_that_is_called_whole_has_a_byte_that_was_not_written() {
     println!("{whole} times the new file, {refused} times not");
     store.run(&["rm", "-f", "file"]);
     collect(&store);
-    // For a minute an agent that keeps names and was started again does not know which files are open.
+    // For a minute a restarted metadata agent does not know the open files.
     within(Duration::from_secs(120), "space comes back", || {
         store.run(&["fsck", "--repair"]);
         store.stripe_files().is_empty()

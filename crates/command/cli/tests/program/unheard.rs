@@ -1,4 +1,4 @@
-//! Programs whose standard error cannot be written: they do what they do, and end as they would.
+//! Programs whose standard error cannot be written: their work and exit code are unaffected.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use crate::common::{starfish, wait};
 
-/// The exit code of a command whose standard error is on a full disk.
+/// Returns the exit code of a command whose standard error is on a full disk.
 fn code_unheard(arguments: &[&str], directory: &Path) -> Option<i32> {
     let full = OpenOptions::new().write(true).open("/dev/full").expect("a device of Linux");
     let mut command = starfish(arguments);
@@ -20,11 +20,11 @@ fn what_cannot_be_said_changes_neither_what_a_program_does_nor_its_exit_code() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let code = |arguments: &[&str]| code_unheard(arguments, directory.path());
     let text = |name: &str| fs::read_to_string(directory.path().join(name)).expect("text");
-    // That the trace is cut is said.
+    // The command reports that the trace was cut.
     let small = ["simulate", "--pattern", "rb", "--method", "traditional", "--trials", "1"];
     assert_eq!(code(&[&small[..], &["--trace", "cut.tlv", "--trace-limit", "10"]].concat()), Some(0));
     assert!(text("output").contains("rb"), "{}", text("output"));
-    // Of what is cut there is something to say, too.
+    // A message is also due for a cut trace that is read.
     assert_eq!(code(&["view", "cut.tlv", "--html", "cut.html"]), Some(0));
     fs::write(directory.path().join("broken.tlv"), "no trace").expect("room");
     assert_eq!(code(&["trace", "summary", "broken.tlv"]), Some(1));

@@ -1,5 +1,5 @@
-//! `starfish view`: what its server answers and what it refuses, files that grow, and pages that are written. What the
-//! page shows is tested in a browser: `crates/traces/viewer/page/test`.
+//! `starfish view`: answers and refusals of its server, growing files, and written pages. The page's contents are
+//! tested in a browser: `crates/traces/viewer/page/test`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use trace::{
 
 const HOSTILE: &str = "</script><script>alert(1)</script>";
 
-/// A process with a state that is called like markup, in which a thread is ten times.
+/// Writes a process with a state named like markup, in which a thread is ten times.
 fn section(mut writer: FileWriter<std::fs::File>) {
     let name = || HOSTILE.to_owned();
     let state = StateInfo { name: name(), category: String::new(), colour: None };
@@ -41,7 +41,7 @@ fn process() -> ProcessInfo {
     }
 }
 
-/// A server, which ends with the test.
+/// Server that ends with the test.
 struct Viewer {
     child: Child,
     host: String,
@@ -59,12 +59,12 @@ impl Viewer {
         Viewer { child, host: host.to_owned(), token: token.trim().trim_end_matches('/').to_owned() }
     }
 
-    /// What it answers to some bytes: the status, and the rest.
+    /// Sends bytes, and returns the status and the body of the answer.
     fn answer(&self, request: &str) -> (String, Vec<u8>) {
         let mut stream = TcpStream::connect(&self.host).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
         let mut answer = Vec::new();
-        // Of what is too long for it, the server does not take all.
+        // The server does not read all of a request that is too long.
         let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut answer));
         let status = String::from_utf8_lossy(answer.get(9..12).unwrap_or_default()).into_owned();
         (status, answer)
@@ -120,7 +120,7 @@ fn the_server_answers_only_its_page_and_only_who_knows_the_token() {
     for path in paths {
         assert_eq!(viewer.get(&path).0, "404", "{path}");
     }
-    // A name that somebody else has made point here, none, and two.
+    // A foreign name that resolves to this address, none, and two.
     for named in ["evil.example", "example", &format!("{host}.evil.example")] {
         let request = format!("GET /{token}/columns HTTP/1.1\r\nHost: {named}\r\n\r\n");
         assert_eq!(viewer.answer(&request).0, "403", "{named}");
@@ -130,7 +130,7 @@ fn the_server_answers_only_its_page_and_only_who_knows_the_token() {
     assert_eq!(viewer.answer(&format!("POST /{token}/ HTTP/1.1\r\nHost: {host}\r\n\r\n")).0, "405");
     assert_eq!(viewer.answer("nonsense\r\n\r\n").0, "400");
     assert_ne!(viewer.answer(&format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(40_000))).0, "200");
-    // Half a request keeps nobody else waiting.
+    // Incomplete requests do not block others.
     let mut idle: Vec<_> = (0..10).map(|_| TcpStream::connect(host).expect("it listens")).collect();
     idle.iter_mut().for_each(|stream| stream.write_all(b"GET /").expect("it takes it"));
     assert_eq!(viewer.get(&format!("/{token}/")).0, "200");
@@ -164,7 +164,7 @@ fn a_file_that_grows_is_read_again_and_otherwise_nothing_is_sent_twice() {
         std::thread::sleep(Duration::from_millis(50));
     };
     assert!(second.len() > first.len());
-    // What is no trace for a moment is shown as it was.
+    // If the file is temporarily no trace, its last state is shown.
     std::fs::write(&file, "no trace").expect("a file");
     std::thread::sleep(Duration::from_millis(400));
     assert_eq!(viewer.get(&columns).1.len(), second.len());
@@ -200,7 +200,7 @@ fn a_signal_ends_it() {
     }
 }
 
-/// A trace whose program was killed is shown as far as it goes, and whoever looks at it is told.
+/// A trace of a killed program is shown as far as it goes, with a notice.
 #[test]
 fn what_is_missing_of_a_trace_is_told() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! What goes wrong while the members of a job flush their write caches: an agent that is killed and comes back, and a
-//! disk that is full.
+//! Failures while the members of a job flush their write caches: an agent that is killed and restarted, and a full
+//! disk.
 
 use std::process::Command;
 use std::sync::Barrier;
@@ -14,7 +14,7 @@ const READ: OpenOptions = OpenOptions::new().read(true);
 const WRITE: OpenOptions = OpenOptions::new().write(true);
 const NEW: OpenOptions = WRITE.create(true);
 
-/// The usual settings of a session with the agents, and little patience.
+/// Returns the usual settings of a session, with a short silence timeout.
 fn settings(store: &Store) -> Settings {
     let mut settings = store.settings();
     settings.cache_bytes = 1 << 20;
@@ -22,7 +22,7 @@ fn settings(store: &Store) -> Settings {
     settings
 }
 
-/// A session that is a member of a job.
+/// Starts a session that is a member of a job.
 fn member(store: &Store, bytes: u64) -> Session {
     let mut settings = settings(store);
     settings.write_cache =
@@ -30,13 +30,13 @@ fn member(store: &Store, bytes: u64) -> Session {
     Session::start(settings).expect("they are there")
 }
 
-/// Makes the file that the members write to.
+/// Creates the file that the members write to.
 fn make_file(store: &Store) {
     let session = Session::start(settings(store)).expect("they are there");
     session.open("file", NEW).and_then(|file| file.close()).expect("made");
 }
 
-/// What a file has, for a program without a write cache.
+/// Returns the contents of a file, read without a write cache.
 fn contents(store: &Store, name: &str) -> Vec<u8> {
     let session = Session::start(settings(store)).expect("they are there");
     let file = session.open(name, READ).expect("it is there");
@@ -45,7 +45,7 @@ fn contents(store: &Store, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Does something until it succeeds; what it failed with before.
+/// Repeats an attempt until it succeeds; returns the earlier errors.
 fn repeated(mut attempt: impl FnMut() -> Result<()>) -> Vec<String> {
     let (start, mut told) = (Instant::now(), Vec::new());
     while let Err(error) = attempt() {
@@ -55,7 +55,8 @@ fn repeated(mut attempt: impl FnMut() -> Result<()>) -> Vec<String> {
     told
 }
 
-/// Writes every other record of 8 bytes, and flushes now and then, each until it succeeds; what failed before.
+/// Writes every `MEMBERS`th record of 8 bytes, and flushes now and then. Repeats each call until it succeeds; returns
+/// the errors.
 fn write_records(file: &Handle, rank: usize, records: usize) -> Vec<String> {
     let mut told = Vec::new();
     for number in 0..records {
@@ -70,7 +71,7 @@ fn write_records(file: &Handle, rank: usize, records: usize) -> Vec<String> {
     told
 }
 
-/// One of the two agents keeps the roster of the job, the other does not.
+/// One of the two agents keeps the membership of the job, the other does not.
 #[test]
 fn an_agent_that_is_killed_while_members_flush_is_named_and_costs_nothing() {
     const RECORDS: usize = 100_000;
@@ -98,8 +99,8 @@ fn an_agent_that_is_killed_while_members_flush_is_named_and_costs_nothing() {
             let agent = &mut store.agents[killed];
             agent.child.kill().expect("a child of ours");
             agent.child.wait().expect("a child of ours");
-            // Longer than two flushes wait for it, one after the other: of one that a full cache has begun nobody is
-            // told that it failed, if the next one succeeds.
+            // Longer than two consecutive flushes wait for it: the failure of a flush begun by a full cache is not
+            // reported if the next one succeeds.
             thread::sleep(Duration::from_millis(2500));
             let roots = agent.roots.clone();
             *agent = Agent::start_at(&address, roots, &[]);
@@ -115,17 +116,17 @@ fn an_agent_that_is_killed_while_members_flush_is_named_and_costs_nothing() {
     }
 }
 
-/// The limit of an agent whose disk is full when a file there has 1 MiB, until it [may](let_grow) be longer.
+/// Limit for an agent whose disk is full once a file has 1 MiB, until [`let_grow`] lifts it.
 const FULL_AT_A_MIB: &str = "-S -f 2048";
 
-/// Has the disk of an agent full no more.
+/// Lifts the limit of an agent.
 fn let_grow(agent: &Agent) {
     let pid = format!("--pid={}", agent.child.id());
     let more = Command::new("prlimit").args([&pid, "--fsize=unlimited:"]).status();
     assert!(more.expect("prlimit").success());
 }
 
-/// Every member is told, and at which agent, whether that keeps the roster of the job or not.
+/// Every member gets an error that names the agent, whether or not that agent keeps the membership of the job.
 #[test]
 fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
     for full in 0..2 {
@@ -150,7 +151,7 @@ fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
             }
         }
         let_grow(&store.agents[full]);
-        // Each may be told once more what had failed.
+        // Each flush may report the earlier failure once more.
         files.iter().for_each(|file| assert!(repeated(|| file.flush()).len() <= 1));
         files.iter().for_each(|file| file.close().expect("closed"));
         sessions.iter().for_each(|session| session.finish().expect("nothing is left"));
@@ -158,7 +159,7 @@ fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
     }
 }
 
-/// What a program has written when its cache has no room any more is not lost with the handle.
+/// Data that a full cache could not accept are not lost when the handle is closed.
 #[test]
 fn what_a_full_cache_has_not_taken_in_when_its_file_is_closed_is_written_later() {
     let mut store = Store::start(&[1, 1]);
