@@ -1,4 +1,4 @@
-//! A recorder that writes a trace.
+//! A recorder that writes a trace file.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -12,13 +12,14 @@ use trace::{
 
 use crate::numbered_names::NumberedNames;
 
-/// Records that are kept before they go to the file, of all rows together: less than 200 kB.
+/// Number of records buffered for all rows together before they are written to the file: less than 200 kB.
 const KEPT_MAX: usize = 1 << 15;
 
-/// Writes what happens on nodes as a section of a trace: a node is a process, a row a thread.
+/// Writes events of nodes as a section of a trace: each node is a process, each row a thread.
 ///
-/// A trace has a bound, since a simulation may have a hundred million events: beyond it only what has begun ends, and
-/// the trace says how many events of each row are missing.
+/// The number of events is limited, since a simulation may have a hundred million of them. Beyond the limit
+/// only the ends of spans already begun are written, and the trace states the number of missing events of
+/// each row.
 pub struct FileRecorder<W: Write> {
     writer: FileWriter<W>,
     describe: Box<dyn Fn(NodeId) -> ProcessInfo>,
@@ -26,7 +27,7 @@ pub struct FileRecorder<W: Write> {
     rows: Vec<RecordedRow>,
     states: NumberedNames,
     names: NumberedNames,
-    /// Records that are kept.
+    /// Number of buffered records.
     kept: usize,
     events: u64,
     most: u64,
@@ -34,12 +35,12 @@ pub struct FileRecorder<W: Write> {
     failed: Option<io::Error>,
 }
 
-/// What has come of a recording.
+/// Summary of a finished recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedPart {
-    /// How many spans, counts and messages are in the trace.
+    /// Number of spans, counts and messages in the trace.
     pub events: u64,
-    /// When the limit was reached, if it was: nothing that happened later is in it.
+    /// Time at which the limit was reached, if it was; later events are missing from the trace.
     pub cut_at: Option<Instant>,
 }
 
@@ -47,18 +48,18 @@ pub struct RecordedPart {
 struct RecordedRow {
     counts: bool,
     kept: RecordRun,
-    /// What has begun and not ended, the innermost last; none if it is beyond the limit.
+    /// Open spans, the innermost last; `None` for a span beyond the limit.
     open: Vec<Option<StateId>>,
-    /// Spans, counts and messages beyond the limit.
+    /// Number of spans, counts and messages beyond the limit.
     beyond: u64,
 }
 
 impl<W: Write> FileRecorder<W> {
-    /// Begins a section about `first` and all other nodes that get rows, with at most `most` spans, counts and
-    /// messages. `describe` says what a node is.
+    /// Begins a section for `first` and all other nodes that get rows, with at most `most` spans, counts and
+    /// messages. `describe` returns the description of a node.
     ///
     /// # Errors
-    /// If nothing can be written.
+    /// If writing fails.
     pub fn new(
         to: W,
         first: NodeId,
@@ -81,10 +82,10 @@ impl<W: Write> FileRecorder<W> {
         })
     }
 
-    /// Writes the rest.
+    /// Writes the buffered records and the numbers of missing events, and flushes the writer.
     ///
     /// # Errors
-    /// If any of it could not be written.
+    /// If any write of this recording failed.
     pub fn finish(&mut self) -> io::Result<RecordedPart> {
         self.write_kept();
         for row in 0..self.rows.len() as u32 {
@@ -100,17 +101,18 @@ impl<W: Write> FileRecorder<W> {
         }
     }
 
-    /// The writer below, after [`finish`](Self::finish).
+    /// Returns the underlying writer, after [`finish`](Self::finish).
     pub fn into_inner(self) -> W {
         self.writer.into_inner()
     }
 
-    /// Tells that events of a row were dropped before they came here.
+    /// Records that `events` events of a row were dropped before they reached this recorder.
     pub fn dropped(&mut self, row: RowId, events: u64) {
         self.attempt(|writer| writer.dropped(ThreadId(row.0), events));
     }
 
-    /// Does something with the writer, unless that has failed before.
+    /// Writes with `write`, unless an earlier write has failed. The first failure is kept for
+    /// [`finish`](Self::finish).
     fn attempt(&mut self, write: impl FnOnce(&mut FileWriter<W>) -> io::Result<()>) {
         if self.failed.is_none() {
             self.failed = write(&mut self.writer).err();
@@ -152,7 +154,7 @@ impl<W: Write> FileRecorder<W> {
         NameId(number)
     }
 
-    /// Keeps a record for the file.
+    /// Buffers a record for the file.
     #[inline]
     fn keep(&mut self, row: RowId, time: Instant, event: &RecordedEvent) {
         let run = &mut self.rows[row.0 as usize].kept;
@@ -172,12 +174,12 @@ impl<W: Write> FileRecorder<W> {
     fn write_run(&mut self, row: u32) {
         let mut run = mem::take(&mut self.rows[row as usize].kept);
         self.attempt(|writer| writer.run(ThreadId(row), &mut run));
-        // Even if it could not be written: it would only grow.
+        // Clear the run even if the write failed: otherwise it would only grow.
         run.clear();
         self.rows[row as usize].kept = run;
     }
 
-    /// Counts an event, if the limit allows one more.
+    /// Counts an event and returns true, if the limit permits one more.
     fn has_room(&mut self, row: RowId, time: Instant) -> bool {
         if self.events < self.most {
             self.events += 1;
@@ -209,7 +211,7 @@ impl<W: Write> Recorder for FileRecorder<W> {
         let info = ThreadInfo { process: self.process(node), name: name.to_owned() };
         self.attempt(|writer| writer.thread(ThreadId(row.0), &info));
         if counts {
-            // A unit would be a guess: the name says what is counted.
+            // No unit, since it would be a guess: the name says what is counted.
             let info = CounterInfo { name: name.to_owned(), unit: String::new() };
             self.attempt(|writer| writer.counter(CounterId(row.0), &info));
         }
@@ -220,7 +222,7 @@ impl<W: Write> Recorder for FileRecorder<W> {
         match event {
             NotedEvent::Begin { name, arguments } => self.begin(row, time, name, arguments),
             NotedEvent::End => {
-                // What has begun before the recording is not in it.
+                // Spans begun before the recording are not in the trace.
                 if let Some(Some(state)) = self.rows[row.0 as usize].open.pop() {
                     self.keep(row, time, &RecordedEvent::End(state));
                 }
@@ -248,7 +250,7 @@ impl<W: Write> Recorder for FileRecorder<W> {
     }
 }
 
-/// What kind of state a name is that of: what comes before its colon, or waiting.
+/// Returns the category of a state: the text before the colon in its name, or "wait" for names of waits.
 fn category(name: &str) -> &str {
     match name.split_once(": ") {
         Some((category, _)) => category,
@@ -261,7 +263,8 @@ fn amount(value: u64) -> Amount {
     Amount::Integer(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-/// A number as an argument. One that is larger than any amount is a name that was drawn, and is shown as such.
+/// Converts a number into an argument. A number larger than any amount is a random identifier, and is written
+/// in hexadecimal.
 fn recorded(value: u64) -> RecordedValue {
     match i64::try_from(value) {
         Ok(value) => RecordedValue::Number(Amount::Integer(value)),

@@ -1,10 +1,9 @@
-//! What nodes note, in trace files.
+//! Writes events recorded by nodes to trace files.
 //!
-//! - `file_recorder.rs`: a [`machine::Recorder`] that writes a section of a trace, [`FileRecorder`]
-//! - `numbered_names.rs`: the numbers of names in such a section
-//! - `section.rs`: what a node has kept, as such a section, added to a file
-//!
-//! Here is no clock, and nothing of what a node is.
+//! - `file_recorder.rs`: a [`machine::Recorder`] that writes a section of a trace, [`FileRecorder`].
+//! - `numbered_names.rs`: the numbers of names in such a section.
+//! - `section.rs`: writes the buffered events of a node as such a section, and appends it to a file . This
+//!   crate reads no clock and knows nothing of the kinds of nodes.
 
 mod file_recorder;
 mod numbered_names;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// The number of names recognised by where they stand; more of them only take longer.
+/// Number of names recognised by their address in memory; with more names, lookups only take longer.
 const SEEN: usize = 256;
 
-/// Numbers names from 0 on, in the order in which they come first.
+/// Numbers names from 0 on, in the order of their first use.
 ///
-/// Nearly all are literals that come again and again, so each is looked for first by where it stands in memory.
+/// Nearly all names are literals that are used repeatedly, so each is first looked up by its address in
+/// memory.
 pub(crate) struct NumberedNames {
     numbers: BTreeMap<&'static str, u32>,
     seen: [(&'static str, u32); SEEN],
@@ -20,7 +21,7 @@ impl Default for NumberedNames {
 }
 
 impl NumberedNames {
-    /// The number of a name, and whether it has not come before.
+    /// Returns the number of a name, and true if the name is new.
     #[inline]
     pub(crate) fn number(&mut self, name: &'static str) -> (u32, bool) {
         let place = (name.as_ptr().addr() >> 2) % SEEN;

@@ -1,4 +1,4 @@
-//! What a node has kept, as a section of a trace.
+//! Buffered events of a node as a section of a trace.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use trace::ProcessInfo;
 
 use crate::file_recorder::FileRecorder;
 
-/// The number of events kept of a node, the last ones: about 40 MB.
+/// Number of events buffered for a node, always the latest ones: about 40 MB.
 pub const KEPT_EVENTS: usize = 1 << 18;
 
-/// The section with all that `node` has kept, which is what `process` says.
+/// Returns the section with all buffered events of `node`, which `process` describes.
 pub fn section(ring: &NoteRing, node: NodeId, process: &ProcessInfo) -> Vec<u8> {
     let process = process.clone();
     let recorder = FileRecorder::new(Vec::new(), node, move |_| process.clone(), u64::MAX);
@@ -25,10 +25,11 @@ pub fn section(ring: &NoteRing, node: NodeId, process: &ProcessInfo) -> Vec<u8> 
     recorder.into_inner()
 }
 
-/// Adds a section to a trace, which is made if it is not there. Several threads and processes may do so at once.
+/// Appends a section to a trace, which is created if missing. Several threads and processes may append at the
+/// same time.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If the file cannot be opened, locked or written.
 pub fn append(path: &Path, section: &[u8]) -> io::Result<()> {
     let file = File::options().append(true).create(true).open(path)?;
     file.lock()?;
