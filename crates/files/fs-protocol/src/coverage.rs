@@ -1,9 +1,9 @@
-//! A set of bytes of a block as a bit for each, for blocks of which many small pieces are listed: a bit takes less time
-//! and memory than a range of a `RangeSet`.
+//! A set of bytes of a block with one bit for each byte. For blocks with many small listed pieces a bit takes
+//! less time and memory than a range of a `RangeSet`.
 
 use std::ops::Range;
 
-/// Bits of a word.
+/// Number of bits of a word.
 const BITS: u64 = u64::BITS as u64;
 
 /// A set of byte offsets within a block of a known length.
@@ -13,12 +13,12 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// No byte of a block of `bytes` bytes.
+    /// Returns an empty set for a block of `bytes` bytes.
     pub fn none_of(bytes: u64) -> Self {
         Coverage { words: vec![0; bytes.div_ceil(BITS) as usize] }
     }
 
-    /// Adds bytes; whether any of them was there.
+    /// Adds a range of bytes. Returns true if the set contained any of them before.
     pub fn insert(&mut self, range: Range<u64>) -> bool {
         let (mut start, mut any) = (range.start, false);
         while start < range.end {
@@ -32,7 +32,7 @@ impl Coverage {
         any
     }
 
-    /// The bytes as ranges: in order, not touching each other.
+    /// Returns the bytes of the set as ranges, in order and not touching each other.
     pub fn runs(&self) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for (index, &word) in (0..).zip(&self.words) {

@@ -1,14 +1,15 @@
-//! Directories: what the members of a group have to move together, told entry by entry.
+//! Directories: lists of the extents that the members of a group move together.
 //!
-//! A dense [view](layout::View) says in closed form which member has each byte of a file. A *directory* is for all
-//! other accesses: one client's list of stretches of files, each with its place in the client's memory. Every I/O node
-//! gets the entries that concern it; once it has those of all members, it deals them to the blocks of its stripes:
+//! A dense [view](layout::View) defines in closed form which member has each byte of a file. A *directory*
+//! serves all other accesses: it is one client's list of file extents, each with its place in the client's
+//! memory. Every I/O node receives the entries that concern it. Once it has the entries of all members, it
+//! distributes them to the blocks of its stripes:
 //!
 //! ```text
 //!  member 0   | file A: 0..6 at 0, time 1 | file A: 12..20 at 6, time 4 |
 //!  member 1   | file A: 4..10 at 0, time 3 |
 //!
-//!  block 0 of A (8 bytes)   0..4 of member 0, 4..8 of member 1       the later of two writes is the one that stays
+//!  block 0 of A (8 bytes)   0..4 of member 0, 4..8 of member 1       the later of two writes wins
 //!  block 1 of A             8..10 of member 1, 12..16 of member 0    10..12 stays as it is on the disk
 //! ```
 
@@ -18,27 +19,27 @@ use std::ops::Range;
 use layout::{Extent, Striping};
 use serde::{Deserialize, Serialize};
 
-/// A stretch of a file and where a client has it in its memory.
+/// An extent of a file and its place in a client's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Offset in bytes within the file.
     pub offset: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub bytes: u64,
     /// Offset in bytes within the client's memory.
     pub at: u64,
-    /// When it was written, in nanoseconds of the client's clock. Where entries overlap, the latest is written; of one
-    /// client's entries of the same time the later in its directory, of several clients' that of the last member.
+    /// Time of the write, in nanoseconds of the client's clock. Where entries overlap, the latest wins. Among
+    /// entries of equal time the later one in the same client's directory wins, or that of the last member.
     pub time: u64,
 }
 
 impl Entry {
-    /// The stretch of the file.
+    /// Returns the entry's extent of the file.
     pub fn extent(&self) -> Extent {
         Extent::new(self.offset, self.bytes)
     }
 
-    /// The blocks of a file that the entry has bytes of, by their indices.
+    /// Returns the indices of the blocks of the file that the entry touches.
     fn blocks(&self, striping: Striping) -> Range<u64> {
         if self.bytes == 0 {
             return 0..0;
@@ -46,13 +47,13 @@ impl Entry {
         striping.block_at(self.offset)..striping.block_at(self.extent().end() - 1) + 1
     }
 
-    /// How many blocks of a file it has bytes of.
+    /// Returns the number of blocks of the file that the entry touches.
     pub fn block_count(&self, striping: Striping) -> u64 {
         let blocks = self.blocks(striping);
         blocks.end - blocks.start
     }
 
-    /// The stripes of a file that the entry has bytes of.
+    /// Returns the stripes of the file that the entry touches.
     pub fn stripes(&self, striping: Striping) -> impl Iterator<Item = u32> {
         let blocks = self.blocks(striping);
         let stripes = u64::from(striping.stripe_count());
@@ -61,37 +62,37 @@ impl Entry {
     }
 }
 
-/// Entries that go on regularly: of equal length, at equal distances in the file, one behind the other in memory.
+/// A regular run of entries: of equal length, at equal distances in the file, and contiguous in memory.
 ///
-/// Each has its own time, told by how much later it was written than the one before.
+/// Each entry has its own time, stored as the difference from the previous entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryRun {
-    /// The first of them.
+    /// First entry of the run.
     pub first: Entry,
-    /// Bytes of the file from the beginning of one to that of the next.
+    /// Distance in bytes of the file from the start of one entry to the start of the next.
     pub stride: u64,
-    /// How much later each of the others was written than the one before it, in nanoseconds.
+    /// Time from each entry to the next, in nanoseconds.
     pub later: Vec<u32>,
 }
 
 impl EntryRun {
-    /// How many entries.
+    /// Returns the number of entries.
     pub fn count(&self) -> u64 {
         self.later.len() as u64 + 1
     }
 }
 
-/// What a member tells of stretches: one, or several at once.
+/// An item of a member's list of extents: one entry, or a run of several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ListedStretch {
     /// One entry.
     One(Entry),
-    /// Several entries that go on regularly.
+    /// A regular run of several entries.
     Run(EntryRun),
 }
 
 impl ListedStretch {
-    /// How many entries it stands for.
+    /// Returns the number of entries that the item stands for.
     pub fn count(&self) -> u64 {
         match self {
             ListedStretch::One(_) => 1,
@@ -99,7 +100,7 @@ impl ListedStretch {
         }
     }
 
-    /// The entries, one by one. It has been [checked](Self::check).
+    /// Returns the entries one by one. The item must have been [checked](Self::check).
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
         let (first, stride, later) = match self {
             ListedStretch::One(entry) => (*entry, 0, &[][..]),
@@ -113,7 +114,7 @@ impl ListedStretch {
         })
     }
 
-    /// Refuses what reaches beyond any file or any memory.
+    /// Fails if an entry reaches beyond the largest file or the largest memory.
     pub fn check(&self) -> Result<(), DirectoryError> {
         let (last, first) = match self {
             ListedStretch::One(entry) => (Some(*entry), entry),
@@ -130,7 +131,7 @@ impl ListedStretch {
 }
 
 impl EntryRun {
-    /// The last entry, without its time, if there are numbers for where it is.
+    /// Returns the last entry, without its time, or `None` if its position overflows.
     fn last(&self) -> Option<Entry> {
         let (first, before) = (self.first, self.count() - 1);
         let offset = first.offset.checked_add(self.stride.checked_mul(before)?)?;
@@ -139,12 +140,12 @@ impl EntryRun {
     }
 }
 
-/// The length of a directory, or of a part of it: how many files and entries it names.
+/// Returns the length of a directory, or of a part of it: the number of files plus the number of entries.
 pub fn length<Id>(stretches: &[(Id, Vec<ListedStretch>)]) -> u64 {
     stretches.iter().map(|(_, of_file)| of_file.iter().map(ListedStretch::count).sum::<u64>() + 1).sum()
 }
 
-/// The bytes of memory that a directory takes, or a part of it.
+/// Returns the number of bytes of memory that a directory, or a part of it, takes.
 pub fn bytes_of<Id>(stretches: &[(Id, Vec<ListedStretch>)]) -> u64 {
     let later = |stretch: &ListedStretch| (stretch.count() - 1) as usize * size_of::<u32>();
     let of_file = |of_file: &[ListedStretch]| size_of_val(of_file) + of_file.iter().map(later).sum::<usize>();
@@ -152,26 +153,28 @@ pub fn bytes_of<Id>(stretches: &[(Id, Vec<ListedStretch>)]) -> u64 {
     (size_of_val(stretches) + files) as u64
 }
 
-/// The most pieces that an I/O node cuts what one member tells for an operation into, whatever the others tell. The
-/// logs of a write cache have half as many entries, and each may lie across the end of a block.
+/// Limit of pieces into which an I/O node cuts one member's entries of an operation, whatever the other
+/// members list. The logs of a write cache have half as many entries, and each entry may cross the end of a
+/// block.
 const PIECES_OF_MEMBER_MAX: u64 = 1 << 20;
 
-/// The most pieces of all members together beside those: entries may be of many blocks.
+/// Limit of additional pieces for all members together: an entry may span many blocks.
 const PIECES_IN_COMMON_MAX: u64 = 1 << 22;
 
-/// The number of pieces that an I/O node may still cut the directories of an operation into.
+/// The number of pieces into which an I/O node may still cut the directories of an operation.
 pub struct PiecesLeft {
     of_members: Vec<u64>,
     in_common: u64,
 }
 
 impl PiecesLeft {
-    /// For an operation of so many members.
+    /// Returns the limits for an operation of `members` members.
     pub fn of(members: usize) -> Self {
         PiecesLeft { of_members: vec![PIECES_OF_MEMBER_MAX; members], in_common: PIECES_IN_COMMON_MAX }
     }
 
-    /// Takes some for what a member has told, if there are so many left.
+    /// Takes `count` pieces for the entries of a member: first from its own share, then from the common one.
+    /// Fails if both together have fewer left.
     pub fn take(&mut self, member: u32, count: u64) -> Result<(), DirectoryError> {
         let own = &mut self.of_members[member as usize];
         let of_own = count.min(*own);
@@ -182,10 +185,10 @@ impl PiecesLeft {
     }
 }
 
-/// Why directories are refused.
+/// Reason why a directory is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DirectoryError {
-    /// Together they have too many pieces.
+    /// The directories have too many pieces together.
     #[error(
         "directories of more than {PIECES_IN_COMMON_MAX} pieces of blocks, beside {PIECES_OF_MEMBER_MAX} of each member"
     )]
@@ -197,7 +200,7 @@ pub enum DirectoryError {
     Beyond {
         /// Offset in bytes within the file.
         offset: u64,
-        /// How many bytes.
+        /// Length in bytes.
         bytes: u64,
         /// Offset in bytes within the memory.
         at: u64,
@@ -239,7 +242,7 @@ mod tests {
     fn many_members_may_fill_their_logs_with_small_entries_of_one_file() {
         let mut pieces = PiecesLeft::of(4096);
         assert!((0..4096).all(|member| pieces.take(member, 2 * 2 * (1 << 18)).is_ok()));
-        // One of them may not have what others leave.
+        // One member may use the whole common share, but not the unused shares of other members.
         let mut pieces = PiecesLeft::of(4096);
         assert_eq!(pieces.take(7, (1 << 22) + (1 << 20)), Ok(()));
         assert_eq!(pieces.take(7, 1), Err(DirectoryError::TooManyPieces));

@@ -1,7 +1,8 @@
 //! One node's end of its conversations: the calls in flight, and the task that waits for each reply.
 //!
-//! Every question carries a tag; its answer, which carries the same tag, is put into the [`Mailbox`] of the task that
-//! asked. A task may have many questions in flight and takes the answers as they come.
+//! Every request carries a tag, and its answer carries the same tag. The answer is put into the [`Mailbox`]
+//! of the task that sent the request. A task may have many requests in flight and takes their answers in
+//! order of arrival.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -21,28 +22,29 @@ use crate::patience::{Awaited, Patience};
 use crate::protocol::{Frame, Reply, Request, VERSION};
 use crate::traffic::Traffic;
 
-/// The tag of a complaint about a frame too garbled to have a tag of its own. No call has it.
+/// Tag of a complaint about a frame too garbled to contain a tag. No call has this tag.
 const NO_TAG: u64 = 0;
 
-/// Complaints under way; who sends more garbage and does not take them hears no more.
+/// Limit of complaints in flight. A peer that sends more garbage without receiving the complaints gets no
+/// further ones.
 const COMPLAINTS_MAX: u64 = 64;
 
-/// A node's calls under way.
+/// A node's calls in flight.
 pub struct Endpoint<M: Machine> {
     machine: M,
     calls: RefCell<Slab<Call>>,
-    /// Tells apart calls that have the same place in `calls` one after the other.
+    /// Distinguishes calls that use the same slot of `calls` one after the other.
     generation: Cell<u32>,
     complaints: Permits,
-    /// Nodes that are there, speak another version of the protocol, and have been told.
+    /// Connected nodes of another protocol version to which a complaint was sent.
     of_other_versions: RefCell<BTreeSet<NodeId>>,
-    /// True if data keep their checksums after their arrival.
+    /// True if data keep their checksums after arrival.
     keeps_checksums: bool,
-    /// How long others are waited for, if not as long as they are there.
+    /// Limit of the wait for other nodes; `None` to wait as long as they are connected.
     patience: Option<Rc<Patience<M>>>,
-    /// What it has done.
+    /// Counters of served requests and moved bytes.
     pub traffic: Traffic,
-    /// What it has asked others, and how long that took.
+    /// Counters of requests to other nodes and their response times.
     pub asked: Traffic,
 }
 
@@ -51,17 +53,17 @@ struct Call {
     to: NodeId,
     mailbox: Rc<Mailbox>,
     token: usize,
-    /// What the client was doing.
+    /// The client's span in which the request was sent.
     span: SpanPlace,
     operation: RequestOperation,
     class: Class,
     asked: Instant,
 }
 
-/// An answer: the reply and the data that came with it, or why there is none.
+/// An answer: the reply with its data, or the reason for their absence.
 pub type Answer = Result<(Reply, Payload)>;
 
-/// Where the answers to a task's calls arrive. That task alone waits for them.
+/// Receives the answers to one task's calls. Only that task waits on it.
 #[derive(Default)]
 pub struct Mailbox {
     answers: RefCell<VecDeque<(usize, Answer)>>,
@@ -69,12 +71,12 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    /// An empty mailbox.
+    /// Returns an empty mailbox.
     pub fn new() -> Rc<Self> {
         Rc::default()
     }
 
-    /// Waits for the next answer: the token its call was begun with, and what came of it.
+    /// Waits for the next answer. Returns the token of its call, and the answer.
     pub fn next(&self) -> impl Future<Output = (usize, Answer)> {
         poll_fn(|context| match self.answers.borrow_mut().pop_front() {
             Some(answer) => Poll::Ready(answer),
@@ -85,7 +87,7 @@ impl Mailbox {
         })
     }
 
-    /// Puts an answer into it.
+    /// Puts an answer into the mailbox and wakes its task.
     pub fn put(&self, token: usize, answer: Answer) {
         self.answers.borrow_mut().push_back((token, answer));
         if let Some(waker) = self.waiting.take() {
@@ -94,36 +96,37 @@ impl Mailbox {
     }
 }
 
-/// The node that asked a question, and how: all that its answer needs to find the way back.
+/// The sender of a request, with everything needed to send the answer back.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
-    /// The node.
+    /// The node that sent the request.
     pub node: NodeId,
-    /// The number of the question, to be repeated in the answer.
+    /// Tag of the request, to be repeated in the answer.
     pub tag: u64,
-    /// The class of the question. Its answer is as urgent.
+    /// Class of the request. The answer is as urgent.
     pub class: Class,
-    /// What is asked for.
+    /// Operation of the request.
     pub operation: RequestOperation,
-    /// When the question had come.
+    /// Arrival time of the request.
     pub came: Instant,
-    /// The length of its header, in bytes.
+    /// Length of the request's header in bytes.
     pub header_bytes: u64,
 }
 
 impl Caller {
-    /// The number of the message in which it asked.
+    /// Returns the number of the message that carried the request.
     pub fn question(&self) -> u64 {
         noted::question(self.node, self.tag)
     }
 }
 
-/// How a node serves the requests it receives.
+/// Serves the requests that a node receives.
 #[expect(async_fn_in_trait, reason = "a node has one thread")]
 pub trait RequestHandler {
     /// Serves a request, or passes it on to be served.
     ///
-    /// Nothing else is received meanwhile, so it must not wait for anything that has to be received.
+    /// The node receives no other message before this completes, so it must not wait for anything that has to
+    /// be received.
     async fn handle(
         self: &Rc<Self>,
         caller: Caller,
@@ -131,11 +134,12 @@ pub trait RequestHandler {
         payload: Payload,
     ) -> machine::Result<()>;
 
-    /// Hears that a peer is gone.
+    /// Handles the disconnect of a peer.
     fn peer_gone(self: &Rc<Self>, peer: NodeId);
 }
 
-/// The failure of a message whose payload does not match its checksums, though no connection has noticed anything.
+/// Returns the failure of a message whose payload does not match its checksums although no connection
+/// reported an error.
 fn altered(mismatch: ChecksumMismatch) -> Failure {
     let text = format!(
         "{mismatch}: the memory of the sender, or of a computer that had them in its cache, has changed them. Have it \
@@ -145,13 +149,14 @@ fn altered(mismatch: ChecksumMismatch) -> Failure {
 }
 
 impl<M: Machine> Endpoint<M> {
-    /// The end of a client: it waits for another node as long as that is there, and uses data where they arrive.
+    /// Creates the endpoint of a client. It waits for another node as long as that is connected, and uses
+    /// data where they arrive.
     pub fn of_client(machine: M) -> Rc<Self> {
         Self::new(machine, false, None)
     }
 
-    /// The end of an I/O node: after so long it gives up others that do not answer or do not take what they are sent,
-    /// and it keeps the checksums of data for its disks.
+    /// Creates the endpoint of an I/O node. It disconnects other nodes that do not answer, or do not receive
+    /// messages, for `limit`. It keeps the checksums of data for its disks.
     pub fn of_io_node(machine: M, limit: Option<Duration>) -> Rc<Self> {
         Self::new(machine, true, limit)
     }
@@ -186,12 +191,13 @@ impl<M: Machine> Endpoint<M> {
         }
     }
 
-    /// The node's machine.
+    /// Returns the node's machine.
     pub fn machine(&self) -> &M {
         &self.machine
     }
 
-    /// Asks `to`; the answer will come to `mailbox` with `token`. Completes when the question has left.
+    /// Sends a request to `to`. The answer arrives in `mailbox` with `token`. Completes when the request has
+    /// left.
     #[inline]
     pub fn begin(
         &self,
@@ -204,8 +210,8 @@ impl<M: Machine> Endpoint<M> {
         self.begin_in(request.class(), to, request, payload, mailbox, token)
     }
 
-    /// Asks as [`begin`](Self::begin) does, in a class of the caller's choice.
-    // What has to be kept while the question leaves is little, once it is encoded.
+    /// Sends a request like [`begin`](Self::begin), in a class of the caller's choice.
+    // Encode before the first await: little has to be kept while the encoded request leaves.
     #[inline]
     pub fn begin_in(
         &self,
@@ -223,7 +229,8 @@ impl<M: Machine> Endpoint<M> {
         self.traffic.sent(payload.len());
         let header = Frame::Request(tag, request).encode();
         let bytes = header.len();
-        // Limits of values are checked where they enter. Of what was missed there, the call fails, and not the node.
+        // Values are checked where they enter the program. If a check was missed there, only the call fails,
+        // not the node.
         let is_sendable = bytes <= Message::HEADER_BYTES_MAX;
         let sending = is_sendable.then(|| machine.net().send(to, Message { class, header, payload }));
         async move {
@@ -238,12 +245,13 @@ impl<M: Machine> Endpoint<M> {
         }
     }
 
-    /// Asks `to` and waits for the answer. A failure it reports is an error here.
+    /// Sends a request to `to` and waits for the answer. A failure reported by that node is returned as an
+    /// error.
     pub async fn call(&self, to: NodeId, request: Request, payload: Payload) -> Answer {
         self.call_in(request.class(), to, request, payload).await
     }
 
-    /// Asks as [`call`](Self::call) does, in a class of the caller's choice.
+    /// Sends a request like [`call`](Self::call), in a class of the caller's choice.
     pub async fn call_in(&self, class: Class, to: NodeId, request: Request, payload: Payload) -> Answer {
         let _span =
             self.machine.notes().span(request.spans().ask, || [("node", to.0), ("bytes", payload.len())]);
@@ -252,7 +260,7 @@ impl<M: Machine> Endpoint<M> {
         mailbox.next().await.1
     }
 
-    /// Answers a question. It is no error if the client is gone meanwhile.
+    /// Answers a request. Succeeds even if the client disconnects before the answer has left.
     #[inline]
     pub fn reply(
         &self,
@@ -262,7 +270,8 @@ impl<M: Machine> Endpoint<M> {
         let failure = outcome.as_ref().err().map(|failure| failure.kind.name());
         let (reply, payload) = outcome.unwrap_or_else(|failure| (Reply::Failed(*failure), Payload::empty()));
         let Caller { node, tag, class, .. } = caller;
-        // An answer too long for the class of commands travels as data, even if its request was a command.
+        // An answer too long for the control class travels as data, even if its request was a control
+        // message.
         let is_data = payload.len() > Message::CONTROL_PAYLOAD_BYTES_MAX;
         let class = if is_data { class.max(Class::Demand) } else { class };
         let bytes = payload.len();
@@ -290,7 +299,8 @@ impl<M: Machine> Endpoint<M> {
         }
     }
 
-    /// Receives until the network is closed: answers go to their mailboxes, questions to `service`.
+    /// Receives until the network is closed: puts answers into their mailboxes, and passes requests to
+    /// `service`.
     pub async fn listen(self: &Rc<Self>, service: &Rc<impl RequestHandler>) -> machine::Result<()> {
         loop {
             let (from, delivery) = match self.machine.net().receive().await {
@@ -314,7 +324,7 @@ impl<M: Machine> Endpoint<M> {
         }
     }
 
-    /// Gives the question, if the message is one; an answer goes to its mailbox.
+    /// Returns the request, if the message is one. Puts an answer into its mailbox.
     #[inline]
     fn take_in(self: &Rc<Self>, from: NodeId, message: Message) -> Option<(Caller, Request, Payload)> {
         let Message { class, header, payload } = message;
@@ -341,7 +351,8 @@ impl<M: Machine> Endpoint<M> {
                 self.finish_call(from, tag, Err(Error::Remote { node: from, failure }.into()));
             }
             Ok(Frame::Reply(tag, reply)) => {
-                // An I/O node keeps the checksums of what it gets from a client's memory until it is on the disk.
+                // An I/O node keeps the checksums of data fetched from a client's memory until the data are
+                // on the disk.
                 let arrived =
                     if self.keeps_checksums { payload.check().map(|()| payload) } else { payload.arrived() };
                 let answer = arrived
@@ -349,7 +360,8 @@ impl<M: Machine> Endpoint<M> {
                     .map_err(|mismatch| Error::Remote { node: from, failure: altered(mismatch) }.into());
                 self.finish_call(from, tag, answer);
             }
-            // What it was meant to be is not known; no answer without a tag is counted.
+            // The intended message is unknown, so a placeholder request is used: answers without a tag are
+            // not counted.
             Err(why) => {
                 self.traffic.bad_message();
                 if let Some(theirs) = Frame::other_version(&header)
@@ -364,9 +376,9 @@ impl<M: Machine> Endpoint<M> {
         None
     }
 
-    /// Notes that a node speaks another version of the protocol: what is asked of it has no answer. Returns whether
-    /// that is news. Otherwise it has been told, and is not told again: it cannot read a complaint, and complains of
-    /// it.
+    /// Fails all calls to a node that uses another version of the protocol, since they will get no answer.
+    /// Returns true if this node did not know about the other version. Otherwise the peer has had its
+    /// complaint and gets no second one: it cannot decode a complaint, and would complain about it.
     fn note_other_version(&self, node: NodeId, theirs: u8) -> bool {
         self.fail_calls(node, |node| {
             let (what, theirs, ours) = (node.to_string(), theirs.into(), VERSION.into());
@@ -375,8 +387,8 @@ impl<M: Machine> Endpoint<M> {
         self.of_other_versions.borrow_mut().insert(node)
     }
 
-    /// Tells a node that its frame made no sense. In a task of its own: who sends garbage may take no answers, and
-    /// others are to be received meanwhile.
+    /// Reports to a node that its frame could not be decoded. Runs in a separate task: a node that sends
+    /// garbage may not receive answers, and this node must continue to receive from others.
     fn complain(self: &Rc<Self>, caller: Caller, failure: Failure) {
         let Some(permit) = self.complaints.try_take() else { return };
         let endpoint = self.clone();
@@ -386,7 +398,7 @@ impl<M: Machine> Endpoint<M> {
         });
     }
 
-    /// How many questions are under way.
+    /// Returns the number of requests in flight.
     pub fn calls_under_way(&self) -> u64 {
         self.calls.borrow().len() as u64
     }
@@ -410,7 +422,7 @@ impl<M: Machine> Endpoint<M> {
         tag
     }
 
-    /// Ends the call of this tag to that node. An unexpected answer is dropped.
+    /// Completes the call with this tag to node `from`. Drops an unexpected answer.
     fn finish_call(&self, from: NodeId, tag: u64, answer: Answer) {
         let key = (tag & u64::from(u32::MAX)) as usize;
         let mut calls = self.calls.borrow_mut();
@@ -437,7 +449,7 @@ impl<M: Machine> Endpoint<M> {
     }
 }
 
-/// The header that carries a reply; a failure instead, if no header holds it.
+/// Returns the header that carries a reply, or a failure if the reply is too long for any header.
 fn reply_header(tag: u64, reply: Reply) -> Vec<u8> {
     let header = Frame::Reply(tag, reply).encode();
     if header.len() <= Message::HEADER_BYTES_MAX {

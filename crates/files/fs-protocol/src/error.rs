@@ -1,4 +1,4 @@
-//! Errors of the file system, as its users see them and as they are encoded.
+//! Errors of the file system, as shown to users and as encoded in messages.
 
 use machine::NodeId;
 use serde::{Deserialize, Serialize};
@@ -15,17 +15,17 @@ pub enum Error {
         /// The file's name.
         name: String,
     },
-    /// Stripes of the file are not there.
+    /// A stripe of the file is missing.
     #[error("{name}: stripe {index} of {count} is missing on every I/O node asked")]
     MissingStripe {
         /// The file's name.
         name: String,
-        /// The first stripe that is missing.
+        /// Index of the first missing stripe.
         index: u32,
-        /// How many stripes the file has.
+        /// Number of stripes of the file.
         count: u32,
     },
-    /// An I/O node was started anew since it accepted data of the file that had not been flushed: they are lost.
+    /// An I/O node was restarted after it accepted unflushed data of the file: these data are lost.
     #[error("{name}: {node} was restarted and has lost writes since the last flush")]
     WriteLost {
         /// The file's name.
@@ -41,38 +41,38 @@ pub enum Error {
         /// The failure it reported.
         failure: Failure,
     },
-    /// A peer does not speak the protocol, or another version of it.
+    /// A peer does not speak the protocol, or speaks another version of it.
     #[error("{node}: {why}")]
     Protocol {
         /// The peer.
         node: NodeId,
-        /// The defect of its message.
+        /// Defect of its message.
         why: String,
     },
-    /// No I/O node has a disk that stripes of the file lie on.
+    /// No I/O node has the disk that holds stripes of the file.
     #[error(
         "{name}: none of the I/O nodes has disk {identity:016x}: is the agent that has it among those named?"
     )]
     UnknownDisk {
         /// The file's name.
         name: String,
-        /// The identity of the disk.
+        /// Identity of the disk.
         identity: u64,
     },
-    /// Not all I/O nodes can handle blocks of that size.
+    /// Some I/O node cannot handle blocks of that size.
     #[error("{name}: blocks of {bytes} bytes are too large, at most {most} here")]
     BlockTooLarge {
         /// The file's name.
         name: String,
-        /// The size of its blocks.
+        /// Size of the file's blocks in bytes.
         bytes: u64,
-        /// The largest that all I/O nodes can handle.
+        /// Largest block size in bytes that all I/O nodes can handle.
         most: u64,
     },
-    /// An operation on names was refused.
+    /// The metadata server refused an operation on names.
     #[error("{0}")]
     Refused(#[from] namespace::TreeRefusal),
-    /// Several I/O nodes keep a namespace, in the order in which these were begun.
+    /// Several I/O nodes keep a namespace. They are in order of the creation of their namespaces.
     #[error("{}", in_words(.0))]
     ManyNamespaces(Vec<KeptNamespace>),
     /// Disks belong to a namespace that none of the I/O nodes keeps.
@@ -82,11 +82,11 @@ pub enum Error {
     NoKeeper {
         /// An I/O node that has such disks.
         node: NodeId,
-        /// How many of its files have stripes on the disks of all I/O nodes.
+        /// Number of the namespace's files with stripes on the disks of all I/O nodes.
         files: usize,
     },
-    /// The node that keeps the locks of the file has not heard of this client for too long, and may have given them to
-    /// others.
+    /// The I/O node that keeps the file's locks did not receive a message from this client in time. It may
+    /// have granted the locks to other clients.
     #[error("the locks on file {number} are lost: {keeper} has heard nothing of this client for too long")]
     LocksLost {
         /// The file.
@@ -94,14 +94,14 @@ pub enum Error {
         /// The I/O node.
         keeper: NodeId,
     },
-    /// The node that keeps the names was started anew since it did something for this client that had not been flushed:
-    /// that may be lost.
+    /// The metadata server was restarted after it performed unflushed operations for this client: they may be
+    /// lost.
     #[error("{keeper} was restarted and may have lost changes of names since the last flush")]
     NamesLost {
         /// The I/O node.
         keeper: NodeId,
     },
-    /// The request makes no sense as it is.
+    /// The request is invalid.
     #[error("{0}")]
     Invalid(String),
     /// The machine failed.
@@ -112,18 +112,19 @@ pub enum Error {
     Layout(#[from] layout::LayoutError),
 }
 
-/// A namespace, where there are several.
+/// One of several namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptNamespace {
     /// The I/O node that keeps it.
     pub node: NodeId,
-    /// How many inodes it has.
+    /// Number of its inodes.
     pub inodes: u64,
-    /// When it was begun.
+    /// Creation time.
     pub begun: namespace::UnixTime,
 }
 
-/// Who keeps namespaces, and what tells these apart.
+/// Returns a text that lists the I/O nodes with a namespace, with size and age of each namespace to
+/// distinguish them.
 fn in_words(kept: &[KeptNamespace]) -> String {
     let all = |word: &dyn Fn(&KeptNamespace) -> String, between| {
         kept.iter().map(word).collect::<Vec<_>>().join(between)
@@ -137,7 +138,7 @@ fn in_words(kept: &[KeptNamespace]) -> String {
     format!("{keepers} each keep a namespace: {what}")
 }
 
-/// A time in nanoseconds as people say it, in the largest unit of which there are two.
+/// Formats a time in nanoseconds for people, in the largest unit of which it has at least two.
 fn rounded(nanoseconds: i64) -> String {
     let seconds = nanoseconds / 1_000_000_000;
     let units = [("days", 86_400), ("hours", 3600), ("minutes", 60)];
@@ -145,19 +146,19 @@ fn rounded(nanoseconds: i64) -> String {
     unit.map_or_else(|| format!("{seconds} s"), |(name, unit)| format!("{} {name}", seconds / unit))
 }
 
-/// The result of a file-system operation. The error is in a box, so that a result is small: every answer to a poll
-/// carries one, and hardly any of them is an error.
+/// Result of a file-system operation. The error is boxed to keep results small: every answer to a poll
+/// carries a result, and errors are rare.
 pub type Result<T> = std::result::Result<T, Box<Error>>;
 
-/// A failure of an I/O node as it travels to the client: a kind to act on, a text to read.
+/// A failure of an I/O node as sent to the client: a kind for programs, and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{text}")]
 pub struct Failure {
-    /// The kind, for a caller to act on.
+    /// Kind of failure, for a caller to act on.
     pub kind: FailureKind,
-    /// The text for people: names the disk and the operation.
+    /// Text for people: names the disk and the operation.
     pub text: String,
-    /// The member of a team that is lost to it, if that is why: its rank.
+    /// Rank of the team member whose loss caused the failure, if that is the cause.
     pub lost_rank: Option<u32>,
 }
 
@@ -168,33 +169,34 @@ pub enum FailureKind {
     NotFound,
     /// The I/O node has a file of that name.
     Exists,
-    /// The file is not open there, maybe because the I/O node started anew. Opening it again helps.
+    /// The file is not open at the I/O node, for example because the I/O node was restarted. Opening it again
+    /// helps.
     NotOpen,
     /// A disk is full.
     NoSpace,
     /// The data on the disk cannot be trusted.
     Damaged,
-    /// The request makes no sense.
+    /// The request is invalid.
     Invalid,
-    /// Anything else.
+    /// Any other failure.
     Io,
     /// The file has larger blocks than the I/O node was started for.
     BlockTooLarge,
     /// The I/O node has no disk of that identity.
     NoDisk,
-    /// A member of the team is gone, or the team itself.
+    /// A member of the team is disconnected, or the team no longer exists.
     NoTeam,
-    /// Members of the team do different things, so that what one of them waits for never comes.
+    /// Members of the team perform different steps, so one of them would wait forever.
     OutOfStep,
-    /// The locks under which it was written have ended.
+    /// The lease of the locks under which the data were written has ended.
     Fenced,
-    /// A disk is one of another namespace.
+    /// A disk belongs to another namespace.
     OtherNamespace,
-    /// The file has been removed, as the I/O node remembers.
+    /// The file was removed; the I/O node remembers that.
     Removed,
-    /// What the I/O node keeps of names cannot be trusted.
+    /// The I/O node's namespace data cannot be trusted.
     NamesDamaged,
-    /// No stripe can be that long.
+    /// The length exceeds that of the longest possible stripe.
     TooLarge,
 }
 
@@ -219,7 +221,7 @@ impl FailureKind {
         FailureKind::TooLarge,
     ];
 
-    /// What it is counted as.
+    /// Returns the name under which failures of this kind are counted.
     pub const fn name(self) -> &'static str {
         match self {
             FailureKind::NotFound => "not found",
@@ -243,7 +245,7 @@ impl FailureKind {
 }
 
 impl Error {
-    /// The node that it is about or that reported it, if it is one.
+    /// Returns the node that reported the error or that it is about, if any.
     pub fn node(&self) -> Option<NodeId> {
         match self {
             Error::WriteLost { node, .. }
@@ -256,12 +258,12 @@ impl Error {
         }
     }
 
-    /// Whether it is another one's failure as a node tells it that only passes it on.
+    /// True if this is `other`, as reported by a node that only passes it on.
     pub fn passes_on(&self, other: &Error) -> bool {
         matches!(self, Error::Remote { failure, .. } if failure.text == other.to_string())
     }
 
-    /// What it is counted as, if it comes in place of an answer.
+    /// Returns the name under which the error is counted if it replaces an answer.
     pub fn counted_as(&self) -> &'static str {
         match self {
             Error::Remote { failure, .. } => failure.kind.name(),
@@ -270,17 +272,17 @@ impl Error {
         }
     }
 
-    /// Whether an I/O node reported a failure of this kind.
+    /// True if an I/O node reported a failure of this kind.
     pub fn is_remote(&self, kind: FailureKind) -> bool {
         matches!(self, Error::Remote { failure, .. } if failure.kind == kind)
     }
 
-    /// Whether the node that keeps the namespace has refused it for this reason.
+    /// True if the metadata server refused the operation for this reason.
     pub fn is_refused(&self, why: namespace::TreeRefusal) -> bool {
         matches!(self, Error::Refused(refusal) if *refusal == why)
     }
 
-    /// Whether the I/O node may have been started anew: opening the file again, and asking once more, may help.
+    /// True if the I/O node may have been restarted: reopening the file and retrying may help.
     pub fn is_of_new_start(&self) -> bool {
         self.is_remote(FailureKind::NotOpen) || self.is_of_peer_gone()
     }
@@ -310,12 +312,12 @@ impl From<layout::LayoutError> for Box<Error> {
 }
 
 impl Failure {
-    /// A failure of this kind, with a text for people.
+    /// Returns a failure of this kind, with a text for people.
     pub fn new(kind: FailureKind, text: impl Into<String>) -> Self {
         Failure { kind, text: text.into(), lost_rank: None }
     }
 
-    /// The failure of a request that makes no sense.
+    /// Returns the failure of an invalid request.
     pub fn invalid(text: impl Into<String>) -> Self {
         Failure::new(FailureKind::Invalid, text)
     }
@@ -392,7 +394,7 @@ mod tests {
         }
     }
 
-    /// Every answer on the way of each request carries a result, and each future around it copies it.
+    /// Every answer carries a result through several nested futures, each of which copies it.
     #[test]
     fn a_result_is_as_small_as_a_pointer() {
         assert_eq!(size_of::<Result<()>>(), size_of::<usize>());

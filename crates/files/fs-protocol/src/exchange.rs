@@ -1,18 +1,19 @@
 //! Exchanging bytes of a file with the memory of the compute nodes that own them: Memput and Memget.
 //!
-//! A node with an extent of the file in memory, an I/O node in a buffer or a compute node between the phases of
-//! two-phase I/O, cuts it into the pieces that each compute node owns in the view. *Plain*, each piece is a message of
-//! its own, and all messages of an extent are in flight at once. *Queued* (gather/scatter), pieces for the same
-//! destination go together, a block of them at a time, and one message at a time is in flight to each destination. If
-//! there is no memory to begin a queue, another queue is sent first:
+//! A node with an extent of the file in memory cuts it into the pieces that each compute node owns in the
+//! view. This is an I/O node with a buffer, or a compute node between the phases of two-phase I/O. *Plain*,
+//! each piece is a separate message, and all messages of an extent are in flight at once. *Queued*
+//! (gather/scatter), pieces for the same destination travel together, a block of them at a time, with one
+//! message in flight to each destination. If there is no memory to begin a queue, another queue is sent
+//! first:
 //!
 //! ```text
 //!  extent   | n0 | n1 | n2 | n0 | n1 | n2 | n0 |
-//!  queues   n0: p p p | full: sent     n1: p p     n2: p p           until finish() sends what is left
+//!  queues   n0: p p p | full: sent     n1: p p     n2: p p           until finish() sends the rest
 //! ```
 //!
-//! A compute node may be set to send one piece at a time, plain, and to sleep until the piece is in place, as in the
-//! report.
+//! As in the report, a compute node may be set to send one plain piece at a time. Its thread then sleeps
+//! until the piece is in place.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -31,24 +32,24 @@ use crate::settings::TwoPhaseExchange;
 /// Bytes that offset and length of a piece take in a queue.
 const PIECE_HEAD_BYTES: u64 = 8;
 
-/// Pieces of one extent that are under way at a time, each in a message of its own.
+/// Limit of pieces of one extent in flight, each in a separate message.
 const UNDER_WAY_MAX: usize = 8192;
 
-/// Pieces of one extent whose queued Memgets are put together at a time.
+/// Limit of pieces of one extent whose queued Memgets are gathered at a time.
 const GATHERED_MAX: usize = 65_536;
 
-/// The number of pieces found in a row before other tasks have their turn, where finding them takes no waiting.
+/// Number of pieces found in a row before this task yields to others, in case finding them never waits.
 const PIECES_IN_A_ROW: usize = 2048;
 
-/// What is exchanged with a member in one go: contiguous in its memory, wherever it is in the file.
+/// A part exchanged with a member at once: contiguous in its memory, at any places of the file.
 pub trait Exchanged {
-    /// The index of the member that has it.
+    /// Returns the index of the member whose memory holds the part.
     fn member(&self) -> u32;
 
-    /// Offset in bytes of its first byte in the member's memory.
+    /// Returns the offset in bytes of the part in the member's memory.
     fn memory_offset(&self) -> u64;
 
-    /// Length in bytes: at least one, at most a block's.
+    /// Returns the length in bytes: at least 1, at most the block size.
     fn bytes(&self) -> u64;
 }
 
@@ -66,7 +67,7 @@ impl Exchanged for Piece {
     }
 }
 
-/// The pieces of an extent, as they are found.
+/// The pieces of an extent, found one by one.
 struct Found<I> {
     pieces: I,
     count: usize,
@@ -78,46 +79,47 @@ impl<I> Found<I> {
     }
 }
 
-/// What a member of the group itself brings to an exchange.
+/// This node's own contribution to an exchange, if it is a member of the group.
 pub struct Own {
-    /// Its memory: data for it need no message.
+    /// This node's memory: data for it need no message.
     pub memory: Memory,
-    /// How it exchanges pieces with the others.
+    /// Method of exchanging pieces with the other members.
     pub exchange: TwoPhaseExchange,
 }
 
-/// Between whom data are exchanged, and how.
+/// Participants and settings of an exchange.
 pub struct ExchangeGroup {
-    /// The memory that each member has opened for it.
+    /// The memory that each member has opened for the exchange.
     pub memory: MemoryId,
     /// The members, in the order of their ranks.
     pub members: Vec<NodeId>,
-    /// If this node is one of them.
+    /// This node's contribution, if it is a member.
     pub own: Option<Own>,
-    /// In how many dimensions of the array in the file the place of each piece is looked for: none, if this node goes
-    /// through its part from one end to the other.
+    /// Number of dimensions of the array in the file in which the place of each piece is looked up: 0 if this
+    /// node goes through its part sequentially.
     pub dimensions: u64,
-    /// The number of buffers of all queues together, if pieces are queued for each member: two for each keep all of
-    /// them full and in flight.
+    /// Number of buffers of all queues together, if pieces are queued for each member. With two buffers for
+    /// each member all queues can be full and in flight.
     pub queue_buffers: Option<u64>,
-    /// The bytes of each of these buffers.
+    /// Size in bytes of each of these buffers.
     pub queue_bytes: u64,
 }
 
 /// One node's part of an exchange with the members of a group.
 pub struct Exchange<M: Machine> {
     endpoint: Rc<Endpoint<M>>,
-    /// In how many dimensions of the array in the file the place of each piece is looked for.
+    /// Number of dimensions of the array in the file in which the place of each piece is looked up.
     dimensions: u64,
     memory: MemoryId,
     members: Vec<NodeId>,
-    /// If this node is one of them.
+    /// This node's contribution, if it is a member.
     own: Option<Own>,
-    /// One queue for each member, if Memputs and Memgets are queued, which they are if there are buffers for it.
+    /// One queue for each member if Memputs and Memgets are queued, which is so if `queue_buffers` is set;
+    /// else empty.
     queues: Vec<Queue>,
     queue_buffers: BufferPool,
     queue_bytes: u64,
-    /// Woken when a destination has answered.
+    /// Wakes waiting tasks when a destination has answered.
     answered: Condition,
     failure: RefCell<Option<Box<Error>>>,
 }
@@ -125,7 +127,7 @@ pub struct Exchange<M: Machine> {
 /// The queue for one destination.
 #[derive(Default)]
 struct Queue {
-    /// Whether a message to the destination is under way.
+    /// True while a message to the destination is in flight.
     under_way: Cell<bool>,
     waiting: RefCell<Option<Waiting>>,
 }
@@ -140,7 +142,7 @@ impl Queue {
 struct Waiting {
     pieces: Vec<(u64, u32)>,
     data: Payload,
-    /// Of the queue's memory, as much as the data may take.
+    /// Memory of the queue: the limit of its data.
     room: Buf,
 }
 
@@ -153,7 +155,7 @@ impl Waiting {
 }
 
 impl<M: Machine> Exchange<M> {
-    /// An exchange of this node with a group.
+    /// Creates this node's part of an exchange with a group.
     pub fn new(endpoint: Rc<Endpoint<M>>, group: ExchangeGroup) -> Rc<Self> {
         let ExchangeGroup { memory, members, own, dimensions, queue_buffers, queue_bytes } = group;
         let queues = queue_buffers.map_or(0, |_| members.len());
@@ -171,12 +173,12 @@ impl<M: Machine> Exchange<M> {
         })
     }
 
-    /// The node's machine.
+    /// Returns the node's machine.
     pub fn machine(&self) -> &M {
         self.endpoint.machine()
     }
 
-    /// The number of members.
+    /// Returns the number of members.
     pub fn member_count(&self) -> usize {
         self.members.len()
     }
@@ -185,12 +187,12 @@ impl<M: Machine> Exchange<M> {
         !self.queues.is_empty()
     }
 
-    /// Whether this node exchanges one piece at a time.
+    /// True if this node exchanges one piece at a time.
     fn is_one_by_one(&self) -> bool {
         self.own.as_ref().is_some_and(|own| own.exchange == TwoPhaseExchange::OneByOne)
     }
 
-    /// The next piece, once the processor has found it.
+    /// Returns the next piece, after the processor time to find it.
     async fn match_piece<T>(&self, found: &mut Found<impl Iterator<Item = T>>) -> Option<T> {
         let piece = found.pieces.next()?;
         found.count += 1;
@@ -201,8 +203,9 @@ impl<M: Machine> Exchange<M> {
         Some(piece)
     }
 
-    /// Puts the data of `pieces`, in the order of the file, where the members have them. Plain, they are there when
-    /// this completes; queued, they have been copied and go when [`finish`](Self::finish) is called, or before.
+    /// Puts the data of `pieces`, in the order of the file, into the members' memories. Plain, the data are
+    /// in place when this completes. Queued, they have been copied, and leave at the latest with
+    /// [`finish`](Self::finish).
     pub async fn put<P: Exchanged>(
         self: &Rc<Self>,
         pieces: impl Iterator<Item = P>,
@@ -238,7 +241,7 @@ impl<M: Machine> Exchange<M> {
         Ok(())
     }
 
-    /// The thread sleeps until an answer has come and been taken in.
+    /// Suspends the thread until an answer has arrived and been processed.
     async fn asleep(&self, answer: impl Future<Output = Result<()>>) -> Result<()> {
         self.machine().compute(Work::SuspendThread).await;
         answer.await?;
@@ -260,7 +263,7 @@ impl<M: Machine> Exchange<M> {
             let full = match &mut *self.queues[destination].waiting.borrow_mut() {
                 Some(waiting) if waiting.has_room(bytes) => {
                     waiting.pieces.push((piece.memory_offset(), bytes as u32));
-                    // The block that it is of is to be read into again.
+                    // Copy the data: the block that holds them will be reused for reading.
                     waiting.data.push(&payload.out_of_pools());
                     return Ok(());
                 }
@@ -274,17 +277,17 @@ impl<M: Machine> Exchange<M> {
             } else if let Some(other) = self.queues.iter().position(Queue::has_waiting) {
                 self.send(other).await;
             } else {
-                // All buffers are under way; they come back with the answers.
+                // All buffers are in flight; answers will return them.
                 self.answered.wait().await;
             }
         }
     }
 
-    /// Sends what is queued for a destination, after what was sent to it before has been answered.
+    /// Sends the queued pieces for a destination, after the previous message to it has been answered.
     async fn send(self: &Rc<Self>, destination: usize) {
         self.take_turn(destination).await;
         let Some(waiting) = self.queues[destination].waiting.take() else {
-            // Another task has sent it meanwhile.
+            // Another task has sent them in the meantime.
             return self.end_turn(destination);
         };
         let exchange = self.clone();
@@ -315,7 +318,7 @@ impl<M: Machine> Exchange<M> {
         self.answered.wake_all();
     }
 
-    /// Sends what is still queued and waits until all of it is in place.
+    /// Sends all queued pieces and waits until they are in place.
     pub async fn finish(self: &Rc<Self>) -> Result<()> {
         for destination in 0..self.queues.len() {
             if self.queues[destination].has_waiting() {
@@ -332,8 +335,8 @@ impl<M: Machine> Exchange<M> {
         self.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Gets the data of `pieces` from the members; those of each go to `place` with it. Queued, each is asked for as
-    /// one, be it a run of pieces.
+    /// Gets the data of `pieces` from the members, and passes the data of each piece to `place`. Queued, each
+    /// item is requested as one, even if it is a run of pieces.
     pub async fn get<P: Exchanged>(
         &self,
         pieces: impl Iterator<Item = P>,
@@ -374,7 +377,7 @@ impl<M: Machine> Exchange<M> {
         Ok(())
     }
 
-    /// Takes in the next answer to the Memgets of the pieces `asked`.
+    /// Processes the next answer to the Memgets of the pieces `asked`.
     async fn end_memget<P: Exchanged>(
         &self,
         mailbox: &Mailbox,
@@ -390,10 +393,10 @@ impl<M: Machine> Exchange<M> {
         Ok(())
     }
 
-    /// Gets queued pieces; the data of each go to `place`.
+    /// Gets queued pieces, and passes the data of each to `place`.
     ///
-    /// All pieces of a destination are requested in one message, unless it would be too long; it leaves as soon as all
-    /// of them are known and the destination has answered the previous one.
+    /// All pieces of a destination are requested in one message, unless it would be too long. The message
+    /// leaves as soon as all of them are known and the destination has answered the previous message.
     async fn get_queued<P: Exchanged>(
         &self,
         mut pieces: Found<impl Iterator<Item = P>>,
@@ -430,7 +433,7 @@ impl<M: Machine> Exchange<M> {
         for (token, part) in parts.iter().enumerate() {
             let destination = part[0].member() as usize;
             while self.queues[destination].under_way.get() && under_way > 0 {
-                // Those under way may be this very task's: it must take in their answers.
+                // The messages in flight may be this very task's, so it must process their answers.
                 outcome = outcome.and(self.take_in(&mailbox, &parts, place).await);
                 under_way -= 1;
             }
@@ -447,7 +450,7 @@ impl<M: Machine> Exchange<M> {
         outcome
     }
 
-    /// Takes in the next answer to a queued Memget.
+    /// Processes the next answer to a queued Memget.
     async fn take_in<P: Exchanged>(
         &self,
         mailbox: &Mailbox,
@@ -467,7 +470,7 @@ impl<M: Machine> Exchange<M> {
         Ok(())
     }
 
-    /// This node's memory, if the piece is its own.
+    /// Returns this node's memory, if the piece belongs to this node.
     fn own_memory(&self, piece: &impl Exchanged) -> Option<&Memory> {
         let own = self.own.as_ref().filter(|_| self.member(piece) == self.machine().node());
         own.map(|own| &own.memory)
@@ -485,8 +488,8 @@ impl<M: Machine> Exchange<M> {
     }
 }
 
-/// Cuts the pieces of a member into those that are asked for together: as many as a message may name, with no more than
-/// `most_bytes` of data unless it is a single one.
+/// Splits the pieces of a member into messages. Each names at most [`PIECES_MAX`] pieces, with at most
+/// `most_bytes` of data unless it has a single piece.
 fn messages_of<P: Exchanged>(pieces: &[P], most_bytes: u64) -> impl Iterator<Item = &[P]> {
     let mut rest = pieces;
     iter::from_fn(move || {

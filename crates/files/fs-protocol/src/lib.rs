@@ -1,15 +1,17 @@
-//! What clients and I/O nodes of the file system have in common: messages, calls, and what both say of files.
+//! Code shared by clients and I/O nodes of the file system: messages, calls, and common types.
 //!
-//! - `protocol/`: what travels, and its bytes; `features.rs`: which of it not every release knows
-//! - `endpoint.rs`: calls and their answers; `patience.rs`: how long a node waits for others
-//! - `settings.rs`: how nodes work, in the configuration of the report and in that of the agents;
-//!   `scheduling.rs`: the orders in which a disk may serve its requests
-//! - `directory.rs`: what the members of a group have to move; `selected_parts.rs`: what they have selected of a block
-//! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them
-//! - `coverage.rs`: the bytes of a block as bits; `turns.rs`: turns at things
-//! - `name.rs`: names of jobs and teams; `number.rs`: what stripes are called on their disks; `error.rs`: what can go
-//!   wrong; `noted.rs`: what is noted of requests; `traffic.rs` and `time_histogram.rs`: what is counted of them
-//! - `range_locks.rs`: which owner has which parts of a file locked; `scrub_unit.rs`: how finely damage is told
+//! - `protocol/`: the messages and their encoding; `features.rs`: parts of the protocol that some releases
+//!   lack.
+//! - `endpoint.rs`: calls and their answers; `patience.rs`: the time limit of waits for other nodes.
+//! - `settings.rs`: settings of nodes, in the configuration of the report and in that of the agents;
+//!   `scheduling.rs`: the orders in which a disk may serve its requests.
+//! - `directory.rs`: the extents that members of a group move; `selected_parts.rs`: their selections within a
+//!   block.
+//! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them.
+//! - `coverage.rs`: the bytes of a block as bits; `turns.rs`: mutual exclusion by key.
+//! - `name.rs`: names of jobs and teams; `number.rs`: names of stripes on their disks; `error.rs`: errors;
+//!   `noted.rs`: names of requests in recordings; `traffic.rs` and `time_histogram.rs`: counters of requests.
+//! - `range_locks.rs`: locks on ranges of a file; `scrub_unit.rs`: the resolution of reported damage.
 
 pub mod coverage;
 pub mod directory;
@@ -46,6 +48,6 @@ pub use settings::{
 pub use time_histogram::TimeHistogram;
 pub use traffic::{ServedRequests, TrafficCounts};
 
-/// The release of this file system, as its users know it. Nodes of different releases understand each other if their
-/// protocol is of the same [version](protocol::VERSION), whatever [features](Features) they have.
+/// The release of this file system, as shown to users. Nodes of different releases work together if they use
+/// the same protocol [version](protocol::VERSION), whatever [features](Features) they have.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");

@@ -1,29 +1,29 @@
-//! Names of jobs, their members and teams: what is one, and what is not.
+//! Checks the names of jobs, their members and teams.
 
-/// The most bytes of a name, in UTF-8.
+/// Longest name in bytes of UTF-8.
 pub const NAME_BYTES_MAX: usize = 200;
 
-/// Why something is no name.
+/// Reason why a text is not a valid name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// It has no bytes.
+    /// The name is empty.
     #[error("it is empty")]
     Empty,
-    /// It has more than [`NAME_BYTES_MAX`].
+    /// The name has more than [`NAME_BYTES_MAX`] bytes.
     #[error("it is longer than {NAME_BYTES_MAX} bytes")]
     TooLong,
-    /// It has a character that terminals do not print.
+    /// The name contains a control character.
     #[error("it contains a control character")]
     Control,
-    /// It is absolute.
+    /// The name is absolute.
     #[error("it begins with /")]
     Absolute,
-    /// A part of it leads elsewhere.
+    /// A component is empty, `.` or `..`, and so leads elsewhere.
     #[error("it has an empty part, or . or .. as a part")]
     Part,
 }
 
-/// Checks that `name` is one: relative, without `.` or `..` or empty parts, of bounded length.
+/// Fails unless `name` is valid: relative, without `.`, `..` or empty components, and of bounded length.
 pub fn check(name: &str) -> Result<(), NameError> {
     if name.is_empty() {
         Err(NameError::Empty)
@@ -40,7 +40,7 @@ pub fn check(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// A number for what is called so, different for different numbers beside it: FNV-1a with 64 bits, see
+/// Returns a number for a name, different for different `numbers`: FNV-1a with 64 bits, see
 /// <https://www.rfc-editor.org/rfc/rfc9923>.
 pub fn hash_of(name: &str, numbers: &[u64]) -> u64 {
     let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());

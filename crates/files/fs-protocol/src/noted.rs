@@ -1,43 +1,44 @@
-//! What nodes note of requests: names of spans, numbers of messages, and the clock of what is noted.
+//! Names and numbers for recordings of requests: names of spans, numbers of messages, and the clock of
+//! recorded events.
 
 use machine::{Instant, Machine, NodeId, mix};
 
 use crate::protocol::{Flushing, RecordingStep, Request};
 
-/// A kind of request, as what its client does and as what its server does.
+/// Names of a kind of request, as an activity of its client and of its server.
 pub struct RequestSpans {
-    /// The name of the client's span.
+    /// Name of the client's span.
     pub ask: &'static str,
-    /// The name of the server's span.
+    /// Name of the server's span.
     pub serve: &'static str,
-    /// What it is counted as.
+    /// Operation under which the request is counted.
     pub operation: RequestOperation,
 }
 
-/// What requests ask for, as they are counted: a place in the list of all operations.
+/// Operation of a request, as counted: an index into the list of all operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestOperation(u8);
 
 impl RequestOperation {
-    /// How many there are.
+    /// Number of operations.
     pub const COUNT: usize = OPERATIONS.len();
 
-    /// All of them, in their order.
+    /// Returns all operations, in order.
     pub fn all() -> impl Iterator<Item = RequestOperation> {
         (0..Self::COUNT).map(|index| RequestOperation(index as u8))
     }
 
-    /// Its place among all.
+    /// Returns the index among all operations.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 
-    /// What it is called.
+    /// Returns the name of the operation.
     pub fn name(self) -> &'static str {
         OPERATIONS[self.index()]
     }
 
-    /// The operation of this name. Evaluated when this is compiled, since names are compared.
+    /// Returns the operation of this name. Called at compile time only, since it compares names.
     const fn named(name: &str) -> RequestOperation {
         let mut index = 0;
         while !is_same(OPERATIONS[index], name) {
@@ -67,7 +68,7 @@ macro_rules! spans_of_requests {
         const OPERATIONS: &[&str] = &[$($name),*];
 
         impl Request {
-            /// What is noted of asking and serving it.
+            /// Returns the names of the spans of sending and serving the request, and its operation.
             pub fn spans(&self) -> RequestSpans {
                 match self {
                     $($request => RequestSpans {
@@ -120,17 +121,18 @@ spans_of_requests! {
     Request::FindData { .. } => "find data",
 }
 
-/// The number of the message in which a node asks with a tag: its own among all, but for an accident.
+/// Returns the number of the message that carries a client's request with this tag. Distinct among all
+/// messages except for hash collisions.
 pub fn question(client: NodeId, tag: u64) -> u64 {
     mix(client.0 ^ mix(tag))
 }
 
-/// The number of the message that answers it.
+/// Returns the number of the message that answers the request.
 pub fn answer(client: NodeId, tag: u64) -> u64 {
     mix(question(client, tag) ^ 1)
 }
 
-/// What the clock on the wall shows when that of the notes is at 0, in nanoseconds since 1970.
+/// Returns the wall-clock time at 0 of the recording's clock, in nanoseconds since 1970.
 pub fn zero_unix_ns(machine: &impl Machine) -> u64 {
     let since_start = machine.now().since(Instant::START);
     machine.date().as_nanos().saturating_sub(since_start.as_nanos())

@@ -1,20 +1,19 @@
-//! The names on their disks of the stripes of a file, and the mark of the disks of a
-//! namespace.
+//! Names of a file's stripes on their disks, and of the object that marks the disks of a namespace.
 
 use namespace::FileNumber;
 
 use crate::protocol::FileId;
 
-/// The number of the object that marks a disk as one of a set that has a namespace: that of the root directory, which
-/// has no stripes of its own.
+/// Number of the object that marks a disk as part of a set with a namespace: that of the root directory,
+/// which has no stripes.
 pub const MARK: FileId = FileId(FileNumber::ROOT.0);
 
-/// What the stripes of a file are called on their disks. No file has that name.
+/// Returns the name of a file's stripes on their disks. No file can have this name.
 pub fn object_name(file: FileId) -> String {
     format!("/{:016x}", file.0)
 }
 
-/// The file whose stripes are called so.
+/// Returns the file whose stripes have this name, if it is a name of stripes.
 pub fn number_of(name: &str) -> Option<FileId> {
     let digits = name.strip_prefix('/').filter(|digits| digits.len() == 16)?;
     let file = FileId(u64::from_str_radix(digits, 16).ok()?);

@@ -1,10 +1,11 @@
-//! How long a node waits for others to do their part.
+//! Limits the time for which a node waits for others.
 //!
-//! An I/O node waits for its clients in two ways: for answers to its requests, and for its messages to leave. Either
-//! may take long as long as there is progress. A client that answers nothing, or takes nothing, for the whole of the
-//! node's patience is given up: its connection is ended, and with it everything that was done for the client.
+//! An I/O node waits for its clients in two ways: for answers to its requests, and for its messages to leave.
+//! Either may take long as long as there is progress. If a client answers nothing, or receives nothing, for
+//! the whole time limit, the node ends the connection and everything that it did for the client.
 //!
-//! Checks without progress are counted, not time: so a node that was itself stopped for a while gives no client up.
+//! The node counts checks without progress, not time: a node that was itself stopped for a while disconnects
+//! no client for that.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,35 +16,35 @@ use machine::{Duration, Machine, Net, NodeId};
 /// Number of checks for progress within the time limit of a wait.
 const LOOKS: u32 = 4;
 
-/// The event that a node waits for.
+/// Event that a node waits for.
 #[derive(Clone, Copy)]
 pub enum Awaited {
-    /// Answers to what it has asked.
+    /// Answers to requests of this node.
     Answer,
-    /// The departure of what it sends.
+    /// Departure of messages of this node.
     Departure,
 }
 
-/// A node's patience with others.
+/// A node's waits for others, with their time limit.
 pub struct Patience<M: Machine> {
     machine: M,
     limit: Duration,
-    /// The peers from which something is awaited, or was at the last look.
+    /// Peers for which the node waits, or waited at the last check.
     peers: RefCell<BTreeMap<NodeId, [Wait; 2]>>,
 }
 
-/// One way of waiting for one node.
+/// Waits of one kind for one node.
 #[derive(Default)]
 struct Wait {
     under_way: usize,
-    /// Whether anything has happened since the last look.
+    /// True if there was progress since the last check.
     moved: bool,
-    /// How many looks in a row found that nothing had happened.
+    /// Number of consecutive checks without progress.
     idle_looks: u32,
 }
 
 impl Wait {
-    /// Looks whether anything has happened; says whether nothing has for too long.
+    /// Checks for progress. Returns true if there was none for too long.
     fn is_in_vain(&mut self) -> bool {
         let moved = std::mem::take(&mut self.moved);
         self.idle_looks = if moved || self.under_way == 0 { 0 } else { self.idle_looks + 1 };
@@ -52,19 +53,19 @@ impl Wait {
 }
 
 impl<M: Machine> Patience<M> {
-    /// Patience of a node that waits for at most `limit`.
+    /// Creates the waits of a node that waits for at most `limit`.
     pub fn new(machine: M, limit: Duration) -> Rc<Self> {
         Rc::new(Patience { machine, limit, peers: RefCell::default() })
     }
 
-    /// Notes that something more is awaited from `peer`.
+    /// Begins a wait for `peer`.
     pub fn begin(self: &Rc<Self>, peer: NodeId, awaited: Awaited) {
         let mut peers = self.peers.borrow_mut();
         let is_new = !peers.contains_key(&peer);
         let wait = &mut peers.entry(peer).or_default()[awaited as usize];
         wait.under_way += 1;
         if wait.under_way == 1 {
-            // So far no peer is waited for.
+            // The limit starts now: there was no wait of this kind for the peer before.
             wait.moved = true;
         }
         drop(peers);
@@ -77,7 +78,7 @@ impl<M: Machine> Patience<M> {
         }
     }
 
-    /// Notes that something awaited from `peer` has come about, or will not.
+    /// Ends a wait for `peer`, successful or not.
     pub fn end(&self, peer: NodeId, awaited: Awaited) {
         if let Some(waits) = self.peers.borrow_mut().get_mut(&peer) {
             let wait = &mut waits[awaited as usize];
@@ -86,7 +87,8 @@ impl<M: Machine> Patience<M> {
         }
     }
 
-    /// Looks after a node as long as something is awaited from it.
+    /// Checks a node periodically as long as there are waits for it, and disconnects it if there is no
+    /// progress.
     async fn look_after(&self, peer: NodeId) {
         loop {
             let pause = Duration::from_nanos(self.limit.as_nanos() / u64::from(LOOKS));

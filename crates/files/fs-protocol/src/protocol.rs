@@ -1,12 +1,12 @@
 //! Messages between nodes, and their encoding.
 //!
 //! A header is `"SF"`, one byte of version, then a [`Frame`] in postcard's encoding (its format is stable and
-//! published); data travel beside it as the message's payload. Nothing is trusted: decoding garbage,
-//! truncated headers or unknown versions gives an error that says what was expected.
+//! published). Data travel separately as the message's payload. Nothing is trusted: decoding garbage,
+//! truncated headers or unknown versions fails with an error that states the expected input.
 //!
 //! ```text
-//! 'S' 'F' version | Request tag body            a node asks; tag is its own
-//! 'S' 'F' version | Reply   tag body            the other answers with the same tag
+//! 'S' 'F' version | Request tag body            a client sends a request with a tag of its choice
+//! 'S' 'F' version | Reply   tag body            the server answers with the same tag
 //! ```
 
 mod block_write;

@@ -1,7 +1,7 @@
-//! Locks on ranges of one file: which owner has which, and which keep others out.
+//! Locks on ranges of one file: their owners and their conflicts.
 //!
-//! Plain data, used by the keeper for the locks of all clients and by each client for its own. As POSIX has it, a lock
-//! that an owner sets replaces what it had of that range, be it stronger or weaker.
+//! Plain data, used by the metadata server for the locks of all clients, and by each client for its own. As
+//! in POSIX, a new lock of an owner replaces the owner's locks on that range, whether stronger or weaker.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -9,29 +9,29 @@ use std::ops::RangeInclusive;
 use machine::Duration;
 use serde::{Deserialize, Serialize};
 
-/// Duration of a lease after the last message of its client. A program whose computer is lost keeps others out for this
-/// time; one that loses its locks by a pause of its network was silent for at least this time.
+/// Duration of a lease after the last message of its client. A program on a failed computer blocks others for
+/// this time. A program that loses its locks by a network outage was silent for at least this time.
 pub const LEASE: Duration = Duration::from_secs(5);
 
-/// Bytes of a file from the first to the last of them; to the greatest offset there is means to the end, wherever that
-/// is.
+/// Range of bytes of a file, with both ends included. A range to the largest offset means to the end of the
+/// file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockRange {
     /// Offset of the first byte.
     pub first: u64,
-    /// Offset of the last one.
+    /// Offset of the last byte.
     pub last: u64,
 }
 
 impl LockRange {
-    /// All of a file.
+    /// The whole file.
     pub const WHOLE: LockRange = LockRange { first: 0, last: u64::MAX };
 
     fn meets(self, other: LockRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
-    /// What of it is before and after another range that it meets.
+    /// Returns the parts of the range before and after an overlapping range.
     fn without(self, other: LockRange) -> [Option<LockRange>; 2] {
         let before =
             (self.first < other.first).then(|| LockRange { first: self.first, last: other.first - 1 });
@@ -40,12 +40,12 @@ impl LockRange {
     }
 }
 
-/// What a lock lets others have.
+/// Mode of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LockMode {
-    /// Shared locks: for reading.
+    /// For reading: compatible with other shared locks.
     Shared,
-    /// Nothing: for writing.
+    /// For writing: compatible with no other lock.
     Exclusive,
 }
 
@@ -60,13 +60,13 @@ pub struct RangeLock<O> {
     pub mode: LockMode,
 }
 
-/// The locks on one file. A change of a lock, and a look for one that conflicts, take time in proportion to the square
-/// root of their number, however many of them overlap.
+/// The locks on one file. Changing a lock and finding a conflict take time in proportion to the square root
+/// of the number of locks, even if many overlap.
 #[derive(Clone, Debug)]
 pub struct RangeLocks<O> {
-    /// By owner and first byte. The locks of one owner are disjoint.
+    /// Locks by owner and first byte. The locks of one owner are disjoint.
     of_owners: BTreeMap<(O, u64), (u64, LockMode)>,
-    /// The same, of all owners.
+    /// The same locks, of all owners, by first byte.
     by_first: ByFirst<O>,
 }
 
@@ -77,12 +77,12 @@ impl<O> Default for RangeLocks<O> {
 }
 
 impl<O: Copy + Ord> RangeLocks<O> {
-    /// A lock of another owner that does not allow one like this.
+    /// Returns a lock of another owner that conflicts with the given one.
     pub fn conflict(&self, owner: O, range: LockRange, mode: LockMode) -> Option<RangeLock<O>> {
         self.by_first.of_others(owner, range, mode)
     }
 
-    /// Has the owner have this lock on the range, or none.
+    /// Sets the owner's lock on the range, or removes it if `mode` is `None`.
     pub fn set(&mut self, owner: O, range: LockRange, mode: Option<LockMode>) {
         let mut whole = range;
         for lock in self.touched(owner, range) {
@@ -102,13 +102,14 @@ impl<O: Copy + Ord> RangeLocks<O> {
         }
     }
 
-    /// Returns whether a lock of the owner has bytes both before and behind a range: without that range it is two.
+    /// True if one lock of the owner has bytes both before and after the range: without the range it becomes
+    /// two locks.
     pub fn is_split_by(&self, owner: O, range: LockRange) -> bool {
         let before = self.of_owners.range((owner, 0)..(owner, range.first)).next_back();
         before.is_some_and(|(_, &(last, _))| last > range.last)
     }
 
-    /// The locks of an owner that have bytes in a range, or touch it.
+    /// Returns the locks of an owner that overlap or touch a range.
     fn touched(&self, owner: O, range: LockRange) -> Vec<RangeLock<O>> {
         let before = self.of_owners.range((owner, 0)..(owner, range.first)).next_back();
         let others = self.of_owners.range((owner, range.first)..=(owner, range.last.saturating_add(1)));
@@ -116,7 +117,7 @@ impl<O: Copy + Ord> RangeLocks<O> {
         all.filter(|lock| touch(lock.range, range)).collect()
     }
 
-    /// Takes all locks of these owners away.
+    /// Removes all locks of these owners.
     pub fn release(&mut self, owners: RangeInclusive<O>) {
         let of_owners = (*owners.start(), 0)..=(*owners.end(), u64::MAX);
         for lock in self.of_owners.range(of_owners).map(as_lock).collect::<Vec<_>>() {
@@ -134,17 +135,17 @@ impl<O: Copy + Ord> RangeLocks<O> {
         self.by_first.remove(&lock);
     }
 
-    /// All of them, by owner.
+    /// Returns all locks, by owner.
     pub fn all(&self) -> impl Iterator<Item = RangeLock<O>> {
         self.of_owners.iter().map(as_lock)
     }
 
-    /// All of some owners.
+    /// Returns all locks of some owners.
     pub fn of(&self, owners: RangeInclusive<O>) -> impl Iterator<Item = RangeLock<O>> {
         self.of_owners.range((*owners.start(), 0)..=(*owners.end(), u64::MAX)).map(as_lock)
     }
 
-    /// The number of locks.
+    /// Returns the number of locks.
     pub fn len(&self) -> usize {
         self.of_owners.len()
     }
@@ -163,10 +164,10 @@ fn as_lock<O: Copy>((&(owner, first), &(last, mode)): (&(O, u64), &(u64, LockMod
 #[derive(Clone, Debug)]
 struct ByFirst<O>(Vec<Run<O>>);
 
-/// The most locks of a run. A run that would be longer becomes two.
+/// Limit of locks of a run. A longer run is split in two.
 const RUN_MAX: usize = 128;
 
-/// Neighbouring locks, one at least, and how far they reach.
+/// Neighbouring locks, at least one, with the locks that reach furthest.
 #[derive(Clone, Debug)]
 struct Run<O> {
     locks: Vec<RangeLock<O>>,
@@ -174,12 +175,12 @@ struct Run<O> {
     exclusive: Reach<O>,
 }
 
-/// The lock that ends last, and the lock of another owner that ends last.
+/// The lock that ends last, and the lock of a different owner that ends last.
 #[derive(Clone, Copy, Debug)]
 struct Reach<O>(Option<RangeLock<O>>, Option<RangeLock<O>>);
 
 impl<O: Copy + Ord> ByFirst<O> {
-    /// The run in which a lock with this key is, or would be.
+    /// Returns the index of the run that has, or would have, a lock with this key.
     fn run_of(&self, key: (u64, O)) -> usize {
         self.0.partition_point(|run| run.key(0) <= key).saturating_sub(1)
     }
@@ -214,7 +215,7 @@ impl<O: Copy + Ord> ByFirst<O> {
         self.merge(at.saturating_sub(1));
     }
 
-    /// Makes one run of this one and the next if both are short: a look goes through all runs.
+    /// Merges this run and the next if both are short, since each lookup goes through all runs.
     fn merge(&mut self, at: usize) {
         let [first, second] = [at, at + 1].map(|at| self.0.get(at).map_or(RUN_MAX, |run| run.locks.len()));
         if first + second <= RUN_MAX / 2 {
@@ -224,7 +225,7 @@ impl<O: Copy + Ord> ByFirst<O> {
         }
     }
 
-    /// A lock of another owner on any byte of a range that does not go with this mode.
+    /// Returns a lock of another owner that overlaps the range and conflicts with this mode.
     fn of_others(&self, owner: O, range: LockRange, mode: LockMode) -> Option<RangeLock<O>> {
         let found = |reach: Reach<O>| reach.of_others(owner).filter(|lock| lock.range.last >= range.first);
         for run in &self.0 {
@@ -253,7 +254,7 @@ impl<O: Copy + Ord> Run<O> {
         self.locks[index].key()
     }
 
-    /// How far the locks reach that do not go with one of this mode.
+    /// Returns the furthest locks among those that conflict with this mode.
     fn reach(&self, mode: LockMode) -> Reach<O> {
         match mode {
             LockMode::Exclusive => self.any,
@@ -261,7 +262,7 @@ impl<O: Copy + Ord> Run<O> {
         }
     }
 
-    /// The same, of those that begin no later than at this byte.
+    /// Returns the same among the locks that begin at or before `last`.
     fn reach_until(&self, last: u64, mode: LockMode) -> Reach<O> {
         let mut reach = Reach(None, None);
         for lock in self.locks.iter().take_while(|lock| lock.range.first <= last) {
@@ -297,7 +298,7 @@ impl<O: Copy + Eq> Reach<O> {
     }
 }
 
-/// Whether two ranges have bytes in common, or one ends where the other begins.
+/// True if two ranges overlap, or one begins directly after the end of the other.
 fn touch(one: LockRange, other: LockRange) -> bool {
     one.first <= other.last.saturating_add(1) && other.first <= one.last.saturating_add(1)
 }
@@ -306,7 +307,7 @@ fn touch(one: LockRange, other: LockRange) -> bool {
 mod tests {
     use super::*;
 
-    /// The same, kept byte by byte.
+    /// The same locks, stored byte by byte.
     type Bytes = [[Option<LockMode>; 16]; 3];
 
     fn draw(state: &mut u64, below: u64) -> u64 {
@@ -347,7 +348,7 @@ mod tests {
                 }
             }
             assert_eq!(expected, bytes);
-            // As few as there can be.
+            // The number of locks is minimal.
             let runs = bytes.iter().map(|bytes| bytes.chunk_by(|one, other| one == other));
             let runs: usize = runs.map(|runs| runs.filter(|run| run[0].is_some()).count()).sum();
             assert_eq!(locks.len(), runs);
@@ -368,7 +369,7 @@ mod tests {
         assert!(locks.is_empty() && locks.by_first.0.is_empty());
     }
 
-    /// Runs have all locks in order, are no longer than they may be, and few where there are few locks.
+    /// Checks that runs have all locks in order, are not too long, and are few if there are few locks.
     fn check_runs(locks: &RangeLocks<usize>) {
         let runs = &locks.by_first.0;
         assert!(runs.iter().all(|run| (1..=RUN_MAX).contains(&run.locks.len())));

@@ -1,30 +1,30 @@
-//! The orders in which a disk may serve its waiting requests, and what users call them.
+//! The orders in which a disk may serve its waiting requests, and their names for users.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The order in which a disk's waiting requests are served.
+/// Order in which a disk's waiting requests are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Scheduling {
     /// First come, first served.
     Fcfs,
-    /// Cyclic scan, by logical block: a reader of one object from front to back keeps the disk.
+    /// Cyclic scan, by logical block: a client that reads one object sequentially keeps the disk.
     #[default]
     CyclicScan,
-    /// Cyclic scan, by physical position where the disk tells it.
+    /// Cyclic scan, by physical position where the disk reports it.
     PhysicalCyclicScan,
     /// Cyclic scan, by logical block, in closed sweeps: a sweep serves the requests present at its beginning.
     FairScan,
-    /// The jobs take turns, one request a turn.
+    /// Round-robin among the jobs, one request each.
     RoundRobin,
-    /// Any read before any write. Reads without end keep writes waiting for ever.
+    /// Any read before any write. An endless stream of reads starves writes.
     ReadPriority,
-    /// Any read before any write, but for a write that several reads have passed.
+    /// Any read before any write, except a write that several reads have passed.
     BoundedReadPriority,
 }
 
 impl Scheduling {
-    /// All of them.
+    /// All orders.
     pub const ALL: [Scheduling; 7] = [
         Scheduling::Fcfs,
         Scheduling::CyclicScan,
@@ -35,7 +35,7 @@ impl Scheduling {
         Scheduling::BoundedReadPriority,
     ];
 
-    /// Their names, in that order.
+    /// Their names, in the same order.
     pub const NAMES: [&str; Self::ALL.len()] = {
         let mut names = [""; Self::ALL.len()];
         let mut at = 0;
@@ -46,7 +46,7 @@ impl Scheduling {
         names
     };
 
-    /// The name by which options, plans and results call it.
+    /// Returns the name used in options, plans and results.
     pub const fn name(self) -> &'static str {
         match self {
             Scheduling::Fcfs => "fcfs",
@@ -59,7 +59,7 @@ impl Scheduling {
         }
     }
 
-    /// What it is, in a line for users.
+    /// Returns a description of one line for users.
     pub fn meaning(self) -> &'static str {
         match self {
             Scheduling::Fcfs => "First come, first served",

@@ -1,13 +1,14 @@
-//! What members have selected of a block, or of any extent no longer than a block. Their pieces are packed and unpacked
-//! where the block is: at an I/O node or, in two-phase I/O, at the compute node that moves it.
+//! The members' selections of a block, or of any extent no longer than a block. Their pieces are packed and
+//! unpacked at the node with the block: at an I/O node or, in two-phase I/O, at the compute node that moves
+//! it.
 //!
 //! ```text
-//!  block         a a . b b b a a . b b . a           a: member 0, b: member 1, .: nobody's
+//!  block         a a . b b b a a . b b . a           a: member 0, b: member 1, .: not selected
 //!  Memput to 0   aaaaa      Memput to 1   bbbbb      one range of each memory, whatever the pieces
 //! ```
 //!
-//! The bytes that a member has of a block are contiguous in its memory, since they lie there in the order of the file.
-//! So a message names one range, and the member copies once.
+//! The bytes that a member has of a block are contiguous in its memory, since they lie there in the order of
+//! the file. So a message names one range, and the member copies once.
 
 use std::iter;
 use std::mem;
@@ -21,30 +22,31 @@ use crate::coverage::Coverage;
 use crate::error::Result;
 use crate::exchange::{Exchange, Exchanged};
 
-/// The most blocks of data that are packed and not yet put, where members read the same bytes.
+/// Limit of blocks of packed data not yet put, in case members read the same bytes.
 const PACKED_BLOCKS: u64 = 4;
 
-/// The number of looks at parts and pieces in a row before other tasks have their turn.
+/// Number of steps through parts and pieces before this task yields to others.
 const LOOKS_IN_A_ROW: u64 = 16_384;
 
-/// A member's parts have bytes in common.
+/// Error: a member's parts overlap.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Overlap {
     /// Index of the member in the group.
     pub member: u32,
 }
 
-/// A selection, or a part of one, and where it is.
+/// A selection, or a part of one, with its place in memory.
 pub struct Selector {
-    /// Which of the members has it.
+    /// Index of the member in the group.
     pub member: u32,
-    /// Where in its memory it begins, in bytes.
+    /// Offset in bytes of the selected bytes in the member's memory.
     pub at: u64,
-    /// What is selected.
+    /// The selected bytes of the file.
     pub selection: Selection,
 }
 
-/// Where the first selected byte is in the block at an offset of the file, or the first beyond it.
+/// Returns the offset of the first selected byte in the block at offset `start` of the file. If the block has
+/// no such byte, returns the first offset after it.
 pub fn nearest(selectors: &[Selector], start: u64, block_bytes: u64) -> Option<u64> {
     let (mut nearest, end) = (None, start.saturating_add(block_bytes));
     for selector in selectors {
@@ -58,7 +60,7 @@ pub fn nearest(selectors: &[Selector], start: u64, block_bytes: u64) -> Option<u
 }
 
 impl Selector {
-    /// What it has of an extent, if it has anything.
+    /// Returns the selected part of an extent, if not empty.
     pub fn part_of(&self, extent: Extent) -> Option<MemberPart<'_>> {
         let first = self.selection.bytes_before(extent.offset);
         let bytes = self.selection.bytes_before(extent.end()) - first;
@@ -66,7 +68,7 @@ impl Selector {
     }
 }
 
-/// What is selected of a block.
+/// The selections within a block.
 pub struct SelectedParts {
     /// All selections.
     pub selectors: Rc<[Selector]>,
@@ -75,13 +77,13 @@ pub struct SelectedParts {
 }
 
 impl SelectedParts {
-    /// What each member has selected of the block.
+    /// Returns each selection's part of the block.
     fn parts(&self) -> impl Iterator<Item = MemberPart<'_>> {
         self.selectors.iter().filter_map(|selector| selector.part_of(self.extent))
     }
 
-    /// The bytes that any member has selected, as ranges of the block. Fails if parts of one member have more bytes of
-    /// the block than there are: without that, the number of pieces has no bound.
+    /// Returns the selected bytes of the block as ranges of the block. Fails if the parts of one member have
+    /// more bytes than the block: otherwise the number of pieces would be unlimited.
     pub async fn runs(&self) -> std::result::Result<Vec<Range<u64>>, Overlap> {
         let mut coverage = Coverage::none_of(self.extent.bytes);
         let (mut looks, mut of_member) = (0, (0, 0));
@@ -105,7 +107,7 @@ impl SelectedParts {
         Ok(coverage.runs())
     }
 
-    /// Puts what each member has selected of the block, whose bytes are in `buffer`, into that member's memory.
+    /// Puts each member's selected part of the block in `buffer` into that member's memory.
     pub async fn put<M: Machine>(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> Result<()> {
         let data = |packed: &Packed<'_>| packed.1.clone();
         let (mut all_packed, mut bytes) = (Vec::new(), 0);
@@ -124,7 +126,8 @@ impl SelectedParts {
         exchange.put(all_packed.into_iter(), data).await
     }
 
-    /// Gets what each has of several blocks out of the memory of that member, each into the buffer at the same place.
+    /// Gets each member's part of several blocks from that member's memory, into the buffer of the same
+    /// index.
     pub async fn get<M: Machine>(
         blocks: &[&SelectedParts],
         exchange: &Exchange<M>,
@@ -145,24 +148,24 @@ impl SelectedParts {
     }
 }
 
-/// What one selection has of a block.
+/// One selection's part of a block.
 pub struct MemberPart<'a> {
     selector: &'a Selector,
     extent: Extent,
-    /// How many bytes it has before the block, and how many of it.
+    /// Number of selected bytes before the block, and within it.
     first: u64,
     bytes: u64,
 }
 
 impl MemberPart<'_> {
-    /// Its pieces of the block, as offsets within that and lengths.
+    /// Returns the pieces as pairs of offset within the block and length.
     fn places(&self) -> impl Iterator<Item = (u64, u64)> {
         let start = self.extent.offset;
         let chunks = self.selector.selection.pieces_in(self.extent);
         chunks.map(move |Chunk { file_offset, bytes, .. }| (file_offset - start, bytes))
     }
 
-    /// Its pieces of a buffer that has the block, one after the other, and how many there are.
+    /// Packs the pieces from a buffer with the block. Returns the data and the number of pieces.
     pub fn gather(&self, buffer: &Buf) -> (Payload, u64) {
         let (first, bytes) = self.places().next().expect("it has some bytes");
         if bytes == self.bytes {
@@ -173,7 +176,7 @@ impl MemberPart<'_> {
         (data, pieces)
     }
 
-    /// Puts its data where its pieces of a buffer are that has the block; how many there are.
+    /// Unpacks data into the pieces of a buffer with the block. Returns the number of pieces.
     pub fn scatter(&self, data: &Payload, buffer: &mut Buf) -> u64 {
         let mut pieces = 0;
         buffer.scatter(self.places().inspect(|_| pieces += 1), data);
@@ -195,7 +198,7 @@ impl Exchanged for MemberPart<'_> {
     }
 }
 
-/// What one selection has of one of several blocks.
+/// One selection's part of one of several blocks.
 struct PartOfBlock<'a> {
     block: usize,
     part: MemberPart<'a>,
@@ -215,7 +218,7 @@ impl Exchanged for PartOfBlock<'_> {
     }
 }
 
-/// What one selection has of a block, packed.
+/// One selection's part of a block, packed.
 struct Packed<'a>(MemberPart<'a>, Payload);
 
 impl Exchanged for Packed<'_> {
@@ -239,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    /// How often a look at a block lets others go first, and the number of runs that it finds.
+    /// Returns the number of times that a scan of a block yields, and the number of ranges found.
     fn runs_of(selections: Vec<(u32, Selection)>, bytes: u64) -> (u64, std::result::Result<usize, Overlap>) {
         let selectors =
             selections.into_iter().map(|(member, selection)| Selector { member, at: 0, selection });

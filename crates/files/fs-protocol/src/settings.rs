@@ -1,9 +1,9 @@
-//! How nodes work, and the two configurations in which they do.
+//! Settings of nodes, and the two configurations in which nodes work.
 //!
-//! [`IoNodeSettings::report`] and [`ClientSettings::report`] are what the STARFISH report describes: its tables come
-//! from them. [`IoNodeSettings::agent`] and [`ClientSettings::agent`] are what real agents and their clients ship with,
-//! and what predictions of them are made with, so that predicted and measured differ in the machine alone. Every
-//! promise of the file system is kept under both, on both machines.
+//! [`IoNodeSettings::report`] and [`ClientSettings::report`] describe the nodes of the STARFISH report: its
+//! tables come from them. Real agents and their clients ship with [`IoNodeSettings::agent`] and
+//! [`ClientSettings::agent`]. Predictions of agents use the latter, too, so that prediction and measurement
+//! differ only in the machine. Every promise of the file system is kept under both, on both machines.
 
 use machine::{Class, Duration};
 
@@ -20,10 +20,10 @@ pub enum Configuration {
 }
 
 impl Configuration {
-    /// Both.
+    /// Both configurations.
     pub const ALL: [Configuration; 2] = [Configuration::Report, Configuration::Agent];
 
-    /// How its I/O nodes serve.
+    /// Returns the settings of its I/O nodes.
     pub fn io_node(self) -> IoNodeSettings {
         match self {
             Configuration::Report => IoNodeSettings::report(),
@@ -31,7 +31,7 @@ impl Configuration {
         }
     }
 
-    /// How its clients work.
+    /// Returns the settings of its clients.
     pub fn client(self) -> ClientSettings {
         match self {
             Configuration::Report => ClientSettings::report(),
@@ -40,98 +40,100 @@ impl Configuration {
     }
 }
 
-/// How an I/O node serves.
+/// Settings of an I/O node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IoNodeSettings {
-    /// The order in which a disk's waiting requests are served.
+    /// Order in which a disk's waiting requests are served.
     pub scheduling: Scheduling,
-    /// How many blocks the cache holds. The reports give it two for each compute node, disk and outstanding
-    /// request (`2 K` for each compute node and disk).
+    /// Size of the cache in blocks. The reports have two for each compute node, disk and outstanding request
+    /// (`2 K` for each compute node and disk).
     pub cache_blocks: usize,
-    /// The largest block of any file, in bytes.
+    /// Largest block of any file, in bytes.
     pub block_bytes_max: u64,
-    /// Who serves block requests.
+    /// Threads that serve block requests.
     pub threads: Threads,
-    /// Whose block request is served next.
+    /// Order in which block requests of different clients are served.
     pub sharing: Sharing,
-    /// How many block requests are in service at a time.
+    /// Limit of block requests in service at a time.
     pub service: Service,
-    /// Who waits until the answer to a block request has left.
+    /// Task that waits until the answer to a block request has left.
     pub answers: Answers,
-    /// How many blocks ahead of each read are prefetched.
+    /// Number of blocks prefetched after each read.
     pub prefetch_blocks: u64,
-    /// How urgent these blocks are.
+    /// Priority of prefetched blocks.
     pub prefetching: Prefetching,
-    /// How many block requests a disk is given at a time. With a second one a disk need not wait for the I/O node
-    /// between two.
+    /// Limit of block requests at a disk at a time. With a second request a disk need not wait for the I/O
+    /// node between two.
     pub requests_at_disk: usize,
-    /// How long written bytes of a block that is not full wait in the cache for more, at most. Without this until a
-    /// flush, or until their place is needed.
+    /// Longest time for which written bytes of an incomplete block wait in the cache for more; `None` to wait
+    /// until a flush, or until their slot is needed.
     pub write_back_after: Option<Duration>,
-    /// How many buffers a collective request uses for each disk.
+    /// Number of buffers that a collective request uses for each disk.
     pub buffers_per_disk: usize,
-    /// A number that no other run of this I/O node has, by which a client that has written to an earlier run learns
-    /// that this run is over. 0 if there is never another run.
+    /// A number unique to this incarnation of the I/O node. It shows a client that wrote to an earlier
+    /// incarnation that this has ended. 0 if the node is never restarted.
     pub incarnation: u64,
-    /// The earlier run that this one continues: it ended with all on the disks that it had accepted, and so had those
-    /// that it continued itself. Clients hear its number with what is accepted, so that nothing is lost for them.
+    /// Earlier incarnation that this one continues: it shut down cleanly with all accepted data on the disks,
+    /// as did those that it continued itself. This number is returned to clients with accepted writes, so
+    /// that they do not count as lost.
     pub continues: Option<u64>,
-    /// How long a client may take to act on a request or a message before it is given up. Without a limit it is waited
-    /// for as long as it is connected.
+    /// Time limit for a client to answer a request or receive a message before it is disconnected. Without a
+    /// limit the node waits as long as the client is connected.
     pub patience: Option<Duration>,
-    /// What it can do: all, unless a test has it be of an earlier release.
+    /// Features of the node: all, unless a test simulates an earlier release.
     pub features: Features,
 }
 
-/// Who serves block requests at an I/O node.
+/// Threads that serve block requests at an I/O node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// A fixed number of threads, made beforehand, take requests from a queue ("queued requests").
+    /// A fixed number of threads, created in advance, take requests from a queue ("queued requests").
     Pool(usize),
     /// Each request gets a new thread ("thread requests").
     PerRequest,
 }
 
-/// Whose block request an I/O node serves next, among those of the same class.
+/// Order in which an I/O node serves block requests of the same class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// The request that came first.
+    /// In order of arrival.
     Arrival,
-    /// The request of the client that has been served least: each gets the same share of the bytes.
+    /// The request of the client that has been served least is next: each client gets the same share of the
+    /// bytes.
     Fair,
 }
 
-/// How many block requests an I/O node has in service at a time, from when they leave the queue until their answers
-/// have left.
+/// Limit of block requests in service at a time, from leaving the queue until their answers have left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// As many as there are threads.
+    /// As many requests as threads.
     Unbounded,
-    /// As many as there are threads and blocks in the cache, since each request keeps the memory of a block. One client
-    /// may have at most as many as are left free then, so that a client that takes no answers leaves half to others.
+    /// The smaller of the number of threads and the number of blocks in the cache, since each request keeps
+    /// the memory of a block. One client may have at most as many requests as are then left free. So a client
+    /// that receives no answers leaves half to others.
     Bounded,
 }
 
-/// Who waits until the answer to a block request has left.
+/// Task that waits until the answer to a block request has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// The thread that has served it.
+    /// The thread that served the request.
     ByThread,
-    /// A task of its own: a client that is slow to take its answers keeps no thread.
+    /// A separate task: a client that receives its answers slowly blocks no thread.
     Apart,
 }
 
-/// How urgent prefetched blocks are.
+/// Priority of prefetched blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefetching {
-    /// As urgent as the read that they follow.
+    /// The priority of the read that they follow.
     LikeTheRead,
-    /// Behind all blocks that a client has asked for.
+    /// Below all blocks that clients have requested.
     InBackground,
 }
 
 impl Prefetching {
-    /// The class of blocks that are read ahead of a read of this class.
+    /// Returns the class of blocks prefetched after a read of this class.
     pub fn class(self, read: Class) -> Class {
         match self {
             Prefetching::LikeTheRead => read,
@@ -141,7 +143,8 @@ impl Prefetching {
 }
 
 impl IoNodeSettings {
-    /// The I/O nodes of the STARFISH report, except for the sizes that its experiments vary.
+    /// Returns the settings of the I/O nodes of the STARFISH report, except for the sizes that its
+    /// experiments vary.
     pub fn report() -> Self {
         IoNodeSettings {
             scheduling: Scheduling::CyclicScan,
@@ -158,13 +161,13 @@ impl IoNodeSettings {
             buffers_per_disk: 2,
             incarnation: 0,
             continues: None,
-            // On the report's machines no client is ever given up.
+            // The report's machines never disconnect a client.
             patience: None,
             features: Features::all(),
         }
     }
 
-    /// The agents, with the memory that they have unless they are told otherwise.
+    /// Returns the settings of the agents, with the default size of their memory.
     pub fn agent() -> Self {
         IoNodeSettings {
             scheduling: Scheduling::FairScan,
@@ -177,7 +180,7 @@ impl IoNodeSettings {
             prefetch_blocks: 1,
             prefetching: Prefetching::InBackground,
             requests_at_disk: 2,
-            // As Linux has its page cache wait.
+            // The same delay as in the page cache of Linux.
             write_back_after: Some(Duration::from_secs(5)),
             buffers_per_disk: 2,
             incarnation: 0,
@@ -187,12 +190,13 @@ impl IoNodeSettings {
         }
     }
 
-    /// The run that clients hear of with what is accepted: the first of those since which nothing accepted was lost.
+    /// Returns the incarnation that is returned to clients with accepted writes: the first of those since
+    /// which no accepted data were lost.
     pub fn lossless_since(&self) -> u64 {
         self.continues.unwrap_or(self.incarnation)
     }
 
-    /// The number of block requests in service at a time, if that is bounded.
+    /// Returns the limit of block requests in service at a time, if there is one.
     pub fn service_slots(&self) -> Option<usize> {
         match (self.service, self.threads) {
             (Service::Unbounded, _) => None,
@@ -202,54 +206,56 @@ impl IoNodeSettings {
     }
 }
 
-/// Who moves the data of a collective operation.
+/// Method of moving the data of a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveMethod {
-    /// The I/O nodes, each in the order that suits its disks.
+    /// The I/O nodes move the data, each in the order that suits its disks.
     DiskDirected {
-        /// Whether each disk takes its blocks in the order of their physical position.
+        /// True if each disk serves its blocks in the order of their physical position.
         presort: bool,
     },
-    /// The compute nodes: each reads or writes one contiguous part of the file, and they exchange data after a read
-    /// and before a write.
+    /// The compute nodes move the data: each reads or writes one contiguous part of the file. They exchange
+    /// data after a read and before a write.
     TwoPhase,
 }
 
-/// How a client works.
+/// Settings of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientSettings {
-    /// The reports' K: how many block requests of one file request are under way to each disk at once.
+    /// The reports' K: limit of block requests of one file request in flight to each disk.
     pub outstanding_per_disk: usize,
-    /// Whether I/O nodes fetch the data of a write with Memget, instead of finding them in the request: small
-    /// requests, one copy less, one message more.
+    /// True if I/O nodes fetch the data of a write with Memget, instead of receiving them in the request:
+    /// small requests, one copy less, one message more.
     pub memget_writes: bool,
-    /// How pieces that are not queued are exchanged between the phases of two-phase I/O.
+    /// Exchange of pieces that are not queued, between the phases of two-phase I/O.
     pub two_phase_exchange: TwoPhaseExchange,
-    /// Who flushes at the end of a two-phase write.
+    /// Members that flush at the end of a two-phase write.
     pub two_phase_flush: TwoPhaseFlush,
 }
 
-/// How a member of a group exchanges pieces with the others between the phases of two-phase I/O.
+/// Exchange of a member's pieces with the others between the phases of two-phase I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TwoPhaseExchange {
-    /// One piece after the other, from the beginning of the member's part to its end: the thread sleeps until a piece
-    /// is in place. If all members get all of the file, it serves one member after the other.
+    /// One piece after the other, through the member's part from beginning to end: the thread sleeps until a
+    /// piece is in place. If all members get all of the file, it serves one member after the other.
     OneByOne,
     /// All pieces of a block at once.
     AllAtOnce,
 }
 
-/// Which members of a group flush at the end of a two-phase write.
+/// Members of a group that flush at the end of a two-phase write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TwoPhaseFlush {
-    /// The first, for all: another member whose block did not reach its disk learns that by its own next flush.
+    /// The first member, for all. If a block of another member did not reach its disk, that member gets the
+    /// error at its own next flush.
     First,
-    /// Each, so that each is told at once of what it has written and was lost.
+    /// Each member, so that it gets the errors of its writes at once.
     Each,
 }
 
 impl ClientSettings {
-    /// The compute nodes of the STARFISH report, except for the settings that its experiments vary.
+    /// Returns the settings of the compute nodes of the STARFISH report, except for those that its
+    /// experiments vary.
     pub fn report() -> Self {
         ClientSettings {
             outstanding_per_disk: 4,
@@ -259,8 +265,8 @@ impl ClientSettings {
         }
     }
 
-    /// The clients of agents. The callers bound the number of requests in flight: the page cache, or the windows in
-    /// which whole files are moved.
+    /// Returns the settings of the clients of agents. The callers limit the number of requests in flight: the
+    /// page cache, or the windows for moving whole files.
     pub fn agent() -> Self {
         ClientSettings {
             outstanding_per_disk: 64,

@@ -1,8 +1,8 @@
-//! A histogram of times: counts in steps that double, in memory that does not grow.
+//! A histogram of times: counts in steps that double, in memory of constant size.
 
 use machine::Duration;
 
-/// Times of something that happens often, each counted in the step it falls in.
+/// Times of a frequent event, each counted in the step that it falls into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeHistogram {
     /// One count for each step, and one for longer times.
@@ -17,11 +17,11 @@ impl Default for TimeHistogram {
 }
 
 impl TimeHistogram {
-    /// How many steps there are: up to 16.8 seconds, which is longer than a client waits for an agent.
+    /// Number of steps: up to 16.8 seconds, which is longer than a client waits for an agent.
     pub const STEPS: usize = 25;
 
-    /// The longest time that is counted in a step: a microsecond in the first, and in each other twice that of the one
-    /// before.
+    /// Returns the longest time of a step: a microsecond for the first, and twice that of the previous step
+    /// for the others.
     ///
     /// # Panics
     /// If there is no such step.
@@ -30,7 +30,7 @@ impl TimeHistogram {
         Duration::from_micros(1 << step)
     }
 
-    /// Counts one more.
+    /// Counts one time.
     #[inline]
     pub fn add(&mut self, time: Duration) {
         let nanoseconds = time.as_nanos();
@@ -40,17 +40,17 @@ impl TimeHistogram {
         self.sum = self.sum.saturating_add(nanoseconds);
     }
 
-    /// How many there are in each step, and behind them how many took longer.
+    /// Returns the count of each step, followed by the count of longer times.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// How many there are.
+    /// Returns the number of counted times.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The sum of all.
+    /// Returns the sum of all times.
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(self.sum)
     }

@@ -1,10 +1,11 @@
-//! What a node has served and moved, in numbers that only grow: pure state, without futures.
+//! Counters of a node's requests and moved bytes, which only grow: pure state, without futures.
 //!
-//! - A request is counted once, when its answer has left, under its operation and the class it had then, and not at all
-//!   if its caller is gone before. The node's own requests to others are counted apart, when the answer has come, or it
-//!   is known that there will be none.
+//! - A request is counted once, when its answer has left, under its operation and its class at that time. It
+//!   is not counted if the caller disconnects before. Requests to other nodes are counted separately, when
+//!   the answer arrives, or when it is known that none will arrive.
 //! - A failure counts as an answer.
-//! - Bytes are those of data that came or left with messages, whichever side asked for them; headers are not counted.
+//! - Bytes are those of data sent or received with messages, whichever side requested them; headers are not
+//!   counted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use machine::{Class, Duration};
 use crate::noted::RequestOperation;
 use crate::time_histogram::TimeHistogram;
 
-/// What an end of conversations has done.
+/// Counters of an endpoint.
 #[derive(Default)]
 pub struct Traffic {
     /// By operation and class; most nodes serve few of them.
@@ -25,52 +26,52 @@ pub struct Traffic {
     bad_messages: Cell<u64>,
 }
 
-/// Requests of one operation and class that a node has served, with the time from when each had come to when its answer
-/// had left; or that a client has asked, with the time from when it asked to when it had the answer.
+/// Requests of one operation and class that a node has served, with the time from arrival until the answer
+/// left; or requests that a client has sent, with the time until the answer arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedRequests {
-    /// What they asked for.
+    /// Name of the operation.
     pub operation: &'static str,
-    /// How urgent they were.
+    /// Class of the requests.
     pub class: Class,
-    /// How long they took.
+    /// Times that they took.
     pub times: TimeHistogram,
 }
 
-/// What a node has served and moved since its start.
+/// Counts of a node's requests and bytes since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrafficCounts {
-    /// The requests, by operation and class; those there were none of are left out.
+    /// The requests, by operation and class, without empty ones.
     pub served: Vec<ServedRequests>,
     /// The requests among them that failed, by the [name](crate::FailureKind::name) of the kind of failure.
     pub failures: Vec<(&'static str, u64)>,
-    /// Bytes of data that have left.
+    /// Bytes of data sent.
     pub bytes_sent: u64,
-    /// Bytes of data that have come.
+    /// Bytes of data received.
     pub bytes_received: u64,
-    /// Messages that made no sense.
+    /// Messages that could not be decoded.
     pub bad_messages: u64,
 }
 
 impl Traffic {
-    /// Counts bytes that were sent.
+    /// Counts sent bytes.
     #[inline]
     pub fn sent(&self, bytes: u64) {
         self.bytes_sent.set(self.bytes_sent.get() + bytes);
     }
 
-    /// Counts bytes that were received.
+    /// Counts received bytes.
     #[inline]
     pub fn received(&self, bytes: u64) {
         self.bytes_received.set(self.bytes_received.get() + bytes);
     }
 
-    /// Counts a message that made no sense.
+    /// Counts a message that could not be decoded.
     pub fn bad_message(&self) {
         self.bad_messages.set(self.bad_messages.get() + 1);
     }
 
-    /// The answer to a request has left.
+    /// Counts a request whose answer has left, or arrived.
     #[inline]
     pub fn served(
         &self,
@@ -90,7 +91,7 @@ impl Traffic {
         }
     }
 
-    /// What has been counted so far.
+    /// Returns the current counts.
     pub fn counts(&self) -> TrafficCounts {
         let served = self.served.borrow();
         let served = RequestOperation::all()

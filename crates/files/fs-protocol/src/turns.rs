@@ -1,17 +1,17 @@
-//! Turns at things by key: one task at a time has the turn at each.
+//! Mutual exclusion by key: one task at a time holds each key.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use machine::Condition;
 
-/// Things that are changed by one task after the other.
+/// A set of keyed locks.
 pub struct Turns<K> {
     taken: RefCell<BTreeSet<K>>,
     returned: Condition,
 }
 
-/// The turn at a thing, until it is dropped.
+/// Holds a key until dropped.
 pub struct Turn<'a, K: Ord> {
     turns: &'a Turns<K>,
     thing: K,
@@ -24,7 +24,7 @@ impl<K> Default for Turns<K> {
 }
 
 impl<K: Ord + Clone> Turns<K> {
-    /// Waits for the turn at a thing.
+    /// Blocks until the key is free, and takes it.
     pub async fn take(&self, thing: K) -> Turn<'_, K> {
         while self.taken.borrow().contains(&thing) {
             self.returned.wait().await;

@@ -1,4 +1,4 @@
-//! Whatever a peer sends or a disk holds is understood or refused, and nothing worse happens.
+//! Any message of a peer and any bytes of a disk are decoded or rejected, without a panic.
 
 use fs_protocol::protocol::{Committed, Frame, Label, Request, VERSION};
 use layout::{Extent, View};
@@ -8,7 +8,7 @@ use crate::examples::{frames, label};
 #[path = "fuzz/examples.rs"]
 mod examples;
 
-/// What is understood is understood again when it is said again.
+/// Checks that a decoded frame, encoded and decoded again, is the same.
 fn look_at_frame(header: &[u8]) {
     if let Ok(frame) = Frame::decode(header) {
         if let Frame::Request(_, Request::Collective(collective)) = &frame {
@@ -18,7 +18,7 @@ fn look_at_frame(header: &[u8]) {
     }
 }
 
-/// A view that was understood can be asked: its members have of every block what they have in their memory.
+/// Checks that a decoded view can be queried: each member's part of a block lies within its memory.
 fn look_at_view(view: &View) {
     for member in [0, 1, u32::MAX] {
         let bytes = view.node_bytes(member);
@@ -40,9 +40,9 @@ fn look_at_label(bytes: &[u8]) {
     }
 }
 
-/// Releases of one version of the protocol write the same bytes: kinds of requests and replies are added behind the
-/// others, fields not at all. `STARFISH_FRAMES=write cargo test -p fs-protocol --test fuzz` adds examples, wherever
-/// they stand, and writes all of them for another version.
+/// All releases of a protocol version write the same bytes: kinds of requests and replies are added after the
+/// others, fields not at all. `STARFISH_FRAMES=write cargo test -p fs-protocol --test fuzz` adds examples, at
+/// any place, and rewrites all of them for another version.
 #[test]
 fn all_releases_of_a_version_write_frames_alike() {
     const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/frames.txt");

@@ -1,12 +1,12 @@
-//! A write of part of a block, with what only some writes have.
+//! A write of part of a block, with fields that only some writes have.
 //!
-//! A byte of flags says what there is beside the place:
+//! A byte of flags says which optional fields follow:
 //!
 //! ```text
 //! file  stripe  offset  flags  [fetch]  [lease]  [attach]
 //! ```
 //!
-//! So the usual write is no longer for the sake of the others. The simulated machine counts each byte of it.
+//! So optional fields do not lengthen the usual write. The simulated machine counts each byte of it.
 
 use std::fmt;
 
@@ -27,57 +27,57 @@ pub struct BlockWrite {
     pub stripe: u32,
     /// Offset in bytes within the stripe; the data do not cross the end of a block.
     pub offset: u64,
-    /// Where to fetch the data with Memget, if they are not the payload.
+    /// Source from which to fetch the data with Memget, if they are not the payload.
     pub fetch: Option<Fetch>,
-    /// When it is answered.
+    /// State of the data at which the write is answered.
     pub until: WrittenUntil,
-    /// The lease of the locks under which it was written: refused if that is
+    /// Lease of the locks under which the data were written. The write is refused if that lease is
     /// [fenced](super::Request::Fence).
     pub lease: Option<u64>,
-    /// What is to be opened before, or made, if the stripe is not known to be open. Only to an I/O node with
-    /// [`ATTACHING_WRITES`](crate::Features::ATTACHING_WRITES).
+    /// Stripe to be opened, or created, before the write if it is not known to be open. Only for an I/O node
+    /// with [`ATTACHING_WRITES`](crate::Features::ATTACHING_WRITES).
     pub attach: Option<StripeHome>,
 }
 
 impl BlockWrite {
-    /// Data that come with the request, to an open stripe; answered when they are accepted.
+    /// Returns a write to an open stripe whose data come with the request; answered when they are accepted.
     pub fn new(file: FileId, stripe: u32, offset: u64) -> Self {
         let (fetch, until, lease, attach) = (None, WrittenUntil::Accepted, None, None);
         BlockWrite { file, stripe, offset, fetch, until, lease, attach }
     }
 }
 
-/// Up to where data have got when a write is answered.
+/// State of the data when a write is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenUntil {
-    /// The I/O node.
+    /// The I/O node has accepted the data.
     Accepted,
-    /// The disk, which has said that it has them; see `File::write_through` in the client.
+    /// The disk has reported that it has the data; see `File::write_through` in the client.
     AtDisk,
 }
 
-/// Where a stripe is, and how its file is striped.
+/// Disk of a stripe, and striping of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StripeHome {
-    /// How the file is striped.
+    /// Striping of the file.
     pub striping: Striping,
-    /// The identity of the disk that the stripe is on.
+    /// Identity of the stripe's disk.
     pub disk: u64,
 }
 
-/// Data of a compute node's memory that an I/O node is to fetch with Memget.
+/// Data in a compute node's memory that an I/O node must fetch with Memget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fetch {
     /// The memory.
     pub memory: MemoryId,
-    /// Offset in bytes within it.
+    /// Offset in bytes within the memory.
     pub offset: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub bytes: u32,
 }
 
 bitflags! {
-    /// What a write has.
+    /// Optional fields and properties of a write.
     #[derive(Clone, Copy)]
     struct Flags: u8 {
         const FETCH = 1 << 0;
@@ -87,7 +87,7 @@ bitflags! {
     }
 }
 
-/// The most elements of an encoding: the place with the flags, and what these say.
+/// Limit of elements of an encoding: the fixed fields with the flags, and the optional fields.
 const ELEMENTS_MAX: usize = 4;
 
 impl Serialize for BlockWrite {
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for BlockWrite {
     }
 }
 
-/// Reads what the flags say.
+/// Reads the fixed fields, then the optional ones that the flags announce.
 struct Elements;
 
 impl<'de> Visitor<'de> for Elements {

@@ -1,4 +1,4 @@
-//! Requests to move the data of several nodes, or of many places, at once.
+//! Requests that move the data of several nodes, or of many extents, at once.
 
 use crate::settings::CollectiveMethod;
 use std::fmt;
@@ -13,13 +13,13 @@ use super::ids::{FileId, MemoryId};
 pub struct Collective {
     /// The file.
     pub file: FileId,
-    /// Whether data go to the disks or come from them.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Whether each disk's blocks are taken in the order of their physical position.
+    /// True if each disk serves its blocks in the order of their physical position.
     pub presort: bool,
-    /// Whether Memputs and Memgets are queued.
+    /// True if Memputs and Memgets are queued.
     pub queued: bool,
-    /// Which part of the file each member has.
+    /// The part of the file of each member.
     pub view: View,
     /// The members' memory.
     pub memory: MemoryId,
@@ -27,71 +27,72 @@ pub struct Collective {
     pub members: Vec<u64>,
 }
 
-/// A collective operation on the stretches that its members have told in directories.
+/// A collective operation on the extents that its members have listed in directories.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Whether data go to the disks or come from them.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Whether each disk's blocks are taken in the order of their physical position.
+    /// True if each disk serves its blocks in the order of their physical position.
     pub presort: bool,
-    /// Whether Memputs and Memgets are queued.
+    /// True if Memputs and Memgets are queued.
     pub queued: bool,
     /// The members' memory.
     pub memory: MemoryId,
-    /// The nodes of the group, in order.
+    /// The nodes of the group, in the order of their ranks.
     pub members: Vec<u64>,
 }
 
-/// Bytes of a file that a client has selected, and where in its memory they are, one right after the other.
+/// Selected bytes of a file, with their place in the client's memory, where they are contiguous.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectedPart {
     /// Offset in bytes within the memory.
     pub at: u64,
     /// The selected bytes.
     pub selection: Selection,
-    /// The stripes of the I/O node that it may touch, each of which has to be open there.
+    /// Stripes of the I/O node that the selection may touch; each must be open there.
     pub stripes: Vec<u32>,
 }
 
-/// What a member of a group tells an I/O node of what it has selected. What was told for an earlier operation of the
-/// same group is forgotten.
+/// Selection of a group member, sent to an I/O node. It replaces selections for an earlier operation of the
+/// same group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selecting {
-    /// The memory, which names the operation.
+    /// The memory, which identifies the operation.
     pub memory: MemoryId,
     /// The file.
     pub file: FileId,
-    /// In how many parts the I/O node is told; one, which may be empty, if it has nothing of it.
+    /// Number of parts sent to the I/O node: at least one, which is empty if the I/O node has no selected
+    /// bytes.
     pub parts: u32,
     /// One of these parts.
     pub part: SelectedPart,
 }
 
-/// An operation on what clients have selected of a file.
+/// An operation on the bytes of a file that clients have selected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selected {
     /// The file.
     pub file: FileId,
-    /// Whether data go to the disks or come from them.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Whether each disk's blocks are taken in the order of their physical position.
+    /// True if each disk serves its blocks in the order of their physical position.
     pub presort: bool,
-    /// Whether Memputs and Memgets are queued.
+    /// True if Memputs and Memgets are queued.
     pub queued: bool,
-    /// Whether what is written is to be on the media when this is answered.
+    /// True if written data must be on stable storage before the request is answered.
     pub to_media: bool,
-    /// The memory of all who take part.
+    /// The memory of all participants.
     pub memory: MemoryId,
-    /// Whose selections are moved.
+    /// The clients whose selections are moved.
     pub selectors: Selectors,
 }
 
-/// Whose selections an operation moves.
+/// The clients whose selections an operation moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Selectors {
-    /// The selections of the nodes of a group, in order; each has [told](Selecting) its own.
+    /// The nodes of a group, in order; each has [sent](Selecting) its selection.
     Members(Vec<u64>),
-    /// The selection of the node that makes the request, alone.
+    /// The sender of the request alone.
     Asker(SelectedPart),
 }
 
@@ -104,35 +105,35 @@ pub enum Direction {
     Write,
 }
 
-/// What the members of a team do together, all of them the same.
+/// A step that all members of a team perform together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TeamStep {
-    /// They meet, and tell each other what they have brought.
+    /// A barrier with an exchange of the members' contributions.
     Meet,
-    /// They move data.
+    /// A movement of data.
     Move {
-        /// The direction.
+        /// Direction of the data.
         direction: Direction,
-        /// Whether they exchange the data among themselves.
+        /// True if the members exchange the data among themselves.
         in_two_phases: bool,
     },
-    /// They bring what they have written onto the media.
+    /// A flush of the members' writes to stable storage.
     Sync,
 }
 
 impl TeamStep {
-    /// Reading what all have selected by a method.
+    /// Returns the step of a collective read by a method.
     pub fn read(method: CollectiveMethod) -> TeamStep {
         TeamStep::Move { direction: Direction::Read, in_two_phases: method == CollectiveMethod::TwoPhase }
     }
 
-    /// Writing what all have selected by a method.
+    /// Returns the step of a collective write by a method.
     pub fn write(method: CollectiveMethod) -> TeamStep {
         TeamStep::Move { direction: Direction::Write, in_two_phases: method == CollectiveMethod::TwoPhase }
     }
 }
 
-/// The name of a step in the message for members that do different things.
+/// Formats a step for the error message about members that perform different steps.
 impl fmt::Display for TeamStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,9 +1,10 @@
-//! The encoding of messages and labels: two letters, a version, and postcard's encoding of the rest.
+//! The encoding of messages and labels: two letters, a version, and the rest in postcard's encoding.
 
 use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 
-/// Block requests, their answers and single Memputs and Memgets have shorter headers, for which memory is asked once.
+/// Initial capacity in bytes. Headers of block requests, their answers, and single Memputs and Memgets fit,
+/// so they need one allocation.
 const SHORT_BYTES: usize = 48;
 
 pub(super) fn encode<T: Serialize>(magic: [u8; 2], version: u8, value: &T) -> Vec<u8> {
@@ -12,7 +13,8 @@ pub(super) fn encode<T: Serialize>(magic: [u8; 2], version: u8, value: &T) -> Ve
     postcard::serialize_with_flavor(value, Bytes(bytes)).expect("a vector takes any encoding")
 }
 
-/// Collects an encoding byte by byte: numbers are a few bytes each, for which a call that copies them takes longer.
+/// Collects an encoding byte by byte: numbers take a few bytes each, for which a call to copy them would be
+/// slower.
 struct Bytes(Vec<u8>);
 
 impl Flavor for Bytes {

@@ -7,34 +7,34 @@ use super::encoding::{decode, encode};
 use super::reply::Reply;
 use super::request::Request;
 
-/// The version of the protocol. Another version is refused: what is new to a version has a [feature](crate::Features)
-/// instead wherever nodes can do without.
+/// The version of the protocol. Other versions are refused. A change gets a [feature](crate::Features)
+/// instead of a new version wherever nodes can work without it.
 pub const VERSION: u8 = 22;
 
 const FRAME_MAGIC: [u8; 2] = *b"SF";
 
-/// Who asked what, or the answer.
+/// A request or an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Frame {
-    /// A question; the answer carries the same tag.
+    /// A request with its tag; the answer carries the same tag.
     Request(u64, Request),
-    /// The answer to the request of that tag.
+    /// The answer to the request with this tag.
     Reply(u64, Reply),
 }
 
 impl Frame {
-    /// The header that carries this frame.
+    /// Returns the header that carries this frame.
     pub fn encode(&self) -> Vec<u8> {
         encode(FRAME_MAGIC, VERSION, self)
     }
 
-    /// The version of the protocol in which a header is written, if it is another one.
+    /// Returns the protocol version of a header, if it is not this program's version.
     pub fn other_version(header: &[u8]) -> Option<u8> {
         let version = *header.strip_prefix(&FRAME_MAGIC)?.first()?;
         (version != VERSION).then_some(version)
     }
 
-    /// Reads a header. The text of the error says what was expected.
+    /// Decodes a header. The text of the error states the expected input.
     pub fn decode(header: &[u8]) -> Result<Frame, String> {
         if header.len() > Message::HEADER_BYTES_MAX {
             return Err(format!("a header of {} bytes is too long", header.len()));

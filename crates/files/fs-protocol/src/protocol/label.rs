@@ -1,4 +1,4 @@
-//! What a stripe says of itself on its disk: which stripe of which file it is, and the size at which the file was
+//! Labels of stripes on their disks: which stripe of which file it is, and the size at which the file was
 //! committed.
 
 use std::fmt;
@@ -9,22 +9,23 @@ use serde::{Deserialize, Serialize};
 use super::encoding::{decode, encode};
 use super::ids::FileId;
 
-/// The version of the labels on stripes, which outlives that of the protocol: files stay readable.
+/// The version of stripe labels. It is separate from the version of the protocol, since files must stay
+/// readable.
 pub const LABEL_VERSION: u8 = 2;
 
-/// The version of labels that did not tell when a file was begun. They are read still.
+/// The version of labels without the creation time of their file. They are still read.
 const LABEL_WITHOUT_BEGINNING: u8 = 1;
 
-/// The version of what is noted on stripes when their file is committed.
+/// The version of the commit record on stripes.
 const COMMITTED_VERSION: u8 = 1;
 
 const LABEL_MAGIC: [u8; 2] = *b"SL";
 const COMMITTED_MAGIC: [u8; 2] = *b"SC";
 
-/// The note on each stripe of a file when it is committed: all that was written to the stripe before is on the
-/// medium.
+/// The commit record on each stripe of a committed file: all earlier writes to the stripe are on stable
+/// storage.
 ///
-/// A file is committed when all of its stripes have one, and as long as the least of them says.
+/// A file is committed when all of its stripes have a commit record. Its size is the smallest recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
     /// The size of the file in bytes.
@@ -32,12 +33,12 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// The note's bytes, as they lie on the disk.
+    /// Returns the record's bytes, as stored on the disk.
     pub fn encode(&self) -> Vec<u8> {
         encode(COMMITTED_MAGIC, COMMITTED_VERSION, self)
     }
 
-    /// Reads a note from a disk. An object that was never committed has an empty one.
+    /// Decodes a record from a disk. An object that was never committed has an empty record.
     pub fn decode(bytes: &[u8]) -> Result<Option<Committed>, String> {
         if bytes.is_empty() { Ok(None) } else { decode(COMMITTED_MAGIC, COMMITTED_VERSION, bytes).map(Some) }
     }
@@ -46,20 +47,20 @@ impl Committed {
 /// The label of a stripe on its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
-    /// The file it belongs to.
+    /// File of the stripe.
     pub file: FileId,
-    /// How that file is striped.
+    /// Striping of that file.
     pub striping: Striping,
-    /// Which of the stripes this is.
+    /// Index of the stripe.
     pub stripe: u32,
-    /// When the file was begun, in nanoseconds since 1970; zero if that is not known. On what marks a disk as one of a
-    /// namespace, where the numbers of that begin.
+    /// Creation time of the file in nanoseconds since 1970; 0 if unknown. In the label of the object that
+    /// marks a disk as part of a namespace: the origin of that namespace's file numbers.
     pub begun: u64,
-    /// The file of that name that it was to replace.
+    /// The file that it replaces under its name when it is committed.
     pub replaces: Option<FileId>,
 }
 
-/// A label of version 1. Files that have one were never unfinished.
+/// A label of version 1. Files with such labels were never unfinished.
 #[derive(Deserialize)]
 struct LabelWithoutBeginning {
     file: FileId,
@@ -75,17 +76,17 @@ impl From<LabelWithoutBeginning> for Label {
 }
 
 impl Label {
-    /// Whether a stripe with this label is of the same file as one with the other.
+    /// True if a stripe with this label belongs to the same file as a stripe with the other label.
     pub fn is_of(&self, other: Label) -> bool {
         *self == Label { stripe: self.stripe, ..other }
     }
 
-    /// The label's bytes, as they lie on the disk.
+    /// Returns the label's bytes, as stored on the disk.
     pub fn encode(&self) -> Vec<u8> {
         encode(LABEL_MAGIC, LABEL_VERSION, self)
     }
 
-    /// Reads a label from a disk.
+    /// Decodes a label from a disk.
     pub fn decode(bytes: &[u8]) -> Result<Label, String> {
         let label = if bytes.get(2) == Some(&LABEL_WITHOUT_BEGINNING) {
             decode::<LabelWithoutBeginning>(LABEL_MAGIC, LABEL_WITHOUT_BEGINNING, bytes)?.into()

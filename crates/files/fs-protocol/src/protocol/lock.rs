@@ -1,4 +1,4 @@
-//! Requests for locks on parts of files, and their answers.
+//! Requests for locks on ranges of files, and their answers.
 
 use namespace::FileNumber;
 use serde::{Deserialize, Serialize};
@@ -7,70 +7,70 @@ use serde::{Deserialize, Serialize};
 use super::*;
 use crate::range_locks::{LockMode, LockRange};
 
-/// What a client wants of the lock on a part of a file.
+/// A change, or test, of a client's lock on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockChange {
     /// The file.
     pub number: FileNumber,
-    /// Whose lock it is, of those that the client tells apart.
+    /// Owner of the lock, among the lock owners that the client distinguishes.
     pub owner: u64,
-    /// The part of the file.
+    /// The range of the file.
     pub range: LockRange,
-    /// What is to be done.
+    /// The operation on the lock.
     pub step: LockStep,
-    /// Whether an earlier run of the I/O node has given it.
+    /// True to reclaim a lock that an earlier incarnation of the I/O node granted.
     pub claims: bool,
 }
 
-/// What is to be done with a lock.
+/// Operation on a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LockStep {
-    /// See whether one could have it.
+    /// Tests whether the lock could be granted.
     Test(LockMode),
-    /// Have it, in place of what the owner has of that part.
+    /// Acquires the lock. It replaces the owner's locks on that range.
     Set(LockMode),
-    /// Have none.
+    /// Releases the owner's locks on that range.
     Release,
 }
 
 /// An answer about locks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LockAnswer {
-    /// It is done, and this is the client's lease.
+    /// The operation was performed.
     Done {
-        /// The lease.
+        /// The client's lease.
         lease: u64,
     },
-    /// Another owner has a lock that does not allow it.
+    /// The operation was refused because of another owner's lock.
     Held {
         /// The client's lease.
         lease: u64,
-        /// That lock.
+        /// The conflicting lock.
         lock: HeldLock,
     },
-    /// The lease has ended, and all locks of it are lost.
+    /// The lease has ended, and all locks under it are lost.
     Lost,
-    /// The client has as many as it may have.
+    /// The client has reached its limit of locks.
     TooMany,
-    /// The node was started a moment ago, and clients may have locks of its earlier run: ask again.
+    /// The node was started a moment ago, and clients may hold locks of its earlier incarnation: retry later.
     NotYet,
-    /// It is done, and this is the client's lease; before the lock is relied on, these are to be
-    /// [fenced](Request::Fence).
+    /// The operation was performed, but the client must [fence](Request::Fence) leases before it relies on
+    /// the lock.
     DoneAfter {
-        /// The lease.
+        /// The client's lease.
         lease: u64,
-        /// Leases that have ended with exclusive locks on the file.
+        /// Ended leases that had exclusive locks on the file.
         ended: Vec<u64>,
     },
 }
 
-/// A lock that keeps another out.
+/// A lock that conflicts with a requested one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldLock {
-    /// Whose it is, if he is of the same client.
+    /// Owner of the lock, if it belongs to the same client.
     pub owner: Option<u64>,
-    /// On which part of the file.
+    /// Locked range of the file.
     pub range: LockRange,
-    /// What it lets others have.
+    /// Mode of the lock.
     pub mode: LockMode,
 }

@@ -1,4 +1,4 @@
-//! What a node answers.
+//! Answers of nodes.
 
 use namespace::{Inode, TreeAnswer, TreeRefusal};
 use serde::{Deserialize, Serialize};
@@ -13,143 +13,147 @@ use crate::error::Failure;
 /// Replies to requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// It is done; data asked for are the payload.
+    /// The request succeeded; requested data are the payload.
     Done,
-    /// It could not be done.
+    /// The request failed.
     Failed(Failure),
-    /// To [`Request::Describe`].
+    /// Answer to [`Request::Describe`].
     Described {
-        /// The number of disks of the I/O node.
+        /// Number of disks of the I/O node.
         disks: u32,
-        /// The largest block it can handle, in bytes.
+        /// Largest block that it can handle, in bytes.
         block_bytes_max: u64,
-        /// Its [features](crate::Features), in bits.
+        /// Its [features](crate::Features) as bits.
         features: u64,
     },
-    /// To [`Request::Examine`].
+    /// Answer to [`Request::Examine`].
     Examined {
-        /// The release of the I/O node's program.
+        /// Release of the I/O node's program.
         release: String,
-        /// Its clock on the wall: nanoseconds since 1970 began. None if it has none.
+        /// Its wall-clock time in nanoseconds since 1970; `None` if it has no clock.
         date: Option<u64>,
-        /// The computer it runs on, if that is known.
+        /// The computer it runs on, if known.
         computer: Option<ExaminedComputer>,
         /// Its disks.
         disks: Vec<ExaminedDisk>,
     },
-    /// To [`Request::Write`], [`Request::Resize`], [`Request::Flush`] and what is [selected](Selecting), instead of
-    /// [`Reply::Done`], by an I/O node that may be started anew.
+    /// Answer to [`Request::Write`], [`Request::Resize`], [`Request::Flush`] and operations on
+    /// [selections](Selecting), instead of [`Reply::Done`], by an I/O node that may be restarted.
     Accepted {
-        /// Which run of the I/O node it is, or the first of those that it continues: what another one accepted and did
-        /// not flush is lost. To [`Flushing::Names`], which run of the store of names, as in [`Reply::Tree`].
+        /// Incarnation of the I/O node, or the first of those that it continues: unflushed data accepted by
+        /// another incarnation are lost. To [`Flushing::Names`], the incarnation of the metadata store, as in
+        /// [`Reply::Tree`].
         run: u64,
     },
-    /// To [`Request::Scrub`].
+    /// Answer to [`Request::Scrub`].
     Scrubbed {
-        /// What the stripe says it is.
+        /// Label of the stripe.
         label: Label,
         /// Its length in bytes.
         bytes: u64,
         /// Damaged ranges, in order.
         damage: Vec<Damage>,
-        /// The same of the first such part, for a person to read.
+        /// Description of the first damage, for people.
         why: Option<String>,
     },
-    /// To [`Request::MoveListed`], and to [`Request::MoveSelected`] for a group.
+    /// Answer to [`Request::MoveListed`], and to [`Request::MoveSelected`] for a group.
     Moved {
-        /// How many blocks of each disk had a part in it.
+        /// Number of blocks of each disk that took part.
         blocks: Vec<u64>,
-        /// How many bytes of members gave way to what another member had written later.
+        /// Number of bytes of members that were overwritten by a later write of another member.
         hidden: u64,
     },
-    /// To [`Request::Join`].
+    /// Answer to [`Request::Join`].
     Joined {
         /// The group of the job's members.
         group: u64,
-        /// How many flushes it has begun: the member takes part in all that follow.
+        /// Number of flushes that the group has begun: the member takes part in all later ones.
         flushes: u32,
     },
-    /// To [`Request::Gather`].
+    /// Answer to [`Request::Gather`].
     Flushing {
-        /// Sequence number of the flush that has been begun.
+        /// Sequence number of the flush that was begun.
         flush: u32,
     },
-    /// To [`Request::Meet`], of an I/O node: all have come.
+    /// Answer of an I/O node to [`Request::Meet`]: all members have entered the barrier.
     Met {
-        /// The members of a job that take part, in order; those of a team know each other.
+        /// The members of a job that take part, in order; empty for a team, whose members know each other.
         members: Vec<u64>,
-        /// What each member of a team has brought, by rank: a list of byte strings in postcard's encoding, which is
-        /// made once for all of them.
+        /// The contributions of the members of a team, by rank: a list of byte strings in postcard's
+        /// encoding, which is encoded once for all of them.
         brought: Vec<u8>,
     },
-    /// To [`RecordingStep::ReadClock`].
+    /// Answer to [`RecordingStep::ReadClock`].
     RecordingClock {
-        /// The time of an event that is recorded now, in nanoseconds since 1970.
+        /// Time of an event recorded now, in nanoseconds since 1970.
         unix_ns: u64,
     },
-    /// To [`RecordingStep::Stop`].
+    /// Answer to [`RecordingStep::Stop`].
     Recorded {
-        /// Time 0 of what is recorded, in nanoseconds since 1970.
+        /// Time 0 of the recording, in nanoseconds since 1970.
         zero_unix_ns: u64,
-        /// How many bytes there are to be fetched.
+        /// Number of bytes to fetch.
         bytes: u64,
     },
-    /// To [`RecordingStep::Fetch`].
+    /// Answer to [`RecordingStep::Fetch`].
     RecordedPart {
-        /// The next bytes of a section of a trace; none after the last.
+        /// The next bytes of a section of a trace; empty after the last.
         bytes: Vec<u8>,
     },
-    /// To [`Request::DescribeDisks`].
+    /// Answer to [`Request::DescribeDisks`].
     DisksDescribed {
-        /// The identity of each disk; none if that cannot be read or made.
+        /// Identity of each disk; `None` if it can be neither read nor created.
         identities: Vec<Option<u64>>,
     },
-    /// To [`Request::Attach`]: the stripes that are open now.
+    /// Answer to [`Request::Attach`]: the stripes that are open now.
     Attached {
-        /// Pairs of stripe index and length in bytes. Those that there are not are left out.
+        /// Pairs of stripe index and length in bytes, without missing stripes.
         stripes: Vec<(u32, u64)>,
     },
-    /// To [`Request::Remove`].
+    /// Answer to [`Request::Remove`].
     Removed {
-        /// The disks from which they have gone, by their identities; those whose identity cannot be read are left out.
+        /// Identities of the disks from which the files were removed, except for disks whose identity cannot
+        /// be read.
         disks: Vec<u64>,
-        /// Why they have not gone from a disk.
+        /// Reason why they were not removed from a disk.
         failure: Option<Failure>,
     },
-    /// To [`Request::ListStripes`]: the stripes of the first of the files, as many as an answer holds.
+    /// Answer to [`Request::ListStripes`]: the stripes of the first of the files, up to the limit of an
+    /// answer.
     StripesListed {
         /// The stripes, sorted by file.
         stripes: Vec<ListedStripe>,
-        /// Whether there are others after these.
+        /// True if more stripes follow.
         more: bool,
-        /// Why the stripes of a disk are missing.
+        /// Reason why the stripes of a disk are missing from the list.
         failure: Option<Failure>,
     },
-    /// To [`Request::Tree`] and [`Request::LetGo`].
+    /// Answer to [`Request::Tree`] and [`Request::LetGo`].
     Tree {
         /// The answer.
         answer: Box<TreeAnswer>,
-        /// The directories that were changed, as in [`Performed`](namespace::Performed).
+        /// The changed directories, as in [`Performed`](namespace::Performed).
         directories: Vec<Inode>,
-        /// Which run of the store of names it is: what another one has done and not flushed may be lost.
+        /// Incarnation of the metadata store: unflushed operations of another one may be lost.
         run: u64,
         /// True if the client [holds](Request::Tree) the file and another client has it open for writing.
         has_other_writers: bool,
     },
-    /// To [`Request::Tree`]: why it is not done.
+    /// Answer to [`Request::Tree`]: reason why the operation was refused.
     Refused(TreeRefusal),
-    /// To [`Request::FormTeam`]: all have come.
+    /// Answer to [`Request::FormTeam`]: all members have joined.
     TeamFormed {
-        /// The group of its members.
+        /// The group of the team's members.
         group: u64,
         /// The members, by rank.
         members: Vec<u64>,
     },
-    /// To [`Request::Lock`].
+    /// Answer to [`Request::Lock`].
     Lock(LockAnswer),
-    /// To [`Request::FindData`].
+    /// Answer to [`Request::FindData`].
     DataFound {
-        /// The index of each stripe that has any there, and where they begin and end within it.
+        /// Stripe index, start and end of the first data found in each stripe, as byte offsets within the
+        /// stripe. Stripes without further data are left out.
         data: Vec<(u32, u64, u64)>,
     },
 }

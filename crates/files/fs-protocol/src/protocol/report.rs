@@ -1,4 +1,4 @@
-//! What an I/O node reports of its computer, of its disks, and of the stripes on them.
+//! Reports of an I/O node about its computer, its disks, and the stripes on them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,39 +7,40 @@ use super::ids::FileId;
 /// An I/O node's report on its computer: see [`machine::Computer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExaminedComputer {
-    /// Which one it is.
+    /// Identifies the computer.
     pub id: u64,
-    /// How many processors it has.
+    /// Number of its processors.
     pub processors: u32,
-    /// Nanoseconds for which they have worked, all together.
+    /// Busy time of all processors together, in nanoseconds.
     pub worked: u64,
-    /// Nanoseconds for which they have worked for this node.
+    /// Busy time of all processors together for this node, in nanoseconds.
     pub worked_for_node: u64,
 }
 
 /// An I/O node's report on one of its disks, as far as known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExaminedDisk {
-    /// Its size and what of it is free, in bytes.
+    /// Size and free space in bytes.
     pub space: Option<(u64, u64)>,
-    /// Identifies its device among those of the computer.
+    /// Identifies the disk's device among those of the computer.
     pub device: Option<u64>,
-    /// Whether its speed does not depend on other disks on its device.
+    /// True if its speed does not depend on other disks on its device.
     pub has_own_pace: bool,
-    /// Why it cannot be used, if that is so.
+    /// Reason why the disk cannot be used, if it cannot.
     pub failure: Option<String>,
-    /// Reads that have been held up there, if any have been.
+    /// Reads that were delayed at this disk, if any were.
     pub held_up: Option<ExaminedHeldUp>,
 }
 
-/// Reads that had to wait while many writes of another client went on, with about as many waiting in the end.
+/// Reads that waited while many writes of other clients were served, and about as many of these still waited
+/// afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExaminedHeldUp {
-    /// How many there have been.
+    /// Number of delayed reads.
     pub reads: u64,
-    /// The most writes of one client that waited then.
+    /// Largest number of waiting writes of one client at these times.
     pub writes_most: u64,
-    /// Nanoseconds since the last of them.
+    /// Time since the last delayed read, in nanoseconds.
     pub ago: u64,
 }
 
@@ -50,7 +51,7 @@ pub struct ListedStripe {
     pub file: FileId,
     /// Index of the disk within its node.
     pub disk: u32,
-    /// Index of the stripe and its length in bytes; none if that cannot be read.
+    /// Index of the stripe, and its length in bytes; `None` if the label cannot be read.
     pub stripe: Option<(u32, u64)>,
 }
 
@@ -59,6 +60,6 @@ pub struct ListedStripe {
 pub struct Damage {
     /// Offset in bytes within the stripe.
     pub offset: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! What a node may ask another for.
+//! Requests between nodes.
 
 use layout::Striping;
 use machine::Class;
@@ -17,16 +17,16 @@ use crate::error::Failure;
 /// Requests to another node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// How many disks have you, and what can you do?
+    /// Returns the number of disks and the features of the I/O node.
     Describe,
-    /// Cut or extend stripes of an open file to these lengths.
+    /// Truncates or extends stripes of an open file to these lengths.
     Resize {
         /// The file.
         file: FileId,
         /// Pairs of stripe index and length in bytes.
         stripes: Vec<(u32, u64)>,
     },
-    /// Give me part of one block; the data come as the payload of the reply.
+    /// Reads part of one block; the data are the payload of the reply.
     Read {
         /// The file.
         file: FileId,
@@ -34,71 +34,74 @@ pub enum Request {
         stripe: u32,
         /// Offset in bytes within the stripe.
         offset: u64,
-        /// How many bytes; not across the end of a block.
+        /// Length in bytes; the part must not cross the end of a block.
         bytes: u32,
-        /// Whether I go on elsewhere: neither the rest of the block nor the next one will be wanted.
+        /// True if the client continues elsewhere: it will need neither the rest of the block nor the next
+        /// one.
         is_alone: bool,
     },
-    /// Take part of one block.
+    /// Writes part of one block.
     Write(BlockWrite),
-    /// Move the whole file between your disks and the memory of a group of compute nodes.
+    /// Moves the whole file between the I/O node's disks and the memory of a group of compute nodes.
     Collective(Box<Collective>),
-    /// Place the payload in your memory.
+    /// Puts the payload into the receiver's memory.
     Memput {
         /// The memory.
         memory: MemoryId,
         /// Offset in bytes within it.
         offset: u64,
     },
-    /// Give me bytes of your memory; they come as the payload of the reply.
+    /// Returns bytes of the receiver's memory as the payload of the reply.
     Memget {
         /// The memory.
         memory: MemoryId,
         /// Offset in bytes within it.
         offset: u64,
-        /// How many bytes.
+        /// Length in bytes.
         bytes: u32,
     },
-    /// I have come to the meeting; answer when all have.
+    /// Enters a barrier; answered when all members have entered.
     Meet {
-        /// Which meeting; its group is the team, if I have come as a member of one.
+        /// The barrier. Its group is the team, if the sender enters as a member of one.
         meeting: MeetingId,
-        /// What I have come for, as a member of a team.
+        /// The step for which a member of a team enters.
         step: Option<TeamStep>,
-        /// What I bring for all members of the team to know, of [`BROUGHT_BYTES_MAX`] bytes at most.
+        /// The member's contribution, which all members of the team receive; at most [`BROUGHT_BYTES_MAX`]
+        /// bytes.
         brings: Vec<u8>,
-        /// The failure before the meeting, if there was one.
+        /// The member's failure before the barrier, if any.
         failure: Option<Failure>,
     },
-    /// Place the pieces that the payload consists of, in order, in your memory: a queued Memput.
+    /// Puts pieces, of which the payload consists in order, into the receiver's memory: a queued Memput.
     MemputPieces {
         /// The memory.
         memory: MemoryId,
         /// Offset and length in bytes of each piece.
         pieces: Vec<(u64, u32)>,
     },
-    /// Give me pieces of your memory; they come one after the other as the payload of the reply: a queued Memget.
+    /// Returns pieces of the receiver's memory, one after the other, as the payload of the reply: a queued
+    /// Memget.
     MemgetPieces {
         /// The memory.
         memory: MemoryId,
         /// Offset and length in bytes of each piece.
         pieces: Vec<(u64, u32)>,
     },
-    /// Somebody waits now for the block that I asked for in the background: serve it as if on demand.
+    /// Promotes the sender's background requests for a block to demand, since a client now waits for it.
     ///
-    /// Done at once, also if there is no such request (any more).
+    /// Succeeds at once, even if there is no such request (any more).
     Promote {
         /// The file.
         file: FileId,
         /// The stripe.
         stripe: u32,
-        /// Offset in bytes within the stripe: any of the block.
+        /// Offset in bytes within the stripe, anywhere in the block.
         offset: u64,
     },
-    /// How are you? For diagnosis.
+    /// Returns the state of the node, for diagnosis.
     Examine,
-    /// Read back part of the stripe of a file that a disk of yours has, and say what of it is damaged. It is done
-    /// in the background; not more than [`SCRUB_BYTES_MAX`] bytes.
+    /// Reads back part of a file's stripe on a disk of the receiver, at background priority, and reports the
+    /// damaged ranges. At most [`SCRUB_BYTES_MAX`] bytes.
     Scrub {
         /// The file.
         file: FileId,
@@ -106,201 +109,205 @@ pub enum Request {
         disk: u32,
         /// Offset in bytes within the stripe.
         offset: u64,
-        /// How many bytes; none, to ask only which stripe it is.
+        /// Length in bytes; 0 to ask only for the stripe's label.
         bytes: u32,
     },
-    /// These are some of the stretches of files that I have in this memory for a collective operation. What is told for
-    /// an earlier operation of the same group is forgotten.
+    /// Sends some of the extents of files that the client has in this memory for a collective operation. They
+    /// replace those for an earlier operation of the same group.
     Directory {
-        /// The memory, which names the operation.
+        /// The memory, which identifies the operation.
         memory: MemoryId,
-        /// Entries of each file; of files and entries together as many as a header holds.
+        /// Entries of each file; files and entries together are limited by the size of a header.
         entries: Vec<(FileId, Vec<Entry>)>,
     },
-    /// Move the stretches of files that the members of a group have told you in directories between your disks and
-    /// their memory.
+    /// Moves the extents that the members of a group have sent in directories between the receiver's disks
+    /// and their memory.
     MoveListed(Box<Listed>),
-    /// Count me among the members of a job, whose writes are cached and flushed together. Answered when no flush is
-    /// going on.
+    /// Joins a job, whose members' writes are cached and flushed together. Answered when no flush is in
+    /// progress.
     Join {
-        /// The job's name.
+        /// Name of the job.
         job: String,
-        /// What a person calls the member.
+        /// Name of the member for people.
         member: String,
-        /// A number for the I/O nodes that it knows: only members that know the same ones flush together.
+        /// Number that stands for the I/O nodes that the member knows: only members with the same ones flush
+        /// together.
         io_nodes: u64,
     },
-    /// Have the members of the group flush together, unless that has been begun.
+    /// Begins a flush of all members of the group, unless it has begun.
     Gather {
         /// The group.
         group: u64,
-        /// Sequence number of the flush that is wanted, or of an earlier one than will do; 1 for the first.
+        /// Sequence number of the wanted flush, or of an earlier one that is not sufficient; 1 for the first.
         flush: u32,
-        /// Only what has been written to this file.
+        /// The file to flush; `None` for all files.
         file: Option<FileId>,
-        /// Whether I have run out of room: then wait for other members that are about to.
+        /// True if the sender's cache is full: then wait for other members that will be full soon.
         for_room: bool,
     },
-    /// The members of the group flush together now: come to the first meeting of that flush.
+    /// Asks a member of the group to take part in a flush now: the member must enter its first barrier.
     FlushTogether {
         /// The group.
         group: u64,
         /// Sequence number of the flush; 1 for the first.
         flush: u32,
-        /// Only what has been written to this file.
+        /// The file to flush; `None` for all files.
         file: Option<FileId>,
     },
-    /// Count me among the members of the group, or of the team, no more.
+    /// Leaves the group, or the team.
     Leave {
         /// The group.
         group: u64,
     },
-    /// As [`Directory`](Request::Directory), with several stretches in one where they go on regularly.
+    /// Like [`Directory`](Request::Directory), with regular runs of entries as one item each.
     Stretches {
-        /// The memory, which names the operation.
+        /// The memory, which identifies the operation.
         memory: MemoryId,
-        /// What there is of each file; as much as a header holds.
+        /// Entries and runs of each file, limited by the size of a header.
         stretches: Vec<(FileId, Vec<ListedStretch>)>,
     },
-    /// Record what you do, for me or whoever asks for it.
+    /// Controls the recording of the receiver's activity, for any client.
     Record(RecordingStep),
-    /// Which identities have your disks?
+    /// Returns the identities of the receiver's disks.
     DescribeDisks,
-    /// Mark your disks as those of a set that has a namespace.
+    /// Marks the receiver's disks as part of a set with a namespace.
     MarkDisks {
-        /// Where its numbers begin, which tells it from others.
+        /// Origin of the namespace's file numbers, which distinguishes it from other namespaces.
         origin: u64,
-        /// Whether it takes the place of another one, whose marks there may be.
+        /// True if the namespace replaces another one, whose marks may exist.
         anew: bool,
     },
-    /// Open these stripes of a file.
+    /// Opens stripes of a file.
     Attach {
-        /// Which stripes.
+        /// The stripes.
         stripes: StripePlaces,
-        /// Make those that there are not.
+        /// True to create missing stripes.
         create: bool,
     },
-    /// Bring something onto the media. Answered by [`Reply::Accepted`], or by [`Reply::Done`] of an I/O node that is
-    /// never started anew.
+    /// Flushes to stable storage. Answered by [`Reply::Accepted`], or by [`Reply::Done`] of an I/O node that
+    /// is never restarted.
     Flush(Flushing),
-    /// Remove all stripes that you have of these files, of [`REMOVED_MAX`] at most, and make none of them any
-    /// more. Answered by [`Reply::Removed`].
+    /// Removes all of the receiver's stripes of these files, at most [`REMOVED_MAX`] of them, and prevents
+    /// their creation from then on. Answered by [`Reply::Removed`].
     Remove {
         /// The files.
         files: Vec<FileId>,
     },
-    /// Which files have you stripes of?
+    /// Lists the receiver's stripes by file.
     ListStripes {
-        /// Only files of greater numbers than this one; of all, without it.
+        /// Lower limit, exclusive, of the file numbers to list; `None` for all files.
         after: Option<FileId>,
     },
-    /// Perform an operation on names.
+    /// Performs an operation on names.
     Tree {
-        /// Which.
+        /// The operation.
         operation: Box<TreeOperation>,
-        /// If set, I have the file in the answer open for this from now on, and need its contents until I let go of it.
+        /// If set, the client has the file in the answer open for this use from now on, and needs its
+        /// contents until it releases the file.
         hold: Option<OpenFor>,
     },
-    /// I have closed a file that I held; once for each time. If I have written to it, the answer is the file as it is
-    /// then, unless it can go.
+    /// Reports that the client has closed a file that it held; sent once for each open. If the client has
+    /// written to the file, the answer is the file's current inode, unless the contents can be removed.
     LetGo {
-        /// Its number.
+        /// Number of the file.
         number: FileNumber,
-        /// The use for which I had opened it: contents of an earlier handle may be reported as a reader closes.
+        /// Use for which the client had opened the file: a reader's close may report writes made through an
+        /// earlier handle.
         used: OpenFor,
-        /// What I have written, as in [`TreeOperation::Wrote`].
+        /// The client's writes, as in [`TreeOperation::Wrote`].
         written: Option<WrittenContents>,
     },
-    /// This is what I have selected of a file for a collective operation, or a part of that.
+    /// Sends the client's selection of a file for a collective operation, or a part of that selection.
     Select(Box<Selecting>),
-    /// Move what the members of a group have selected of a file, or what I have, between your disks and their memory.
+    /// Moves the selections of a group's members, or the sender's selection, between the receiver's disks and
+    /// their memory.
     MoveSelected(Box<Selected>),
-    /// Count me among the members of a team. Answered when all of them have come.
+    /// Joins a team. Answered when all members have joined.
     FormTeam {
-        /// The team's name; it is nobody else's until all have come.
+        /// Name of the team; it is reserved for the team until all members have joined.
         name: String,
-        /// Which of the members I am, from 0.
+        /// Rank of the sender, from 0.
         rank: u32,
-        /// How many there are.
+        /// Number of members.
         size: u32,
     },
-    /// I am still there, and my locks are still mine; and do this about a lock, if I say what.
+    /// Renews the sender's lease, and performs an operation on a lock if one is included.
     Lock {
-        /// My lease; 0 if I have none.
+        /// The sender's lease; 0 if it has none.
         lease: u64,
-        /// Which lock, and what about it.
+        /// The lock and the operation on it.
         change: Option<LockChange>,
     },
-    /// Where are data next in these stripes, and up to where? Only of an I/O node with
+    /// Finds the next data in these stripes. Only for an I/O node with
     /// [`FINDING_DATA`](crate::Features::FINDING_DATA).
     FindData {
         /// The file.
         file: FileId,
-        /// Pairs of stripe index and the offset in bytes within the stripe from which on.
+        /// Pairs of stripe index and start of the search, as a byte offset within the stripe.
         stripes: Vec<(u32, u64)>,
     },
-    /// Refuse from now on what was written under these leases, of [`FENCED_MAX`] at most: they have ended.
+    /// Rejects writes under these leases from now on, since they have ended; at most [`FENCED_MAX`] leases.
     Fence {
         /// The leases.
         leases: Vec<u64>,
     },
-    /// I was not connected for a while, and have files open that I have held before, of `HELD_MAX` at most.
+    /// Restores the sender's holds on its open files after a reconnect; at most [`HELD_MAX`] files.
     HoldAgain {
-        /// The number of each file, with the number of times that I hold it.
+        /// Number of each file, with the number of times that the client holds it.
         files: Vec<(FileNumber, OpenCount)>,
     },
 }
 
-/// What is brought onto the media.
+/// Subject of a flush.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Flushing {
-    /// What there is of these stripes of a file.
+    /// Existing stripes among these stripes of a file.
     Stripes(StripePlaces),
-    /// All that I have written, whatever files it is of. Answered by [`Reply::Done`] if that is not known of stripes
-    /// that have been closed since.
+    /// All writes of the client, to any file. Answered by [`Reply::Done`] if that cannot be stated for
+    /// stripes that have been closed since.
     Own,
-    /// All that has been done with names. The answer names a run of their store.
+    /// All operations on names. The answer has the incarnation of the metadata store.
     Names,
 }
 
-/// A step of recording what a node does.
+/// A step of recording a node's activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RecordingStep {
-    /// Record what you do from now on, until somebody ends that. A recording that goes on is begun anew.
+    /// Starts recording, until a client stops it. A recording in progress is restarted.
     Start,
-    /// What does the clock of your recording show?
+    /// Returns the time of the recording's clock.
     ReadClock,
-    /// End your recording, and keep it for me until I have fetched it.
+    /// Stops the recording, and keeps it for the sender to fetch.
     Stop,
-    /// Give me the next part of the recording that you keep for me.
+    /// Returns the next part of the kept recording.
     Fetch,
 }
 
-/// The use for which a client opens a file.
+/// Use for which a client opens a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpenFor {
     /// Reading only.
     Reading,
-    /// Writing, too.
+    /// Writing, or reading and writing.
     Writing,
 }
 
-/// The number of times that a client has a file open.
+/// Number of times that a client has a file open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenCount {
-    /// For reading only.
+    /// Opens for reading only.
     pub reading: u64,
-    /// For writing, too.
+    /// Opens for writing, or reading and writing.
     pub writing: u64,
 }
 
 impl OpenCount {
-    /// Counts the file as opened once more.
+    /// Counts one more open of the file.
     pub fn add(&mut self, used: OpenFor) {
         *self.of(used) += 1;
     }
 
-    /// Counts the file as closed once. Of a use that is not counted nothing is taken.
+    /// Counts one close of the file. A count of 0 stays 0.
     pub fn remove(&mut self, used: OpenFor) {
         let count = self.of(used);
         *count = count.saturating_sub(1);
@@ -320,12 +327,12 @@ impl OpenCount {
 }
 
 impl Request {
-    /// True if its payload is written to a disk, which checks its checksums then.
+    /// True if the payload is written to a disk, which checks its checksums then.
     pub fn goes_to_disk(&self) -> bool {
         matches!(self, Request::Write(_))
     }
 
-    /// The class in which it is asked, unless the caller has a reason for another.
+    /// Returns the class of the request, which the caller may override with a reason.
     pub fn class(&self) -> Class {
         match self {
             Request::Describe
@@ -369,38 +376,38 @@ impl Request {
     }
 }
 
-/// The most files in one [`Request::Remove`]; the header of more would be too long.
+/// Limit of files in one [`Request::Remove`]: more would make the header too long.
 pub const REMOVED_MAX: usize = 4096;
 
-/// The most leases in one [`Request::Fence`], and in one answer about a lock.
+/// Limit of leases in one [`Request::Fence`], and in one answer about a lock.
 pub const FENCED_MAX: usize = 1024;
 
-/// The most files in one [`Request::HoldAgain`]; the header of more might be too long.
+/// Limit of files in one [`Request::HoldAgain`]: more might make the header too long.
 pub const HELD_MAX: usize = 2048;
 
-/// Stripes in an answer to [`Request::ListStripes`] after which no further file is begun.
+/// Number of stripes in an answer to [`Request::ListStripes`] after which no further file is begun.
 pub const LISTED_STRIPES: usize = 1000;
 
-/// The most bytes that are read back for one [`Request::Scrub`]. If every other unit of them is damaged, the answer
-/// still has its place in a header.
+/// Limit of bytes read back for one [`Request::Scrub`]. Even if every other unit is damaged, the answer fits
+/// in a header.
 pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
 
-/// The most bytes in one answer to [`RecordingStep::Fetch`].
+/// Limit of bytes in one answer to [`RecordingStep::Fetch`].
 pub const RECORDED_BYTES_MAX: usize = 16 * 1024;
 
-/// The most bytes that a member brings to a meeting of a team.
+/// Limit of bytes of a member's contribution to a barrier of a team.
 pub const BROUGHT_BYTES_MAX: usize = 512;
 
-/// The most bytes that all members bring together: their list has room in a header.
+/// Limit of bytes of all members' contributions together: their list must fit in a header.
 pub const BROUGHT_BY_ALL_MAX: usize = 56 << 10;
 
-/// The most pieces in one message; the header of more would be too long.
+/// Limit of pieces in one message: more would make the header too long.
 pub const PIECES_MAX: usize = 4096;
 
-/// The most files and entries in one [`Request::Directory`]; the header of more might be too long.
+/// Limit of files and entries in one [`Request::Directory`]: more might make the header too long.
 pub const ENTRIES_MAX: usize = 1200;
 
-/// Stripes of a file that are on the disks of one I/O node.
+/// Stripes of a file on the disks of one I/O node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StripePlaces {
     /// The file.

@@ -1,4 +1,4 @@
-//! A frame of each shape.
+//! Example frames of each shape.
 
 use fs_protocol::protocol::{
     BlockWrite, Collective, Direction, Fetch, Flushing, Frame, HeldLock, Label, ListedStripe, LockAnswer,
@@ -9,7 +9,7 @@ use fs_protocol::{Entry, EntryRun, FileId, ListedStretch, LockMode, LockRange};
 use layout::{Extent, Pattern, Problem, Selection, Striping};
 use namespace::{FileNumber, Location, TreeOperation, TreeRefusal, WrittenContents};
 
-/// Frames, encoded: most kinds of requests, and the replies that have most in them.
+/// Returns encoded frames: most kinds of requests, and the replies with the most fields.
 pub(crate) fn frames() -> Vec<Vec<u8>> {
     let (file, memory) = (FileId(7), MemoryId::Request(1));
     let meeting = MeetingId { group: 5, operation: 6 };
@@ -152,7 +152,7 @@ fn move_selected(selectors: Selectors) -> Request {
     }))
 }
 
-/// The label of a stripe.
+/// Returns the label of a stripe.
 pub(crate) fn label() -> Label {
     let striping = Striping::new(8192, 4).expect("a striping");
     Label {
