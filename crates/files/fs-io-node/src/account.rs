@@ -1,5 +1,5 @@
-//! The account of each client: the requests that the I/O node serves for it, from the first one over a connection until
-//! that connection ends.
+//! The account of each client: the requests that the I/O node serves for it, from the first request over a
+//! connection until that connection ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -10,28 +10,30 @@ use machine::{InFlight, NodeId, Permits};
 use super::listing::Bookmark;
 use crate::error::{Failure, FailureKind};
 
-/// The accounts of all clients that are there.
+/// The accounts of all connected clients.
 #[derive(Default)]
 pub(super) struct Accounts(RefCell<BTreeMap<NodeId, Rc<Account>>>);
 
 /// A client's account: its requests in flight.
 pub(super) struct Account {
-    /// The place at the head of its commands that wait for their turn.
+    /// The head of the queue of commands that wait to be served.
     pub(super) first_command: Permits,
-    /// Answers that say that a request is one too many.
+    /// Answers in flight that refuse a request beyond the client's limit.
     pub(super) refusals: Permits,
-    /// Collective requests that have been begun.
+    /// Collective requests in service.
     pub(super) collectives: InFlight,
-    /// The turn at a list of names, from its beginning until the answer has left: these answers are the long ones.
+    /// Held from the start of listing names until the answer has left: these answers are the long ones, so a
+    /// client gets one at a time.
     pub(super) list: Permits,
-    /// How far the client has read such a list.
+    /// Position up to which the client has read such a list.
     pub(super) bookmark: RefCell<Option<Bookmark>>,
-    /// What the client has yet to fetch of the recording that it has ended last.
+    /// Bytes of the recording last stopped by the client that it has not yet fetched.
     pub(super) recorded: RefCell<VecDeque<u8>>,
     is_over: Cell<bool>,
 }
 
-/// Maximum refusals in flight to one client. A client that continues to ask and reads none of them is given up.
+/// Limit of refusals in flight to one client. A client that continues to send requests and receives none of
+/// them is disconnected.
 const REFUSALS_MAX: u64 = 64;
 
 impl Default for Account {
@@ -49,22 +51,22 @@ impl Default for Account {
 }
 
 impl Accounts {
-    /// The account of a client, a new one if it has none.
+    /// Returns the account of a client, which is created if missing.
     pub(super) fn of(&self, client: NodeId) -> Rc<Account> {
         self.0.borrow_mut().entry(client).or_default().clone()
     }
 
-    /// How many clients have one.
+    /// Returns the number of clients with an account.
     pub(super) fn count(&self) -> u64 {
         self.0.borrow().len() as u64
     }
 
-    /// Whether a client is there.
+    /// True if a client is connected.
     pub(super) fn is_there(&self, client: NodeId) -> bool {
         self.0.borrow().contains_key(&client)
     }
 
-    /// Ends the account of a client that is gone. Requests still in flight for it notice that.
+    /// Ends the account of a disconnected client. Requests still in flight for it notice that.
     pub(super) fn end(&self, client: NodeId) {
         if let Some(account) = self.0.borrow_mut().remove(&client) {
             account.is_over.set(true);
@@ -73,7 +75,7 @@ impl Accounts {
 }
 
 impl Account {
-    /// Fails if the client is gone.
+    /// Fails if the client has disconnected.
     pub(super) fn check(&self) -> Result<(), Box<Failure>> {
         if self.is_over.get() {
             return Err(Failure::new(FailureKind::Io, "the client that asked for it is gone").into());

@@ -1,11 +1,13 @@
-//! When one job's backlog of writes at a disk keeps another's reads waiting: pure state, without futures.
+//! Detects when one job's backlog of writes at a disk delays another job's reads: pure state, without
+//! futures.
 //!
-//! Writes go to the disk behind the job that makes them. If nothing keeps them from passing other jobs' reads, their
-//! job gets ahead and the others stand still: a *race* (`crates/experiments/placement`). At the disk a race shows as a
-//! job whose reads wait while many writes of others have their turn, and about as many of these still wait.
+//! Write-behind passes writes to the disk after their job has continued. If these writes may pass other jobs'
+//! reads, their job gets ahead and the others stand still: a *race* (`crates/experiments/placement`). At the
+//! disk a race shows as follows: a job's reads wait while many writes of others are served, and about as many
+//! such writes still wait.
 //!
 //! ```text
-//! reads of a    r . . . . . . . . . . . . . . . . . . r    held up by b
+//! reads of a    r . . . . . . . . . . . . . . . . . . r    delayed by b
 //! writes of b   . w w w w w w w w w w w w w w w w w w .    and as many wait as before
 //! ```
 //!
@@ -19,43 +21,43 @@ use machine::NodeId;
 use crate::protocol::Direction;
 use crate::schedule::DiskRequest;
 
-/// Writes of others that may have their turn between two of a job's reads without holding it up. Orders that keep jobs
-/// apart let no more pass: round-robin one of each job, bounded read-priority one, a closed sweep 32 and as many of the
-/// sweep before.
+/// Limit of writes of others that may be served between two of a job's reads without counting as a delay.
+/// Orders that separate jobs let no more pass: round-robin one of each job, bounded read-priority one, a
+/// closed sweep 32 and the 32 of the sweep before.
 const PASSING_MAX: u64 = 64;
 
-/// The jobs that wait at a disk, and which writes have passed the reads of each.
+/// Jobs with requests waiting at a disk, and the writes that have passed the reads of each.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     jobs: BTreeMap<NodeId, JobAtDisk>,
-    /// Writes that wait, and those that have had their turn.
+    /// Number of waiting writes, and of served ones.
     waiting: u64,
     served: u64,
 }
 
-/// What a job has waiting, kept as long as there is any.
+/// Waiting requests of a job; kept as long as it has any.
 #[derive(Debug, Default)]
 struct JobAtDisk {
     reads: u64,
     writes: u64,
-    /// Its writes that have had their turn meanwhile.
+    /// Number of its writes served since the job began to wait.
     served: u64,
-    /// Writes of others that had been served, and were waiting, when one of its reads had its turn last, or came to
-    /// wait alone.
+    /// Numbers of served and of waiting writes of other jobs, when one of this job's reads was served last,
+    /// or began to wait alone.
     since: (u64, u64),
 }
 
-/// Reads of a job have been held up by the writes of others.
+/// Reads of a job were delayed by the writes of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeldUp {
-    /// The job that has most writes waiting.
+    /// The job with the most waiting writes.
     pub(crate) by: NodeId,
-    /// How many writes that job has waiting.
+    /// Number of waiting writes of that job.
     pub(crate) writes: u64,
 }
 
 impl Backlog {
-    /// A request begins to wait.
+    /// Counts a request that begins to wait.
     pub(crate) fn add(&mut self, request: &DiskRequest) {
         let job = self.jobs.entry(request.user.job).or_default();
         match request.direction {
@@ -72,7 +74,7 @@ impl Backlog {
         }
     }
 
-    /// A request is not wanted any more.
+    /// Removes a cancelled request.
     pub(crate) fn remove(&mut self, request: &DiskRequest) {
         let Some(job) = self.jobs.get_mut(&request.user.job) else { return };
         match request.direction {
@@ -85,7 +87,7 @@ impl Backlog {
         self.forget_if_gone(request.user.job);
     }
 
-    /// A request that has waited has its turn. Says whether it was held up.
+    /// Counts a waiting request as served. Returns the cause of its delay if the request was delayed.
     pub(crate) fn serve(&mut self, request: &DiskRequest) -> Option<HeldUp> {
         let job = self.jobs.get_mut(&request.user.job)?;
         let mut held_up = None;
@@ -109,7 +111,7 @@ impl Backlog {
         held_up
     }
 
-    /// The one of the other jobs that has most writes waiting, the first of several.
+    /// Returns the job with the most waiting writes among the other jobs, the first of several.
     fn most_writes_but_of(&self, job: NodeId) -> Option<HeldUp> {
         let others = self.jobs.iter().filter(|&(&other, at)| other != job && at.writes > 0);
         let most = others.max_by_key(|&(&other, at)| (at.writes, Reverse(other)));
@@ -142,9 +144,9 @@ mod tests {
         }
     }
 
-    /// A reader with few reads waiting at a time beside a writer that always has as many writes waiting as it may, for
-    /// 2000 turns at a disk of this schedule, or has them only in the beginning. Gives how often the reader was held
-    /// up, and how many reads it got.
+    /// Simulates 2000 turns at a disk of this schedule: a reader with 3 reads waiting at a time competes with
+    /// a writer. The writer always has `writes` writes waiting or, if `shrinks`, only at the beginning.
+    /// Returns the number of delays of the reader, and the number of its reads.
     fn beside_a_writer(scheduling: Scheduling, writes: u64, shrinks: bool) -> (usize, usize) {
         let mut schedule = schedule_of(scheduling);
         let (mut backlog, mut waiting, mut block, mut arm) = (Backlog::default(), [0; 3], 0, (0, 0));

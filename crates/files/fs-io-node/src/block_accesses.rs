@@ -1,4 +1,5 @@
-//! Requests for parts of blocks: each waits in the pool's queue, is served by one of its threads, and answered.
+//! Requests for parts of blocks: each waits in the pool's queue, is served by one of its threads, and is
+//! answered.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -17,35 +18,35 @@ use crate::protocol::{BlockWrite, FileId, Reply, Request, StripeHome, StripePlac
 use crate::request_queue::{Placed, RequestPlace};
 use crate::settings::{Answers, Threads};
 
-/// A request for part of one block, and where the answer goes.
+/// A request for part of one block, with the destination of its answer.
 pub(super) struct BlockAccess {
     pub(super) caller: Caller,
-    /// The account of the connection over which it came.
+    /// The account of the connection over which it arrived.
     pub(super) account: Rc<Account>,
     pub(super) access: AccessKind,
     pub(super) file: FileId,
     pub(super) stripe: u32,
     pub(super) offset: u64,
     pub(super) bytes: u64,
-    /// What is to be opened or made before, if the stripe is not known to be open.
+    /// Stripe to be opened or created before the write, if it is not known to be open.
     pub(super) attach: Option<StripeHome>,
-    /// What it is noted as.
+    /// Name of its span in recordings.
     pub(super) serve: &'static str,
 }
 
 pub(super) enum AccessKind {
-    /// Alone, if no other read of the block or the next one follows.
+    /// `is_alone`: the client will read neither the rest of the block nor the next one.
     Read { is_alone: bool },
     Write {
         data: Data,
-        /// The lease of the locks under which it was written.
+        /// Lease of the locks under which the data were written.
         lease: Option<u64>,
         until: WrittenUntil,
     },
 }
 
 impl AccessKind {
-    /// The data that have come with the request.
+    /// Returns the data that arrived with the request.
     fn data_here(&self) -> Option<&Payload> {
         match self {
             AccessKind::Write { data: Data::Here(data), .. } => Some(data),
@@ -55,7 +56,7 @@ impl AccessKind {
 }
 
 impl BlockAccess {
-    /// The request as a block request, unless it is something else.
+    /// Converts a block request; returns any other request as the error.
     #[inline]
     pub(super) fn of(
         caller: Caller,
@@ -87,7 +88,7 @@ impl Placed for BlockAccess {
 }
 
 impl<M: Machine> IoNode<M> {
-    /// A thread of the pool. A defect costs the request that is being served, and no more.
+    /// Runs a thread of the pool. A defect fails only the request in service.
     async fn run_thread(self: Rc<Self>) -> machine::Result<()> {
         let serving = Cell::new(None);
         loop {
@@ -102,20 +103,20 @@ impl<M: Machine> IoNode<M> {
     async fn serve_requests(self: &Rc<Self>, serving: &Cell<Option<Caller>>) -> machine::Result<()> {
         loop {
             let Serving { mut request, class, background: _until_served } = self.pool.next().await;
-            // It may have been promoted.
+            // The request may have been promoted.
             request.caller.class = class;
             self.serve_block_request(request, serving).await?;
         }
     }
 
-    /// Makes threads of the pool.
+    /// Starts `count` threads of the pool.
     pub(super) fn make_threads(self: &Rc<Self>, count: usize) {
         for _ in 0..count {
             self.machine.spawn("request thread", self.clone().run_thread());
         }
     }
 
-    /// Gives a block request to a thread.
+    /// Passes a block request to a thread.
     pub(super) async fn dispatch(self: &Rc<Self>, request: BlockAccess) {
         if let Some(data) = request.access.data_here() {
             self.machine.compute(Work::AcceptData { bytes: data.len() }).await;
@@ -125,7 +126,7 @@ impl<M: Machine> IoNode<M> {
                 self.machine.compute(Work::WakeThread).await;
                 if !self.pool.has_room_for(request.caller.node) {
                     let caller = request.caller;
-                    // Its data go first: what is refused is to hold no memory.
+                    // Drop the data first: a refused request must hold no memory.
                     drop(request);
                     return self.refuse(caller, "block requests waiting");
                 }
@@ -151,7 +152,7 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Serves a block request; notes in `serving` whose it is, until its answer begins to leave.
+    /// Serves a block request. `serving` has its caller until the answer begins to leave.
     async fn serve_block_request(
         self: &Rc<Self>,
         request: BlockAccess,
@@ -197,7 +198,7 @@ impl<M: Machine> IoNode<M> {
         Ok(())
     }
 
-    /// Starts a task that answers a write when its data are at the disk, so that it keeps no thread meanwhile.
+    /// Starts a task that answers a write when its data are at the disk, so that the wait occupies no thread.
     fn answer_when_written(self: &Rc<Self>, caller: Caller, file: FileId, stripe: u32, range: Range<u64>) {
         let node = self.clone();
         self.machine.spawn("write-through", async move {
@@ -227,17 +228,17 @@ impl<M: Machine> IoNode<M> {
         });
     }
 
-    /// The answer to a request has left: others may be taken.
+    /// Frees the service slot of a request whose answer has left, so that other requests can be served.
     fn request_done(self: &Rc<Self>, caller: Caller) {
         self.make_threads(self.pool.done(caller.node));
     }
 
-    /// Starts a task that opens a stripe of a file, or makes it, and then has a thread write to it.
+    /// Starts a task that opens or creates a stripe of a file, and then passes the write to a thread.
     pub(super) fn start_attaching_write(self: &Rc<Self>, home: StripeHome, write: BlockAccess) {
         let BlockAccess { caller, file, stripe, .. } = write;
         let stripes = StripePlaces { file, striping: home.striping, places: vec![(stripe, home.disk)] };
         let Some(memory) = self.commands.enter(caller.node, caller.header_bytes) else {
-            // Its data go first: what is refused is to hold no memory.
+            // Drop the data first: a refused request must hold no memory.
             drop(write);
             return self.refuse(caller, "commands under way");
         };

@@ -1,8 +1,8 @@
-//! Moving blocks, or parts of them, between disks and the memory of clients. A view (`disk_directed.rs`), directories
-//! (`listed.rs`) or selections (`selected.rs`) say which parts.
+//! Moving blocks, or parts of them, between disks and the memory of clients. The parts are defined by a view
+//! (`disk_directed.rs`), by directories (`listed.rs`) or by selections (`selected.rs`).
 //!
-//! A few buffers of each disk take its blocks one after the other. What lies between the parts of a block must not
-//! change.
+//! A few buffers for each disk take its blocks one after the other. Bytes between the parts of a block must
+//! not change.
 
 use std::cell::RefCell;
 use std::iter;
@@ -23,43 +23,44 @@ use crate::protocol::Direction;
 use crate::schedule::{DiskUser, Urgency};
 use crate::turns::Turn;
 
-/// What is to be moved of a block.
+/// The parts of a block to be moved.
 pub(super) trait BlockParts<M: Machine>: Sized {
-    /// Offset in bytes of the block within its stripe.
+    /// Returns the offset in bytes of the block within its stripe.
     fn stripe_offset(&self) -> u64;
 
-    /// The bytes of the block that are to be moved: disjoint ranges, in order, not touching each other. Gives way to
-    /// other tasks while it looks at many pieces.
+    /// Returns the bytes of the block to be moved: disjoint ranges, in order, not touching each other. Yields
+    /// to other tasks while it scans many pieces.
     async fn runs(&self) -> Result<Vec<Range<u64>>, Box<Failure>>;
 
-    /// Puts these bytes from `buffer`, which has the block, into the members' memory. When this completes the buffer is
-    /// free again.
+    /// Puts these bytes from `buffer`, which has the block, into the members' memory. The buffer is free when
+    /// this completes.
     async fn put(&self, exchange: &Rc<Exchange<M>>, buffer: &Buf) -> FsResult<()>;
 
-    /// Gets the bytes of several blocks from the members, those of each block into the buffer of the same index.
+    /// Gets the bytes of several blocks from the members, each block's into the buffer of the same index.
     async fn get(blocks: &[&Self], exchange: &Exchange<M>, buffers: &mut [Buf]) -> FsResult<()>;
 }
 
-/// A block and what is to be moved of it.
+/// A block with its parts to be moved.
 pub(super) struct MovedBlock<P> {
     pub(super) stripe: Rc<StripePart>,
     pub(super) parts: P,
 }
 
-/// A stripe that has blocks in an operation.
+/// A stripe with blocks in an operation.
 pub(super) struct StripePart {
     pub(super) stripe: Rc<OpenStripe>,
-    /// If it is written, no write of single blocks begins meanwhile.
+    /// If the stripe is written: prevents new writes of single blocks during the operation.
     barred: Option<Barred>,
-    /// Its length before the operation, if no other of this kind was under way: beyond it are zeros, until one is.
+    /// Length before the operation, if no other operation of this kind was in flight. The bytes beyond it are
+    /// zeros until another one begins.
     bytes_before: Option<u64>,
 }
 
-/// A disk's part of an operation, or a stripe's. The blocks are those still to be moved; none, where there may be
-/// others that have not been found yet.
+/// A disk's part of an operation, or a stripe's. `blocks` yields the blocks still to be moved, or `None` as
+/// long as the search for more has to continue.
 pub(super) struct BlockTransfer<M: Machine, I> {
     pub(super) node: Rc<IoNode<M>>,
-    /// The node that has asked for the operation.
+    /// The node that requested the operation.
     pub(super) client: NodeId,
     pub(super) direction: Direction,
     pub(super) exchange: Rc<Exchange<M>>,
@@ -67,12 +68,13 @@ pub(super) struct BlockTransfer<M: Machine, I> {
     buffers: BufferPool,
     block_bytes: u64,
     portions: Portions,
-    /// Blocks are written in the order in which they were taken, whichever has its data first: the disk seeks less.
+    /// Queue of writes: blocks are written in the order in which they were taken, whichever has its data
+    /// first, so that the disk seeks less.
     writes: Line,
 }
 
 impl StripePart {
-    /// Whether nothing has been written from this offset on: there are zeros.
+    /// True if no operation has written from this offset on, so that the stripe has zeros there.
     fn is_new_from(&self, offset: u64) -> bool {
         self.bytes_before.is_some_and(|bytes| offset >= bytes)
             && self.barred.as_ref().is_some_and(Barred::is_alone)
@@ -80,8 +82,8 @@ impl StripePart {
 }
 
 impl<M: Machine> IoNode<M> {
-    /// Makes a stripe ready: the cache is bypassed, and what is written, up to `written_end` of it, has its space
-    /// first, so that sorting knows where each block will be.
+    /// Prepares a stripe: the operation bypasses the cache. If it writes, space up to `written_end` is
+    /// allocated in advance, so that the physical position of each block is known for sorting.
     pub(super) async fn make_ready(
         self: &Rc<Self>,
         client: NodeId,
@@ -102,14 +104,14 @@ impl<M: Machine> IoNode<M> {
         Ok(StripePart { stripe, barred: Some(barred), bytes_before })
     }
 
-    /// Takes in that stripes have been written past the cache, and brings them onto the media if that is wanted.
+    /// Completes writes of stripes that bypassed the cache, and flushes them to stable storage if `to_media`.
     pub(super) async fn wrote_parts(
         &self,
         stripes: &[Rc<StripePart>],
         to_media: bool,
     ) -> Result<(), Box<Failure>> {
         for part in stripes {
-            // What others read meanwhile may be from before.
+            // Blocks read into the cache during the operation may be older than its writes.
             self.blocks.forget(&part.stripe.bypass_cache(), 0).await;
             if to_media {
                 self.flush_disk(&part.stripe).await?;
@@ -125,7 +127,7 @@ where
     P: BlockParts<M> + 'static,
     I: Iterator<Item = Option<MovedBlock<P>>> + 'static,
 {
-    /// Of blocks of at most `block_bytes` bytes, `blocks_at_once` at a time.
+    /// Creates a transfer of blocks of at most `block_bytes` bytes, `blocks_at_once` at a time.
     pub(super) fn new(
         node: &Rc<IoNode<M>>,
         client: NodeId,
@@ -151,7 +153,7 @@ where
         })
     }
 
-    /// Starts its buffers.
+    /// Starts a task for each buffer.
     pub(super) fn start(self: Rc<Self>, buffers: &TaskGroup<Box<Failure>>, account: &Rc<Account>) {
         for _ in 0..self.node.settings.buffers_per_disk {
             let (transfer, others, account) = (self.clone(), buffers.clone(), account.clone());
@@ -161,7 +163,7 @@ where
         }
     }
 
-    /// The task of one buffer: moves blocks until none is left, something has failed, or the client is gone.
+    /// Moves blocks through one buffer until there are no more, an error occurs, or the client disconnects.
     async fn move_blocks(
         &self,
         buffers: &TaskGroup<Box<Failure>>,
@@ -190,7 +192,8 @@ where
         Ok(())
     }
 
-    /// The next blocks that a buffer moves; none where there may be others that have not been found yet.
+    /// Returns the next blocks for a buffer; an empty list if the search for more has to continue; `None` at
+    /// the end.
     fn next_blocks(&self) -> Option<Vec<MovedBlock<P>>> {
         let mut blocks = self.blocks.borrow_mut();
         let first = match blocks.next()? {
@@ -202,7 +205,7 @@ where
         Some(iter::once(first).chain(others).collect())
     }
 
-    /// Fills a buffer with a block as it is on the disk.
+    /// Fills a buffer with a block from the disk.
     async fn load(&self, block: &MovedBlock<P>, buffer: Buf) -> Result<Buf, Box<Failure>> {
         let (stripe, offset) = (&block.stripe.stripe, block.parts.stripe_offset());
         let user = DiskUser { job: self.client, urgency: Urgency::Demand };
@@ -217,7 +220,7 @@ where
         for block in blocks {
             let buffer = self.load(block, buffers.remove(0)).await?;
             block.parts.put(&self.exchange, &buffer).await?;
-            // Queued pieces have been copied, others have arrived: the buffer is free again.
+            // The buffer is free again: queued pieces have been copied, others have arrived.
             buffers.push(buffer);
         }
         Ok(buffers)
@@ -228,10 +231,12 @@ where
         blocks: &[MovedBlock<P>],
         buffers: Vec<Buf>,
     ) -> Result<Vec<Buf>, Box<Failure>> {
-        // What lies between the runs must not change at the disk while the block is in a buffer: writes of single
-        // blocks are barred, and other operations, which may have other parts of the block, wait for their turn.
+        // Bytes between the runs must not change at the disk while the block is in a buffer. So writes of
+        // single blocks are barred, and other operations, which may have other parts of the block, wait for
+        // their turn.
         let _turns_at_blocks = self.take_turns(blocks).await;
-        // A task in the line waits for no turn at a block: two operations cannot wait for each other.
+        // Enter the queue only after taking the turns: a task in the queue waits for no turn at a block, so
+        // two operations cannot deadlock.
         let places_in_line: Vec<PlaceInLine> = blocks.iter().map(|_| self.writes.join()).collect();
         let mut runs = Vec::with_capacity(blocks.len());
         for block in blocks {
@@ -255,7 +260,7 @@ where
         Ok(filled)
     }
 
-    /// Takes the turns at several blocks. All operations take turns in the same order, so that no circle of them waits.
+    /// Takes the turns at several blocks. All operations take turns in the same order to avoid a deadlock.
     async fn take_turns(&self, blocks: &[MovedBlock<P>]) -> Vec<Turn<'_, PatchedBlock>> {
         let place = |MovedBlock { stripe, parts }: &MovedBlock<P>| {
             (stripe.stripe.file(), stripe.stripe.label.stripe, parts.stripe_offset())
@@ -269,7 +274,7 @@ where
         turns
     }
 
-    /// Writes the runs of a block, which a buffer has.
+    /// Writes the runs of a block from a buffer.
     async fn write_runs(
         &self,
         block: &MovedBlock<P>,
@@ -290,7 +295,7 @@ where
         Ok(())
     }
 
-    /// Fills a buffer with what a block of many runs has between them.
+    /// Fills a buffer with the bytes between the many runs of a block.
     async fn load_around(&self, block: &MovedBlock<P>, mut buffer: Buf) -> Result<Buf, Box<Failure>> {
         if !block.stripe.is_new_from(block.parts.stripe_offset()) {
             let (start, bytes) = (block.parts.stripe_offset(), block.stripe.stripe.block_bytes());

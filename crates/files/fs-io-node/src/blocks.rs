@@ -1,20 +1,20 @@
-//! The blocks that an I/O node keeps of the stripes on its disks: the traditional method behind its requests.
+//! The cached blocks of an I/O node: the traditional method behind its block requests.
 //!
-//! A read finds its block in the cache or loads it, and then brings the next block of the same stripe in. A write goes
-//! into the cache and is accepted at once; when every byte of the block has been written (*WriteFull*) the block is
-//! queued for its disk. The rest is written by the next flush.
+//! A read finds its block in the cache or loads it, and then prefetches the next block of the same stripe. A
+//! write goes into the cache and is accepted at once. When every byte of the block has been written
+//! (*WriteFull*), the block is queued for its disk. The next flush writes the other dirty blocks.
 //!
 //! ```text
 //!                 read, prefetch                      write
 //!                        |                              |
-//!   pin.rs        find the block, or a place for it: evict an idle one, or have dirty ones written
+//!   pin.rs        find the block, or a slot for it: evict an idle one, or have dirty ones written
 //!                        |                              |
 //!   load.rs       read it from its disk           put the data
 //!                                                       |
-//!   write_behind.rs                               write what is dirty, one task of a block at its disk
+//!   write_behind.rs                               write dirty bytes, one task of a block at its disk
 //! ```
 //!
-//! What is cached, valid and dirty is kept in `cache.rs`, without futures.
+//! `cache.rs` keeps the state of the blocks (cached, valid, dirty), without futures.
 
 mod load;
 mod pin;
@@ -40,10 +40,11 @@ use crate::room::TakenRoom;
 use crate::schedule::DiskUser;
 use crate::settings::IoNodeSettings;
 
-/// Memory for parts of blocks, in the largest blocks, for each disk: as many reads of a half as its queue holds.
+/// Memory for parts of blocks for each disk, in blocks of the largest size: enough for the reads of half a
+/// block that its queue holds.
 const PART_BLOCKS: u64 = 16;
 
-/// The blocks in memory, and how they come there and go.
+/// The blocks in memory.
 pub(super) struct Blocks<M: Machine> {
     machine: M,
     endpoint: Rc<Endpoint<M>>,
@@ -55,19 +56,19 @@ pub(super) struct Blocks<M: Machine> {
     parts: BufferPool,
     /// Woken when a block of the cache may have become idle.
     room: Condition,
-    /// The same, for who waits in the background, and is woken after those on demand.
+    /// The same for background tasks, which are woken after the demand tasks.
     room_in_background: Condition,
-    /// How many blocks after each that is read are brought in.
+    /// Number of blocks prefetched after each read.
     prefetch_blocks: u64,
-    /// How long written blocks wait for more at most.
+    /// Longest time for which written blocks wait for more data.
     write_back_after: Option<Duration>,
-    /// Whether a task is going to write back what waits.
+    /// True if a task is scheduled to write back waiting blocks.
     writes_back: Cell<bool>,
     pub(super) fences: Fences,
     lookups: Lookups,
 }
 
-/// What reads have found in the cache.
+/// Counters of lookups by reads.
 #[derive(Default)]
 struct Lookups {
     hits: Cell<u64>,
@@ -88,31 +89,31 @@ impl Lookups {
     }
 }
 
-/// Part of one block: which block, and which bytes of it.
+/// A byte range of one block.
 struct Part {
     key: BlockKey,
     range: Range<u64>,
 }
 
-/// Who writes.
+/// The client of a write.
 pub(super) struct Writer<'a> {
     pub(super) caller: Caller,
-    /// The account of the connection over which it has asked.
+    /// The account of the connection over which the write arrived.
     pub(super) account: &'a Account,
-    /// Under the locks of which lease, if it says so.
+    /// Lease of the locks under which the data were written, if the client sent one.
     pub(super) lease: Option<u64>,
 }
 
 /// The data of a write.
 pub(super) enum Data {
-    /// They have come with the request.
+    /// Data that arrived with the request.
     Here(Payload),
-    /// They are to be fetched from a node's memory.
+    /// Data to be fetched from a node's memory.
     At(NodeId, Fetch),
 }
 
 impl Data {
-    /// The data of a write that this node asks for.
+    /// Returns the data of a write requested by this caller.
     pub(super) fn of(caller: Caller, fetch: Option<Fetch>, payload: Payload) -> Self {
         fetch.map_or(Data::Here(payload), |fetch| Data::At(caller.node, fetch))
     }
@@ -142,7 +143,7 @@ impl Part {
 }
 
 impl<M: Machine> Blocks<M> {
-    /// No blocks yet.
+    /// Creates an empty cache.
     pub(super) fn new(
         machine: M,
         endpoint: Rc<Endpoint<M>>,
@@ -150,7 +151,7 @@ impl<M: Machine> Blocks<M> {
         disks: Rc<Disks<M>>,
         settings: &IoNodeSettings,
     ) -> Self {
-        // Beside the cached blocks, each disk may be loading the rest of a block that is partly written.
+        // In addition to the cached blocks, each disk may be loading the rest of a partly written block.
         let buffers = (settings.cache_blocks + machine.disks().len()) as u64;
         Blocks {
             endpoint,
@@ -172,9 +173,9 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Reads part of a block. If that is all that its reader wants of the block, which is not in the cache, that part
-    /// alone is read from the disk. Answers that leave slowly may have all of the memory for that: then the block goes
-    /// through the cache.
+    /// Reads part of a block. If the client needs only that part, and the block is not in the cache, only
+    /// that part is read from the disk. If answers that leave slowly hold all memory for such parts, the
+    /// block goes through the cache.
     pub(super) async fn read(
         self: &Rc<Self>,
         file: FileId,
@@ -192,7 +193,7 @@ impl<M: Machine> Blocks<M> {
         match cached {
             Some(data) => Ok(data),
             None => {
-                // Whatever was written before is in the cache, or else on the disk.
+                // All earlier writes are in the cache, or else on the disk.
                 let is_alone = is_alone && !self.cache.borrow().contains(part.key);
                 match is_alone.then(|| self.parts.try_take(bytes)).flatten() {
                     Some(into) => self.read_alone(&stripe, offset, into, user).await,
@@ -202,7 +203,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Reads part of a block from the disk, for nobody but who asks.
+    /// Reads part of a block from the disk, bypassing the cache.
     async fn read_alone(
         &self,
         stripe: &Rc<OpenStripe>,
@@ -218,7 +219,7 @@ impl<M: Machine> Blocks<M> {
         Ok(buffer.slice(0..bytes))
     }
 
-    /// Reads what is not in the cache, or not yet.
+    /// Reads a part that is not, or not yet, in the cache, through the cache.
     async fn read_through(
         self: &Rc<Self>,
         stripe: &Rc<OpenStripe>,
@@ -236,7 +237,7 @@ impl<M: Machine> Blocks<M> {
         Ok(data.expect("it has just been made valid"))
     }
 
-    /// Reads part of a block that is damaged, which may be elsewhere in it, past the cache.
+    /// Reads part of a damaged block, bypassing the cache: the damage may be elsewhere in the block.
     async fn read_part(
         &self,
         stripe: &OpenStripe,
@@ -248,7 +249,7 @@ impl<M: Machine> Blocks<M> {
         let into = self.buffers.take(end - start).await;
         let offset = part.key.block * stripe.block_bytes() + start;
         let mut buffer = self.read_disk(stripe, offset, into, user).await?;
-        // What has been written to it meanwhile.
+        // Add bytes that were written to the block during the read.
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
         if let Some(written) = &block.buffer {
@@ -259,8 +260,8 @@ impl<M: Machine> Blocks<M> {
         Ok(buffer.slice(0..end - start))
     }
 
-    /// Writes to part of a block, unless the writer's connection has ended before: then it may have asked for this once
-    /// more over another one, and have written something else there since.
+    /// Writes to part of a block, unless the writer's connection has ended. In that case the client may have
+    /// repeated this write over another connection, and have written other data there since.
     pub(super) async fn write(
         self: &Rc<Self>,
         file: FileId,
@@ -285,15 +286,15 @@ impl<M: Machine> Blocks<M> {
                 self.machine.compute(Work::Copy { bytes: data.len() }).await;
                 Ok(data)
             }
-            // Straight into the buffer: no copy but the one that a Memget makes.
+            // Straight into the buffer: the Memget makes the only copy.
             Data::At(node, fetch) => self.fetch(node, fetch).await,
         };
-        // It may have begun to load, for a reader, while the data came.
+        // A reader may have begun to load the block while the data arrived.
         self.wait_until_loaded(place).await;
         let outcome = data.and_then(|data| {
             stripe.check_not_removed()?;
-            // Nothing is waited for from here until the data are in the block: who has raised a fence reads what it
-            // lets nobody change, and who asks once more is the last.
+            // No await from here until the data are in the block: no write may slip in after a fence was
+            // raised, or after the client repeated the write over another connection.
             self.fences.check(lease)?;
             account.check()?;
             stripe.writers.note(caller.node);
@@ -307,7 +308,8 @@ impl<M: Machine> Blocks<M> {
         outcome.map(drop)
     }
 
-    /// Takes room for a part of a stripe beside all that was accepted before. Fails if its disk has none.
+    /// Reserves space for a part of a stripe, in addition to all space reserved before. Fails with `NoSpace`
+    /// if its disk is full.
     async fn find_room(
         self: &Rc<Self>,
         stripe: &Rc<OpenStripe>,
@@ -323,7 +325,7 @@ impl<M: Machine> Blocks<M> {
         if self.disks.has(stripe, part).await? {
             return Ok(TakenRoom::default());
         }
-        // What waits here may take less than was thought.
+        // Cached writes may need less space than was reserved for them.
         let unwritten = self.cache.borrow().unwritten_stripes();
         for other in unwritten.into_iter().filter_map(|key| self.stripes.find(key)) {
             self.write_out(&other).await;
@@ -351,7 +353,7 @@ impl<M: Machine> Blocks<M> {
         Ok(data)
     }
 
-    /// Puts a writer's data into the buffer of a block; says whether all of the block has now been written.
+    /// Puts a writer's data into the buffer of a block. Returns true if all of the block is dirty now.
     fn put(
         &self,
         stripe: &OpenStripe,
@@ -370,7 +372,7 @@ impl<M: Machine> Blocks<M> {
         block.dirty == RangeSet::from(0..stripe.block_bytes())
     }
 
-    /// Brings the blocks after the one at `offset` into the cache, as far as there is room for them now.
+    /// Loads the blocks after the one at `offset` into the cache, as far as slots are free now.
     pub(super) fn prefetch(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64, user: DiskUser) {
         let Ok(stripe) = self.stripes.get(file, stripe) else { return };
         let (block, blocks) =
@@ -385,15 +387,15 @@ impl<M: Machine> Blocks<M> {
             let (blocks, stripe) = (self.clone(), stripe.clone());
             self.machine.spawn("prefetch", async move {
                 let pin = blocks.pinned(place);
-                // A block that cannot be prefetched fails when it is requested on demand.
+                // Ignore the error: a block that cannot be prefetched fails when a client requests it.
                 let _ = blocks.make_valid(&stripe, pin.place, &(0..stripe.block_bytes()), user).await;
                 Ok(())
             });
         }
     }
 
-    /// Forgets the blocks of a stripe from `first` on, once they are idle. What writes that had begun before leave
-    /// dirty is written.
+    /// Drops the blocks of a stripe from `first` on, once they are idle. Bytes left dirty by writes that had
+    /// begun before are written.
     pub(super) async fn forget(self: &Rc<Self>, stripe: &Barred, first: u64) {
         loop {
             self.start_writing_out(stripe).await;
@@ -404,8 +406,8 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Forgets all blocks of a stripe, once they are idle. What is not on its way to the disk never gets there; says
-    /// what that was.
+    /// Drops all blocks of a stripe, once they are idle. Returns the dirty bytes that were discarded: those
+    /// that no task was writing to the disk.
     pub(super) async fn give_up_all(&self, stripe: &Barred) -> RangeSet {
         let mut given_up = RangeSet::default();
         loop {
@@ -420,7 +422,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Notes that what was given up of a stripe is lost, since the stripe stays all the same.
+    /// Records discarded bytes of a stripe as lost, since the stripe continues to exist.
     pub(super) fn lose_given_up(&self, stripe: &OpenStripe, given_up: &RangeSet, failure: &Failure) {
         given_up.ranges().for_each(|run| stripe.losses.note(run, failure));
         stripe.length.fall_back(self.cache.borrow().dirty_end(stripe.key(), stripe.block_bytes()));
@@ -429,12 +431,12 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Gives up what of a stripe is not on its way to the disk.
+    /// Discards the dirty bytes of a stripe that no task is writing to the disk.
     pub(super) fn give_up(&self, stripe: StripeKey) {
         self.cache.borrow_mut().give_up(stripe);
     }
 
-    /// What reads have found here, and how full it is.
+    /// Returns the counts of lookups, and the occupancy of the cache.
     pub(super) fn counts(&self) -> CacheCounts {
         let Lookups { hits, misses, hit_bytes, missed_bytes, prefetches } = &self.lookups;
         let CacheOccupancy { blocks_max, blocks, dirty_blocks, dirty_bytes } =
@@ -452,7 +454,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Promotes requests that wait in the background to load this block of a stripe to on demand.
+    /// Promotes background disk requests for this block of a stripe to demand.
     pub(super) fn promote(&self, stripe: &OpenStripe, block: u64) {
         self.disks.promote(stripe.home, block * stripe.block_bytes());
     }

@@ -1,4 +1,4 @@
-//! The blocks that an I/O node keeps in memory, and which of them is evicted first: pure state, without futures.
+//! The blocks that an I/O node caches, and their order of eviction: pure state, without futures.
 //!
 //! ```text
 //!            claim              load begins          load ends
@@ -8,8 +8,8 @@
 //!                  partly valid, dirty  --- write-behind --->  clean again
 //! ```
 //!
-//! A block in use is pinned. Of the blocks that are neither pinned, loading nor dirty, the least recently used is
-//! evicted first.
+//! A block in use is pinned. Of the blocks that are neither pinned, loading nor dirty, the least recently
+//! used is evicted first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
@@ -21,16 +21,17 @@ use slab::Slab;
 use crate::protocol::FileId;
 use crate::room::TakenRoom;
 
-/// Names a stripe that is open.
+/// Identifies an open stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StripeKey {
     pub(crate) file: FileId,
     pub(crate) stripe: u32,
-    /// The number of the opening: `file` and `stripe` come from the label, which may be that of a copy.
+    /// Number of the opening: needed because `file` and `stripe` come from the label, which may be that of a
+    /// copy.
     pub(crate) opening: u64,
 }
 
-/// Names a block: the stripe, the block within it.
+/// Identifies a block: the stripe, and the index of the block within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BlockKey {
     pub(crate) stripe: StripeKey,
@@ -40,26 +41,27 @@ pub(crate) struct BlockKey {
 /// A block in the cache.
 pub(crate) struct Block {
     pub(crate) key: BlockKey,
-    /// Away only while the block is loading.
+    /// Absent only while the block is loading.
     pub(crate) buffer: Option<Buf>,
-    /// The bytes of the buffer that are the file's.
+    /// Bytes of the buffer with contents of the file.
     pub(crate) valid: RangeSet,
-    /// The valid bytes that are not on the disk yet.
+    /// Valid bytes that are not on the disk yet.
     pub(crate) dirty: RangeSet,
-    /// Room for them on the disk.
+    /// Space reserved for them on the disk.
     pub(crate) room: TakenRoom,
     pub(crate) loading: bool,
-    /// The client that has written to it last, if any has.
+    /// The client that wrote to the block last, if any.
     pub(crate) writer: Option<NodeId>,
-    /// Whether a task is going to take the dirty bytes to the disk.
+    /// True if a task is scheduled to write the dirty bytes to the disk.
     pub(crate) write_queued: bool,
-    /// Tasks that are going to write, or are writing, bytes of the block to the disk.
+    /// Number of tasks that are scheduled to write, or are writing, bytes of the block to the disk.
     pub(crate) writers: u32,
-    /// Whether one of them is at the disk: the next waits, or the disk might end with the older bytes of the two.
+    /// True if one of them is at the disk. The next one waits, or the disk might end with the older bytes of
+    /// the two.
     pub(crate) at_disk: bool,
     /// Woken when the task at the disk is done.
     pub(crate) written: Rc<Condition>,
-    /// Tasks that use the block now.
+    /// Number of tasks that use the block now.
     pins: u32,
     last_use: u64,
     /// Woken when loading ends.
@@ -71,7 +73,7 @@ impl Block {
         self.pins == 0 && !self.loading && self.dirty.is_empty() && self.writers == 0
     }
 
-    /// The bytes `range`, if the block has them and is not loading.
+    /// Returns the bytes `range`, if the block has them and is not loading.
     pub(crate) fn read(&self, range: &Range<u64>) -> Option<Payload> {
         if self.loading || !self.valid.contains(range) {
             return None;
@@ -79,23 +81,24 @@ impl Block {
         self.buffer.as_ref().map(|buffer| buffer.slice(range.clone()))
     }
 
-    /// Notes that `range` of the buffer could not be written. Gives what of it has been written to the buffer again,
-    /// and is going to be tried anew.
+    /// Invalidates `range` of the buffer, which could not be written to the disk, except for bytes written to
+    /// the buffer again since. Returns the block's dirty bytes, which are still to be written.
     pub(crate) fn lose(&mut self, range: &Range<u64>) -> &RangeSet {
         self.valid.remove(range);
         self.valid.extend(self.dirty.ranges());
         &self.dirty
     }
 
-    /// Notes that a task that was going to write has ended.
+    /// Ends a task that was to write.
     pub(crate) fn end_writing(&mut self) {
         self.writers -= 1;
-        // If it ended before it took anything, another has to be begun.
+        // If it ended before it took any bytes, another task has to be started.
         self.write_queued &= self.writers > 0;
     }
 
-    /// Puts what a client has written into the buffer, from `start` on. What comes first of a block, and from its
-    /// beginning on, stays in the memory in which it has come: that of a small file has not the size of a block.
+    /// Puts a client's data into the buffer, from `start` on. If the first data of a block start at its
+    /// beginning, they stay in the memory in which they arrived: a small file then does not occupy a whole
+    /// block.
     ///
     /// # Panics
     /// If the block is loading.
@@ -109,7 +112,7 @@ impl Block {
         self.mark_written(range, writer);
     }
 
-    /// Notes that `range` of the buffer now holds what a client has written.
+    /// Marks `range` of the buffer as data written by a client.
     pub(crate) fn mark_written(&mut self, range: Range<u64>, writer: NodeId) {
         self.writer = Some(writer);
         self.valid.insert(range.clone());
@@ -117,10 +120,10 @@ impl Block {
     }
 }
 
-/// Where a block is in the cache. Good until the block is unpinned.
+/// Index of a block's slot in the cache. Valid until the block is unpinned.
 pub(crate) type CacheSlot = usize;
 
-/// A bounded set of blocks, least recently used out first.
+/// A limited set of blocks, evicted least recently used first.
 pub(crate) struct Cache {
     blocks_max: usize,
     blocks: Slab<Block>,
@@ -130,7 +133,7 @@ pub(crate) struct Cache {
     uses: u64,
 }
 
-/// How full a cache is.
+/// Occupancy of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheOccupancy {
     pub(crate) blocks_max: u64,
@@ -151,7 +154,7 @@ impl Cache {
         }
     }
 
-    /// How full it is now.
+    /// Returns the current occupancy.
     pub(crate) fn occupancy(&self) -> CacheOccupancy {
         let dirty = self.blocks.iter().map(|(_, block)| &block.dirty).filter(|dirty| !dirty.is_empty());
         let (dirty_blocks, dirty_bytes) =
@@ -168,7 +171,7 @@ impl Cache {
         self.by_key.contains_key(&key)
     }
 
-    /// The bytes `range` of the block, if it is here and can be read.
+    /// Returns the bytes `range` of the block, if it is cached and readable.
     pub(crate) fn read(&mut self, key: BlockKey, range: &Range<u64>) -> Option<Payload> {
         let place = *self.by_key.get(&key)?;
         let data = self.blocks[place].read(range)?;
@@ -184,12 +187,13 @@ impl Cache {
         Some(place)
     }
 
-    /// Whether there is a place for another block, emptied of the least recently used idle one if need be.
+    /// Makes room for another block, by evicting the least recently used idle block if necessary. Returns
+    /// true on success.
     pub(crate) fn make_room(&mut self) -> bool {
         self.blocks.len() < self.blocks_max || self.push_out()
     }
 
-    /// Takes out the least recently used idle block; says whether there was one.
+    /// Evicts the least recently used idle block. Returns true if there was one.
     pub(crate) fn push_out(&mut self) -> bool {
         let idle = self.by_use.values().copied().find(|&place| self.blocks[place].is_idle());
         idle.map(|place| self.remove(place)).is_some()
@@ -228,7 +232,7 @@ impl Cache {
         &mut self.blocks[place]
     }
 
-    /// The dirty blocks that no task is writing yet, of one stripe or of all, in order.
+    /// Returns the dirty blocks that no task is writing yet, of one stripe or of all, in order.
     pub(crate) fn unwritten(&self, stripe: Option<StripeKey>) -> Vec<BlockKey> {
         let places = match stripe {
             Some(stripe) => self.by_key.range(key_range(stripe, 0)),
@@ -238,24 +242,26 @@ impl Cache {
         blocks.filter(|block| block.needs_writing()).map(|block| block.key).collect()
     }
 
-    /// The stripes of which something is not at the disk yet, each once.
+    /// Returns the stripes with bytes that are not at the disk yet, each once.
     pub(crate) fn unwritten_stripes(&self) -> BTreeSet<StripeKey> {
         let blocks = self.blocks.iter().filter(|(_, block)| block.writers > 0 || block.needs_writing());
         blocks.map(|(_, block)| block.key.stripe).collect()
     }
 
-    /// The place of a block, if it is dirty and no task is writing it yet.
+    /// Returns the slot of a block, if it is dirty and no task is writing it yet.
     pub(crate) fn find_unwritten(&self, key: BlockKey) -> Option<CacheSlot> {
         self.by_key.get(&key).copied().filter(|&place| self.blocks[place].needs_writing())
     }
 
-    /// What is woken when a task that takes this block to the disk is through, if anything of `range` is not there yet.
+    /// Returns the condition to wait for if any byte of `range` is not at the disk yet. It is woken when a
+    /// task that writes this block to the disk is done.
     pub(crate) fn on_its_way(&mut self, key: BlockKey, range: &Range<u64>) -> Option<Rc<Condition>> {
         let block = &self.blocks[*self.by_key.get(&key)?];
         (block.at_disk || block.dirty.overlaps(range)).then(|| block.written.clone())
     }
 
-    /// End offset of the last dirty block of a stripe with blocks of `block_bytes`; 0 if there is none.
+    /// Returns the end offset of the last dirty byte of a stripe with blocks of `block_bytes`; 0 if no byte
+    /// is dirty.
     pub(crate) fn dirty_end(&self, stripe: StripeKey, block_bytes: u64) -> u64 {
         let mut blocks = self.by_key.range(key_range(stripe, 0)).rev();
         let last = blocks.find_map(|(key, &place)| {
@@ -265,8 +271,7 @@ impl Cache {
         last.unwrap_or(0)
     }
 
-    /// Gives up what of a stripe is not on the disk yet, since the stripe is about to be removed; says what that was,
-    /// by block.
+    /// Discards the dirty bytes of a stripe that is about to be removed. Returns them by block.
     pub(crate) fn give_up(&mut self, stripe: StripeKey) -> Vec<(u64, RangeSet)> {
         let places = self.by_key.range(key_range(stripe, 0));
         let given_up = places.map(|(key, &place)| {
@@ -277,7 +282,7 @@ impl Cache {
         given_up.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 
-    /// Forgets the blocks of a stripe from `first` on. Returns whether all were idle and are gone.
+    /// Drops the blocks of a stripe from `first` on. Returns true if all were idle, so that none remain.
     pub(crate) fn forget(&mut self, stripe: StripeKey, first: u64) -> bool {
         let range = key_range(stripe, first);
         let places: Vec<CacheSlot> = self.by_key.range(range).map(|(_, &place)| place).collect();
@@ -292,7 +297,7 @@ impl Cache {
         all
     }
 
-    /// Takes out a block that could not be loaded, if no other task waits for it.
+    /// Removes a block that could not be loaded, if no other task waits for it.
     pub(crate) fn discard(&mut self, place: CacheSlot) {
         if self.blocks[place].is_idle() && self.blocks[place].valid.is_empty() {
             self.remove(place);

@@ -1,8 +1,9 @@
-//! Collective requests that are served at the same time, and the memory of their queues.
+//! Collective requests served at the same time, and the memory of their queues.
 //!
-//! - A limited number is served at a time. One client may have at most as many as are still free, so that a client that
-//!   asks for many leaves half to others.
-//! - The queues of all together have a bounded memory. A request that gets none waits before it moves anything.
+//! - A limited number is served at a time. A client may not have more in service than are still free, so that
+//!   a client that sends many leaves half to others.
+//! - The queues of all requests together have limited memory. A request waits for its share before it moves
+//!   any data.
 
 use machine::{Buf, BufferPool, Condition, InFlight, Message, OperationInFlight};
 
@@ -11,33 +12,35 @@ use crate::error::Failure;
 use crate::protocol::FileId;
 use crate::turns::Turns;
 
-/// Collective requests served at a time; others wait. Of one client as many are served as there is room left for.
+/// Limit of collective requests served at a time; others wait. A client may not have more in service than are
+/// still free.
 const COLLECTIVES_MAX: usize = 16;
 
-/// Memory for the queues of all collective requests together, in bytes. It is more than any two of them need: a block
-/// is no larger than a message's payload.
+/// Memory for the queues of all collective requests together, in bytes. This is more than any two of them
+/// need, since a block is no larger than a message's payload.
 const QUEUE_BYTES: u64 = 64 << 20;
 
-/// The blocks that a queue has room for where a message may carry several, if there is enough memory.
+/// Size of a queue in blocks, if a message may carry several blocks and there is enough memory.
 ///
-/// Heads of pieces take some of the room: in a queue of one block there would be none for the second half of it. And
-/// each message wakes a member, which takes long where processes are more than processors: with eight of MPICH on two
-/// busy ones, four blocks a message were written 1.1 to 1.3 times as fast as one, and read 1.1 to 1.9 times.
+/// Heads of pieces take some of the space: a queue of one block would have none for the second half of it.
+/// And each message wakes a member, which takes long where there are more processes than processors. Measured
+/// with eight processes of MPICH on two busy processors: with four blocks a message, writes were 1.1 to 1.3
+/// times as fast as with one, and reads 1.1 to 1.9 times.
 const BLOCKS_IN_QUEUE: u64 = 4;
 
-/// A block of which parts are written: its file, its stripe, and where it begins in that.
+/// A block of which parts are written: its file, its stripe, and its offset in bytes within the stripe.
 pub(super) type PatchedBlock = (FileId, u32, u64);
 
-/// The collective requests that are served.
+/// The collective requests in service.
 pub(super) struct Collectives {
     served: InFlight,
     done: Condition,
     queue_memory: BufferPool,
-    /// Blocks of which listed parts are written among others that are read first.
+    /// Mutual exclusion for blocks of which parts are written, and the bytes between them must not change.
     pub(super) patched: Turns<PatchedBlock>,
 }
 
-/// The right to be served, until it is dropped.
+/// The right to be served, until this is dropped.
 pub(super) struct CollectiveTurn<'a> {
     operations: Option<(OperationInFlight, OperationInFlight)>,
     done: &'a Condition,
@@ -60,7 +63,7 @@ impl Collectives {
         }
     }
 
-    /// Waits until a request of this client may be served. Fails if the client is gone before.
+    /// Waits until a request of this client may be served. Fails if the client disconnects before.
     pub(super) async fn turn(&self, account: &Account) -> Result<CollectiveTurn<'_>, Box<Failure>> {
         while account.collectives.count() >= COLLECTIVES_MAX - self.served.count() {
             self.done.wait().await;
@@ -70,13 +73,13 @@ impl Collectives {
         Ok(CollectiveTurn { operations, done: &self.done })
     }
 
-    /// Notes that a client is gone: its waiting requests give up.
+    /// Wakes waiting requests, so that those of a disconnected client fail.
     pub(super) fn client_gone(&self) {
         self.done.wake_all();
     }
 
-    /// The number of buffers for the queues of a collective request, if it has queues, with the permit for their
-    /// memory.
+    /// Returns the number of buffers for the queues of a collective request, if `queued`, with the permit for
+    /// their memory.
     pub(super) async fn queue_buffers_for(
         &self,
         queued: bool,
@@ -91,13 +94,14 @@ impl Collectives {
     }
 }
 
-/// How many buffers the queues of a collective request have: two for each member, one that fills and one that is on its
-/// way, as far as these are no more than its part of the memory for all queues.
+/// Returns the number of buffers of a collective request's queues: two for each member, one to fill and one
+/// in flight, limited by the request's share of the memory for all queues.
 fn queue_buffers(members: usize, block_bytes: u64) -> u64 {
     (2 * members as u64).min((QUEUE_BYTES / 4 / block_bytes.max(1)).max(1))
 }
 
-/// How many bytes a queue has for several blocks, or for as many as leave each member two such queues: one at least.
+/// Returns the size in bytes of a queue for several blocks. The size is limited so that each member can have
+/// two such queues, but is at least one block.
 pub(super) fn roomy_queue_bytes(members: usize, block_bytes: u64) -> u64 {
     let most = QUEUE_BYTES / 4 / (2 * members as u64).max(1);
     (block_bytes * BLOCKS_IN_QUEUE).min(most).min(Message::PAYLOAD_BYTES_MAX).max(block_bytes)

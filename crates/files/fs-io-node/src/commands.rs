@@ -1,14 +1,16 @@
-//! Commands of clients, anything but block requests: their memory, and how many are served at a time.
+//! Commands of clients, which are all requests except block requests: their memory, and the number served at
+//! a time.
 //!
 //! ```text
 //!  request --> enter: a share of the memory --> turn: a share of those served --> served --> answer leaves
 //!                  \--> refused                 as a request, not yet a future
 //! ```
 //!
-//! - A command that waits for its turn is the request alone. The future that serves it, ten times as large, is made at
-//!   its turn, and its answer, a message's header at most, belongs to the turn until it has left.
-//! - A command that waits for other clients, to meet them for instance, has no turn: that could be for as long as they
-//!   like. Its future is small, and counted with its request.
+//! - A command that waits for its turn is stored as the request alone. The future that serves it, ten times
+//!   as large, is created at its turn. Its answer, at most one message header, belongs to the turn until it
+//!   has left.
+//! - A command that waits for other clients, for example at a barrier, has no turn, since it might hold the
+//!   turn indefinitely. Its future is small, and its memory is counted with its request.
 
 use machine::{Condition, NodeId};
 
@@ -17,29 +19,29 @@ use super::shares::{Share, Shares};
 use crate::error::Failure;
 use crate::protocol::Request;
 
-/// Memory in bytes of the commands of each client in any case, and of all clients beyond that.
+/// Memory in bytes for commands: of each client in any case, and of all clients beyond that.
 const MEMORY: (u64, u64) = (128 << 10, 32 << 20);
 
-/// The bytes that a command is counted for without its header: its task, and the future of one that has no turn.
+/// Bytes counted for a command in addition to its header: its task, and the future of a command without a
+/// turn.
 const COMMAND_BYTES: u64 = 4096;
 
-/// The bytes that a byte of a header stands for when it is decoded, at most: a number of one byte is one of eight, and
-/// small things come in larger ones.
+/// Limit of bytes in memory for each byte of an encoded header: a number of one byte becomes one of eight,
+/// and small items become fields of larger types.
 const DECODED: u64 = 16;
 
-/// Commands served at a time: of each client in any case, and of all clients beyond that. With its future and an answer
-/// that fills a header each has less than 100 KiB.
+/// Limit of commands served at a time: of each client in any case, and of all clients beyond that. With its
+/// future and an answer that fills a header each takes less than 100 KiB.
 const SERVED: (u64, u64) = (1, 512);
 
-/// The commands of all clients.
 pub(super) struct Commands {
     memory: Shares,
     served: Shares,
-    /// Woken when a command has been served, or a client is gone.
+    /// Woken when a command has been served, or a client has disconnected.
     changed: Condition,
 }
 
-/// A command's turn, until it is dropped.
+/// A command's turn, until this is dropped.
 pub(super) struct CommandTurn<'a> {
     share: Option<Share>,
     changed: &'a Condition,
@@ -61,12 +63,13 @@ impl Commands {
         }
     }
 
-    /// Takes memory for a command of a client, if it may have one more.
+    /// Reserves memory for a command of a client, if the client may have one more.
     pub(super) fn enter(&self, client: NodeId, header_bytes: u64) -> Option<Share> {
         self.memory.try_take(client, COMMAND_BYTES + DECODED * header_bytes)
     }
 
-    /// Waits until a command of a client may be served, behind its earlier ones. Fails if the client is gone before.
+    /// Waits until a command of a client may be served, after its earlier ones. Fails if the client
+    /// disconnects before.
     pub(super) async fn turn(
         &self,
         client: NodeId,
@@ -83,13 +86,13 @@ impl Commands {
         }
     }
 
-    /// Notes that a client is gone: its commands that wait for their turn give up.
+    /// Wakes waiting commands, so that those of a disconnected client fail.
     pub(super) fn client_gone(&self) {
         self.changed.wake_all();
     }
 }
 
-/// Whether a command may wait for other clients, or for nothing: it has no turn.
+/// True if a command needs no turn: it may wait for other clients, or waits for nothing.
 pub(super) fn needs_no_turn(command: &Request) -> bool {
     matches!(
         command,

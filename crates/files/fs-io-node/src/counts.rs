@@ -1,11 +1,11 @@
-//! What an I/O node has done, and its present state, in numbers, for those who watch it.
+//! Counters of an I/O node's activity, and its present state, for monitoring.
 //!
-//! The parts of the node count as they go: an addition each, or a step of a histogram; times are the machine's. The
-//! present state is looked up when it is asked for. Counting changes nothing that happens.
+//! The parts of the node count at each event: an addition, or a step of a histogram. Times are the machine's.
+//! The present state is determined when it is requested. Counting does not change the behaviour.
 //!
-//! - A number that is named after something done only grows.
-//! - Every access that has had its turn at a disk is counted once, with its wait before and its time at the disk.
-//! - A disk that does not answer delays no answer with numbers: see `disk_health.rs`.
+//! - A counter named after an event only grows.
+//! - Every access to a disk is counted once, with its wait in the queue and its time at the disk.
+//! - A disk that does not answer does not delay the counts: see `disk_health.rs`.
 
 use std::rc::Rc;
 
@@ -16,89 +16,89 @@ use crate::settings::IoNodeSettings;
 use crate::time_histogram::TimeHistogram;
 use crate::traffic::TrafficCounts;
 
-/// What an I/O node has done since its start, and has now.
+/// Activity of an I/O node since its start, and its present state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoNodeCounts {
-    /// What it has served and moved.
+    /// Served requests and moved bytes.
     pub traffic: TrafficCounts,
-    /// Requests refused because their client had too many under way already.
+    /// Requests refused because their client had too many in flight.
     pub refused: u64,
-    /// The clients that are there and have asked for anything but blocks.
+    /// Number of connected clients that have sent a request.
     pub clients: u64,
-    /// The stripes that are open now.
+    /// Number of open stripes.
     pub open_stripes: u64,
-    /// The requests for blocks that wait for a thread.
+    /// Block requests that wait for a thread.
     pub pool: PoolCounts,
     /// The blocks in memory.
     pub cache: CacheCounts,
-    /// The disks, in their order.
+    /// The disks, in order of their indices.
     pub disks: Vec<IoNodeDiskCounts>,
 }
 
-/// The threads that serve requests for blocks, and the requests that wait for one now.
+/// The threads that serve block requests, and the requests waiting for a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounts {
-    /// Requests that wait on demand: a client waits for their answers.
+    /// Number of demand requests waiting: a client waits for their answers.
     pub waiting_on_demand: u64,
-    /// Requests that wait in the background.
+    /// Number of background requests waiting.
     pub waiting_in_background: u64,
-    /// Threads that serve a request.
+    /// Number of threads that serve a request.
     pub busy_threads: u64,
 }
 
 /// The cache of an I/O node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Reads that found all they wanted.
+    /// Number of reads that found all their bytes.
     pub hits: u64,
-    /// Reads that had to wait for a disk, or for a prefetch that was under way.
+    /// Number of reads that had to wait for a disk, or for a prefetch in flight.
     pub misses: u64,
-    /// Bytes of the reads that found all they wanted.
+    /// Bytes of the reads that found all their bytes.
     pub hit_bytes: u64,
-    /// Bytes of the others.
+    /// Bytes of the reads that had to wait.
     pub missed_bytes: u64,
-    /// Blocks of which a read was begun before any client had asked for them.
+    /// Number of blocks whose read began before any client had requested them.
     pub prefetches: u64,
-    /// How many blocks there may be.
+    /// Limit of cached blocks.
     pub blocks_max: u64,
-    /// How many there are.
+    /// Number of cached blocks.
     pub blocks: u64,
-    /// How many of them have bytes that are not at their disk.
+    /// Number of cached blocks with bytes that are not at their disk yet.
     pub dirty_blocks: u64,
-    /// How many such bytes there are.
+    /// Number of these bytes.
     pub dirty_bytes: u64,
 }
 
 /// A disk of an I/O node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoNodeDiskCounts {
-    /// How long accesses have waited for their turn.
+    /// Times for which accesses waited in the queue.
     pub waits: TimeHistogram,
-    /// How long reads were at the disk.
+    /// Times of reads at the disk.
     pub reads: TimeHistogram,
-    /// How long writes were at the disk.
+    /// Times of writes at the disk.
     pub writes: TimeHistogram,
-    /// How long it took to bring an object onto the medium.
+    /// Times of flushes of an object to stable storage.
     pub flushes: TimeHistogram,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// Reads, writes and flushes that failed.
+    /// Number of reads, writes and flushes that failed.
     pub failures: u64,
-    /// Reads that were held up by writes of others: a race may be on.
+    /// Number of reads delayed by writes of others, which may indicate a race.
     pub held_up_reads: u64,
-    /// Accesses that wait for their turn now.
+    /// Number of accesses waiting in the queue.
     pub waiting: u64,
-    /// Bytes of writes that wait for their turn or have it.
+    /// Bytes of writes in the queue or at the disk.
     pub pending_write_bytes: u64,
-    /// How much it holds; none if that is not known.
+    /// Space of the disk; `None` if unknown.
     pub space: Option<Space>,
-    /// Whether it says how much it holds, and in time.
+    /// True if the disk answers the question for its space in time.
     pub answers: bool,
 }
 
-/// An I/O node, for who starts it and watches it.
+/// An I/O node, with an interface to run and monitor it.
 pub struct IoNodeService<M: Machine>(Rc<IoNode<M>>);
 
 impl<M: Machine> Clone for IoNodeService<M> {
@@ -108,22 +108,23 @@ impl<M: Machine> Clone for IoNodeService<M> {
 }
 
 impl<M: Machine> IoNodeService<M> {
-    /// An I/O node of this machine, which does not serve yet.
+    /// Creates an I/O node on this machine, which does not serve yet.
     pub fn new(machine: M, settings: IoNodeSettings) -> Self {
         IoNodeService(Rc::new(IoNode::new(machine, settings)))
     }
 
-    /// Serves requests until the network is closed, then writes out what the cache still holds.
+    /// Serves requests until the network is closed, then writes all dirty blocks to stable storage.
     ///
     /// # Errors
-    /// If the node cannot go on, or not all could be written out.
+    /// If the node cannot continue, or some data could not be written.
     pub async fn serve(&self) -> machine::Result<()> {
         let node = &self.0;
         node.endpoint.clone().listen(node).await?;
         node.write_out_all().await
     }
 
-    /// What the node has done, and its present state. Answers within about a second, even if disks do not answer.
+    /// Returns the node's activity and present state. Completes within about a second, even if disks do not
+    /// answer.
     pub async fn counts(&self) -> IoNodeCounts {
         let node = &self.0;
         let health = node.disk_health.ask().await;
@@ -143,8 +144,8 @@ impl<M: Machine> IoNodeService<M> {
         }
     }
 
-    /// Returns true if this node is the metadata server and the disks may hold contents of removed files that no client
-    /// has open.
+    /// Returns true if this node is the metadata server and the disks may hold contents of removed files that
+    /// no client has open.
     pub async fn has_removed_files(&self) -> bool {
         self.0.keeper.has_removed_files().await
     }

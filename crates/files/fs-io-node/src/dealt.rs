@@ -1,4 +1,5 @@
-//! Directories dealt to blocks: the owner of each byte of a block, and where in its memory the byte is.
+//! Distribution of directories to blocks: the owner of each byte of a block, and the byte's place in the
+//! owner's memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -18,9 +19,9 @@ pub(crate) struct BlockPieces {
     pub(crate) stripe_offset: u64,
     file_offset: u64,
     bytes: u64,
-    /// In the order of directories.
+    /// The pieces as runs, in the order of directories.
     runs: Vec<PieceRun>,
-    /// When each piece was written, in the same order.
+    /// Time of the write of each piece, in the same order.
     times: Vec<u64>,
 }
 
@@ -32,24 +33,24 @@ impl BlockPieces {
         }
     }
 
-    /// The pieces as an [exchange](crate::exchange) takes them, in the order of the file.
+    /// Returns the pieces for an [exchange](crate::exchange), in the order of the file.
     pub(crate) fn pieces(&self) -> Vec<Piece> {
         let mut pieces: Vec<Piece> = self.runs.iter().flat_map(|run| run.pieces()).collect();
         pieces.sort_by_key(|piece| piece.file_offset);
         pieces
     }
 
-    /// The pieces in runs of those of a member that go on regularly, in the order of directories.
+    /// Returns the pieces as regular runs of one member each, in the order of directories.
     pub(crate) fn piece_runs(&self) -> impl Iterator<Item = PieceRun> {
         self.runs.iter().copied()
     }
 
-    /// Offset in bytes of the block within its file.
+    /// Returns the offset in bytes of the block within its file.
     pub(crate) fn file_offset(&self) -> u64 {
         self.file_offset
     }
 
-    /// Whether the bytes of the file from `offset` to `end` all lie in this block.
+    /// True if the bytes of the file from `offset` to `end` all lie in this block.
     fn has(&self, offset: u64, end: u64) -> bool {
         self.file_offset <= offset && end <= self.file_offset + self.bytes
     }
@@ -59,7 +60,7 @@ impl BlockPieces {
         start..start + piece.bytes
     }
 
-    /// The bytes of the block that pieces cover: disjoint ranges, in order, not touching each other.
+    /// Returns the bytes of the block covered by pieces: disjoint ranges, in order, not touching each other.
     pub(crate) async fn runs(&self) -> Vec<Range<u64>> {
         let mut coverage = Coverage::none_of(self.bytes);
         for (looks, piece) in self.each_piece().enumerate() {
@@ -75,20 +76,21 @@ impl BlockPieces {
         self.runs.iter().flat_map(|run| run.pieces())
     }
 
-    /// Whether any two pieces overlap. Until that is known, no byte has been looked at twice.
+    /// True if any two pieces overlap. Stops at the first overlap, so it processes no byte twice.
     fn any_overlap(&self) -> bool {
         let mut coverage = Coverage::none_of(self.bytes);
         self.each_piece().any(|piece| coverage.insert(self.within(&piece)))
     }
 
-    /// Where the last of the pieces ends, as an offset within the stripe.
+    /// Returns the end of the last piece, as an offset within the stripe.
     pub(crate) fn end(&self) -> u64 {
         let end_of = |run: &PieceRun| run.first.file_offset + run.stride * (run.count - 1) + run.first.bytes;
         let end = self.runs.iter().map(end_of).max().unwrap_or(self.file_offset);
         self.stripe_offset + (end - self.file_offset)
     }
 
-    /// Leaves of each byte the latest piece only. Says how many bytes of a member have given way to another's.
+    /// Keeps only the latest piece of each byte. Returns the number of bytes of members that a later write of
+    /// another member replaces.
     async fn keep_latest(&mut self) -> u64 {
         if !self.any_overlap() {
             return 0;
@@ -124,7 +126,7 @@ impl BlockPieces {
         hidden
     }
 
-    /// Adds a part of a piece, the bytes of the file that are within `range`.
+    /// Adds the part of a piece that covers `range` of the file.
     fn push_part(&mut self, piece: &Piece, range: Range<u64>) {
         let memory_offset = piece.memory_offset + (range.start - piece.file_offset);
         let (file_offset, bytes) = (range.start, range.end - range.start);
@@ -132,20 +134,20 @@ impl BlockPieces {
     }
 }
 
-/// The number of looks at where pieces begin and end, in a row, before other tasks have their turn.
+/// Number of steps through the ends of pieces before this task yields to others.
 const LOOKS_IN_A_ROW: usize = 16_384;
 
-/// The pieces that have a byte in common, on the way through a block.
+/// The pieces that cover the current byte during a scan of a block.
 #[derive(Default)]
 struct PiecesHere {
-    /// By time, node and order: the last is the one that stays.
+    /// Pieces by time, node and order: the last one wins.
     pieces: BTreeSet<(u64, u32, usize)>,
-    /// How many there are of each node.
+    /// Number of pieces of each node.
     of_nodes: BTreeMap<u32, u64>,
 }
 
 impl PiecesHere {
-    /// Takes a piece in, or out if it is there.
+    /// Adds a piece, or removes it if present.
     fn begin_or_end(&mut self, time: u64, node: u32, order: usize) {
         let of_node = self.of_nodes.entry(node).or_default();
         if self.pieces.insert((time, node, order)) {
@@ -156,29 +158,30 @@ impl PiecesHere {
         }
     }
 
-    /// The piece that was written last, by its order.
+    /// Returns the order of the latest piece.
     fn latest(&self) -> Option<usize> {
         self.pieces.last().map(|&(_, _, order)| order)
     }
 
-    /// How many are of other nodes.
+    /// Returns the number of pieces of other nodes.
     fn of_others_than(&self, node: u32) -> u64 {
         self.pieces.len() as u64 - self.of_nodes.get(&node).copied().unwrap_or_default()
     }
 }
 
-/// The entries of all members for one file, dealt to the blocks of some of its stripes.
+/// The entries of all members for one file, distributed to the blocks of some of its stripes.
 #[derive(Debug, Default)]
 pub(crate) struct Dealt {
     blocks: Vec<BlockPieces>,
-    /// The indices of blocks, by stripe and offset within it.
+    /// Indices of blocks, by stripe and offset within it.
     indices: BTreeMap<(u32, u64), usize>,
-    /// The block that had the last piece: most of the time the next one is there, too.
+    /// Index of the block with the last piece: the next piece is usually in the same block.
     latest: usize,
 }
 
 impl Dealt {
-    /// Adds what a member of the group tells to the blocks of `stripes`, in no more pieces than there may be.
+    /// Adds a member's entries to the blocks of `stripes`. Fails if they make more pieces than `pieces`
+    /// permits.
     pub(crate) async fn add(
         &mut self,
         striping: Striping,
@@ -236,8 +239,9 @@ impl Dealt {
         }
     }
 
-    /// The blocks with their pieces in the order of the file, each with its stripe. If `latest_only`, the latest of
-    /// overlapping pieces only; then also how many bytes of a member have given way to another's.
+    /// Returns the blocks with their pieces in the order of the file, each with its stripe. If `latest_only`,
+    /// keeps only the latest of overlapping pieces, and also returns the number of bytes replaced by another
+    /// member's write.
     pub(crate) async fn into_blocks(mut self, latest_only: bool) -> (Vec<(u32, BlockPieces)>, u64) {
         let mut hidden = 0;
         for block in self.blocks.iter_mut().filter(|_| latest_only) {
@@ -276,7 +280,7 @@ mod tests {
         assert_eq!(add(entry(0, 1 << 40, 0, 0)), Err(DirectoryError::TooManyPieces));
     }
 
-    /// What comes of work that gives way to other tasks.
+    /// Polls a future to completion; it only ever yields to other tasks.
     fn done<T>(work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
@@ -286,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Many pieces over all of a large block take no longer than as many small ones.
+    /// Many pieces that cover all of a large block take no longer than the same number of small ones.
     #[test]
     fn many_pieces_of_the_same_bytes_are_dealt_at_once() {
         const BLOCK: u64 = 1 << 20;
@@ -302,7 +306,7 @@ mod tests {
     }
 
     proptest! {
-        /// Entries are dealt so that each byte of the file comes from where its latest writer has it.
+        /// After distribution each byte of the file comes from the memory of its latest writer.
         #[test]
         fn the_latest_write_stays(
             entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40, 0u64..6), 0..30),
@@ -347,7 +351,7 @@ mod tests {
             prop_assert_eq!(found, expected);
         }
 
-        /// Without that, all pieces of all entries are there.
+        /// Without `latest_only` all pieces of all entries are kept.
         #[test]
         fn readers_get_all_they_ask_for(
             entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40), 0..30),

@@ -1,8 +1,8 @@
 //! Collective requests: the disk-directed method at the I/O node (Kotz 1994).
 //!
-//! One request describes the whole transfer. For each disk the I/O node lists the blocks of the file that lie on it,
-//! may sort them by physical position, and lets a few buffers take them one after the other: while one buffer is at the
-//! disk, another exchanges its pieces with the compute nodes' memory.
+//! One request describes the whole transfer. For each disk the I/O node lists the blocks of the file that lie
+//! on it, and may sort them by physical position. A few buffers take the blocks one after the other: while
+//! one buffer is at the disk, another exchanges its pieces with the compute nodes' memory.
 //!
 //! ```text
 //!  buffer 0:  [disk: block 0][pieces to nodes][ waits ][disk: block 2][pieces ...
@@ -23,7 +23,7 @@ use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Collective, Direction, Reply};
 
-/// Blocks that are listed, and sorted, at a time.
+/// Limit of blocks that are listed, and sorted, at a time.
 pub(super) const LISTED_MAX: usize = 1 << 18;
 
 impl<M: Machine> IoNode<M> {
@@ -37,7 +37,7 @@ impl<M: Machine> IoNode<M> {
         self.in_turn(account, served).await
     }
 
-    /// Serves a collective request when it is its turn. Until then there is no future for it.
+    /// Serves a collective request at its turn. Its future is created only then, to save memory.
     pub(super) async fn in_turn(
         &self,
         account: &Account,
@@ -97,7 +97,7 @@ impl<M: Machine> IoNode<M> {
         Ok(())
     }
 
-    /// Refuses a group that cannot be one: of a size that is not the view's, or otherwise.
+    /// Fails for an invalid group: for example if its size is not that of the view.
     fn check(&self, request: &Collective) -> Result<Vec<NodeId>, Box<Failure>> {
         let (members, nodes) = (request.members.len(), request.view.nodes());
         if members as u64 != u64::from(nodes) {
@@ -107,14 +107,14 @@ impl<M: Machine> IoNode<M> {
         self.check_members(&request.members)
     }
 
-    /// The members of a group. Refuses one of nodes that are not there, or with one of them twice: so there are no more
-    /// members than connections.
+    /// Returns the members of a group. Fails if one of them is not connected or occurs twice: so there are no
+    /// more members than connections.
     pub(super) fn check_members(&self, members: &[u64]) -> Result<Vec<NodeId>, Box<Failure>> {
         let members: Vec<NodeId> = members.iter().map(|&member| NodeId(member)).collect();
         let mut seen = BTreeSet::new();
         for &member in &members {
             if !self.accounts.is_there(member) {
-                // It may not have been since this I/O node was started anew.
+                // The member may not have reconnected since this I/O node was restarted.
                 let text = format!("{member} is of the group, and is not connected to this I/O node");
                 return Err(Failure::new(FailureKind::NotOpen, text).into());
             }
@@ -125,7 +125,7 @@ impl<M: Machine> IoNode<M> {
         Ok(members)
     }
 
-    /// Makes ready to list the blocks of a stripe in the order in which they will be moved.
+    /// Prepares to list the blocks of a stripe in the order in which they will be moved.
     async fn blocks_of_view(
         self: &Rc<Self>,
         request: &Rc<Collective>,
@@ -149,9 +149,10 @@ struct BlocksOfView<M: Machine> {
     node: Rc<IoNode<M>>,
     part: Rc<StripePart>,
     request: Rc<Collective>,
-    /// The blocks to be moved next, in reverse order: the next one is the last.
+    /// The blocks to be moved next, in reverse order.
     listed: Vec<BlockRequest>,
-    /// The others, not listed all at once: the request says how many there are, and may say any number.
+    /// The other blocks. They are not listed all at once, since the request determines their number and may
+    /// name any number.
     rest: BlockRequests,
 }
 
@@ -180,14 +181,14 @@ impl<M: Machine> BlocksOfView<M> {
     }
 }
 
-/// A block of a file, all of which is moved: the view says whose each piece of it is.
+/// A block of a file, all of which is moved: the view defines the owner of each piece.
 struct BlockOfView {
     request: Rc<Collective>,
     block: BlockRequest,
 }
 
 impl BlockOfView {
-    /// The members' pieces of it, in the order of the file.
+    /// Returns the members' pieces of the block, in the order of the file.
     fn pieces(&self) -> impl Iterator<Item = Piece> {
         self.request.view.pieces(Extent::new(self.block.file_offset, self.block.bytes))
     }

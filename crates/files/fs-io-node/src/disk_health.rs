@@ -1,22 +1,22 @@
-//! Whether disks answer, for those who watch: each is asked how much it holds.
+//! Checks for monitoring that disks answer: each is asked for its space.
 //!
-//! A disk that is stuck does not answer, and must not block the callers that want to know just that. So a disk has at
-//! most one question in flight, asked by a task of its own, however many callers there are, and each caller waits for
-//! the answer for at most a second.
+//! A disk that is stuck does not answer, and must not block the callers that monitor it. So each disk has at
+//! most one question in flight, asked by a separate task, whatever the number of callers. Each caller waits
+//! for the answer for at most a second.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use machine::{Condition, Disk, Duration, Machine, Space, first_of};
 
-/// How long a caller waits for an answer: longer than a disk that works needs, however busy it is with data, and a
-/// small part of the ten seconds that Prometheus waits for numbers.
+/// Limit of a caller's wait for an answer: longer than a working disk needs, however busy with data, and a
+/// small part of the ten seconds for which Prometheus waits for numbers.
 const PATIENCE: Duration = Duration::from_millis(1000);
 
-/// The answer of a disk: its space, if known; or the reason why it cannot be used.
+/// Answer of a disk: its space, if known, or the reason why the disk cannot be used.
 pub(super) type Health = Result<Option<Space>, String>;
 
-/// The disks of a node, each as it has answered last.
+/// The latest answers of a node's disks.
 pub(super) struct DiskHealth<M: Machine> {
     machine: M,
     disks: Rc<[AskedDisk]>,
@@ -25,7 +25,7 @@ pub(super) struct DiskHealth<M: Machine> {
 #[derive(Default)]
 struct AskedDisk {
     is_asked: Cell<bool>,
-    /// None before the first answer.
+    /// `None` before the first answer.
     health: RefCell<Option<Health>>,
     answered: Condition,
 }
@@ -36,7 +36,7 @@ impl<M: Machine> DiskHealth<M> {
         DiskHealth { machine, disks }
     }
 
-    /// Asks all disks, and waits for their answers as long as patience lasts.
+    /// Asks all disks, and waits for their answers for at most [`PATIENCE`].
     pub(super) async fn ask(&self) -> Vec<Health> {
         for index in 0..self.disks.len() {
             self.begin(index);
@@ -57,7 +57,7 @@ impl<M: Machine> DiskHealth<M> {
         self.disks.iter().enumerate().map(answer).collect()
     }
 
-    /// Asks a disk, unless it has yet to answer.
+    /// Asks a disk, unless a question to it is in flight.
     fn begin(&self, index: usize) {
         if self.disks[index].is_asked.replace(true) {
             return;

@@ -1,8 +1,9 @@
-//! The queue of a disk: one request, or a few, are at the disk at a time, and tasks wait here for their turn.
+//! The queue of a disk: a limited number of requests is at the disk at a time, and tasks wait here for their
+//! turn.
 //!
-//! There is no driver task: a task that needs the disk waits for a turn, uses the disk, and releases it. Releasing
-//! it picks the next by the disk's [`DiskSchedule`] at once, before the releasing task does anything else, so the
-//! disk is never idle for want of a decision.
+//! There is no driver task: a task that needs the disk waits for a turn, uses the disk, and releases it.
+//! Releasing it selects the next request by the disk's [`DiskSchedule`] at once, before the releasing task
+//! does anything else. So the disk never idles for lack of a decision.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -16,9 +17,9 @@ use crate::schedule::{DiskRequest, DiskSchedule, Number, Position};
 
 /// The queue of one disk.
 pub(crate) struct DiskQueue {
-    /// The most requests that are at the disk at a time.
+    /// Limit of requests at the disk at a time.
     places: usize,
-    /// The requests that are at the disk. As long as there may be more, no request waits.
+    /// Number of requests at the disk. No request waits while this is below the limit.
     taken: Cell<usize>,
     arm: Cell<Position>,
     schedule: RefCell<Box<dyn DiskSchedule>>,
@@ -34,12 +35,13 @@ enum Waiter {
 /// The right to use the disk until dropped.
 pub(crate) struct DiskTurn<'a> {
     queue: &'a DiskQueue,
-    /// What has held its job up, if anything has.
+    /// Cause of a delay of its job, if it was delayed.
     pub(crate) held_up: Option<HeldUp>,
 }
 
 impl DiskQueue {
-    /// The queue of a disk that is given `places` requests at a time, one at least, in the order of `schedule`.
+    /// Creates the queue of a disk with at most `places` requests at a time, at least one, in the order of
+    /// `schedule`.
     pub(crate) fn new(schedule: Box<dyn DiskSchedule>, places: usize) -> Self {
         DiskQueue {
             places: places.max(1),
@@ -57,7 +59,7 @@ impl DiskQueue {
             WaitForTurn { queue: self, request, waiter: None }.await
         } else {
             self.taken.set(self.taken.get() + 1);
-            // It goes through the schedule like all others, so that it counts as its job's turn.
+            // The request goes through the schedule like all others, so that it counts as its job's turn.
             self.schedule.borrow_mut().push(request, Number::MAX);
             let next = self.next();
             debug_assert_eq!(next, Some((request, Number::MAX)), "nobody else waits");
@@ -66,13 +68,13 @@ impl DiskQueue {
         DiskTurn { queue: self, held_up }
     }
 
-    /// How many wait for a turn.
+    /// Returns the number of requests waiting for a turn.
     pub(crate) fn waiting(&self) -> u64 {
         let waiters = self.waiters.borrow();
         waiters.iter().filter(|(_, waiter)| matches!(waiter, Waiter::Waiting(_))).count() as u64
     }
 
-    /// Whether a request waits in the background.
+    /// True if a background request waits.
     pub(crate) fn has_background(&self) -> bool {
         self.schedule.borrow().has_background()
     }
@@ -82,7 +84,7 @@ impl DiskQueue {
         self.schedule.borrow_mut().promote(position);
     }
 
-    /// Takes the next request out of the queue, if there is one, and notes where it moves the arm.
+    /// Takes the next request out of the queue, if any, and moves the arm to its position.
     fn next(&self) -> Option<(DiskRequest, Number)> {
         let (request, number) = self.schedule.borrow_mut().pop(self.arm.get())?;
         self.arm.set(request.position);

@@ -1,8 +1,8 @@
-//! The disks of an I/O node: the turns at each, and the size of each.
+//! The disks of an I/O node: the turns at each, and the space on each.
 //!
-//! Reading or writing data of a stripe takes a turn at its disk (`disk_queue.rs`): a bounded number of requests is at
-//! the disk at a time, and the others wait in the order that the settings choose (`schedule.rs`). Names, sizes and
-//! notes need no turn.
+//! Reading or writing data of a stripe takes a turn at its disk (`disk_queue.rs`). A limited number of
+//! requests is at the disk at a time, and the others wait in the order that the settings choose
+//! (`schedule.rs`). Names, sizes and attributes need no turn.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -22,10 +22,11 @@ use crate::schedule::{DiskRequest, DiskUser, Position, Urgency, schedule_of};
 use crate::scheduling::Scheduling;
 use crate::settings::IoNodeSettings;
 
-/// The most bytes a stripe has: so few that those that a disk adds for itself do not make a number that is too large.
+/// Longest stripe in bytes: the bytes that a disk adds for its own purposes cannot overflow a number.
 const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
 
-/// The most runs of a block that are written one by one; a block of more is read first, and then written as a whole.
+/// Limit of runs of a block that are written one by one; a block with more runs is read first, and then
+/// written as a whole.
 pub(super) const RUNS_MAX: usize = 4;
 
 /// The right to use a disk, until this is dropped.
@@ -36,7 +37,7 @@ pub(super) struct DiskUse<'a, M: Machine> {
     _span: NotedSpan<'a>,
 }
 
-/// An access that is at the disk, until this is dropped.
+/// An access at the disk, until this is dropped.
 struct DiskAccess<'a, M: Machine> {
     disks: &'a Disks<M>,
     disk: usize,
@@ -55,7 +56,7 @@ impl<M: Machine> Drop for DiskAccess<'_, M> {
     }
 }
 
-/// A write that waits for its turn or has it, until this is dropped.
+/// A write in the queue or at the disk, until this is dropped.
 struct PendingWrite<'a, M: Machine> {
     disks: &'a Disks<M>,
     disk: usize,
@@ -68,29 +69,28 @@ impl<M: Machine> Drop for PendingWrite<'_, M> {
     }
 }
 
-/// Reads that have been held up at a disk: see `backlog.rs`.
+/// Reads delayed at a disk: see `backlog.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HeldUpReads {
-    /// How many.
+    /// Number of delayed reads.
     pub(super) reads: u64,
-    /// The most writes of one job that were waiting then.
+    /// Largest number of waiting writes of one job at these times.
     pub(super) writes_most: u64,
 }
 
-/// The machine is told of reads that are held up if none have been for this long.
+/// Time without delayed reads after which the next one is reported to the machine.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// The disks.
 pub(super) struct Disks<M: Machine> {
     machine: M,
     scheduling: Scheduling,
     queues: Vec<DiskQueue>,
-    /// By disk, the bytes of writes that wait for a turn or have it.
+    /// By disk, the bytes of writes in the queue or at the disk.
     writes_pending: Vec<Cell<u64>>,
-    /// By disk, the reads that have been held up there, and when the last one was, if any has been.
+    /// By disk, the delayed reads and the time of the last one, if there were any.
     held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
     room: DiskRoom,
-    /// By disk, what has been done there; the present state is not filled in.
+    /// By disk, the counts of its activity; the fields of the present state are not filled in.
     counts: Vec<RefCell<IoNodeDiskCounts>>,
 }
 
@@ -106,12 +106,12 @@ impl<M: Machine> Disks<M> {
         Disks { machine, scheduling, queues, writes_pending, held_up, room, counts }
     }
 
-    /// The disk that an object lies on.
+    /// Returns the disk of an object.
     pub(super) fn of(&self, home: Home) -> &M::Disk {
         &self.machine.disks()[home.disk]
     }
 
-    /// Where an object lies at `offset`, for the order of turns.
+    /// Returns the position of an object's byte at `offset`, for the order of turns.
     fn position(&self, home: Home, offset: u64) -> Position {
         match self.scheduling {
             Scheduling::PhysicalCyclicScan => (0, self.of(home).position(home.object, offset)),
@@ -150,7 +150,7 @@ impl<M: Machine> Disks<M> {
         DiskUse { _access: access, _turn: turn, _pending: pending, _span: span }
     }
 
-    /// Counts what has been read or written of a disk.
+    /// Counts bytes read from, or written to, a disk, or the failure.
     pub(super) fn count_bytes<T>(
         &self,
         home: Home,
@@ -166,14 +166,14 @@ impl<M: Machine> Disks<M> {
         }
     }
 
-    /// Counts a flush that was begun at `since` and is over.
+    /// Counts a completed flush that began at `since`.
     pub(super) fn count_flush(&self, home: Home, since: Instant, outcome: &machine::Result<()>) {
         let mut counts = self.counts[home.disk].borrow_mut();
         counts.flushes.add(self.machine.now().since(since));
         counts.failures += u64::from(outcome.is_err());
     }
 
-    /// What has been done at each disk, and the requests that wait there.
+    /// Returns the counts of each disk, with the requests waiting there.
     pub(super) fn counts(&self) -> Vec<IoNodeDiskCounts> {
         let counts = self.counts.iter().enumerate().map(|(disk, counts)| IoNodeDiskCounts {
             held_up_reads: self.held_up[disk].get().map_or(0, |(held_up, _)| held_up.reads),
@@ -184,7 +184,7 @@ impl<M: Machine> Disks<M> {
         counts.collect()
     }
 
-    /// Notes that a read has been held up, and tells the machine if none has been for a while.
+    /// Counts a delayed read, and reports it to the machine if there was none for a while.
     fn note_held_up(&self, disk: usize, HeldUp { by, writes }: HeldUp) {
         let now = self.machine.now();
         let (before, last) = self.held_up[disk].get().unzip();
@@ -197,12 +197,12 @@ impl<M: Machine> Disks<M> {
         }
     }
 
-    /// How many reads have been held up at a disk, and how long ago the last one was, if any has been.
+    /// Returns the delayed reads at a disk and the time since the last one, if there were any.
     pub(super) fn held_up(&self, disk: usize) -> Option<(HeldUpReads, Duration)> {
         self.held_up[disk].get().map(|(reads, last)| (reads, self.machine.now().since(last)))
     }
 
-    /// Notes that a write of `bytes` bytes is pending.
+    /// Counts `bytes` bytes of a write as pending.
     fn begin_write(&self, disk: usize, bytes: u64) -> PendingWrite<'_, M> {
         self.change_pending(disk, |pending| pending + bytes);
         PendingWrite { disks: self, disk, bytes }
@@ -214,7 +214,7 @@ impl<M: Machine> Disks<M> {
         self.machine.disks()[disk].writes_pending(pending.get());
     }
 
-    /// Promotes requests that wait in the background for this part of an object to on demand.
+    /// Promotes background requests for this part of an object to demand.
     pub(super) fn promote(&self, home: Home, offset: u64) {
         let queue = &self.queues[home.disk];
         if queue.has_background() {
@@ -222,7 +222,7 @@ impl<M: Machine> Disks<M> {
         }
     }
 
-    /// Fills `into` with what an object has from `offset` on, when it is its turn.
+    /// Fills `into` with the object's bytes from `offset` on, at its turn.
     pub(super) async fn read(
         &self,
         home: Home,
@@ -238,7 +238,7 @@ impl<M: Machine> Disks<M> {
         outcome
     }
 
-    /// Writes runs of a buffer, which holds the block at `offset` of an object, for a job, when it is their turn.
+    /// Writes runs of a buffer, which holds the block at `offset` of an object, for a job, at its turn.
     pub(super) async fn write_runs(
         &self,
         home: Home,
@@ -260,7 +260,7 @@ impl<M: Machine> Disks<M> {
         Ok(outcome?)
     }
 
-    /// Makes a stripe reach to `end`, if it is shorter: its disk has the space then.
+    /// Extends a stripe to `end`, if it is shorter, so that its space is allocated on the disk.
     pub(super) async fn extend(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
         let _turn = stripe.sizing.take().await;
         if end <= stripe.length.bytes() {
@@ -270,7 +270,7 @@ impl<M: Machine> Disks<M> {
         self.resize(stripe, end).await
     }
 
-    /// Makes a stripe end at `end`.
+    /// Truncates or extends a stripe to `end`.
     pub(super) async fn set_end(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
         let _turn = stripe.sizing.take().await;
         self.resize(stripe, end).await
@@ -282,12 +282,12 @@ impl<M: Machine> Disks<M> {
         Ok(())
     }
 
-    /// Takes room on its disk for `bytes` of a stripe; none if there is none as far as is known.
+    /// Reserves space on its disk for `bytes` of a stripe; returns `None` if too little is known to be free.
     pub(super) fn take_room(&self, stripe: &OpenStripe, bytes: u64) -> Option<TakenRoom> {
         self.room.take(stripe.home.disk, stripe.length.bytes_on_disk(), bytes)
     }
 
-    /// As [`take_room`](Self::take_room), after asking the disk for its free space.
+    /// Like [`take_room`](Self::take_room), after asking the disk for its free space.
     pub(super) async fn look_for_room(
         &self,
         stripe: &OpenStripe,
@@ -299,15 +299,15 @@ impl<M: Machine> Disks<M> {
         Ok(self.room.take_of(stripe.home.disk, (before, bytes), space, asked))
     }
 
-    /// Whether a disk has all of this part of a stripe, none of it a hole.
+    /// True if a disk has all of this part of a stripe, without a hole.
     pub(super) async fn has(&self, stripe: &OpenStripe, part: &Range<u64>) -> machine::Result<bool> {
         let data = self.of(stripe.home).data_after(stripe.home.object, part.start).await?;
         Ok(data.is_some_and(|data| data.start <= part.start && part.end <= data.end))
     }
 }
 
-/// Checks that a stripe can end at `end`. It may be longer than its disk: holes take no room, and what is written has
-/// taken room for itself.
+/// Fails if a stripe cannot end at `end`. A stripe may be longer than the space of its disk: holes take no
+/// space, and writes reserve their own.
 pub(super) fn check_length(end: u64) -> Result<(), Box<Failure>> {
     if end <= STRIPE_BYTES_MAX {
         return Ok(());

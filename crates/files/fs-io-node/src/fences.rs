@@ -1,8 +1,8 @@
-//! Leases of locks that have ended. Data written under one of them are refused, however late they come.
+//! Ended leases of locks. The I/O node refuses data written under them, however late they arrive.
 //!
-//! A client that is given a lock on a file on which such a lease had an exclusive lock fences that lease at all I/O
-//! nodes before it relies on the lock: the earlier owner, whose computer or network was held up, may still have data in
-//! flight, and may not know yet that another client has its locks.
+//! If such a lease had an exclusive lock on a file, the next client with a lock on that file must fence the
+//! lease: at all I/O nodes, before it relies on the lock. The computer or network of the earlier owner may
+//! have been delayed: it may still have data in flight, and may not know that another client has its locks.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,27 +12,27 @@ use machine::NodeId;
 use crate::error::{Failure, FailureKind};
 use crate::protocol::FENCED_MAX;
 
-/// The most leases that are remembered for one client: those of two answers of the keeper.
+/// Limit of leases remembered for one client: those of two answers of the metadata server.
 const OF_CLIENT_MAX: usize = 2 * FENCED_MAX;
 
-/// The most leases that are remembered for clients that are gone, together; 2 MiB.
+/// Limit of leases remembered for all disconnected clients together; 2 MiB.
 const OF_GONE_MAX: usize = 1 << 16;
 
-/// The leases that are fenced. Those that a client has had fenced make room for its own later ones only.
+/// The fenced leases. A client's leases are displaced only by its own later ones.
 #[derive(Default)]
 pub(super) struct Fences(RefCell<Fenced>);
 
 #[derive(Default)]
 struct Fenced {
-    /// By how many clients, or on behalf of how many, each lease is fenced.
+    /// Number of clients, connected or not, that have fenced each lease.
     leases: BTreeMap<u64, usize>,
-    /// Those of each client, in the order in which they came.
+    /// The leases of each client, in order of arrival.
     of_clients: BTreeMap<NodeId, VecDeque<u64>>,
     of_gone: VecDeque<u64>,
 }
 
 impl Fenced {
-    /// Forgets the first leases of a queue that has more than `most`.
+    /// Drops the first leases of a queue that has more than `most`.
     fn forget(leases: &mut BTreeMap<u64, usize>, queue: &mut VecDeque<u64>, most: usize) {
         while queue.len() > most
             && let Some(oldest) = queue.pop_front()
@@ -64,14 +64,14 @@ impl Fences {
         Ok(())
     }
 
-    /// Notes that a client is gone. What it has had fenced stays so: data may still come late.
+    /// Handles the disconnect of a client. Its leases stay fenced: data may still arrive late.
     pub(super) fn client_gone(&self, client: NodeId) {
         let Fenced { leases, of_clients, of_gone } = &mut *self.0.borrow_mut();
         of_gone.extend(of_clients.remove(&client).into_iter().flatten());
         Fenced::forget(leases, of_gone, OF_GONE_MAX);
     }
 
-    /// Fails if a write was made under a lease that is fenced.
+    /// Fails if a write was made under a fenced lease.
     pub(super) fn check(&self, lease: Option<u64>) -> Result<(), Box<Failure>> {
         match lease.filter(|lease| self.0.borrow().leases.contains_key(lease)) {
             None => Ok(()),

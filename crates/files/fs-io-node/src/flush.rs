@@ -1,4 +1,4 @@
-//! Bringing what was accepted onto the media, and setting where stripes end.
+//! Flushing accepted data to stable storage, and setting the lengths of stripes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,13 +12,13 @@ use super::open_stripe::OpenStripe;
 use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
 
-/// How many stripes are written out at once when the node ends, of some ten thousand. Each that was never flushed takes
-/// several waits for the medium, and a file system brings what waits at the same time onto it as one.
+/// Number of stripes, of some ten thousand, written concurrently when the node shuts down. Each stripe that
+/// was never flushed needs several waits for stable storage, and a file system combines concurrent ones.
 const WRITTEN_OUT_AT_ONCE: usize = 64;
 
 impl<M: Machine> IoNode<M> {
-    /// Cuts or extends stripes, as long as the client's connection lasts: after that, it may have asked for this once
-    /// more over another one, and for something else since.
+    /// Truncates or extends stripes, as long as the client's connection lasts. After that the client may have
+    /// repeated the request over another connection, and have sent other requests since.
     pub(super) async fn resize(
         self: &Rc<Self>,
         client: NodeId,
@@ -27,29 +27,30 @@ impl<M: Machine> IoNode<M> {
         stripes: &[(u32, u64)],
     ) -> Result<Reply, Box<Failure>> {
         self.check_stripe_count(stripes.len())?;
-        // All of them before the first is changed.
+        // Check all stripes before the first is changed.
         for &(index, bytes) in stripes {
             self.stripes.get(file, index)?;
             check_length(bytes)?;
         }
         for &(index, bytes) in stripes {
-            // Who writes from now on comes after.
+            // Writes that begin from now on count as later.
             let stripe = self.stripes.get(file, index)?.bar_writes();
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
             stripe.writers.tell(client)?;
             account.check()?;
             self.disks.set_end(&stripe, bytes).await?;
-            // Until that is on the medium, what is cut off would come back with a crash.
+            // The change is not on stable storage yet: a crash would restore truncated bytes, so the client
+            // needs a flush.
             stripe.writers.note(client);
-            // Who read ahead meanwhile has found what is cut off now.
+            // A prefetch in the meantime may have cached bytes that are truncated now.
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
         }
         Ok(self.accepted())
     }
 
-    /// Brings everything accepted so far onto the media, whatever file it belongs to: as much of it as can be. Fails
-    /// with the first failure in the end.
+    /// Flushes all accepted data to stable storage, for all files. Continues after a failure, and returns the
+    /// first one at the end.
     pub(super) async fn write_out_all(self: &Rc<Self>) -> machine::Result<()> {
         let stripes = self.stripes.all();
         let (lanes, group) = (stripes.len().min(WRITTEN_OUT_AT_ONCE), TaskGroup::new());
@@ -75,11 +76,12 @@ impl<M: Machine> IoNode<M> {
         })
     }
 
-    /// Brings all that a client has written onto the media, whatever files it is of: as much of it as can be. Fails
-    /// with the first failure in the end. Whoever has such a file open is told of it as well.
+    /// Flushes all writes of a client to stable storage, for all files. Continues after a failure, and
+    /// returns the first one at the end. The failure is kept, so a later flush of the file reports it as
+    /// well.
     ///
-    /// Not what was written to stripes that have been closed since, there being very many: the disks have that, and the
-    /// answer tells.
+    /// Does not flush stripes that have been closed since, of which there may be very many: their data are at
+    /// the disks. The answer is [`Reply::Done`] in this case.
     pub(super) async fn flush_own(self: &Rc<Self>, client: NodeId) -> Result<Reply, Box<Failure>> {
         let mut stripes = self.stripes.all();
         stripes.retain(|stripe| stripe.writers.has(client));
@@ -98,8 +100,8 @@ impl<M: Machine> IoNode<M> {
         Ok(if self.stored.has_closed_unflushed(client) { Reply::Done } else { self.accepted() })
     }
 
-    /// Brings what was accepted of stripes onto the media: `settle` does the last step of it for each of them, when all
-    /// has been given to its disk.
+    /// Flushes accepted data of stripes to stable storage: `settle` performs the last step for each stripe,
+    /// when all its data are at its disk.
     pub(super) async fn bring_to_media(
         self: &Rc<Self>,
         client: NodeId,
@@ -117,7 +119,8 @@ impl<M: Machine> IoNode<M> {
         Ok(self.accepted())
     }
 
-    /// Starts to give the disks what waits of stripes; how many writes of each had been accepted before.
+    /// Starts writing the dirty blocks of stripes. Returns the number of writes to each stripe that had been
+    /// accepted before.
     async fn start_writing_out(self: &Rc<Self>, stripes: &[Rc<OpenStripe>]) -> Vec<u64> {
         let accepted = stripes.iter().map(|stripe| stripe.writers.accepted()).collect();
         for stripe in stripes {
@@ -126,8 +129,8 @@ impl<M: Machine> IoNode<M> {
         accepted
     }
 
-    /// Brings what the disk of a stripe has been given of it onto the medium. A disk says only once that it could not,
-    /// so the failure is kept for all who have written.
+    /// Flushes a stripe's data at its disk to stable storage. A disk reports a failed flush only once, so the
+    /// failure is kept for all clients that have written.
     pub(super) async fn flush_disk(&self, stripe: &OpenStripe) -> Result<(), Box<Failure>> {
         let _span = self.machine.notes().span("disk flush", || [("disk", stripe.home.disk as u64)]);
         let since = self.machine.now();

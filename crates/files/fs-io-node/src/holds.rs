@@ -1,7 +1,7 @@
-//! Which clients have which files of the namespace open, and for what.
+//! The files of the namespace that each client has open, with their use.
 //!
-//! Holds are in memory only, and end with the client's connection. A client says anew what it holds when it has lost
-//! that, whether the keeper was started anew or not, before it asks for anything else.
+//! Holds are in memory only, and end with the client's connection. A client whose connection has ended, with
+//! or without a restart of the metadata server, reports its holds again before any other request.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,13 +12,15 @@ use namespace::FileNumber;
 use super::shares::Shares;
 use crate::protocol::{OpenCount, OpenFor};
 
-/// How long after its start the keeper waits for those who held files in an earlier run.
+/// Time after its start for which the metadata server waits for the holders of files in an earlier
+/// incarnation.
 pub(super) const GRACE: Duration = Duration::from_secs(60);
 
-/// Files that are held: by each client in any case, and by all clients beyond that. One takes some fifty bytes.
+/// Limit of held files: of each client in any case, and of all clients beyond that. Each takes some fifty
+/// bytes.
 const FILES: (u64, u64) = (1 << 12, 1 << 20);
 
-/// How often each client holds each file.
+/// Number of times that each client holds each file.
 pub(super) struct Holds {
     of_clients: RefCell<BTreeMap<NodeId, BTreeMap<FileNumber, OpenCount>>>,
     shares: Shares,
@@ -31,12 +33,13 @@ impl Default for Holds {
 }
 
 impl Holds {
-    /// A client holds a file once more. Returns false if it has too many.
+    /// Adds one hold of a client on a file. Returns false if the client has too many.
     pub(super) fn hold(&self, client: NodeId, number: FileNumber, used: OpenFor) -> bool {
         self.change(client, number, |count| count.add(used))
     }
 
-    /// A client holds a file so often, whatever was known before. Returns false if it has too many.
+    /// Sets the number of a client's holds on a file, whatever it was before. Returns false if the client has
+    /// too many.
     pub(super) fn hold_again(&self, client: NodeId, number: FileNumber, times: OpenCount) -> bool {
         self.change(client, number, |count| *count = times)
     }
@@ -51,7 +54,7 @@ impl Holds {
         has_room
     }
 
-    /// A client holds a file once less.
+    /// Removes one hold of a client on a file.
     pub(super) fn let_go(&self, client: NodeId, number: FileNumber, used: OpenFor) {
         let mut clients = self.of_clients.borrow_mut();
         let Some(files) = clients.get_mut(&client) else { return };
@@ -64,18 +67,18 @@ impl Holds {
         }
     }
 
-    /// The connection of a client has ended.
+    /// Removes all holds of a disconnected client.
     pub(super) fn gone(&self, client: NodeId) {
         self.of_clients.borrow_mut().remove(&client);
         self.shares.remove_all(client);
     }
 
-    /// Whether this client holds a file.
+    /// True if this client holds a file.
     pub(super) fn has(&self, client: NodeId, number: FileNumber) -> bool {
         self.of_clients.borrow().get(&client).is_some_and(|files| files.contains_key(&number))
     }
 
-    /// Whether a client holds a file.
+    /// True if any client holds a file.
     pub(super) fn is_held(&self, number: FileNumber) -> bool {
         self.of_clients.borrow().values().any(|files| files.contains_key(&number))
     }
@@ -104,7 +107,7 @@ mod tests {
         assert!(hold() && hold() && holds.is_held(FILE));
         holds.gone(ONE);
         assert!(!holds.is_held(FILE));
-        // It may be said twice.
+        // A client may report its holds twice.
         assert!(holds.hold_again(ONE, FILE, TWICE) && holds.hold_again(ONE, FILE, TWICE));
         holds.let_go(ONE, FILE, OpenFor::Reading);
         assert!(holds.is_held(FILE));

@@ -1,4 +1,5 @@
-//! Where stripes have data and where holes: a hole is what was never written, as far as the disk tells.
+//! Finding the data and the holes of stripes: a hole is a range that was never written, as far as the disk
+//! reports.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -10,8 +11,8 @@ use crate::error::Failure;
 use crate::protocol::{FileId, Reply};
 
 impl<M: Machine> IoNode<M> {
-    /// Where data are in each of these stripes, at an offset or next after it. What was lost is no hole: who reads it
-    /// is told.
+    /// Finds the first data of each of these stripes at or after an offset. A lost range does not count as a
+    /// hole: reads of it must fail.
     pub(super) async fn find_data(
         self: &Rc<Self>,
         file: FileId,
@@ -21,7 +22,7 @@ impl<M: Machine> IoNode<M> {
         let mut data = Vec::new();
         for &(index, offset) in stripes {
             let stripe = self.stripes.get(file, index)?;
-            // The disk knows of what it has been given.
+            // The disk reports only data that were passed to it.
             self.blocks.write_out(&stripe).await;
             let found = self.disks.of(stripe.home).data_after(stripe.home.object, offset).await?;
             let lost = stripe.losses.after(offset);

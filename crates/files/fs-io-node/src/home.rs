@@ -1,8 +1,8 @@
-//! Where a stripe is.
+//! The place of a stripe.
 
 use machine::ObjectId;
 
-/// An object, and the disk that it lies on by its index.
+/// An object, and the index of its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Home {
     pub(super) disk: usize,

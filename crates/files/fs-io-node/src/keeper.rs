@@ -1,8 +1,9 @@
-//! The namespace of the set, if this node keeps it.
+//! The namespace of the set, if this node is the metadata server.
 //!
 //! - Each operation is one transaction of the node's metadata store.
-//! - Who has a file open holds it (`holds.rs`): a file without names is told to nobody as doomed while it is held.
-//!   After a start of the node clients hold again, so for [`GRACE`] nothing is doomed but what was made since.
+//! - A client with a file open holds it (`holds.rs`): an unlinked file is not reported as an orphan while a
+//!   client holds it. After a restart of the node clients report their holds again. So for [`GRACE`] only
+//!   files created since the start are reported as orphans.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
@@ -29,21 +30,21 @@ pub(super) struct Keeper<M> {
     pub(super) locks: LockTable,
 }
 
-/// Files that clients have open, and those that have lost their names.
+/// Files that clients have open, and files that have lost their last name.
 struct OpenFiles {
     began: Instant,
-    /// When all who held files in an earlier run have said so.
+    /// Time at which all holders of files in an earlier incarnation have reported their holds.
     grace_ends: Cell<Instant>,
     holds: Holds,
     doomed_here: RefCell<DoomedHere>,
 }
 
-/// Files that have lost their names since the node began, in this run of its store. After another one has begun they
-/// may have them again.
+/// Files that have lost their last name since the node started, under one incarnation of its store. Under
+/// another incarnation they may have names again.
 #[derive(Default)]
 struct DoomedHere {
     run: u64,
-    /// With when all who hold each of them have said so.
+    /// For each file, the time at which all its holders have reported their holds.
     files: BTreeMap<FileNumber, Instant>,
 }
 
@@ -53,12 +54,13 @@ impl OpenFiles {
         OpenFiles { began, grace_ends: Cell::new(began + GRACE), holds, doomed_here }
     }
 
-    /// Notes that the namespace was begun by this run: in an earlier one nobody had anything of it.
+    /// Records that this incarnation created the namespace: no client can hold a file from an earlier one.
     fn note_beginning(&self) {
         self.grace_ends.set(self.began);
     }
 
-    /// The files that have lost their names since the node began, as far as that holds in this run of the store.
+    /// Returns the files that have lost their last name since the node started, under this incarnation of the
+    /// store.
     fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeMap<FileNumber, Instant>> {
         let mut doomed = self.doomed_here.borrow_mut();
         if doomed.run != run {
@@ -67,19 +69,20 @@ impl OpenFiles {
         RefMut::map(doomed, |doomed| &mut doomed.files)
     }
 
-    /// Whether nobody can need a file any more that has no names in this run of the store.
+    /// True if no client can need a file any more that has no names under this incarnation of the store.
     fn is_free(&self, number: FileNumber, run: u64, now: Instant) -> bool {
         let holders_known = self.doomed_here(run).get(&number).copied();
         !self.may_be_open(number, holders_known.unwrap_or(self.grace_ends.get()), now)
     }
 
-    /// Whether a file may be open somewhere of which all who hold it have said so at `holders_known`.
+    /// True if a client may have a file open, given that all its holders have reported at `holders_known`.
     fn may_be_open(&self, number: FileNumber, holders_known: Instant, now: Instant) -> bool {
         self.holds.is_held(number) || now < holders_known
     }
 
-    /// When all who hold a file have said so that is that old now: from the first if it was made since the node began.
-    /// One of a later date than now may be of any age: the clock was set back.
+    /// Returns the time at which all holders of a file of this age have reported: the start of the node if
+    /// the file was created since. A file with a creation date in the future may be of any age, since the
+    /// clock was set back.
     fn holders_known(&self, age: Option<Duration>, now: Instant) -> Instant {
         let is_made_since = age.is_some_and(|age| age <= now.since(self.began));
         if is_made_since { self.began } else { self.grace_ends.get() }
@@ -92,7 +95,7 @@ impl<M: Machine> Keeper<M> {
         Keeper { machine, incarnation, open: OpenFiles::new(began), locks: LockTable::new(began) }
     }
 
-    /// Notes that a client has disconnected. Its locks end with its lease.
+    /// Handles the disconnect of a client. Its locks end with its lease.
     pub(super) fn gone(&self, client: NodeId) {
         self.locks.end_leases(self.machine.now());
         self.open.holds.gone(client);
@@ -125,7 +128,8 @@ impl<M: Machine> Keeper<M> {
             self.locks.note_beginning();
         }
         if let TreeAnswer::Forgotten(forgotten) = &answer {
-            // Not before: until then somebody might be let open what is going.
+            // Only after the transaction: without its entry here, a client might be allowed to open a file
+            // that is being removed.
             let mut doomed = self.open.doomed_here(run);
             for number in forgotten {
                 doomed.remove(number);
@@ -140,7 +144,7 @@ impl<M: Machine> Keeper<M> {
         }
         let mut has_other_writers = false;
         if let (Some(used), TreeAnswer::Inode(inode)) = (hold, &answer) {
-            // What a client holds has been forgotten with its connection.
+            // The client's holds were removed when it disconnected.
             account.check()?;
             if let Some(refusal) = self.hold(client, inode, used, run) {
                 return Ok(Reply::Refused(refusal));
@@ -150,8 +154,8 @@ impl<M: Machine> Keeper<M> {
         Ok(Reply::Tree { answer: answer.into(), directories, run, has_other_writers })
     }
 
-    /// The first files after this one, at most so many, that have no names and that nobody can need any more. None are
-    /// answered at the end only, however many are held before.
+    /// Returns the first orphans after this file, at most `most`, that no client can need any more. The
+    /// answer is empty only at the end, even if many files before it are held.
     async fn list_free(&self, mut after: FileNumber, most: u32) -> Result<Reply, Box<Failure>> {
         loop {
             let (Performed { mut answer, directories }, run) =
@@ -183,7 +187,7 @@ impl<M: Machine> Keeper<M> {
         }
     }
 
-    /// Whether what has this name may be open somewhere. What is not there is not.
+    /// True if a client may have the file of this name open; false if the file is missing.
     async fn may_be_open(&self, at: Location) -> Result<bool, Box<Failure>> {
         let look = self.transact(TreeOperation::Look { at, follow: false }).await?;
         let Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _)) = look else {
@@ -193,7 +197,7 @@ impl<M: Machine> Keeper<M> {
         Ok(self.open.may_be_open(inode.number, self.open.holders_known(self.age(&inode), now), now))
     }
 
-    /// When all who hold a file have said so.
+    /// Returns the time at which all holders of a file have reported.
     async fn holders_known(&self, number: FileNumber) -> Instant {
         let grace_ends = self.open.grace_ends.get();
         if self.machine.now() >= grace_ends {
@@ -207,17 +211,17 @@ impl<M: Machine> Keeper<M> {
         }
     }
 
-    /// For how long there has been a file.
+    /// Returns the age of a file; `None` if its creation date is in the future.
     fn age(&self, inode: &Inode) -> Option<Duration> {
         let age = (self.machine.date().as_nanos() as i64).checked_sub(inode.made)?;
         u64::try_from(age).ok().map(Duration::from_nanos)
     }
 
-    /// Performs an operation; and in which run of the store that was.
+    /// Performs an operation. Returns its result with the incarnation of the store.
     ///
-    /// Numbers and versions that are given are told apart by the run of this node, too: names may be put back from a
-    /// copy while the node is down, which the store does not notice. As both are drawn at random, their sum is another
-    /// one whichever of them changes.
+    /// File numbers and versions also depend on the incarnation of this node: while the node is down, an
+    /// operator may restore names from a backup, which the store does not notice. Both incarnations are
+    /// random, so their sum changes if either of them does.
     async fn transact(
         &self,
         operation: TreeOperation,
@@ -237,24 +241,25 @@ impl<M: Machine> Keeper<M> {
         done.map_err(failed)
     }
 
-    /// Has the client hold the file that it was answered; or why it cannot.
+    /// Adds a hold of the client on the file in its answer. Returns the reason if that fails.
     fn hold(&self, client: NodeId, inode: &Inode, used: OpenFor, run: u64) -> Option<TreeRefusal> {
         let Inode { number, links, .. } = inode;
         if *links == 0 && self.open.is_free(*number, run, self.machine.now()) {
-            // Its contents may be going just now.
+            // Another client may be removing its contents right now.
             return Some(TreeRefusal::Removed);
         }
         (!self.open.holds.hold(client, *number, used)).then_some(TreeRefusal::Busy)
     }
 
-    /// A client has closed a file: if that was the last and the file has no names, its contents can go.
+    /// Handles a client's close of a file. If this was the last one and the file has no names, the answer
+    /// permits the removal of its contents.
     pub(super) fn let_go(&self, client: NodeId, number: FileNumber, used: OpenFor) -> Reply {
         let run = self.machine.metadata().map_or(0, MetadataStore::run);
         let doomed = self.doomed_by_letting_go(client, number, used, run);
         tree_reply(TreeAnswer::Removed { doomed }, Vec::new(), run)
     }
 
-    /// As [`let_go`](Self::let_go), after the client has written to the file.
+    /// Like [`let_go`](Self::let_go), after the client has written to the file.
     pub(super) async fn let_go_written(
         &self,
         client: NodeId,
@@ -263,7 +268,7 @@ impl<M: Machine> Keeper<M> {
         written: WrittenContents,
     ) -> Result<Reply, Box<Failure>> {
         let wrote = self.transact(TreeOperation::Wrote { number, written }).await;
-        // What it fails with is told; the file is closed all the same.
+        // The file is closed even if reporting the writes fails; the failure is returned below.
         let run = self.machine.metadata().map_or(0, MetadataStore::run);
         let doomed = self.doomed_by_letting_go(client, number, used, run);
         Ok(match wrote? {
@@ -285,7 +290,7 @@ impl<M: Machine> Keeper<M> {
         Some(number).filter(|_| is_doomed && self.open.is_free(number, run, self.machine.now()))
     }
 
-    /// A client whose connection had ended says what it holds. It holds none of the files that do not exist.
+    /// Restores the holds of a client that has reconnected. Skips files that do not exist.
     pub(super) async fn hold_again(
         &self,
         client: NodeId,
@@ -307,7 +312,7 @@ impl<M: Machine> Keeper<M> {
         Ok(Reply::Done)
     }
 
-    /// The inode of a number, if this node keeps a namespace that has it.
+    /// Returns the inode of a number, if this node keeps a namespace with that inode.
     async fn inode(&self, number: FileNumber) -> Result<Option<Inode>, Box<Failure>> {
         match self.transact(TreeOperation::Get { number }).await? {
             Ok((Performed { answer: TreeAnswer::Inode(inode), .. }, _)) => Ok(Some(inode)),
@@ -315,7 +320,7 @@ impl<M: Machine> Keeper<M> {
         }
     }
 
-    /// Fails if one of these files is in use in the namespace that this node keeps: it has a name, or is open.
+    /// Fails if one of these files is in use in the namespace of this node: it has a name, or is open.
     pub(super) async fn check_unused(&self, files: &[FileId]) -> Result<(), Box<Failure>> {
         for number in files.iter().map(|file| FileNumber(file.0)) {
             let Some(inode) = self.inode(number).await? else { continue };
@@ -330,7 +335,7 @@ impl<M: Machine> Keeper<M> {
         Ok(())
     }
 
-    /// The number at which the numbers of the namespace begin that this node keeps, if it keeps one.
+    /// Returns the origin of the file numbers of this node's namespace, if it keeps one.
     pub(super) async fn origin(&self) -> Result<Option<u64>, Box<Failure>> {
         match self.transact(TreeOperation::Describe).await? {
             Ok((Performed { answer: TreeAnswer::Used(used), .. }, _)) => Ok(Some(used.origin)),
@@ -358,7 +363,7 @@ impl<M: Machine> Keeper<M> {
         })
     }
 
-    /// Brings the namespace onto its medium.
+    /// Flushes the namespace to stable storage.
     pub(super) async fn flush_tree(&self) -> Result<Reply, Box<Failure>> {
         let Some(store) = self.machine.metadata() else { return Ok(Reply::Accepted { run: 0 }) };
         let _span = self.machine.notes().span("metadata flush", || []);
@@ -367,13 +372,13 @@ impl<M: Machine> Keeper<M> {
     }
 }
 
-/// The most bytes of entries or records in one answer: with all else it fits in a header.
+/// Limit of bytes of entries or records in one answer: with the other fields it fits in a header.
 const LISTED_BYTES_MAX: u32 = 32 << 10;
 
-/// The most numbers in one answer.
+/// Limit of file numbers in one answer.
 const NUMBERS_MAX: u32 = 1024;
 
-/// Bounds the answer to an operation. Refuses a file with blocks that no message carries.
+/// Limits the size of the answer to an operation. Fails for a file with blocks too large for a message.
 fn bound(operation: &mut TreeOperation) -> Result<(), Box<Failure>> {
     match operation {
         TreeOperation::List { bytes_max, .. } | TreeOperation::Survey { bytes_max, .. } => {
@@ -401,12 +406,13 @@ fn bound(operation: &mut TreeOperation) -> Result<(), Box<Failure>> {
     Ok(())
 }
 
-/// An answer about names, in this run of the store.
+/// Returns an answer about names, with this incarnation of the store.
 fn tree_reply(answer: TreeAnswer, directories: Vec<Inode>, run: u64) -> Reply {
     Reply::Tree { answer: answer.into(), directories, run, has_other_writers: false }
 }
 
-/// What the store failed with: of a disk with damaged names something else can be done than of one with contents.
+/// Converts a failure of the store. Damaged names get a separate kind, since their remedy differs from that
+/// of damaged contents.
 fn failed(error: Box<machine::Error>) -> Box<Failure> {
     let mut failure: Box<Failure> = error.into();
     if failure.kind == FailureKind::Damaged {

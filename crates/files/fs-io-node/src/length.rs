@@ -1,60 +1,59 @@
-//! How long a stripe is: for its readers, and on its disk.
+//! The length of a stripe, for its readers and on its disk.
 //!
-//! Accepted writes count at once, long before the disk has them. So there are three ends:
+//! Accepted writes count at once, long before they are on the disk. So there are three ends:
 //!
 //! ```text
-//!   on the disk  <=  where writes to the disk end that are under way  <=  all that was accepted: the length
+//!   on the disk  <=  end of the writes to the disk in flight  <=  end of all accepted data: the length
 //! ```
 //!
-//! If a write is lost that had made the stripe longer, the stripe ends where the last byte is that is left of it: on
-//! the disk, on the way there, or in the cache. What lay beyond does not read as zeros: the stripe does not have it any
-//! more.
+//! If a write is lost that had extended the stripe, the stripe ends at the last byte that remains: on the
+//! disk, in a write in flight, or in the cache. The range beyond that end does not read as zeros: it no
+//! longer belongs to the stripe.
 
 use std::cell::{Cell, RefCell};
 
-/// The length of an open stripe.
 pub(super) struct StripeLength {
     bytes: Cell<u64>,
-    /// Its length on the disk, as far as is known here.
+    /// Length in bytes on the disk, as far as this node knows.
     on_disk: Cell<u64>,
-    /// Where the writes to the disk end that are under way.
+    /// End offsets of the writes to the disk in flight.
     going: RefCell<Vec<u64>>,
 }
 
 impl StripeLength {
-    /// The length of a stripe that has `bytes` bytes, all of them on its disk.
+    /// Creates the length of a stripe with `bytes` bytes, all of them on its disk.
     pub(super) fn on_disk(bytes: u64) -> Self {
         StripeLength { bytes: Cell::new(bytes), on_disk: Cell::new(bytes), going: RefCell::default() }
     }
 
-    /// In bytes, with what is still in the cache.
+    /// Returns the length in bytes, including data that are only in the cache.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 
-    /// On its disk, as far as is known here.
+    /// Returns the length in bytes on the disk, as far as this node knows.
     pub(super) fn bytes_on_disk(&self) -> u64 {
         self.on_disk.get()
     }
 
-    /// Notes that the stripe reaches at least to `end`.
+    /// Extends the length to at least `end`.
     pub(super) fn reach(&self, end: u64) {
         self.bytes.set(self.bytes.get().max(end));
     }
 
-    /// Notes that the disk has been told that the stripe ends at `end`. Gives the lesser of the disk's old end and
-    /// `end`: what lies beyond is as the disk has been told.
+    /// Records that the disk was set to end the stripe at `end`. Returns the smaller of the disk's old end
+    /// and `end`: beyond it the contents are as set by the disk.
     pub(super) fn set_end(&self, end: u64) -> u64 {
         self.bytes.set(end);
         end.min(self.on_disk.replace(end))
     }
 
-    /// Notes that a write to the disk begins that ends at `end`.
+    /// Begins a write to the disk that ends at `end`.
     pub(super) fn begin_write(&self, end: u64) {
         self.going.borrow_mut().push(end);
     }
 
-    /// Notes that such a write is over, and whether the disk has taken it.
+    /// Completes such a write; `is_taken` is true if the disk has written it.
     pub(super) fn end_write(&self, end: u64, is_taken: bool) {
         let mut going = self.going.borrow_mut();
         let at = going.iter().position(|&other| other == end).expect("it has begun");
@@ -64,7 +63,8 @@ impl StripeLength {
         }
     }
 
-    /// Notes that writes that extended the stripe may be lost. The rest reaches to `dirty_end` in the cache.
+    /// Recomputes the length after writes that extended the stripe may have been lost. The cache has dirty
+    /// bytes up to `dirty_end`.
     pub(super) fn fall_back(&self, dirty_end: u64) {
         let going = self.going.borrow().iter().copied().max().unwrap_or(0);
         self.bytes.set(self.on_disk.get().max(going).max(dirty_end));

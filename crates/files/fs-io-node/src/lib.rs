@@ -6,34 +6,36 @@
 //!                    \--> names, sizes, flush: a task each
 //! ```
 //!
-//! Its rooms, in the order in which a request comes to them; each keeps its own laws, stated at the head of its file:
+//! Its modules, in the order in which a request reaches them; the head of each file states its invariants:
 //!
-//! - this file: the service, and who does what is asked
-//! - `account.rs`: what is under way for each client; `shares.rs`: how clients share what is bounded; `commands.rs`:
-//!   memory and turns of commands
-//! - `block_accesses.rs`: requests for parts of blocks, from their queue to their answer; `pool.rs`: the threads that
-//!   serve them
-//! - `stripes.rs`: which stripes are open; `open_stripe.rs`: one of them, with its length (`length.rs`), who has
-//!   written to it (`writers.rs`), and what did not get to its disk (`losses.rs`)
-//! - `blocks.rs`: the blocks in memory (the traditional method)
-//! - `disks.rs`: whose turn it is at each disk; `home.rs`: where on them a stripe is
-//! - `stored_stripes.rs`: stripes on the disks, opened, made, flushed and removed; `objects.rs`: what a disk has under
-//!   a name; `listing.rs`: which stripes there are
-//! - `flush.rs`: bringing what was accepted onto the media; `holes.rs`: where stripes have data
-//! - `collectives.rs`: collective requests that are served together; `disk_directed.rs`: one on a dense view;
-//!   `listed.rs`: one on whatever its members list; `selected.rs`: one on what they select, in closed form;
-//!   `staged.rs`: what these two have been told; `block_transfer.rs`: moving the blocks of all three; `portions.rs`:
-//!   how many at once
-//! - `meetings.rs`: clients that meet here: `rosters.rs`, to flush write caches together; `teams.rs`, as processes that
-//!   have ranks
-//! - `keeper.rs`: the namespace of the set, if this node keeps it; `holds.rs`: who has which of its files open;
-//!   `locks.rs`: who has locked which parts of them
-//! - `fences.rs`: whose locks have ended, so that nothing more is accepted that was written under them
-//! - `scrub.rs`: reading back what lies on the disks; `recordings.rs`: what the node does, recorded on demand
-//! - `cache.rs`, `request_queue.rs`, `schedule/`, `dealt.rs`, `piece_run.rs`: decisions without futures
-//! - `disk_queue.rs`: turns at a disk, and `backlog.rs`: the jobs that are held up there; `room.rs`: how much more a
-//!   disk can be given
-//! - `counts.rs`: what it has done, in numbers; `disk_health.rs`: whether its disks answer
+//! - this file: the service, and the dispatch of requests.
+//! - `account.rs`: the requests in flight for each client; `shares.rs`: sharing of limited resources among
+//!   clients; `commands.rs`: memory and turns of commands.
+//! - `block_accesses.rs`: requests for parts of blocks, from the queue to the answer; `pool.rs`: the threads
+//!   that serve them.
+//! - `stripes.rs`: the open stripes; `open_stripe.rs`: one of them, with its length (`length.rs`), its
+//!   writers (`writers.rs`), and its lost writes (`losses.rs`).
+//! - `blocks.rs`: the blocks in memory (the traditional method).
+//! - `disks.rs`: the turns at each disk; `home.rs`: the place of a stripe on them.
+//! - `stored_stripes.rs`: stripes on the disks, opened, created, flushed and removed; `objects.rs`: the
+//!   object of a name on a disk; `listing.rs`: lists of the stripes.
+//! - `flush.rs`: flushing accepted data to stable storage; `holes.rs`: finding data and holes in stripes.
+//! - `collectives.rs`: collective requests served at the same time; `disk_directed.rs`: a request with a
+//!   dense view; `listed.rs`: a request with lists of extents; `selected.rs`: a request with selections in
+//!   closed form.
+//! - `staged.rs`: data that clients send in advance for the last two; `block_transfer.rs`: moving the blocks
+//!   of all three; `portions.rs`: the number of blocks moved at once.
+//! - `meetings.rs`: barriers of clients at this node: `rosters.rs`, for joint flushes of write caches;
+//!   `teams.rs`, for processes with ranks.
+//! - `keeper.rs`: the metadata server, if this node is one; `holds.rs`: the files that clients have open;
+//!   `locks.rs`: locks on ranges of files.
+//! - `fences.rs`: ended leases of locks, under which no more writes are accepted.
+//! - `scrub.rs`: reading back the contents of the disks; `recordings.rs`: recording the node's activity on
+//!   request.
+//! - `cache.rs`, `request_queue.rs`, `schedule/`, `dealt.rs`, `piece_run.rs`: decisions without futures.
+//! - `disk_queue.rs`: the queue of a disk; `backlog.rs`: the jobs delayed there; `room.rs`: the free space of
+//!   a disk.
+//! - `counts.rs`: counters of the node's activity; `disk_health.rs`: checks that its disks answer.
 
 mod account;
 mod backlog;
@@ -83,7 +85,7 @@ mod writers;
 use std::cell::Cell;
 use std::rc::Rc;
 
-// Every file of this crate finds these modules at its root, beside those of the crate.
+// Imported at the root, so that every file of this crate refers to these modules like to those of the crate.
 use fs_protocol::{
     Features, RELEASE, coverage, directory, endpoint, error, exchange, name, noted, number, protocol,
     range_locks, scheduling, scrub_unit, selected_parts, settings, time_histogram, traffic, turns,
@@ -117,7 +119,7 @@ use stored_stripes::StoredStripes;
 use stripes::Stripes;
 use teams::{Coming, Teams};
 
-/// An I/O node at work.
+/// A running I/O node.
 struct IoNode<M: Machine> {
     machine: M,
     endpoint: Rc<Endpoint<M>>,
@@ -126,7 +128,7 @@ struct IoNode<M: Machine> {
     disks: Rc<Disks<M>>,
     blocks: Rc<Blocks<M>>,
     pool: Pool<BlockAccess>,
-    /// Turns at the objects of files.
+    /// Mutual exclusion for the objects of each file, by name.
     turns: Turns<String>,
     listings: Listings,
     stored: StoredStripes,
@@ -140,12 +142,12 @@ struct IoNode<M: Machine> {
     accounts: Accounts,
     recordings: Recordings<M>,
     disk_health: DiskHealth<M>,
-    /// Requests refused because their client had too many under way.
+    /// Number of requests refused because their client had too many in flight.
     refused: Cell<u64>,
     keeper: Keeper<M>,
 }
 
-/// Serves requests on this node until its network is closed, then writes out what its cache still holds.
+/// Serves requests on this node until its network is closed, then writes all dirty blocks to stable storage.
 pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine::Result<()> {
     IoNodeService::new(machine, settings).serve().await
 }
@@ -191,7 +193,7 @@ impl<M: Machine> IoNode<M> {
         self.machine.contain(name, work).await.unwrap_or_else(|defect| Err(of_defect(defect)))
     }
 
-    /// The answer to a write or a flush.
+    /// Returns the answer to a write or a flush.
     fn accepted(&self) -> Reply {
         match self.settings.lossless_since() {
             0 => Reply::Done,
@@ -199,9 +201,9 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Serves requests in the background for a block as if on demand, wherever they wait.
+    /// Promotes background requests for a block to demand, in all queues.
     fn promote(self: &Rc<Self>, file: FileId, stripe: u32, offset: u64) {
-        // Of a stripe that is not open nothing waits that could succeed.
+        // No waiting request for a stripe that is not open could succeed.
         let Ok(open) = self.stripes.get(file, stripe) else { return };
         let block = offset / open.block_bytes();
         let start = block * open.block_bytes();
@@ -210,7 +212,7 @@ impl<M: Machine> IoNode<M> {
         self.blocks.promote(&open, block);
     }
 
-    /// Starts a task for anything but a block request.
+    /// Starts a task for any request except a block request.
     fn start_command(self: &Rc<Self>, caller: Caller, command: Request) {
         let Some(memory) = self.commands.enter(caller.node, caller.header_bytes) else {
             return self.refuse(caller, "commands under way");
@@ -243,7 +245,8 @@ impl<M: Machine> IoNode<M> {
         self.endpoint.reply(caller, outcome.map(|reply| (reply, Payload::empty()))).await
     }
 
-    /// Refuses a request of a client that is at its limit; `what` says of what.
+    /// Refuses a request of a client at its limit; `what` names the limited requests. Disconnects a client
+    /// that receives no answers.
     fn refuse(self: &Rc<Self>, caller: Caller, what: &'static str) {
         self.refused.set(self.refused.get() + 1);
         let account = self.accounts.of(caller.node);
@@ -284,8 +287,8 @@ impl<M: Machine> IoNode<M> {
         Reply::Examined { release: RELEASE.into(), date, computer, disks }
     }
 
-    /// Serves everything but block requests. Requests that wait for other clients have small futures here; the future
-    /// of any other request is on the heap, and is made when this is first polled.
+    /// Serves any request except a block request. Requests that wait for other clients have small futures
+    /// here. The future of any other request is on the heap, and is created at the first poll.
     async fn serve_command(
         self: &Rc<Self>,
         client: NodeId,
@@ -320,7 +323,7 @@ impl<M: Machine> IoNode<M> {
         }
     }
 
-    /// Serves everything but block requests and what waits for other clients.
+    /// Serves any request except block requests and requests that wait for other clients.
     async fn serve_other(
         self: &Rc<Self>,
         client: NodeId,
@@ -378,7 +381,8 @@ impl<M: Machine> IoNode<M> {
                 self.blocks.fences.raise(client, &leases).map(|()| Reply::Done)
             }
             other => {
-                // By its name: its contents may be as long as a header, and several times as long in words.
+                // Name only the kind: the contents may be as long as a header, and several times as long as
+                // text.
                 let text = format!("an I/O node does not serve the request \"{}\"", other.spans().ask);
                 Err(Failure::invalid(text).into())
             }
@@ -386,7 +390,7 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// The failure reported to a client whose request has met a defect.
+/// Returns the failure reported to a client whose request has met a defect.
 fn of_defect(defect: Box<machine::Error>) -> Box<Failure> {
     Failure::new(FailureKind::Io, format!("a defect of the I/O node: {defect}")).into()
 }

@@ -1,9 +1,9 @@
-//! Collective operations on listed stretches of files, which the members tell in directories.
+//! Collective operations on listed extents of files, which the members send in directories.
 //!
-//! As for a dense view (`disk_directed.rs`), the I/O node lists the blocks of each of its disks, may sort them by
-//! physical position, and lets a few buffers take them one after the other. But it learns from the directories, which
-//! the members have sent before, which blocks of which files these are, and which member has each byte of them; there
-//! may be only parts of a block.
+//! The procedure is that for a dense view (`disk_directed.rs`): the I/O node lists the blocks of each of its
+//! disks, and may sort them by physical position. A few buffers take them one after the other. Here the
+//! directories, which the members have sent before, define the blocks, their files, and the owner of each
+//! byte. A block may be moved in part only.
 //!
 //! ```text
 //!  directories of all members --> pieces by block --> latest writes only --> blocks of each disk, sorted --> buffers
@@ -27,14 +27,14 @@ use crate::exchange::{Exchange, ExchangeGroup};
 use crate::piece_run::PieceRun;
 use crate::protocol::{Direction, FileId, Listed, MemoryId, Reply};
 
-/// The most entries that one client may have told and not yet had moved.
+/// Limit of staged entries of one client.
 const ENTRIES_OF_CLIENT_MAX: u64 = 1 << 20;
 
-/// What clients have told of their memory for operations to come.
+/// Staged directories of clients for coming operations.
 pub(super) type Directories = Staged<(FileId, Vec<ListedStretch>)>;
 
 impl<M: Machine> IoNode<M> {
-    /// Takes in a part of a client's directory.
+    /// Stages a part of a client's directory.
     pub(super) async fn take_directory(
         &self,
         client: NodeId,
@@ -99,7 +99,7 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Moved { blocks: counts, hidden })
     }
 
-    /// Deals what the members have told to the blocks of each disk. Stripes that are written are ready for it then.
+    /// Distributes the members' entries to the blocks of each disk. Prepares the stripes to be written.
     async fn deal(
         self: &Rc<Self>,
         client: NodeId,
@@ -144,7 +144,7 @@ impl<M: Machine> IoNode<M> {
         Ok((blocks, hidden))
     }
 
-    /// What the members have told for the operation, by file and member.
+    /// Takes the members' staged entries for the operation, by file and member.
     fn take_told(&self, request: &Listed, members: &[NodeId]) -> Result<ByFile, Box<Failure>> {
         let mut files = ByFile::new();
         for (index, &member) in (0..).zip(members) {
@@ -155,7 +155,7 @@ impl<M: Machine> IoNode<M> {
         Ok(files)
     }
 
-    /// Puts the blocks of a disk into the order in which they will be moved.
+    /// Sorts the blocks of a disk into the order in which they will be moved.
     async fn plan_listed(
         &self,
         request: &Listed,
@@ -176,10 +176,10 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// Stretches by file, each member's with its index in the group.
+/// Extents by file, with the index of their member in the group.
 type ByFile = BTreeMap<FileId, Vec<(u32, Vec<ListedStretch>)>>;
 
-/// The stripes that blocks are of, each once.
+/// Returns the stripes of the blocks, each once.
 fn stripes_of(blocks: &[Vec<ListedBlock>]) -> Vec<Rc<StripePart>> {
     let mut stripes: Vec<Rc<StripePart>> = Vec::new();
     for block in blocks.iter().flatten() {
@@ -193,7 +193,7 @@ fn stripes_of(blocks: &[Vec<ListedBlock>]) -> Vec<Rc<StripePart>> {
 /// The members' pieces of a block.
 struct ListedParts {
     pieces: BlockPieces,
-    /// Whether pieces of a member that go on regularly are fetched as one.
+    /// True if a regular run of a member's pieces is fetched as one.
     queued: bool,
 }
 

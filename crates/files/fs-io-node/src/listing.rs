@@ -1,5 +1,5 @@
-//! Listing names. The directories of the disks are read by one task at a time, for all clients that have asked before
-//! it began; an answer has a limited size, and the client asks again for further names.
+//! Listing names. One task at a time reads the directories of the disks, for all clients that have asked
+//! before it began. An answer has a limited size, and the client requests further names.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,12 +16,12 @@ use crate::protocol::{FileId, LISTED_STRIPES, Reply};
 pub(super) struct Listings {
     /// The newest listing, as long as any client is still reading a listing.
     newest: RefCell<Option<Listing>>,
-    /// How many have been begun.
+    /// Number of listings begun.
     begun: Cell<u64>,
     is_reading: Cell<bool>,
-    /// Woken when one is there, or could not be made.
+    /// Woken when a listing is complete, or has failed.
     read: Condition,
-    /// Held by all who wait for a listing, or have not seen the end of one.
+    /// Held by all clients that wait for a listing, or have not reached the end of one.
     reader: Rc<()>,
 }
 
@@ -34,7 +34,7 @@ struct Listing {
 struct ReadNames {
     /// All names, sorted.
     names: Vec<String>,
-    /// Why the names of a disk are missing.
+    /// Reason why the names of a disk are missing.
     failure: Option<Failure>,
 }
 
@@ -44,14 +44,14 @@ struct ReadListing {
     reader: Rc<()>,
 }
 
-/// How far a client has read.
+/// Position up to which a client has read.
 pub(super) struct Bookmark {
-    /// The last name it was given.
+    /// The last name sent to the client.
     last: String,
     _reader: Rc<()>,
 }
 
-/// Says while it is there that the directories are being read.
+/// Marks the directories as being read, until dropped.
 struct Reading<'a>(&'a Listings);
 
 impl<'a> Reading<'a> {
@@ -69,7 +69,7 @@ impl Drop for Reading<'_> {
 }
 
 impl Listings {
-    /// The newest listing, if it was begun as the one of this number, or later.
+    /// Returns the newest listing, if its number is at least `number`.
     fn newest_from(&self, number: u64) -> Option<Rc<ReadNames>> {
         self.newest
             .borrow()
@@ -78,7 +78,7 @@ impl Listings {
             .map(|newest| newest.read.clone())
     }
 
-    /// Forgets the listing if no client reads on.
+    /// Drops the listing if no client continues to read.
     pub(super) fn forget_if_unread(&self) {
         if Rc::strong_count(&self.reader) == 1 && !self.is_reading.get() {
             self.newest.take();
@@ -87,7 +87,8 @@ impl Listings {
 }
 
 impl<M: Machine> IoNode<M> {
-    /// Stripes of files after this one, as many as an answer holds; notes at `bookmark` how far the client has read.
+    /// Returns the stripes of files after this one, up to the limit of an answer. Stores the client's
+    /// position in `bookmark`.
     pub(super) async fn list_stripes(
         &self,
         bookmark: &RefCell<Option<Bookmark>>,
@@ -109,10 +110,10 @@ impl<M: Machine> IoNode<M> {
         Reply::StripesListed { stripes, more, failure }
     }
 
-    /// The listing that a client goes on reading after a name, or a new one.
+    /// Returns the listing that a client continues to read after a name, or a new one.
     async fn listing(&self, bookmark: &RefCell<Option<Bookmark>>, after: &str) -> ReadListing {
         let reader = self.listings.reader.clone();
-        // A client may continue in any listing that is no older than the one it began with.
+        // A client may continue in any listing that is no older than its first one.
         let reads_on = bookmark.take().is_some_and(|bookmark| bookmark.last == after);
         let known = if reads_on { self.listings.newest_from(0) } else { None };
         let read = match known {
@@ -122,14 +123,14 @@ impl<M: Machine> IoNode<M> {
         ReadListing { read, reader }
     }
 
-    /// Notes how far a client has read, if there is more.
+    /// Stores a client's position, if there is more to read.
     fn end_page(&self, bookmark: &RefCell<Option<Bookmark>>, listing: ReadListing, last: Option<String>) {
         let ReadListing { reader, .. } = listing;
         *bookmark.borrow_mut() = last.map(|last| Bookmark { last, _reader: reader });
         self.listings.forget_if_unread();
     }
 
-    /// All names as of now: those of a listing that begins after this call.
+    /// Returns all current names: those of a listing that begins after this call.
     async fn new_listing(&self) -> Rc<ReadNames> {
         let listings = &self.listings;
         let wanted = listings.begun.get() + 1;

@@ -1,22 +1,22 @@
-//! The locks of clients on files of the namespace, if this node keeps it.
+//! The locks of clients on files of the namespace, if this node is the metadata server.
 //!
 //! ```text
-//!  client                              keeper
-//!  Lock, lease 0            ------->   a new lease, good for LEASE
+//!  client                              metadata server
+//!  Lock, lease 0            ------->   a new lease, valid for LEASE
 //!                           <-------   Done, lease 17
-//!  Lock or Renew, lease 17  ------->   good for LEASE from now
+//!  Lock or Renew, lease 17  ------->   valid for LEASE from now
 //!                           <-------   Done
-//!     nothing for LEASE                whoever asks next is given what lease 17 had, and told to fence 17 before
+//!     nothing for LEASE                other clients may get the locks of lease 17, and must fence 17 before
 //!  Renew, lease 17          ------->
 //!                           <-------   Lost
 //! ```
 //!
-//! - All locks of a client are of one lease, which ends if nothing is heard of the client for [`LEASE`], and not with
-//!   its connection: from here, a client that was killed looks like one that is still writing. A client relies on its
-//!   lease for less than that (`fs-client/src/tree/locks.rs`).
-//! - A lease is good for its own client only, and a client locks files that it [holds](super::holds).
-//! - Leases are in memory. A keeper that was started anew gives no lock until any lease of an earlier run has ended;
-//!   until then clients claim again what they have.
+//! - All locks of a client belong to one lease. The lease ends if the client sends nothing for [`LEASE`], not
+//!   with its connection: to this node, a killed client looks like one that is still writing. A client relies
+//!   on its lease for less than that (`fs-client/src/tree/locks.rs`).
+//! - A lease is valid for its own client only, and a client locks files that it [holds](super::holds).
+//! - Leases are in memory. A restarted metadata server grants no lock until all leases of earlier
+//!   incarnations have ended. Until then clients reclaim their locks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -30,35 +30,36 @@ use crate::name;
 use crate::protocol::{FENCED_MAX, HeldLock, LockAnswer, LockChange, LockStep};
 use crate::range_locks::{LEASE, LockMode, RangeLock, RangeLocks};
 
-/// Locks on all files: of each client in any case, and of all clients beyond that. One takes some 150 bytes.
+/// Limit of locks on all files: of each client in any case, and of all clients beyond that. Each takes some
+/// 150 bytes.
 const LOCKS: (u64, u64) = (1 << 10, 1 << 17);
 
-/// The most ended leases that are remembered: as many as can be told at once.
+/// Limit of remembered ended leases: the number that fits in one answer.
 const ENDED_MAX: usize = FENCED_MAX;
 
-/// The most files of an ended lease that are remembered; one with more of them counts for every file.
+/// Limit of remembered files of an ended lease; a lease with more counts for every file.
 const ENDED_FILES_MAX: usize = 64;
 
-/// The most leases of one client.
+/// Limit of leases of one client.
 const LEASES_MAX: u64 = 16;
 
-/// Whose a lock is: a lease, and somebody of its client.
+/// Owner of a lock: a lease, and a lock owner within its client.
 type Owner = (u64, u64);
 
 /// The locks on all files.
 pub(super) struct LockTable {
     began: Instant,
-    /// Whether nobody can have locks of an earlier run.
+    /// True if no client can have locks of an earlier incarnation.
     is_first_run: Cell<bool>,
     leases: RefCell<BTreeMap<u64, Lease>>,
-    /// No lease ends before that.
+    /// No lease ends before this time.
     next_end: Cell<Instant>,
     lease_shares: Shares,
     lock_shares: Shares,
     files: RefCell<BTreeMap<FileNumber, RangeLocks<Owner>>>,
-    /// Leases that have ended with exclusive locks, the last ones.
+    /// The latest leases that have ended with exclusive locks.
     ended: RefCell<VecDeque<EndedLease>>,
-    /// How many leases there have been.
+    /// Number of leases granted.
     given: Cell<u64>,
 }
 
@@ -73,7 +74,7 @@ struct Lease {
 /// A lease that has ended with exclusive locks.
 struct EndedLease {
     lease: u64,
-    /// The files on which it had some; none are named if it counts for every file.
+    /// The files on which it had exclusive locks; `None` if it counts for every file.
     files: Option<BTreeSet<FileNumber>>,
 }
 
@@ -102,7 +103,7 @@ impl LockTable {
         }
     }
 
-    /// Notes that the namespace was begun by this run: no earlier one has given locks.
+    /// Records that this incarnation created the namespace: no earlier one has granted locks.
     pub(super) fn note_beginning(&self) {
         self.is_first_run.set(true);
     }
@@ -132,7 +133,7 @@ impl LockTable {
         lease.map_or(LockAnswer::TooMany, |lease| self.step(client, lease, change))
     }
 
-    /// Fails if one of these leases was given here and has not ended: it cannot be fenced.
+    /// Fails if one of these leases was granted here and has not ended: it cannot be fenced.
     pub(super) fn check_ended(&self, leases: &[u64], now: Instant) -> Result<(), Box<Failure>> {
         match leases.iter().find(|&&lease| self.is_good(lease, now)) {
             Some(good) => {
@@ -142,12 +143,12 @@ impl LockTable {
         }
     }
 
-    /// From when on locks are given.
+    /// Returns the time from which on locks are granted.
     fn opens_at(&self) -> Instant {
         if self.is_first_run.get() { self.began } else { self.began + LEASE }
     }
 
-    /// Ends the leases of which nothing was heard for too long.
+    /// Ends the leases whose clients have sent nothing for too long.
     pub(super) fn end_leases(&self, now: Instant) {
         if now < self.next_end.get() {
             return;
@@ -178,19 +179,19 @@ impl LockTable {
         ended.drain(..too_many);
     }
 
-    /// Returns whether a lease is good.
+    /// Returns true if a lease is valid.
     pub(super) fn is_good(&self, lease: u64, now: Instant) -> bool {
         self.end_leases(now);
         self.leases.borrow().contains_key(&lease)
     }
 
-    /// The leases that have ended with exclusive locks on a file, or may have had some, as far as they are remembered.
+    /// Returns the remembered leases that have ended with exclusive locks on a file, or may have had some.
     fn ended_on(&self, number: FileNumber) -> Vec<u64> {
         let ended = self.ended.borrow();
         ended.iter().filter(|ended| ended.counts_for(number)).map(|ended| ended.lease).collect()
     }
 
-    /// Renews a lease of a client; whether it has one of this number that is good.
+    /// Renews a lease of a client. Returns true if the client has a valid lease of this number.
     pub(super) fn renew(&self, client: NodeId, lease: u64, now: Instant) -> bool {
         self.end_leases(now);
         let mut leases = self.leases.borrow_mut();
@@ -198,15 +199,15 @@ impl LockTable {
         found.map(|lease| lease.until = now + LEASE).is_some()
     }
 
-    /// A new lease; none, if the client has too many.
+    /// Grants a new lease; returns `None` if the client has too many.
     fn lease(&self, client: NodeId, incarnation: u64, now: Instant) -> Option<u64> {
         self.given.set(self.given.get() + 1);
-        // Of several runs there are no two alike.
+        // Unique among all incarnations of the node.
         let lease = name::hash_of("lease", &[incarnation, self.began.as_nanos(), self.given.get()]);
         self.enter(lease, client, now).then_some(lease)
     }
 
-    /// Enters a lease, unless the client has too many, or another one has it.
+    /// Enters a lease. Returns false if the client has too many, or the lease exists already.
     fn enter(&self, lease: u64, client: NodeId, now: Instant) -> bool {
         let mut leases = self.leases.borrow_mut();
         if leases.contains_key(&lease) {
@@ -218,7 +219,7 @@ impl LockTable {
         true
     }
 
-    /// Does a step for a lease of a client that is good.
+    /// Performs an operation on a lock under a client's valid lease.
     fn step(&self, client: NodeId, lease: u64, change: &LockChange) -> LockAnswer {
         let LockChange { number, owner, range, step, .. } = *change;
         let mut files = self.files.borrow_mut();
@@ -227,7 +228,7 @@ impl LockTable {
             LockStep::Test(mode) | LockStep::Set(mode) => locks.conflict(owner, range, mode),
             LockStep::Release => None,
         };
-        // What a change adds at most: the lock itself, and what it leaves of another one on either side.
+        // Locks that a change adds at most: the lock itself, and the remains of another one on either side.
         let (mode, most) = match step {
             LockStep::Set(mode) => (Some(mode), 2),
             LockStep::Release => (None, u64::from(locks.is_split_by(owner, range))),
@@ -263,7 +264,7 @@ impl LockTable {
     }
 }
 
-/// A lock, as somebody hears of it whom it keeps out.
+/// Describes a lock for a client that it blocks.
 fn as_held_lock(lock: RangeLock<Owner>, lease: u64) -> HeldLock {
     let RangeLock { owner: (its_lease, owner), range, mode } = lock;
     HeldLock { owner: (its_lease == lease).then_some(owner), range, mode }
@@ -274,7 +275,8 @@ mod tests {
     use super::*;
     use crate::range_locks::LockRange;
 
-    /// Has a client with a lease of its own lock so many ranges of each file, from the first file on.
+    /// Locks `ranges` ranges of each file in exclusive mode, for a client with a new lease. Returns the
+    /// lease.
     fn lock(table: &LockTable, client: u64, files: std::ops::Range<u64>, ranges: u64) -> u64 {
         let lease = table.lease(NodeId(client), 1, Instant::START).expect("its first");
         for number in files {
@@ -306,7 +308,7 @@ mod tests {
         for lock in all - 4..all {
             assert!(matches!(change(2, 2 * lock, 2 * lock, LockStep::Release), LockAnswer::Done { .. }));
         }
-        // As many are taken away as there were, and one that becomes two is one more.
+        // A lock that replaces fifty frees their share, and splitting a lock takes one more.
         assert!(matches!(change(2, 0, 99, set), LockAnswer::Done { .. }), "one for fifty");
         assert!(matches!(change(2, 10, 20, LockStep::Release), LockAnswer::Done { .. }));
         let more = (all - 4..)

@@ -1,7 +1,7 @@
-//! Writes to a stripe that were accepted and did not get to its disk.
+//! Accepted writes to a stripe that did not reach its disk.
 //!
-//! The writer gets the failure at its next flush. Reads of the lost bytes fail, too: what the disk has there, often
-//! zeros, was never written by a client.
+//! The writer gets the failure at its next flush. Reads of the lost bytes fail, too: the bytes on the disk,
+//! often zeros, were never written by a client.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::error::{Failure, FailureKind};
 #[derive(Default)]
 pub(super) struct Losses {
     bytes: RefCell<RangeSet>,
-    /// Why the last of them were.
+    /// Reason for the last loss.
     why: RefCell<String>,
 }
 
@@ -28,24 +28,24 @@ impl Losses {
         self.why.borrow_mut().clone_from(&failure.text);
     }
 
-    /// Notes that a range is written again.
+    /// Marks a range as written again.
     pub(super) fn mend(&self, range: &Range<u64>) {
         if !self.is_empty() {
             self.bytes.borrow_mut().remove(range);
         }
     }
 
-    /// What was lost at an offset, or next after it.
+    /// Returns the first lost range at or after an offset.
     pub(super) fn after(&self, offset: u64) -> Option<Range<u64>> {
         self.bytes.borrow().within(&(offset..u64::MAX)).next()
     }
 
-    /// Notes that the stripe ends at `end`.
+    /// Removes the losses beyond the stripe's new end.
     pub(super) fn cut(&self, end: u64) {
         self.bytes.borrow_mut().truncate(end);
     }
 
-    /// Fails if anything of the range was lost.
+    /// Fails if any byte of the range was lost.
     pub(super) fn check(&self, range: &Range<u64>) -> Result<(), Box<Failure>> {
         if self.is_empty() || !self.bytes.borrow().overlaps(range) {
             return Ok(());

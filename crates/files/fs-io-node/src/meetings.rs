@@ -1,7 +1,7 @@
-//! A meeting of clients at this I/O node: each brings something, and all are told the same when it is over.
+//! A barrier of clients at this I/O node: each makes a contribution, and all get the same result.
 //!
-//! Who has to come, and what it means that a member is lost, is up to those who meet: the members of a job
-//! (`rosters.rs`) or of a team (`teams.rs`).
+//! The users of a barrier decide which members must enter, and how to handle the loss of a member: the
+//! members of a job (`rosters.rs`) or of a team (`teams.rs`).
 
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
@@ -11,21 +11,21 @@ use machine::{Condition, NodeId};
 use crate::error::Failure;
 use crate::protocol::Reply;
 
-/// The most bytes of the text of a member's failure: all the others are told of it.
+/// Limit of bytes of the text of a member's failure, which is sent to all other members.
 const TEXT_BYTES_MAX: usize = 1024;
 
-/// What a client is answered.
+/// Answer to a client.
 pub(super) type Served = Result<Reply, Box<Failure>>;
 
-/// A meeting of members that are known by a `K` and bring a `B` each; all are told a `T`.
+/// A barrier of members that are identified by a `K` and contribute a `B` each; all get a `T`.
 pub(super) struct Meeting<K, B, T> {
-    /// The members that have come, with what they bring.
+    /// The members that have entered, with their contributions.
     present: RefCell<BTreeMap<K, B>>,
-    /// The first failure that any of them brings.
+    /// The first failure that a member has reported on entry.
     failure: RefCell<Option<Failure>>,
-    /// What all are told, once the meeting is over.
+    /// Result of the barrier, once it is complete.
     outcome: RefCell<Option<Result<T, Failure>>>,
-    /// How many have been told.
+    /// Number of members that have received the result.
     told: Cell<usize>,
 }
 
@@ -41,7 +41,7 @@ impl<K, B, T> Default for Meeting<K, B, T> {
 }
 
 impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
-    /// A member comes. Refused if it has come already.
+    /// Enters a member. Fails if it has entered already.
     pub(super) fn come(
         &self,
         client: NodeId,
@@ -60,7 +60,7 @@ impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
         Ok(())
     }
 
-    /// The members that have come, with what they bring.
+    /// Returns the members that have entered, with their contributions.
     pub(super) fn present(&self) -> Ref<'_, BTreeMap<K, B>> {
         self.present.borrow()
     }
@@ -69,14 +69,14 @@ impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
         self.outcome.borrow().is_some()
     }
 
-    /// Ends it: all are told `told`, unless a member was lost or has brought a failure. The loss takes precedence, as
-    /// other failures may come of it.
+    /// Completes the barrier. The result is `told`, unless a member was lost or has reported a failure. A
+    /// loss takes precedence, since it may have caused other failures.
     pub(super) fn end(&self, lost: Option<Failure>, told: T) {
         let failure = lost.or_else(|| self.failure.borrow().clone());
         self.outcome.replace(Some(failure.map_or(Ok(told), Err)));
     }
 
-    /// Waits until it is over, for a member that has come; `changed` is woken then.
+    /// Waits for the result, for a member that has entered; `changed` is woken then.
     pub(super) async fn outcome(&self, changed: &Condition) -> Result<T, Failure> {
         loop {
             let outcome = self.outcome.borrow().clone();
@@ -88,14 +88,14 @@ impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
         }
     }
 
-    /// Whether all who have come have been told the outcome.
+    /// True if all members that have entered have received the result.
     pub(super) fn all_are_told(&self) -> bool {
         self.told.get() == self.present.borrow().len()
     }
 }
 
-/// A failure in whose text nodes have the names that members know them by. Each node is replaced once, so that the text
-/// does not grow with names which name others, and it is cut where it is too long.
+/// Replaces nodes in the text of a failure by the names that members know. Each node is replaced once, so
+/// that the text does not grow if names contain names of nodes. Text that is too long is truncated.
 pub(super) fn with_names(failure: Failure, names: &BTreeMap<NodeId, String>) -> Failure {
     const NODE: &str = "node ";
     let (mut text, mut rest) = (String::new(), failure.text.as_str());

@@ -1,4 +1,4 @@
-//! What a disk has under a name, judged by its label.
+//! The object of a name on a disk, and its label.
 
 use machine::{Disk, Machine, Object};
 
@@ -7,7 +7,7 @@ use crate::error::{Failure, FailureKind};
 use crate::protocol::Label;
 
 impl<M: Machine> IoNode<M> {
-    /// The stripe that a disk has under this name, if it has one.
+    /// Returns the stripe of this name on a disk, if it exists.
     pub(super) async fn find_stripe(
         &self,
         name: &str,
@@ -21,7 +21,7 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// An object that was opened, or none if there is none.
+/// Returns the opened object, or `None` if it does not exist.
 pub(super) fn found(opened: machine::Result<Object>) -> Result<Option<Object>, Box<Failure>> {
     match opened {
         Err(error) if matches!(*error, machine::Error::NotFound { .. }) => Ok(None),

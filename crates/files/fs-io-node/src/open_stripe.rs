@@ -1,4 +1,4 @@
-//! An open stripe: its length, its writers, the writes to it that are lost, and whether writes may begin now.
+//! An open stripe: its length, its writers, its lost writes, and the operations that bar new writes.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -17,43 +17,44 @@ use crate::protocol::{FileId, Label};
 /// A stripe that requests can name.
 pub(super) struct OpenStripe {
     pub(super) label: Label,
-    /// The name under which it was made or opened.
+    /// Name under which it was created or opened.
     pub(super) name: String,
-    /// The number of this opening.
+    /// Number of this opening.
     opening: u64,
     pub(super) home: Home,
     pub(super) length: StripeLength,
     pub(super) losses: Losses,
     pub(super) writers: Writers,
-    /// Writes to the disk that are queued or under way.
+    /// Writes to the disk that are queued or in flight.
     pub(super) writes: InFlight,
-    /// One operation at a time looks where the stripe ends on the disk and changes that: otherwise an operation that
-    /// was kept waiting would cut a stripe that another has made longer meanwhile.
+    /// Permits one operation at a time to read and change the stripe's end on the disk: otherwise a delayed
+    /// operation could truncate a stripe that another operation has extended since.
     pub(super) sizing: Permits,
-    /// Operations in flight that let no new write begin.
+    /// Operations in flight that bar new writes.
     pub(super) bars: InFlight,
-    /// How many such operations have begun.
+    /// Number of operations begun so far that bar new writes.
     bars_begun: Cell<u64>,
-    /// The operations among them that bypass the cache, whose blocks may then be older than the disk.
+    /// Operations in flight that bypass the cache, a part of `bars`: until they end, cached blocks may be
+    /// older than the disk's.
     pub(super) bypasses: InFlight,
-    /// Whether the file has been removed: what is written now would never get to the disk.
+    /// True if the file has been removed, so that new writes would never reach the disk.
     pub(super) removed: Cell<bool>,
-    /// When it was used last, as a number that grows.
+    /// Sequence number of the last use.
     pub(super) last_use: Cell<u64>,
 }
 
-/// A stripe on which no write begins until this is dropped. Writes that have begun go on.
+/// Bars new writes of a stripe until dropped. Writes that have begun continue.
 pub(super) struct Barred {
     stripe: Rc<OpenStripe>,
     _bar: OperationInFlight,
     _bypass: Option<OperationInFlight>,
-    /// How many had begun with this one.
+    /// Number of operations that bar new writes begun on the stripe up to this one.
     number: u64,
 }
 
 impl Barred {
-    /// Whether no other operation bars writes, nor has begun to since this one did: then no other has written
-    /// meanwhile.
+    /// True if no other operation bars writes, or has begun to since this one did: then no other operation
+    /// has written since.
     pub(super) fn is_alone(&self) -> bool {
         self.bars.count() == 1 && self.bars_begun.get() == self.number
     }
@@ -68,7 +69,7 @@ impl Deref for Barred {
 }
 
 impl OpenStripe {
-    /// The stripe of this label, found under `name` with `bytes` bytes.
+    /// Creates the open stripe of this label, found under `name` with `bytes` bytes.
     pub(super) fn new(name: &str, label: Label, opening: u64, home: Home, bytes: u64) -> Self {
         OpenStripe {
             label,
@@ -92,7 +93,7 @@ impl OpenStripe {
         self.label.file
     }
 
-    /// The name of the stripe in the cache.
+    /// Returns the key of the stripe in the cache.
     pub(super) fn key(&self) -> StripeKey {
         StripeKey { file: self.label.file, stripe: self.label.stripe, opening: self.opening }
     }
@@ -101,20 +102,20 @@ impl OpenStripe {
         self.label.striping.block_bytes()
     }
 
-    /// Notes that the disk has been told that the stripe ends at `end`.
+    /// Records that the disk was set to end the stripe at `end`.
     pub(super) fn set_end(&self, end: u64) {
-        // What was lost beyond the disk's old or new end is forgotten: it is zeros now, as the client wants it, or cut
-        // off.
+        // Losses beyond the smaller of the disk's old and new end are void: the range has been truncated, or
+        // reads as zeros as the client intended.
         self.losses.cut(self.length.set_end(end));
     }
 
-    /// Lets no new write begin.
+    /// Bars new writes.
     pub(super) fn bar_writes(self: &Rc<Self>) -> Barred {
         self.bars_begun.set(self.bars_begun.get() + 1);
         Barred { stripe: self.clone(), _bar: self.bars.begin(), _bypass: None, number: self.bars_begun.get() }
     }
 
-    /// Lets no new write begin but those past the cache.
+    /// Bars new writes except those that bypass the cache.
     pub(super) fn bypass_cache(self: &Rc<Self>) -> Barred {
         Barred { _bypass: Some(self.bypasses.begin()), ..self.bar_writes() }
     }
@@ -124,7 +125,7 @@ impl OpenStripe {
         if self.removed.get() { Err(not_open(self.file(), self.label.stripe)) } else { Ok(()) }
     }
 
-    /// Whether no task uses the stripe, and nothing would be forgotten with it.
+    /// True if no task uses the stripe, and closing it would lose no information.
     pub(super) fn is_idle(self: &Rc<Self>) -> bool {
         Rc::strong_count(self) == 1
             && self.writes.is_empty()

@@ -1,8 +1,8 @@
-//! Pieces of a member at equal distances, as one run: what small records become in a block.
+//! Runs of a member's pieces at equal distances, such as the small records in a block.
 //!
 //! ```text
 //!  file     ..ab......cd......ef......gh......     4 pieces of 2 bytes, 8 bytes apart
-//!  memory   abcdefgh                               one piece: a single one is asked for
+//!  memory   abcdefgh                               contiguous: requested as one piece
 //! ```
 
 use std::iter;
@@ -11,14 +11,15 @@ use layout::Piece;
 
 use crate::exchange::Exchanged;
 
-/// Pieces of equal length at equal distances in the file, one behind the other in a member's memory.
+/// Pieces of equal length at equal distances in the file, contiguous in a member's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PieceRun {
-    /// The first of them.
+    /// First piece of the run.
     pub(crate) first: Piece,
-    /// Bytes of the file from the beginning of one piece to that of the next; it says nothing if there is one.
+    /// Distance in bytes of the file from the start of one piece to the start of the next; unused for a
+    /// single piece.
     pub(crate) stride: u64,
-    /// How many pieces.
+    /// Number of pieces.
     pub(crate) count: u64,
 }
 
@@ -37,14 +38,14 @@ impl Exchanged for PieceRun {
         self.first.memory_offset
     }
 
-    /// How many bytes all pieces together have.
+    /// Returns the number of bytes of all pieces together.
     fn bytes(&self) -> u64 {
         self.first.bytes * self.count
     }
 }
 
 impl PieceRun {
-    /// Takes in a piece that goes on as those before; whether it does.
+    /// Appends a piece, if it continues the run. Returns true if it does.
     pub(crate) fn extend(&mut self, piece: &Piece) -> bool {
         let Piece { node, memory_offset, file_offset, bytes } = self.first;
         let distance = piece.file_offset.checked_sub(file_offset);
@@ -62,7 +63,7 @@ impl PieceRun {
         goes_on
     }
 
-    /// The pieces, one by one.
+    /// Returns the pieces, one by one.
     pub(crate) fn pieces(self) -> impl Iterator<Item = Piece> {
         let PieceRun { first, stride, count } = self;
         let next = move |piece: &Piece| {
@@ -92,7 +93,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any pieces that are put together come out again, one by one.
+        /// Pieces combined into runs are the same pieces, one by one.
         #[test]
         fn a_run_is_its_pieces(places in prop::collection::vec((0u64..3, 0u64..4), 1..30)) {
             let (mut runs, mut pieces): (Vec<PieceRun>, Vec<Piece>) = (Vec::new(), Vec::new());

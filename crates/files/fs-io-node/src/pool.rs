@@ -1,8 +1,8 @@
-//! The threads that serve block requests, and the requests that wait for one.
+//! The threads that serve block requests, and the requests that wait for a thread.
 //!
-//! - A thread is made when a request comes and no thread is idle, up to the number in the settings. Threads that are
-//!   never needed are never made: a pool for thousands of compute nodes is large.
-//! - Some threads of a pool never serve requests in the background, so that these cannot occupy all threads.
+//! - A thread is created when a request arrives and no thread is idle, up to the number in the settings.
+//!   Threads that are never needed are never created: a pool for thousands of compute nodes is large.
+//! - Some threads of a pool never serve background requests, so that these cannot occupy all threads.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -14,24 +14,24 @@ use crate::protocol::FileId;
 use crate::request_queue::{KEPT_FOR_DEMAND, Placed, RequestQueue};
 use crate::settings::{IoNodeSettings, Threads};
 
-/// The threads, by number alone, and the requests.
+/// The threads, which are only counted, and the requests.
 pub(super) struct Pool<T> {
     threads: Threads,
     requests: RefCell<RequestQueue<T>>,
     request_came: Condition,
-    /// The threads that have been made, and those of them that wait for a request and have not been woken.
+    /// Number of threads created, and number of those that wait for a request and have not been woken.
     made: Cell<usize>,
     idle: Cell<usize>,
-    /// Requests in the background that threads of the pool are serving.
+    /// Background requests that threads of the pool are serving.
     background: InFlight,
 }
 
 /// A request that a thread serves until this is dropped.
 pub(super) struct Serving<T> {
     pub(super) request: T,
-    /// Its class, which may be more urgent than the one it came with.
+    /// Class of the request, which may have been promoted since its arrival.
     pub(super) class: Class,
-    /// Counts it among the background requests in service, if it is one.
+    /// Counts the request among the background requests in service, if it is one.
     pub(super) background: Option<OperationInFlight>,
 }
 
@@ -47,19 +47,19 @@ impl<T: Placed> Pool<T> {
         }
     }
 
-    /// Whether another request of this client may wait.
+    /// True if another request of this client may wait.
     pub(super) fn has_room_for(&self, client: NodeId) -> bool {
         self.requests.borrow().has_room_for(client)
     }
 
-    /// Puts a request into the queue; says whether a thread is to be made for it.
+    /// Puts a request into the queue. Returns true if the caller must create a thread for it.
     #[must_use]
     pub(super) fn put(&self, class: Class, client: NodeId, bytes: u64, request: T) -> bool {
         self.requests.borrow_mut().push(class, client, bytes, request);
         self.wake()
     }
 
-    /// The next request for a thread that has nothing to do.
+    /// Waits for the next request for an idle thread.
     pub(super) async fn next(&self) -> Serving<T> {
         loop {
             let background_allowed = self.background.count() < self.background_max();
@@ -74,22 +74,24 @@ impl<T: Placed> Pool<T> {
         }
     }
 
-    /// The answer to a request of this client has left: others may be taken. Says how many threads are to be made.
+    /// Frees the slot of a request of this client whose answer has left. Returns the number of threads that
+    /// the caller must create.
     #[must_use]
     pub(super) fn done(&self, client: NodeId) -> usize {
         let others = self.requests.borrow_mut().done(client);
         self.wake_for(others)
     }
 
-    /// Promotes background requests for a part of a stripe to demand. Says how many threads are to be made.
+    /// Promotes background requests for a part of a stripe to demand. Returns the number of threads that the
+    /// caller must create.
     #[must_use]
     pub(super) fn promote(&self, file: FileId, stripe: u32, part: Range<u64>) -> usize {
         let promoted = self.requests.borrow_mut().promote(file, stripe, part);
-        // The waiting requests may all have been ones that no thread was allowed to serve.
+        // Threads may be idle: all waiting requests may have been background ones beyond the limit.
         self.wake_for(promoted)
     }
 
-    /// How many requests wait, and threads serve.
+    /// Returns the numbers of waiting requests and of busy threads.
     pub(super) fn counts(&self) -> PoolCounts {
         let requests = self.requests.borrow();
         PoolCounts {
@@ -99,7 +101,7 @@ impl<T: Placed> Pool<T> {
         }
     }
 
-    /// Drops the waiting requests of a client that is gone.
+    /// Drops the waiting requests of a disconnected client.
     pub(super) fn forget(&self, client: NodeId) {
         self.requests.borrow_mut().forget(client);
     }
@@ -108,7 +110,7 @@ impl<T: Placed> Pool<T> {
         (0..requests).filter(|_| self.wake()).count()
     }
 
-    /// Lets a thread of the pool know that there is a request; says whether one is to be made instead.
+    /// Wakes an idle thread of the pool. Returns true if the caller must create one instead.
     fn wake(&self) -> bool {
         let Threads::Pool(most) = self.threads else { return false };
         if let Some(idle) = self.idle.get().checked_sub(1) {
@@ -121,7 +123,7 @@ impl<T: Placed> Pool<T> {
         is_new
     }
 
-    /// How many requests in the background are served at a time. At least one is, or it would wait for ever.
+    /// Returns the limit of background requests in service: at least one, or they would wait forever.
     fn background_max(&self) -> usize {
         match self.threads {
             Threads::Pool(threads) => (threads - threads / KEPT_FOR_DEMAND).max(1),
@@ -157,7 +159,7 @@ mod tests {
         pool.put(class, CLIENT, 1, Request(offset))
     }
 
-    /// The request that a thread gets now.
+    /// Returns the request that a thread gets now.
     fn next(pool: &Pool<Request>) -> Option<Serving<Request>> {
         poll(pin!(pool.next()))
     }

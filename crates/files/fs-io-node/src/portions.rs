@@ -1,30 +1,33 @@
-//! How many blocks a buffer of an operation takes at once, where it has room for several.
+//! The number of blocks that a buffer of an operation takes at once, if it has room for several.
 //!
-//! Few at once: the disk writes what one buffer has while others get theirs, and all end together. Many at once: each
-//! portion asks every member for what it has of it, so the messages are as many as members times portions.
+//! With small portions the disk writes the blocks of one buffer while others receive theirs, and all end at
+//! about the same time. With large portions there are fewer messages, since each portion requests its data
+//! from every member.
 
 use std::cell::Cell;
 
-/// A buffer takes at once this fraction of its share of the blocks left, one of `FRACTION`: the portions shrink.
+/// Denominator of a portion: a buffer takes one part in `FRACTION` of its share of the remaining blocks, so
+/// portions shrink.
 const FRACTION: usize = 8;
 
-/// They shrink no further than to so many bytes for each member, on average. A message takes as much time of processors
-/// as some tens of thousand bytes, and wakes a process.
+/// Lower limit of a portion in bytes for each member, on average. A message takes as much processor time as
+/// some tens of thousands of bytes, and wakes a process.
 const MEMBER_BYTES_MIN: u64 = 256 << 10;
 
 /// The portions of an operation at one disk.
 pub(super) struct Portions {
-    /// For how many blocks a buffer has room.
+    /// Capacity of a buffer in blocks.
     most: usize,
-    /// Portions shrink to so many blocks, if the first ones are as large, before the last few.
+    /// Lower limit of a portion in blocks, if the first ones are as large, except for the last few.
     fewest: usize,
-    /// How many buffers take them.
+    /// Number of buffers.
     buffers: usize,
     last: Cell<usize>,
 }
 
 impl Portions {
-    /// Portions of at most `most` blocks of `block_bytes` bytes, of which `members` have parts, for so many buffers.
+    /// Creates portions of at most `most` blocks of `block_bytes` bytes, of which `members` have parts, for
+    /// `buffers` buffers.
     pub(super) fn new(most: usize, block_bytes: u64, members: usize, buffers: usize) -> Self {
         let fewest = (MEMBER_BYTES_MIN * members as u64).div_ceil(block_bytes.max(1)) as usize;
         Portions { most, fewest, buffers, last: Cell::new(0) }
@@ -34,7 +37,7 @@ impl Portions {
         self.most
     }
 
-    /// How many blocks a buffer takes next, if so many are left: none if there are none.
+    /// Returns the number of blocks that a buffer takes next if `left` remain; 0 if none remain.
     pub(super) fn next(&self, left: usize) -> usize {
         let share = left.div_ceil(self.buffers);
         let fewest = self.fewest.min(self.last.get());
@@ -52,7 +55,7 @@ mod tests {
 
     const BLOCK: u64 = 256 << 10;
 
-    /// How many blocks two buffers take, one after the other.
+    /// Returns the sizes of the portions that two buffers take, one after the other.
     fn portions(blocks: usize, most: usize, members: usize) -> Vec<usize> {
         let (portions, mut left) = (Portions::new(most, BLOCK, members, 2), blocks);
         let next = || {

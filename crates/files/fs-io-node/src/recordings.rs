@@ -1,7 +1,8 @@
-//! Recordings of what the node does, on a client's request.
+//! Recordings of the node's activity, on a client's request.
 //!
-//! A recording goes on until any client ends it, and is bounded: the oldest events give way. The recorded events are in
-//! the account of the client that has ended the recording, until this client has fetched them or is gone.
+//! A recording continues until any client stops it. It is limited: new events displace the oldest ones. The
+//! recorded events are kept in the account of the client that has stopped the recording, until this client
+//! has fetched them or disconnects.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,10 +22,11 @@ pub(super) struct Recordings<M> {
     current: RefCell<Option<Recording>>,
 }
 
-/// A recording that goes on.
+/// A recording in progress.
 struct Recording {
     ring: Rc<RefCell<NoteRing>>,
-    /// Time 0 of its events, in nanoseconds since 1970. A clock on the wall that is set meanwhile does not change it.
+    /// Time 0 of its events, in nanoseconds since 1970. Setting the wall clock during the recording does not
+    /// change it.
     zero_unix_ns: u64,
 }
 
@@ -43,7 +45,7 @@ impl<M: Machine> Recordings<M> {
         }
     }
 
-    /// Begins to record. What was recorded before is dropped.
+    /// Starts recording. Drops an earlier recording in progress.
     fn start(&self) -> Result<Reply, Box<Failure>> {
         let mut recording = self.current.borrow_mut();
         if recording.is_none() && self.machine.notes().is_on() {
@@ -56,7 +58,7 @@ impl<M: Machine> Recordings<M> {
         Ok(Reply::Done)
     }
 
-    /// The time as the recording has it.
+    /// Returns the time of the recording's clock.
     fn clock(&self) -> Result<Reply, Box<Failure>> {
         let recording = self.current.borrow();
         let Recording { zero_unix_ns, .. } = recording.as_ref().ok_or_else(nothing_recorded)?;
@@ -64,11 +66,11 @@ impl<M: Machine> Recordings<M> {
         Ok(Reply::RecordingClock { unix_ns: zero_unix_ns.saturating_add(since_zero) })
     }
 
-    /// Ends the recording, and keeps it for a client.
+    /// Stops the recording, and keeps it for a client.
     fn stop(&self, account: &Account) -> Result<Reply, Box<Failure>> {
         let Recording { ring, zero_unix_ns } = self.current.take().ok_or_else(nothing_recorded)?;
         self.machine.notes().stop();
-        // The client that fetches it knows the node's name better.
+        // The client that fetches it knows a better name of the node.
         let process = ProcessInfo {
             host: String::new(),
             number: ProcessNumber::Node(0),
@@ -83,7 +85,7 @@ impl<M: Machine> Recordings<M> {
     }
 }
 
-/// Takes the next part of what a client fetches.
+/// Returns the next part of the recording that a client fetches.
 fn next_part(account: &Account) -> Reply {
     let mut recorded = account.recorded.borrow_mut();
     let bytes = RECORDED_BYTES_MAX.min(recorded.len());

@@ -1,10 +1,10 @@
-//! The block requests that wait at an I/O node, and which of them is served next: pure state, without futures.
+//! The block requests that wait at an I/O node, and their order of service: pure state, without futures.
 //!
-//! Every request on demand comes before every one in the background. Within a class the order is that of [`Sharing`]:
-//! of arrival, or fair among the clients. Fair means *start-time fair queueing* (Goyal, Vin and Cheng 1996): each
-//! request starts, in virtual time, when its client's previous one has ended, or now if that time has passed; it ends
-//! its number of bytes later; the request with the earliest start is served first, and sets the virtual time to its
-//! start.
+//! Every demand request comes before every background request. Within a class the order is that of
+//! [`Sharing`]: of arrival, or fair among the clients. Fair means *start-time fair queueing* (Goyal, Vin and
+//! Cheng 1996). Each request starts, in virtual time, at the end of its client's previous one, or now if that
+//! time has passed. It ends its number of bytes later. The request with the earliest start is served first,
+//! and sets the virtual time to its start.
 //!
 //! ```text
 //! client a asked for much:    a1 |----| a2 |----| a3 |----| a4 |----| ...
@@ -12,11 +12,11 @@
 //! served                      a1   a2   b1   a3   a4 ...
 //! ```
 //!
-//! The number of requests in service, from when they are taken out of the queue until their answers have left, may be
-//! bounded by *service slots*. A client may then have as many of them as are free (a *dynamic threshold*: Choudhury and
-//! Hahne 1998), and its other requests do not block other clients. So a client alone uses half of the slots, several
-//! busy clients have equal parts, and a client that takes no answers leaves half of the slots that it found free to
-//! others. A quarter of the slots is for demand only.
+//! The number of requests in service, from leaving the queue until their answers have left, may be limited by
+//! *service slots*. A client may then have as many slots as are free (a *dynamic threshold*: Choudhury and
+//! Hahne 1998), and its other requests do not block other clients. So a single client uses half of the slots,
+//! and several busy clients have equal parts. A client that receives no answers leaves to others half of the
+//! slots that it found free. A quarter of the slots is for demand only.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -27,7 +27,7 @@ use machine::{Class, NodeId};
 use crate::protocol::FileId;
 use crate::settings::Sharing;
 
-/// Where in which stripe something is.
+/// Place of a request: file, stripe, and offset in bytes within the stripe.
 pub(crate) type RequestPlace = (FileId, u32, u64);
 
 /// A request that can be found by its place.
@@ -35,28 +35,28 @@ pub(crate) trait Placed {
     fn place(&self) -> RequestPlace;
 }
 
-/// Requests of clients, each known by a `T`.
+/// Queue of requests of clients.
 pub(crate) struct RequestQueue<T> {
     demand: Line<T>,
     background: Line<T>,
-    /// None if any number of requests may be in service.
+    /// `None` if the number of requests in service is unlimited.
     slots: Option<Slots>,
 }
 
-/// The requests that have been taken out and are not done, where their number is bounded.
+/// Service slots, which limit the requests that have been taken out and are not done.
 struct Slots {
-    /// How many there are.
+    /// Number of slots.
     all: usize,
     free: usize,
-    /// The slots of each client that has any.
+    /// Slots in use by each client that has any.
     of_client: BTreeMap<NodeId, usize>,
 }
 
-/// Of the service slots, and of the threads of a pool, one in this number is for demand only.
+/// One in this number of the service slots, and of the threads of a pool, is for demand only.
 pub(crate) const KEPT_FOR_DEMAND: usize = 4;
 
 impl<T: Placed> RequestQueue<T> {
-    /// A queue out of which at most `slots` requests are taken at a time, if that is bounded.
+    /// Creates a queue with at most `slots` requests in service, if limited.
     pub(crate) fn new(sharing: Sharing, slots: Option<usize>) -> Self {
         let slots = slots.map(|slots| Slots { all: slots, free: slots, of_client: BTreeMap::new() });
         let (demand, mut background) = (Line::new(sharing), Line::new(sharing));
@@ -70,7 +70,7 @@ impl<T: Placed> RequestQueue<T> {
         self.demand.len() + self.background.len()
     }
 
-    /// How many wait on demand, or in the background.
+    /// Returns the number of waiting requests, demand or background.
     pub(crate) fn len_of_class(&self, class: Class) -> usize {
         match class {
             Class::Control | Class::Demand => self.demand.len(),
@@ -78,8 +78,8 @@ impl<T: Placed> RequestQueue<T> {
         }
     }
 
-    /// Whether one more request of a client may wait. If requests are shared fairly, it may have a few in any case, and
-    /// beyond these as many as there is room left for.
+    /// True if one more request of a client may wait. With fair sharing a client may have a few in any case,
+    /// and beyond these no more than there is room left for.
     pub(crate) fn has_room_for(&self, client: NodeId) -> bool {
         let waiting = self.demand.len_of(client) + self.background.len_of(client);
         waiting < WAITING_MIN.max(WAITING_MAX.saturating_sub(self.len()))
@@ -90,7 +90,7 @@ impl<T: Placed> RequestQueue<T> {
         self.line(class).push(client, bytes, request);
     }
 
-    /// Takes out the request to serve next; one in the background only if that is `allowed` now.
+    /// Takes out the request to serve next; a background request only if `background_allowed`.
     #[inline]
     pub(crate) fn pop(&mut self, background_allowed: bool) -> Option<(Class, T)> {
         if let Some(request) = self.demand.pop(&mut self.slots, Class::Demand) {
@@ -102,17 +102,19 @@ impl<T: Placed> RequestQueue<T> {
         self.background.pop(&mut self.slots, Class::Background).map(|request| (Class::Background, request))
     }
 
-    /// The answer to a request of `client` has left. Says how many requests can be taken out for that, at most.
+    /// Frees the slot of a request of `client` whose answer has left. Returns an upper limit of the requests
+    /// that can be taken out now.
     pub(crate) fn done(&mut self, client: NodeId) -> usize {
         let Some(slots) = &mut self.slots else { return 0 };
         slots.put_back(client);
-        // One for the slot that is free; and one of this client, if that went to another: it has one less now.
+        // One for the free slot; and one more of this client, which now has one slot less, if another client
+        // takes the free slot.
         let demand = self.demand.count_of_next(slots, Class::Demand, 2);
         demand + self.background.count_of_next(slots, Class::Background, 2 - demand)
     }
 
-    /// Makes the requests in the background for these offsets of a stripe requests on demand, behind those there are;
-    /// says how many.
+    /// Promotes the background requests for these offsets of a stripe to demand, behind the present ones.
+    /// Returns their number.
     pub(crate) fn promote(&mut self, file: FileId, stripe: u32, offsets: Range<u64>) -> usize {
         let wanted = self.background.take_out((file, stripe, offsets.start)..(file, stripe, offsets.end));
         let count = wanted.len();
@@ -122,7 +124,7 @@ impl<T: Placed> RequestQueue<T> {
         count
     }
 
-    /// Forgets the requests of a client that are waiting.
+    /// Drops the waiting requests of a client.
     pub(crate) fn forget(&mut self, client: NodeId) {
         self.demand.forget(client);
         self.background.forget(client);
@@ -137,7 +139,7 @@ impl<T: Placed> RequestQueue<T> {
 }
 
 impl Slots {
-    /// Whether a client may have one more request of this class there.
+    /// True if a client may take one more slot for a request of this class.
     fn allow(&self, client: NodeId, class: Class) -> bool {
         let free = match class {
             Class::Control | Class::Demand => self.free,
@@ -162,15 +164,15 @@ impl Slots {
     }
 }
 
-/// Whether a client may have one more request of this class in service.
+/// True if a client may have one more request of this class in service.
 fn may_have_one(slots: &Option<Slots>, client: NodeId, class: Class) -> bool {
     slots.as_ref().is_none_or(|slots| slots.allow(client, class))
 }
 
-/// Requests of one client that may wait, however many others have waiting.
+/// Number of requests that a client may have waiting, however many others have.
 const WAITING_MIN: usize = 1024;
 
-/// Limit on the waiting requests of all clients together, apart from the minimum of each.
+/// Limit of the waiting requests of all clients together, apart from the minimum of each.
 const WAITING_MAX: usize = 65_536;
 
 /// The requests of one class.
@@ -180,33 +182,34 @@ enum Line<T> {
 }
 
 struct FairLine<T> {
-    /// The clients that wait, by the virtual start of the first of their requests, then by order of arrival.
+    /// The clients with waiting requests, by the virtual start of their first request, then by order of
+    /// arrival.
     order: BTreeMap<(u64, u64), NodeId>,
-    /// Clients with nothing waiting may be missing.
+    /// Queues by client. Clients without waiting requests may be missing.
     clients: BTreeMap<NodeId, ClientLine<T>>,
     waiting: usize,
     now: u64,
     arrivals: u64,
-    /// Index of the waiting requests by place, client and sequence number, if they are to be found by place.
+    /// Index of the waiting requests by place, client and sequence number, if they must be found by place.
     index: Option<BTreeSet<(RequestPlace, NodeId, u64)>>,
 }
 
 /// The requests of a client.
 struct ClientLine<T> {
     waiting: VecDeque<Waiting<T>>,
-    /// When, in virtual time, the last one that was taken out ends.
+    /// Virtual end of the last request that was taken out.
     end: u64,
 }
 
 struct Waiting<T> {
-    /// Arrival in virtual time, and sequence number among all.
+    /// Virtual time of arrival, and sequence number among all requests.
     came: u64,
     arrival: u64,
     bytes: u64,
     request: T,
 }
 
-/// Clients that have nothing waiting are forgotten when there are more than this many of all kinds.
+/// Number of clients above which those without waiting requests are dropped.
 const CLIENTS_MAX: usize = 1024;
 
 impl<T: Placed> Line<T> {
@@ -224,7 +227,7 @@ impl<T: Placed> Line<T> {
         }
     }
 
-    /// How many requests of a client wait. In the order of arrival they are not counted: 0.
+    /// Returns the number of waiting requests of a client. In order of arrival they are not counted: 0.
     fn len_of(&self, client: NodeId) -> usize {
         match self {
             Line::Arrival(_) => 0,
@@ -241,7 +244,7 @@ impl<T: Placed> Line<T> {
 
     #[inline]
     fn pop(&mut self, slots: &mut Option<Slots>, class: Class) -> Option<T> {
-        // Without a free slot no request may have one: this saves going through all that wait.
+        // Without a free slot no request can have one: this saves a scan of all waiting requests.
         if slots.as_ref().is_some_and(|slots| slots.free == 0) {
             return None;
         }
@@ -259,7 +262,7 @@ impl<T: Placed> Line<T> {
         Some(request)
     }
 
-    /// The number of requests that could be taken out now, as far as `most`.
+    /// Returns the number of requests that could be taken out now, at most `most`.
     fn count_of_next(&self, slots: &Slots, class: Class, most: usize) -> usize {
         match self {
             _ if slots.free == 0 => 0,
@@ -308,7 +311,8 @@ impl<T: Placed> FairLine<T> {
     }
 
     fn pop(&mut self, slots: &Option<Slots>, class: Class) -> Option<(NodeId, T)> {
-        // A client that is passed over has as many slots as are free, so if any are, such clients are few.
+        // A client that is passed over has at least as many slots as are free, so if any are free, such
+        // clients are few.
         let is_next = |(_, client): &(&(u64, u64), &NodeId)| may_have_one(slots, **client, class);
         let place = *self.order.iter().find(is_next)?.0;
         let client = self.order.remove(&place).expect("just found");
@@ -318,10 +322,10 @@ impl<T: Placed> FairLine<T> {
         if let Some(index) = &mut self.index {
             index.remove(&(request.place(), client, arrival));
         }
-        // Who was held back has saved nothing up.
+        // A client that was held back earns no credit: virtual time never goes back.
         self.now = self.now.max(place.0);
         self.waiting -= 1;
-        // Even a request for nothing takes its turn.
+        // Count even a request for 0 bytes.
         line.end = self.now.saturating_add(bytes.max(1));
         self.put_in_order(client);
         if self.clients.len() > CLIENTS_MAX {
@@ -348,7 +352,7 @@ impl<T: Placed> FairLine<T> {
             let first = (places.start, NodeId(0), 0);
             index.range(first..(places.end, NodeId(0), 0)).copied().collect::<Vec<_>>()
         });
-        // In the order in which they came.
+        // In order of arrival.
         let mut found: Vec<_> = index.map(|(place, client, arrival)| (arrival, client, place)).collect();
         found.sort_unstable();
         found.into_iter().map(|(arrival, client, place)| self.take_out_one(place, client, arrival)).collect()
@@ -370,7 +374,7 @@ impl<T: Placed> FairLine<T> {
         (client, out.bytes, out.request)
     }
 
-    /// Lets the first waiting request of a client be taken out, if there is one.
+    /// Enters the first waiting request of a client into the order, if it has one.
     fn put_in_order(&mut self, client: NodeId) {
         if let Some(first) = self.clients[&client].first() {
             self.order.insert(first, client);
@@ -392,12 +396,12 @@ impl<T> Default for ClientLine<T> {
 }
 
 impl<T> ClientLine<T> {
-    /// The place in the order of its first waiting request, if there is one.
+    /// Returns the position of its first waiting request in the order, if it has one.
     fn first(&self) -> Option<(u64, u64)> {
         self.waiting.front().map(|first| (first.came.max(self.end), first.arrival))
     }
 
-    /// Whether it tells nothing that a new one would not.
+    /// True if it has no more information than a new one.
     fn is_over(&self, now: u64) -> bool {
         self.waiting.is_empty() && self.end <= now
     }
@@ -412,7 +416,7 @@ mod tests {
 
     const BLOCK: u64 = 64;
 
-    /// Requests of tests are known by numbers, which are their places, too.
+    /// Requests of tests are numbers, which are their places, too.
     impl Placed for u64 {
         fn place(&self) -> RequestPlace {
             (FileId(1), 0, *self)
@@ -451,7 +455,7 @@ mod tests {
         let next = served(&mut queue, 8);
         let second: Vec<usize> = (0..8).filter(|&at| next[at].0 == 2).collect();
         assert!(second.len() == 3 && second[2] <= 6, "{next:?}");
-        // Each client's own requests keep their order.
+        // The requests of each client keep their order.
         assert!(next.windows(2).all(|pair| pair[0].0 != pair[1].0 || pair[0].1 < pair[1].1), "{next:?}");
     }
 
@@ -593,7 +597,7 @@ mod tests {
             let mut under_way = VecDeque::from(served(&mut queue, 99));
             let mut twice = 0;
             for turn in 0..60 {
-                // Now the oldest and now the newest.
+                // End sometimes the newest request, and otherwise the oldest.
                 let ended = if turn % 3 == 0 { under_way.pop_back() } else { under_way.pop_front() };
                 let (client, _) = ended.expect("some are under way");
                 let said = queue.done(NodeId(client));
@@ -619,7 +623,7 @@ mod tests {
             queue.done(NodeId(client));
             client
         };
-        // The first one is kept under way.
+        // The first request stays in service.
         assert_eq!(served(&mut queue, 1), [(1, 0)]);
         assert!((0..50).all(|_| serve(&mut queue) == 2));
         queue.done(NodeId(1));
@@ -645,7 +649,7 @@ mod tests {
                     queue.done(NodeId(client));
                 }
                 prop_assert!(under_way.len() <= slots);
-                // Each leaves half: n clients have 1 + 2 + 4 + ... < 2^n at most.
+                // Each client leaves half: n clients have at most 1 + 2 + 4 + ... < 2^n.
                 let clients: BTreeSet<u64> = under_way.iter().copied().collect();
                 prop_assert!(under_way.len() < slots || 1 << clients.len() > slots);
             }

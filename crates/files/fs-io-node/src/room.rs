@@ -1,12 +1,12 @@
-//! How much more the disks of an I/O node can take.
+//! The free space on the disks of an I/O node.
 //!
-//! A write is accepted long before it is on its disk, and a full disk might be found only after the writer has closed
-//! its file and is gone. So a write is accepted only if there is room for it beside all that was accepted before and is
-//! not there yet. The free space of a disk is looked up rarely: the number found is counted down, and looked up again
-//! when it is used up.
+//! A write is accepted long before it is on its disk. Without a reservation, a full disk might be found only
+//! after the writer has closed its file and exited. So a write is accepted only if there is space for it in
+//! addition to all accepted writes that are not on the disk yet. The free space of a disk is looked up
+//! rarely: the result is counted down, and looked up again when it is used up.
 //!
 //! ```text
-//!   free space, as the disk says  =  promised to what was accepted  +  left to be accepted  +  left to others
+//!   free space, as the disk reports  =  reserved for accepted writes  +  left for new writes  +  left to other users
 //! ```
 
 use std::cell::Cell;
@@ -14,43 +14,45 @@ use std::rc::Rc;
 
 use machine::Space;
 
-/// What a stripe takes on its disk beside its bytes, at most: its header, records and first sums, or an object's share
-/// of what the disk's own file system keeps. The estimate may be too large: before a write is refused, all is written
-/// out and the free space looked up again.
+/// Limit of the bytes that a stripe takes on its disk in addition to its data: its header, records and first
+/// checksums, or an object's share of the overhead of the disk's file system. The estimate may be too large:
+/// before a write is refused, all dirty blocks are written and the free space is looked up again.
 const OF_A_STRIPE: u64 = 24 << 10;
 
-/// A disk's own file system gives space in multiples of this.
+/// Unit in bytes in which a disk's own file system allocates space.
 const PAGE: u64 = 4096;
 
-/// Sums are a byte for each this many bytes, and come with the first of so many of these.
+/// Number of bytes of data for each byte of checksums. Space for checksums is allocated in units of `SUMS`
+/// bytes.
 const BYTES_OF_A_SUM: u64 = 128;
 const SUMS: u64 = 8192;
 
-/// Of what is free, one of so many parts is never promised: others use the disk, too, such as a store of metadata that
-/// grows with each file.
+/// One in this number of parts of the free space is never reserved: the disk has other users, such as a
+/// metadata store that grows with each file.
 const PARTS_OF_OTHERS: u64 = 8;
 
-/// The most bytes accepted between two looks at a disk's free space, and never more than half of it.
+/// Limit of bytes accepted between two lookups of a disk's free space, which is never more than half of the
+/// free space.
 const COUNTED_DOWN_MAX: u64 = 64 << 20;
 
-/// The room on each disk.
+/// The free space on each disk.
 pub(crate) struct DiskRoom {
     disks: Vec<Rc<Room>>,
 }
 
-/// The room on a disk, in bytes.
+/// The free space on a disk, in bytes.
 #[derive(Default)]
 struct Room {
-    /// What can be accepted before the free space has to be looked up again.
+    /// Bytes that can be accepted before the free space has to be looked up again.
     left: Cell<u64>,
-    /// What is for all that was accepted and is not on the disk yet.
+    /// Bytes reserved for accepted writes that are not on the disk yet.
     promised: Cell<u64>,
-    /// What was ever taken.
+    /// Sum of all reservations ever made.
     taken: Cell<u64>,
 }
 
-/// Room for something that was accepted. It is no longer promised when this is dropped, as what it is for is on the
-/// disk, or is not going to be.
+/// Space reserved for an accepted write. Dropping it ends the reservation, since the data are on the disk or
+/// never will be.
 #[derive(Default)]
 pub(crate) struct TakenRoom {
     of: Option<Rc<Room>>,
@@ -66,20 +68,20 @@ impl Drop for TakenRoom {
 }
 
 impl TakenRoom {
-    /// Adds other room for the same block of `block_bytes`, which takes no more than all of its bytes do, however
-    /// often some of them are written.
+    /// Adds another reservation for the same block of `block_bytes` bytes. Both together take no more than
+    /// the whole block, however often its bytes are written.
     pub(crate) fn join(&mut self, mut other: TakenRoom, block_bytes: u64) {
         let (most, both) = (needed(0, block_bytes), self.bytes + other.bytes);
         other.bytes = both.saturating_sub(most);
         self.bytes = both - other.bytes;
-        // What is too much goes with the other.
+        // `other` frees the excess when it is dropped.
         if self.of.is_none() {
             self.of.clone_from(&other.of);
         }
     }
 }
 
-/// What was promised, and ever taken, when somebody began to ask a disk for its free space.
+/// Reserved space, and the sum of all reservations, when a task began to ask a disk for its free space.
 #[derive(Clone, Copy)]
 pub(crate) struct RoomBefore {
     promised: u64,
@@ -87,13 +89,13 @@ pub(crate) struct RoomBefore {
 }
 
 impl DiskRoom {
-    /// For `disks` disks, of whose space nothing is known yet.
+    /// Creates the state for `disks` disks, whose free space is not known yet.
     pub(crate) fn new(disks: usize) -> Self {
         DiskRoom { disks: (0..disks).map(|_| Rc::default()).collect() }
     }
 
-    /// Takes room for `bytes` of a stripe that has `before` bytes on its disk; nothing if there is none as far as is
-    /// known.
+    /// Reserves space for `bytes` of a stripe that has `before` bytes on its disk; returns `None` if too
+    /// little is known to be free.
     pub(crate) fn take(&self, disk: usize, before: u64, bytes: u64) -> Option<TakenRoom> {
         let room = &self.disks[disk];
         let needed = needed(before, bytes);
@@ -101,14 +103,14 @@ impl DiskRoom {
         Some(Room::promise(room, needed))
     }
 
-    /// How it is, before the disk is asked for its free space.
+    /// Returns the reservations, before the disk is asked for its free space.
     pub(crate) fn before_asking(&self, disk: usize) -> RoomBefore {
         let room = &self.disks[disk];
         RoomBefore { promised: room.promised.get(), taken: room.taken.get() }
     }
 
-    /// As [`take`](Self::take), from the `space` that the disk has reported since. A disk that does not know its space
-    /// takes all.
+    /// Like [`take`](Self::take), after the disk has reported its `space`. A disk that does not know its
+    /// space accepts everything.
     pub(crate) fn take_of(
         &self,
         disk: usize,
@@ -117,7 +119,8 @@ impl DiskRoom {
         asked: RoomBefore,
     ) -> Option<TakenRoom> {
         let (room, needed) = (&self.disks[disk], needed(before, bytes));
-        // Of what was promised then some may be there by now; the space may be from before that.
+        // Some of the writes reserved at the question may be on the disk by now, but the reported space may
+        // be older: count them all.
         let promised = asked.promised + (room.taken.get() - asked.taken);
         let free = space.map_or(u64::MAX, |space| space.free - space.free / PARTS_OF_OTHERS);
         let left = free.checked_sub(promised.saturating_add(needed));
@@ -134,7 +137,7 @@ impl Room {
     }
 }
 
-/// What `bytes` more of a stripe that has `before` take on its disk, at most.
+/// Returns the limit of the space that `bytes` more of a stripe with `before` bytes take on its disk.
 fn needed(before: u64, bytes: u64) -> u64 {
     let stripe = if before == 0 { OF_A_STRIPE } else { 0 };
     bytes.next_multiple_of(PAGE) + bytes.div_ceil(BYTES_OF_A_SUM).next_multiple_of(SUMS) + stripe
@@ -169,7 +172,7 @@ mod tests {
         let room = DiskRoom::new(1);
         let first = room.take_of(0, (1, 50_000), SPACE, room.before_asking(0)).expect("there is room");
         let asked = room.before_asking(0);
-        // It gets there, and something else is accepted, after the disk has said how much is free.
+        // The data reach the disk, and another write is accepted, after the disk has reported its free space.
         drop(first);
         let _second = room.take(0, 1, 40_000).expect("there is room");
         assert!(room.take_of(0, (1, 80_000), SPACE, asked).is_none());

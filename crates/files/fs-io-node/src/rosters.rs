@@ -1,20 +1,21 @@
-//! Which clients flush write caches together: the members of a job, which come and go as they like.
+//! Joint flushes of write caches by the members of a job, which join and leave at any time.
 //!
-//! An I/O node is the *coordinator* of a job's roster, and of the meetings of its members:
+//! An I/O node is the *coordinator* of a job's membership, and of the barriers of its members:
 //!
 //! ```text
 //!  member 0   Join     Gather -> FlushTogether   Meet -> Met   asks all I/O nodes to move   Meet -> Met
 //!  member 1      Join            FlushTogether     Meet  Met   ..........................   Meet    Met
-//!                                | roster of the flush: who is there when it begins
+//!                                | members of the flush: those present when it begins
 //! ```
 //!
-//! Each flush has two meetings: at the first all have told what they have, at the second all of it has been moved. A
-//! member that is gone is no longer waited for, and the flush fails: the others are told which member it was.
+//! Each flush has two barriers: at the first all members have reported their data, at the second all data
+//! have been moved. The coordinator stops waiting for a member that disconnects, and the flush fails with its
+//! name.
 //!
-//! Members that share a file in small pieces fill its blocks together, and a block of which a part is missing costs its
-//! disk several times as much. So a flush that is for room alone begins when all members are out of room that were at
-//! the flush before. A member may have ceased to write, so the first one out of room waits for no longer than that
-//! flush took: then no more than half of the time is lost, whatever the others do.
+//! Members that share a file in small pieces fill its blocks together, and a block with a missing part costs
+//! its disk several times as much. So a flush only for space begins when all members of the last such flush
+//! are full. A member may have stopped writing, so the first full member waits no longer than the last flush
+//! took. So waiting takes at most half of the time, whatever the other members do.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,17 +31,17 @@ use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{FileId, MeetingId, Reply, Request};
 
-/// Memberships in jobs: of each client in any case, and of all clients beyond that.
+/// Limit of memberships in jobs: of each client in any case, and of all clients beyond that.
 const MEMBERSHIPS: (u64, u64) = (16, 4096);
 
-/// The most members of a job.
+/// Limit of members of a job.
 const MEMBERS_MAX: usize = 4096;
 
-/// How long a member out of room waits for others before the first flush. Processes that are started together write
-/// their first records some tens of milliseconds apart.
+/// Time for which a full member waits for the others before the first flush. Processes that are started
+/// together write their first records some tens of milliseconds apart.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// The rosters that this I/O node keeps.
+/// The memberships of jobs at this I/O node.
 pub(super) struct Rosters<M: Machine> {
     machine: M,
     endpoint: Rc<Endpoint<M>>,
@@ -50,43 +51,43 @@ pub(super) struct Rosters<M: Machine> {
     memberships: Shares,
 }
 
-/// The members of a job that know the same I/O nodes: what one of them has told to an I/O node, another one, which asks
-/// for the flush, asks that I/O node to move.
+/// The members of a job that know the same I/O nodes: the member that begins a flush asks all its I/O nodes
+/// to move the data that any member has reported there.
 struct Roster {
     job: String,
     group: u64,
     /// The members, in the order in which they have joined.
     members: RefCell<Vec<Member>>,
-    /// How many flushes have begun.
+    /// Number of flushes begun.
     flushes: Cell<u32>,
-    /// The number of the last flush that was of all files.
+    /// Number of the last flush of all files.
     last_of_all: Cell<u32>,
-    /// The flush that is going on.
+    /// The flush in progress.
     flush: RefCell<Option<Rc<Flush>>>,
     room: Room,
     changed: Condition,
 }
 
-/// The members of a job that have run out of room, and those that are waited for.
+/// The full members of a job, and the members that they wait for.
 struct Room {
-    /// The members that wait for a flush now.
+    /// The full members that wait for a flush now.
     out: RefCell<BTreeSet<NodeId>>,
-    /// The members that waited when the last flush for room began; none before the first such flush.
+    /// The members that waited when the last flush for space began; `None` before the first one.
     out_before: RefCell<Option<BTreeSet<NodeId>>>,
-    /// Until when the first of them waits for others.
+    /// Time until which the first of them waits for others.
     until: Cell<Option<Instant>>,
-    /// When the last flush began, and how long the last that is over has taken.
+    /// Time at which the last flush began, and duration of the last completed one.
     began: Cell<Instant>,
     took: Cell<Duration>,
 }
 
-/// A flush that a member wants.
+/// A flush that a member requests.
 pub(super) struct Wanted {
-    /// Its number, or the number of an earlier flush that will do.
+    /// Its number, or the number of an earlier flush that is sufficient.
     pub(super) flush: u32,
-    /// Only of this file.
+    /// The file to flush; `None` for all files.
     pub(super) file: Option<FileId>,
-    /// Whether it is for room alone.
+    /// True if it is only for space.
     pub(super) for_room: bool,
 }
 
@@ -94,19 +95,19 @@ pub(super) struct Wanted {
 #[derive(Clone)]
 pub(super) struct Member {
     pub(super) node: NodeId,
-    /// What a person calls it.
+    /// Name of the member for people.
     pub(super) name: String,
-    /// The part of its client's share, until the last flush with it is over.
+    /// Part of its client's share, until the last flush with the member is complete.
     _membership: Rc<Share>,
 }
 
-/// A flush that is going on.
+/// A flush in progress.
 struct Flush {
     number: u32,
-    /// Only of this file.
+    /// The file to flush; `None` for all files.
     file: Option<FileId>,
     members: RefCell<Vec<Member>>,
-    /// What the others are told of the first of them that was lost.
+    /// Failure reported to the others for the first lost member.
     lost: RefCell<Option<Failure>>,
     meetings: [Meeting<NodeId, (), Vec<u64>>; 2],
 }
@@ -117,7 +118,7 @@ impl<M: Machine> Rosters<M> {
         Rosters { machine, endpoint, incarnation, by_group: RefCell::default(), memberships }
     }
 
-    /// Counts a client among the members of a job that know these I/O nodes, when no flush is going on.
+    /// Adds a client to the members of a job that know these I/O nodes, when no flush is in progress.
     pub(super) async fn join(
         &self,
         client: NodeId,
@@ -136,7 +137,7 @@ impl<M: Machine> Rosters<M> {
         loop {
             let roster = self.of_job(&job, io_nodes)?;
             if roster.flush.borrow().is_some() {
-                // It may be another roster after that.
+                // The job may have other members after that.
                 roster.changed.wait().await;
                 continue;
             }
@@ -148,7 +149,7 @@ impl<M: Machine> Rosters<M> {
         }
     }
 
-    /// Begins a flush that a member wants, unless one has begun that will do.
+    /// Begins a flush that a member requests, unless a sufficient one has begun.
     pub(super) async fn gather(&self, client: NodeId, group: u64, wanted: Wanted) -> Served {
         let roster = self.of_member(client, group)?;
         let Wanted { flush, file, for_room } = wanted;
@@ -174,14 +175,14 @@ impl<M: Machine> Rosters<M> {
         }
         let begun = roster.begin(file, for_room, self.machine.now());
         if for_room {
-            // Others who wait for it find it begun.
+            // Other members that wait for the flush find that it has begun.
             roster.changed.wake_all();
         }
         self.tell(&roster, &begun).await;
         Ok(Reply::Flushing { flush: begun.number })
     }
 
-    /// Tells all members that a flush has begun. A member that cannot take part is removed from the job.
+    /// Notifies all members that a flush has begun. Removes a member that cannot take part from the job.
     async fn tell(&self, roster: &Roster, flush: &Flush) {
         let (members, mailbox) = (flush.members.borrow().clone(), Mailbox::new());
         for (index, member) in members.iter().enumerate() {
@@ -197,10 +198,10 @@ impl<M: Machine> Rosters<M> {
         }
     }
 
-    /// The roster of the members of a job that know these I/O nodes; an empty one, not entered yet, if there is none.
+    /// Returns the membership of a job for these I/O nodes; a new, unregistered one if it does not exist.
     fn of_job(&self, job: &str, io_nodes: u64) -> Result<Rc<Roster>, Box<Failure>> {
         name::check(job).map_err(|why| Failure::invalid(format!("job name {job:?}: {why}")))?;
-        // Another one at each run of this node.
+        // The group differs for each incarnation of this node.
         let group = name::hash_of(job, &[self.incarnation, io_nodes]);
         let all = self.by_group.borrow();
         match all.get(&group) {
@@ -213,7 +214,7 @@ impl<M: Machine> Rosters<M> {
         }
     }
 
-    /// The roster of a group, if a client is a member of it.
+    /// Returns the membership of a group, if a client is a member of it.
     fn of_member(&self, client: NodeId, group: u64) -> Result<Rc<Roster>, Box<Failure>> {
         let roster = self.by_group.borrow().get(&group).cloned();
         roster.filter(|roster| roster.has(client)).ok_or_else(|| {
@@ -222,7 +223,7 @@ impl<M: Machine> Rosters<M> {
         })
     }
 
-    /// Waits with a member of a flush until all have come to a meeting of it.
+    /// Blocks until all members of a flush have entered one of its barriers.
     pub(super) async fn enter(&self, client: NodeId, id: MeetingId, failure: Option<Failure>) -> Served {
         let roster = self.of_member(client, id.group)?;
         let current = roster.flush.borrow().clone();
@@ -239,7 +240,7 @@ impl<M: Machine> Rosters<M> {
         Ok(Reply::Met { members, brought: Vec::new() })
     }
 
-    /// Takes a client off the roster of a group, after the flush that is going on.
+    /// Removes a client from the members of a group, after the flush in progress.
     pub(super) async fn leave(&self, client: NodeId, group: u64) -> Served {
         let roster = self.of_member(client, group)?;
         roster.between_flushes().await;
@@ -248,7 +249,7 @@ impl<M: Machine> Rosters<M> {
         Ok(Reply::Done)
     }
 
-    /// Notes that a client is gone.
+    /// Removes a disconnected client from all groups.
     pub(super) fn gone(&self, client: NodeId) {
         let with_client: Vec<_> =
             self.by_group.borrow().values().filter(|roster| roster.has(client)).cloned().collect();
@@ -312,7 +313,7 @@ impl Roster {
         }
     }
 
-    /// Notes that a member has run out of room; until when it waits for others.
+    /// Records that a member is full. Returns the time until which it waits for others.
     fn run_out(&self, client: NodeId, now: Instant) -> Result<Instant, Box<Failure>> {
         if !self.has(client) {
             let why = format!("{client} is no member of the job {} any more", self.job);
@@ -326,14 +327,14 @@ impl Roster {
         Ok(until)
     }
 
-    /// Whether all have run out of room that are waited for.
+    /// True if every awaited member is full.
     fn all_are_out(&self) -> bool {
         let (out, before) = (self.room.out.borrow(), self.room.out_before.borrow());
         let awaited = |member: &&Member| before.as_ref().is_none_or(|before| before.contains(&member.node));
         self.members.borrow().iter().filter(awaited).all(|member| out.contains(&member.node))
     }
 
-    /// Begins a flush of all who are members now.
+    /// Begins a flush of all current members.
     fn begin(&self, file: Option<FileId>, for_room: bool, now: Instant) -> Rc<Flush> {
         self.flushes.set(self.flushes.get() + 1);
         self.room.began.set(now);
@@ -356,7 +357,7 @@ impl Roster {
         flush
     }
 
-    /// Notes that a member no longer takes part in anything; `what` says what happened to it.
+    /// Removes a lost member; `what` describes the event for the failure.
     fn lose(&self, client: NodeId, what: &str, now: Instant) {
         self.members.borrow_mut().retain(|member| member.node != client);
         if let Some(flush) = &*self.flush.borrow() {
@@ -369,7 +370,7 @@ impl Roster {
         self.settle(now);
     }
 
-    /// Ends the meetings to which all have come, and with the second one the flush.
+    /// Completes the barriers that all members have entered, and with the second one the flush.
     fn settle(&self, now: Instant) {
         let current = self.flush.borrow().clone();
         if let Some(flush) = current {
@@ -384,18 +385,18 @@ impl Roster {
 }
 
 impl Flush {
-    /// Whether this flush writes all that has been written to `file`, or to all files if that is none.
+    /// True if this flush includes all writes to `file`, or to all files if `file` is `None`.
     fn covers(&self, file: Option<FileId>) -> bool {
         self.file.is_none() || self.file == file
     }
 
-    /// Whether a meeting is one of this flush's, and a client may come to it.
+    /// True if the barrier belongs to this flush, and the client may enter it.
     fn is_of(&self, id: MeetingId, client: NodeId) -> bool {
         id.operation.div_ceil(2) == self.number
             && self.members.borrow().iter().any(|member| member.node == client)
     }
 
-    /// A failure with the names of the members that it tells of.
+    /// Replaces nodes by names of members in the text of a failure.
     fn with_names(&self, failure: Failure) -> Failure {
         let members = self.members.borrow();
         let names = members.iter().map(|member| (member.node, member.name.clone()));
@@ -406,7 +407,7 @@ impl Flush {
         &self.meetings[(id.operation as usize + 1) % 2]
     }
 
-    /// Ends a meeting if all have come; says whether it is over.
+    /// Completes a barrier if all members have entered. Returns true if it is complete.
     fn end(&self, meeting: &Meeting<NodeId, (), Vec<u64>>) -> bool {
         if meeting.is_over() {
             return true;
@@ -429,7 +430,7 @@ mod tests {
 
     const GROUP: u64 = 7;
 
-    /// A roster with three members, and a flush of theirs.
+    /// Returns a job with three members, and a flush of them.
     fn flush_of_three() -> (Roster, Rc<Flush>) {
         let roster = Roster::new("job".into(), GROUP);
         let shares = Shares::new(1, 0);
@@ -475,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_flush_of_which_a_member_is_gone_fails_and_names_it() {
-        // Before the first meeting or after it, with or without another failure.
+        // Before the first barrier or after it, with or without another failure.
         for (met, gone, others, brought) in [
             (false, 2, [0, 1], None),
             (true, 2, [0, 1], None),
@@ -500,7 +501,7 @@ mod tests {
         come(&roster, &flush, 0, &[0, 1, 2], None);
         roster.lose(NodeId(2), "is gone", Instant::START);
         come(&roster, &flush, 1, &[1], None);
-        // It may have asked no I/O node to move anything.
+        // This member may have asked no I/O node to move data.
         roster.lose(NodeId(0), "is gone", Instant::START);
         assert_eq!(outcome(&flush, 1), Some(Err("member 2 of the job job is gone".into())));
     }
@@ -524,12 +525,12 @@ mod tests {
         let (roster, flush) = flush_of_three();
         (0..2).for_each(|step| come(&roster, &flush, step, &[0, 1, 2], None));
         let out = |node, ms: u64| roster.run_out(NodeId(node), Instant::START + Duration::from_millis(ms));
-        // At first for all, if only for a time that counts from the first of them.
+        // At first wait for all members, but only for a limited time after the first one was full.
         let until = out(0, 5).expect("a member");
         assert_eq!((out(1, 6).ok(), roster.all_are_out()), (Some(until), false));
         out(2, 7).expect("a member");
         assert!(roster.all_are_out());
-        // Then for those that were out before, unless they are gone.
+        // Then wait for those that were full before, unless they disconnect.
         roster.begin(None, true, Instant::START);
         out(0, 8).expect("a member");
         out(1, 9).expect("a member");
@@ -539,7 +540,7 @@ mod tests {
         assert!(!roster.all_are_out());
         roster.lose(NodeId(1), "is gone", Instant::START);
         assert!(roster.all_are_out() && out(1, 11).is_err());
-        // A flush for another reason does not tell which members write.
+        // A flush for another reason does not show which members write.
         roster.begin(None, false, Instant::START);
         assert!(!roster.all_are_out());
         out(0, 12).expect("a member");

@@ -1,15 +1,16 @@
-//! Which waiting request a disk serves next: pure decisions, without futures.
+//! Selection of the next waiting request of a disk: pure decisions, without futures.
 //!
-//! A request in a disk's queue says for which job it is, whether it reads or writes, how urgent it is, and how much it
-//! moves. A [`DiskSchedule`] keeps the waiting requests and decides which is next. There are
+//! A request in a disk's queue has a job, a direction, an urgency and a size. A [`DiskSchedule`] keeps the
+//! waiting requests and selects the next. The schedules are:
 //!
-//! - *first come, first served* (`fifo.rs`) and *cyclic scan* (`scan.rs`): one for each class, those on demand before
-//!   all in the background (`classes.rs`)
-//! - *round-robin* (`round_robin.rs`): the jobs take turns
-//! - *read-priority* (`read_priority.rs`): any read before any write
+//! - *First come, first served* (`fifo.rs`) and *cyclic scan* (`scan.rs`): one queue for each class, demand
+//!   before background (`classes.rs`).
+//! - *Round-robin* (`round_robin.rs`): one request of each job in turn.
+//! - *Read-priority* (`read_priority.rs`): any read before any write.
 //!
-//! The last two keep a job's backlog of writes from stopping all reads of other jobs from the same disk (Sinclair, Tang
-//! and Varman 1996). The promises of all schedules, and those of some, are in `laws.rs`, as tests.
+//! The last two keep a job's backlog of writes from stopping all reads of other jobs from the same disk
+//! (Sinclair, Tang and Varman 1996). The promises of all schedules, and those of some, are in `laws.rs`, as
+//! tests.
 
 mod classes;
 mod fifo;
@@ -30,17 +31,19 @@ use read_priority::ReadPriority;
 use round_robin::RoundRobin;
 use scan::Scan;
 
-/// Which requests a sweep of cyclic scan serves.
+/// The requests that a sweep of cyclic scan serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sweeps {
     /// Every request ahead of the arm.
     Open,
-    /// The requests present at its beginning: none waits for more than the rest of one sweep and then its own.
+    /// The requests present at its beginning: none waits for more than the rest of one sweep and then its
+    /// own.
     Closed,
 }
 
-/// Reads that may pass a waiting write under bounded read-priority. While both wait without end, writes have one turn
-/// after this number of reads: few enough not to delay readers much, and a backlog gets shorter all the same.
+/// Limit of reads that may pass a waiting write under bounded read-priority. While both wait without end, one
+/// write is served after this number of reads: few enough not to delay readers much, and enough to shorten a
+/// backlog.
 const READS_BEFORE_WRITE: usize = 16;
 
 /// Returns an empty schedule of a kind.
@@ -57,7 +60,7 @@ pub(crate) fn schedule_of(scheduling: Scheduling) -> Box<dyn DiskSchedule> {
     }
 }
 
-/// Where a request lies, as far as the schedule cares: which object, then which byte of it; or the physical position.
+/// Position of a request for the schedule: object and byte, or the physical position.
 pub(crate) type Position = (u64, u64);
 
 /// A request for a disk.
@@ -66,14 +69,14 @@ pub(crate) struct DiskRequest {
     pub(crate) user: DiskUser,
     pub(crate) direction: Direction,
     pub(crate) position: Position,
-    /// What it moves, in bytes, as far as that is known before its turn; it may be less.
+    /// Number of bytes to move, as known before its turn; the actual number may be smaller.
     pub(crate) bytes: u64,
 }
 
-/// Whom a disk works for, and how urgently.
+/// The job that a disk works for, and the urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DiskUser {
-    /// The job: the client that has asked, or the one that has asked for a group.
+    /// The job: the client that sent the request, also for a group.
     pub(crate) job: NodeId,
     pub(crate) urgency: Urgency,
 }
@@ -84,11 +87,11 @@ impl From<Caller> for DiskUser {
     }
 }
 
-/// How urgent a request is.
+/// Urgency of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
     Demand,
-    /// With those on demand, but it has been accepted already, and of these a closed sweep takes few.
+    /// Write-behind: in the class of demand, but accepted already, so that a closed sweep takes few of them.
     Behind,
     Background,
 }
@@ -102,24 +105,24 @@ impl From<Class> for Urgency {
     }
 }
 
-/// The number by which a queue knows a request.
+/// Number by which a queue identifies a request.
 pub(crate) type Number = usize;
 
-/// The requests that wait for a disk, and which of them is next.
+/// The requests that wait for a disk, and their order.
 pub(crate) trait DiskSchedule {
-    /// Adds a request, under a number that no other that waits has.
+    /// Adds a request, under a number that no other waiting request has.
     fn push(&mut self, request: DiskRequest, number: Number);
 
-    /// Takes out the request to serve next, with the arm at `arm`; none only if no request waits.
+    /// Takes out the request to serve next, with the arm at `arm`; returns `None` only if no request waits.
     fn pop(&mut self, arm: Position) -> Option<(DiskRequest, Number)>;
 
-    /// Whether any waits in the background.
+    /// True if a background request waits.
     fn has_background(&self) -> bool;
 
-    /// Lets those at `position` that wait in the background wait on demand.
+    /// Promotes the background requests at `position` to demand.
     fn promote(&mut self, position: Position);
 
-    /// Forgets a request that is not wanted any more.
+    /// Removes a cancelled request.
     fn remove(&mut self, number: Number);
 }
 

@@ -1,8 +1,9 @@
-//! Scrubbing: what lies on a disk is read back and compared with its checksums, and not changed.
+//! Scrubbing: reads back the contents of a disk and compares them with their checksums, without changing
+//! them.
 //!
-//! The disk is asked in the background, behind all other requests, for a little at a time. A stretch that does not
-//! match is halved until the damaged part is as small as a disk can tell, so that readable bytes beside it are not
-//! given up. Each request is short, so little is done in vain for a client that has gone.
+//! The disk is asked at background priority, behind all other requests, for a little at a time. A damaged
+//! part is halved until it is as small as a disk can report, so that readable bytes next to it are not lost.
+//! Each request is short, so little work is wasted for a client that has disconnected.
 
 use std::rc::Rc;
 
@@ -18,13 +19,13 @@ use crate::protocol::{Damage, Direction, FileId, Reply, SCRUB_BYTES_MAX};
 use crate::schedule::{DiskUser, Urgency};
 use crate::scrub_unit::UNIT_BYTES;
 
-/// Bytes read from the disk at a time: no other request waits longer than for one such read.
+/// Number of bytes read from the disk at a time: no other request waits longer than for one such read.
 const STEP_BYTES: u64 = 256 * 1024;
 
 /// Memory for scrubbing, for each disk, in bytes.
 const BYTES_PER_DISK: u64 = 2 * STEP_BYTES;
 
-/// Reads back what the disks of a node hold.
+/// Reads back the contents of a node's disks.
 pub(super) struct Scrubber<M: Machine> {
     machine: M,
     disks: Rc<Disks<M>>,
@@ -37,7 +38,7 @@ impl<M: Machine> Scrubber<M> {
         Scrubber { machine, disks, buffers }
     }
 
-    /// Reads back part of the stripe that a disk has of a file.
+    /// Reads back part of a file's stripe on a disk.
     pub(super) async fn scrub(
         &self,
         client: NodeId,
@@ -80,7 +81,7 @@ impl<M: Machine> Scrubber<M> {
         Ok(Reply::Scrubbed { label, bytes: object.bytes, damage, why })
     }
 
-    /// Reads a part of an object and forgets it.
+    /// Reads a part of an object and discards it.
     async fn read_back(&self, client: NodeId, home: Home, part: Extent) -> machine::Result<()> {
         let buffer = self.buffers.take(part.bytes).await;
         self.machine.compute(Work::QueueDiskRequest).await;
@@ -92,20 +93,20 @@ impl<M: Machine> Scrubber<M> {
             read
         };
         self.machine.compute(Work::CompleteDiskRequest).await;
-        // A disk that has everything in memory answers at once, so no other task would run meanwhile.
+        // A disk with everything in memory answers at once, so no other task would run otherwise.
         give_way().await;
         outcome.map(drop)
     }
 }
 
-/// The first `bytes` bytes of a part, and the rest if there is one.
+/// Returns the first `bytes` bytes of a part, and the rest if any.
 fn split(part: Extent, bytes: u64) -> (Extent, Option<Extent>) {
     let first = part.bytes.min(bytes);
     let rest = Extent::new(part.offset + first, part.bytes - first);
     (Extent::new(part.offset, first), (!rest.is_empty()).then_some(rest))
 }
 
-/// The halves of a part, cut where a unit begins. One unit has none.
+/// Returns the halves of a part, cut at a unit boundary; only the part if it is within one unit.
 fn halves(part: Extent) -> (Extent, Option<Extent>) {
     let first_unit = part.offset / UNIT_BYTES;
     let units = part.end().div_ceil(UNIT_BYTES) - first_unit;
@@ -115,7 +116,7 @@ fn halves(part: Extent) -> (Extent, Option<Extent>) {
     split(part, (first_unit + units / 2) * UNIT_BYTES - part.offset)
 }
 
-/// Adds a part, which comes after all the others.
+/// Adds a part that comes after all others.
 fn note(damage: &mut Vec<Damage>, part: Extent) {
     let Extent { offset, bytes } = part;
     match damage.last_mut() {

@@ -1,5 +1,6 @@
-//! Operations on what clients have selected of a file. A selection stays in closed form: which member has which bytes
-//! of a block is found when the block's turn comes, and neither memory nor messages grow with the number of pieces.
+//! Operations on clients' selections of a file. A selection stays in closed form: the members' bytes of a
+//! block are determined when the block's turn comes, and neither memory nor messages grow with the number of
+//! pieces.
 //!
 //! The pieces themselves are packed and unpacked in `selected_parts.rs`.
 
@@ -23,20 +24,20 @@ use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Direction, FileId, Reply, Selected, SelectedPart, Selecting, Selectors};
 use crate::selected_parts::{Overlap, SelectedParts, Selector, nearest};
 
-/// The most nodes of selections that one client may have told and not yet had moved: some forty megabytes.
+/// Limit of nodes of staged selections of one client: some forty megabytes.
 const NODES_OF_CLIENT_MAX: u64 = 1 << 19;
 
-/// The nodes that each part of a selection counts for in addition to its own: every block is looked for in every part.
-/// Clients make as few parts as have room in their messages.
+/// Number of nodes that each part of a selection counts for in addition to its own nodes: every block is
+/// looked up in every part. Clients make no more parts than the size of messages requires.
 const NODES_OF_PART: u64 = 1 << 10;
 
-/// The bytes that a node of a selection takes, at most.
+/// Limit of the bytes of a node of a selection.
 const NODE_BYTES: u64 = 80;
 
-/// The number of looks for a block in a row, for all selections together, before other tasks have their turn.
+/// Number of lookups of blocks, in all selections together, before this task yields to others.
 const LOOKS_IN_A_ROW: usize = 16_384;
 
-/// What clients have told of their selections for operations to come.
+/// Staged selections of clients for coming operations.
 pub(super) type Selections = Staged<Selecting>;
 
 /// The selections of all members, and the stripes that they may touch.
@@ -47,14 +48,14 @@ struct AllSelected {
 }
 
 impl AllSelected {
-    /// Where the last of all selected bytes ends.
+    /// Returns the end of the last selected byte.
     fn end(&self) -> u64 {
         self.selectors.iter().map(|selector| selector.selection.end()).max().unwrap_or(0)
     }
 }
 
 impl<M: Machine> IoNode<M> {
-    /// Takes in what a member of a group has selected, or a part of that.
+    /// Stages a member's selection, or a part of it.
     pub(super) async fn take_selecting(
         &self,
         client: NodeId,
@@ -115,8 +116,8 @@ impl<M: Machine> IoNode<M> {
         let group = ExchangeGroup { memory, members, own: None, dimensions: 1, queue_buffers, queue_bytes };
         let exchange = Exchange::new(self.endpoint.clone(), group);
         let moved: Vec<Rc<Cell<u64>>> = self.machine.disks().iter().map(|_| Rc::default()).collect();
-        // Members are asked for what they have of several blocks at once, so that small parts make few messages. What
-        // is asked for waits in no queue: these blocks have the memory of the queues.
+        // Members are asked for their parts of several blocks at once, so that small parts make few messages.
+        // A write does not use the queues, so these blocks have their memory.
         let blocks_in_queues =
             queue_buffers.filter(|_| is_write).unwrap_or(0) * queue_bytes / block_bytes.max(1);
         let buffer_count = (parts.len() * self.settings.buffers_per_disk).max(1) as u64;
@@ -142,7 +143,7 @@ impl<M: Machine> IoNode<M> {
         })
     }
 
-    /// What all who take part have selected.
+    /// Returns the selections of all participants.
     fn all_selected(&self, client: NodeId, request: &Selected) -> Result<AllSelected, Box<Failure>> {
         let (members, told) = match &request.selectors {
             Selectors::Asker(part) => (vec![client], vec![(0, part.clone())]),
@@ -182,7 +183,7 @@ impl<M: Machine> IoNode<M> {
         let Selected { direction, presort, .. } = *request;
         let (striping, stripe) = (part.stripe.label.striping, u64::from(part.stripe.label.stripe));
         let end = match direction {
-            // What is beyond is zeros, as the readers' memory is.
+            // Bytes beyond are zeros, as the readers' memory is.
             Direction::Read => part.stripe.length.bytes(),
             Direction::Write => striping.stripe_bytes(all.end(), part.stripe.label.stripe),
         };
@@ -205,7 +206,8 @@ impl<M: Machine> IoNode<M> {
     }
 }
 
-/// Refuses what is not all that a member had to tell of a file. Maybe it has told it to an earlier run of this node.
+/// Fails unless these are all parts of a member's selection of the file. Parts may be missing because they
+/// were sent to an earlier incarnation of this node.
 fn check_told(member: NodeId, file: FileId, parts: &[Selecting]) -> Result<(), Box<Failure>> {
     let count = parts.first().map_or(1, |first| u64::from(first.parts));
     if parts.iter().any(|selecting| selecting.file != file) {
@@ -224,15 +226,15 @@ struct SelectedBlocks<M: Machine> {
     part: Rc<StripePart>,
     selectors: Rc<[Selector]>,
     presort: bool,
-    /// The block of the stripe that is looked at next, by its index in the file, if there is any.
+    /// Next block of the stripe to look up, as an index in the file, if any.
     next: Option<u64>,
-    /// Up to where of the stripe blocks are looked for.
+    /// End of the search within the stripe, as an offset in bytes.
     end: u64,
-    /// Blocks that have been found and are to be listed together: where they are in the stripe.
+    /// Offsets within the stripe of blocks that have been found and will be listed together.
     found: Vec<u64>,
-    /// Those that are still to be moved.
+    /// Offsets of the listed blocks that are still to be moved.
     listed: std::vec::IntoIter<u64>,
-    /// Counts them.
+    /// Counts the moved blocks.
     moved: Rc<Cell<u64>>,
 }
 
@@ -265,7 +267,7 @@ impl<M: Machine> Iterator for SelectedBlocks<M> {
 }
 
 impl<M: Machine> SelectedBlocks<M> {
-    /// Looks for blocks, for a while: where nothing is selected there may be a long way to the next one.
+    /// Finds blocks, for a limited number of lookups: the next selected block may be far away.
     fn find(&mut self) {
         let striping = self.part.stripe.label.striping;
         let (block_bytes, stripes) = (striping.block_bytes(), u64::from(striping.stripe_count()));
@@ -283,14 +285,14 @@ impl<M: Machine> SelectedBlocks<M> {
                         self.found.push(stripe_offset);
                         block.checked_add(stripes)
                     }
-                    // The first block of this stripe that is not before that.
+                    // The first block of this stripe that is not before the selected byte.
                     behind => block.checked_add(behind.div_ceil(stripes) * stripes),
                 }
             });
         }
     }
 
-    /// Puts what has been found into the order in which it will be moved.
+    /// Lists the blocks found, in the order in which they will be moved.
     fn list(&mut self) {
         if self.presort {
             let home = self.part.stripe.home;
@@ -304,7 +306,7 @@ impl<M: Machine> SelectedBlocks<M> {
 /// A block of which any member has selected bytes.
 struct SelectedBlock {
     parts: SelectedParts,
-    /// Where in the stripe the block begins, in bytes.
+    /// Offset in bytes of the block within its stripe.
     stripe_offset: u64,
 }
 

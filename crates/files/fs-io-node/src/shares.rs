@@ -1,7 +1,8 @@
-//! A resource that clients share: each may have a little of it in any case, and beyond that as much as is still free.
+//! A resource that clients share: each may have a small amount in any case, and beyond that as much as is
+//! still free.
 //!
-//! The part that is always granted keeps greedy clients, however many, from shutting others out. The rest goes by a
-//! *dynamic threshold* (Choudhury and Hahne 1998): a client alone gets half of it.
+//! The guaranteed part keeps greedy clients, however many, from starving others. The rest follows a *dynamic
+//! threshold* (Choudhury and Hahne 1998): a single client gets half of it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,14 +10,14 @@ use std::rc::Rc;
 
 use machine::NodeId;
 
-/// The shares of all clients. Cloning gives another handle on the same.
+/// The shares of all clients. Clones refer to the same shares.
 #[derive(Clone)]
 pub(super) struct Shares(Rc<RefCell<Inner>>);
 
 struct Inner {
-    /// The amount that each client may have in any case.
+    /// Amount that each client may have in any case.
     each: u64,
-    /// The amount that is free beyond that, for all clients.
+    /// Free amount beyond that, for all clients.
     free: u64,
     taken: BTreeMap<NodeId, u64>,
 }
@@ -30,17 +31,19 @@ pub(super) struct Share {
 }
 
 impl Shares {
-    /// `each` for every client, and `common` beyond that for all of them.
+    /// Creates shares with `each` for every client, and `common` beyond that for all of them.
     pub(super) fn new(each: u64, common: u64) -> Self {
         Shares(Rc::new(RefCell::new(Inner { each, free: common, taken: BTreeMap::new() })))
     }
 
-    /// Takes an amount for a client, if that leaves as much to others as the client then has beyond its own part.
+    /// Takes an amount for a client. Fails if the client's total beyond its guaranteed part would exceed the
+    /// amount that is free before.
     pub(super) fn try_take(&self, client: NodeId, amount: u64) -> Option<Share> {
         self.try_add(client, amount).then(|| Share { shares: self.clone(), client, amount })
     }
 
-    /// Takes an amount for a client as [`try_take`](Self::try_take), to be [returned](Self::remove) by the caller.
+    /// Takes an amount for a client like [`try_take`](Self::try_take), to be [returned](Self::remove) by the
+    /// caller.
     pub(super) fn try_add(&self, client: NodeId, amount: u64) -> bool {
         let inner = &mut *self.0.borrow_mut();
         let before = inner.taken.get(&client).copied().unwrap_or(0);
@@ -54,7 +57,7 @@ impl Shares {
         true
     }
 
-    /// Returns an amount that a client has taken.
+    /// Returns to the shares an amount that a client has taken.
     pub(super) fn remove(&self, client: NodeId, amount: u64) {
         let inner = &mut *self.0.borrow_mut();
         let Some(taken) = inner.taken.get_mut(&client) else { return };
@@ -66,7 +69,7 @@ impl Shares {
         }
     }
 
-    /// Returns all that a client has taken.
+    /// Returns to the shares all that a client has taken.
     pub(super) fn remove_all(&self, client: NodeId) {
         self.remove(client, u64::MAX);
     }

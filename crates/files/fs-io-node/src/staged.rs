@@ -1,4 +1,4 @@
-//! What clients have staged for coming operations of their groups, in one message or several.
+//! Data that clients stage for coming operations of their groups, in one message or several.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,30 +9,30 @@ use super::shares::{Share, Shares};
 use crate::error::Failure;
 use crate::protocol::MemoryId;
 
-/// Memory in bytes for what is staged: of each client in any case, and of all clients beyond that.
+/// Memory in bytes for staged data: of each client in any case, and of all clients beyond that.
 const MEMORY: (u64, u64) = (256 << 10, 128 << 20);
 
-/// What clients have staged, by client and group.
+/// Staged data, by client and group.
 pub(super) struct Staged<T> {
     by_group: RefCell<BTreeMap<(NodeId, u64), StagedByClient<T>>>,
     memory: Shares,
 }
 
-/// How much a part weighs.
+/// Weight of staged data.
 #[derive(Clone, Copy)]
 pub(super) struct Weight {
-    /// Entries or nodes, of which each client has a bounded number.
+    /// Number of entries or nodes, which is limited for each client.
     pub(super) count: u64,
     /// Bytes of memory.
     pub(super) bytes: u64,
 }
 
-/// What a client has staged for an operation of a group.
+/// A client's staged data for an operation of a group.
 struct StagedByClient<T> {
-    /// The memory, which names the operation.
+    /// The memory, which identifies the operation.
     memory: MemoryId,
     parts: Vec<T>,
-    /// The number of entries or nodes.
+    /// Number of entries or nodes.
     count: u64,
     shares: Vec<Share>,
 }
@@ -44,9 +44,9 @@ impl<T> Default for Staged<T> {
 }
 
 impl<T> Staged<T> {
-    /// Adds to what a client has staged for an operation. What it has staged for an earlier operation of the group is
-    /// forgotten. The count of what it has staged for all of its groups is at most `most`, or it is refused with that
-    /// count; so it is if there is no memory for it.
+    /// Adds to a client's staged data for an operation. They replace data staged for an earlier operation of
+    /// the group. Fails with `refused` if the client's count for all of its groups would exceed `most`, or if
+    /// there is no memory.
     pub(super) fn add(
         &self,
         client: NodeId,
@@ -74,13 +74,13 @@ impl<T> Staged<T> {
         Ok(())
     }
 
-    /// Takes what a client has staged for an operation: nothing, if it has staged nothing.
+    /// Takes a client's staged data for an operation; empty if it has staged nothing.
     pub(super) fn take(&self, client: NodeId, memory: MemoryId) -> Result<Vec<T>, Box<Failure>> {
         let staged = self.by_group.borrow_mut().remove(&(client, group_of(memory)?));
         Ok(staged.filter(|staged| staged.memory == memory).map(|staged| staged.parts).unwrap_or_default())
     }
 
-    /// Forgets a client that is gone.
+    /// Drops the data of a disconnected client.
     pub(super) fn forget(&self, client: NodeId) {
         self.by_group.borrow_mut().retain(|(other, _), _| *other != client);
     }

@@ -1,14 +1,14 @@
-//! Stripes of files: opened where they are, made when something is written to them, flushed, listed and removed.
+//! Stripes of files on the disks: opened, created by writes, flushed, listed and removed.
 //!
-//! A stripe is an object that is never published: the namespace knows whether the file exists and how long it is.
-//! Making it waits for no medium, only flushing does.
+//! A stripe is an object that is never published: the namespace records the existence and length of the file.
+//! Creating a stripe does not wait for stable storage; only flushing does.
 //!
-//! - A stripe is on the disk of the identity that the client names, whichever index that disk has now.
-//! - A file that was removed is not made again by a client that writes to it and does not know that yet: the last
-//!   numbers that were removed are remembered. What a client writes that was away for longer, a check of the namespace
-//!   finds.
-//! - Idle stripes are closed when there are many, once what was written to them is at the disk. A flush names its
-//!   stripes, so it opens them again.
+//! - A stripe is on the disk with the identity that the client names, whatever index that disk has now.
+//! - A client that does not know yet that a file was removed cannot create it again by a write: the node
+//!   remembers the numbers of the last removed files. A check of the namespace finds files that clients
+//!   create after a longer absence.
+//! - Idle stripes are closed when many are open, after their data have been written to the disk. A flush
+//!   names its stripes, so it opens them again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,20 +25,20 @@ use crate::error::{Failure, FailureKind};
 use crate::number;
 use crate::protocol::{FileId, Label, ListedStripe, REMOVED_MAX, Reply, StripePlaces};
 
-/// How many of the files that were removed last are remembered.
+/// Number of removed files that are remembered.
 const REMEMBERED: usize = 64 * 1024;
 
-/// The number of open stripes at which idle ones begin to be closed.
+/// Number of open stripes at which the node begins to close idle ones.
 const OPEN_MANY: u64 = 32 * 1024;
 
-/// How many files are removed from a disk by one call. Meanwhile nothing else is made or opened there: a tenth of a
-/// second if they are large.
+/// Number of files that one call removes from a disk. During the call nothing else is created or opened
+/// there: a tenth of a second if the files are large.
 pub const REMOVED_AT_ONCE: usize = 16;
 
-/// How many of them are closed at a time.
+/// Number of idle stripes that are written out at a time, and limit of idle files that are closed at a time.
 const CLOSED: usize = 4 * 1024;
 
-/// What is known of files.
+/// State of the stored stripes.
 #[derive(Default)]
 pub(super) struct StoredStripes {
     removed: RefCell<Removed>,
@@ -48,18 +48,18 @@ pub(super) struct StoredStripes {
 }
 
 impl StoredStripes {
-    /// Whether a client has written to a stripe that was closed before it was flushed.
+    /// True if a client has written to a stripe that was closed before it was flushed.
     pub(super) fn has_closed_unflushed(&self, client: NodeId) -> bool {
         self.closed_unflushed.borrow().contains(&client)
     }
 
-    /// Forgets a client that is gone.
+    /// Forgets a disconnected client.
     pub(super) fn gone(&self, client: NodeId) {
         self.closed_unflushed.borrow_mut().remove(&client);
     }
 }
 
-/// When stripes are closed next: when there are so many, and never while that goes on.
+/// Number of open stripes at which stripes are closed next; the maximum while they are being closed.
 struct Closing(Cell<u64>);
 
 impl Default for Closing {
@@ -68,7 +68,6 @@ impl Default for Closing {
     }
 }
 
-/// The last files that were removed.
 #[derive(Default)]
 struct Removed {
     files: BTreeSet<FileId>,
@@ -104,19 +103,20 @@ impl<M: Machine> IoNode<M> {
         Reply::DisksDescribed { identities: self.identities().await }
     }
 
-    /// The identity of each disk, if it can be read and the disk can be used.
+    /// Returns the identity of each disk, if it can be read and the disk can be used.
     async fn identities(&self) -> Vec<Option<u64>> {
         let mut identities = Vec::new();
         for disk in self.machine.disks() {
             let identity = disk.identity().await.ok();
-            // It may be remembered of a disk that is gone.
+            // The identity may be cached for a disk that has failed.
             identities.push(if disk.space().await.is_ok() { identity } else { None });
         }
         identities
     }
 
-    /// Marks all disks as those of the namespace whose numbers begin at `origin`. One that another namespace has marked
-    /// is refused, unless this one takes its place; none does that keeps its names on this very node.
+    /// Marks all disks as part of the namespace with the origin `origin`. Fails if another namespace has
+    /// marked a disk, unless `anew` lets this namespace replace it. A replacement fails if this node keeps
+    /// the names of another namespace.
     pub(super) async fn mark_disks(&self, origin: u64, anew: bool) -> Result<Reply, Box<Failure>> {
         let name = number::object_name(number::MARK);
         let striping = Striping::new(self.settings.block_bytes_max, 1)
@@ -141,7 +141,7 @@ impl<M: Machine> IoNode<M> {
             let there = disk.open(&name).await?;
             match Label::decode(&there.label).map_or(0, |there| there.begun) {
                 before if before == origin => {}
-                // It does not say of which one.
+                // The mark does not name its namespace.
                 0 if !anew => {}
                 _ if anew => {
                     disk.remove(&name).await?;
@@ -157,14 +157,14 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Done)
     }
 
-    /// The index of the disk of this identity.
+    /// Returns the index of the disk of this identity.
     async fn disk_of_identity(&self, identity: u64) -> Result<usize, Box<Failure>> {
         let mut failure = None;
         for (index, disk) in self.machine.disks().iter().enumerate() {
             match disk.identity().await {
                 Ok(found) if found == identity => return Ok(index),
                 Ok(_) => {}
-                // It must not keep the others from being found, and may be the one.
+                // A disk that fails must not hide the others, but may be the wanted one.
                 Err(error) => failure = Some(error.into()),
             }
         }
@@ -172,7 +172,7 @@ impl<M: Machine> IoNode<M> {
         Err(failure.unwrap_or_else(|| Failure::new(FailureKind::NoDisk, text()).into()))
     }
 
-    /// Opens stripes, and makes those that there are not if `create` says so.
+    /// Opens stripes, and creates missing ones if `create` is set.
     pub(super) async fn attach(
         self: &Rc<Self>,
         stripes: &StripePlaces,
@@ -185,7 +185,7 @@ impl<M: Machine> IoNode<M> {
         Ok(Reply::Attached { stripes })
     }
 
-    /// Opens stripes and makes others; they are in use as long as the caller has them.
+    /// Opens or creates stripes; they stay in use as long as the caller keeps them.
     async fn attach_all(
         &self,
         stripes: &StripePlaces,
@@ -240,7 +240,7 @@ impl<M: Machine> IoNode<M> {
         Ok(Some(self.stripes.insert(name, label, disk, &object)))
     }
 
-    /// Flushes those of the named stripes that exist.
+    /// Flushes the existing stripes among those named.
     pub(super) async fn flush_stripes(
         self: &Rc<Self>,
         client: NodeId,
@@ -250,8 +250,8 @@ impl<M: Machine> IoNode<M> {
         self.bring_to_media(client, &attached, async |stripe| self.flush_disk(stripe).await).await
     }
 
-    /// Removes all stripes of files. A stripe or a disk that fails keeps none of the others, and a stripe stays without
-    /// what was not at the disk.
+    /// Removes all stripes of files. The failure of a stripe or a disk does not prevent the removal of
+    /// others. A stripe that cannot be removed loses its unwritten data.
     pub(super) async fn remove_files(self: &Rc<Self>, files: &[FileId]) -> Result<Reply, Box<Failure>> {
         if files.len() > REMOVED_MAX {
             let text = format!("{} files to be removed at once: {REMOVED_MAX} at most", files.len());
@@ -273,7 +273,8 @@ impl<M: Machine> IoNode<M> {
 
     /// Removes all stripes of files, and returns the outcome at each disk.
     async fn remove_some(&self, files: &[FileId]) -> Vec<Result<(), Box<Failure>>> {
-        // Each once, and in the order of the names, so that of two who take turns at several one has the first.
+        // Each name once, and in the order of the names, so that concurrent removals of several files cannot
+        // deadlock.
         let names: BTreeMap<String, FileId> =
             files.iter().map(|&file| (number::object_name(file), file)).collect();
         let mut turns = Vec::new();
@@ -305,14 +306,14 @@ impl<M: Machine> IoNode<M> {
         outcomes
     }
 
-    /// Whether the object of a stripe may still be there, though it was to be removed with others.
+    /// True if the object of a stripe may still exist after a removal that failed.
     async fn may_be_there(&self, stripe: &OpenStripe) -> bool {
         let opened = self.disks.of(stripe.home).open(&stripe.name).await;
         !matches!(found(opened), Ok(None))
     }
 
-    /// Adds what the disks have of a file to a list. A stripe that cannot be read says no more than that it is
-    /// there; on a disk that fails nothing is.
+    /// Adds the stripes of a file on all disks to a list. A stripe that cannot be read is listed without
+    /// index and length; a failed disk is skipped.
     pub(super) async fn add_stripes(&self, stripes: &mut Vec<ListedStripe>, name: &str, file: FileId) {
         for (index, disk) in self.machine.disks().iter().enumerate() {
             let stripe = match found(disk.open(name).await) {
@@ -341,7 +342,8 @@ impl<M: Machine> IoNode<M> {
         Ok(())
     }
 
-    /// Fails for a file whose blocks the cache was not made for: an I/O node can be started with other settings.
+    /// Fails for a file with blocks too large for the cache, since an I/O node can be restarted with other
+    /// settings.
     pub(super) fn check_block_bytes(&self, name: &str, striping: Striping) -> Result<(), Box<Failure>> {
         let (bytes, most) = (striping.block_bytes(), self.settings.block_bytes_max);
         if bytes <= most {
@@ -352,8 +354,8 @@ impl<M: Machine> IoNode<M> {
         Err(Failure::new(FailureKind::BlockTooLarge, text).into())
     }
 
-    /// Forgets a stripe whose object has been removed, with what has been written to it while that went on: writes that
-    /// had begun before they were barred.
+    /// Closes a stripe whose object has been removed. Discards its data, including those of writes that had
+    /// begun before they were barred.
     pub(super) async fn forget_removed(&self, stripe: &Barred) {
         self.stripes.remove(stripe);
         self.blocks.give_up_all(stripe).await;
@@ -370,22 +372,22 @@ impl<M: Machine> IoNode<M> {
             for stripe in node.stripes.least_recently_used(CLOSED) {
                 let accepted = stripe.writers.accepted();
                 node.blocks.write_out(&stripe).await;
-                // If something failed, its writers are still to be told; else the disk has all of it, and a flush
-                // opens the stripe again.
+                // If a write failed, the writers are still to be notified. Otherwise the disk has all data,
+                // and a flush opens the stripe again.
                 if stripe.losses.is_empty() {
                     let unflushed = stripe.writers.forget(accepted);
                     node.stored.closed_unflushed.borrow_mut().extend(unflushed);
                 }
             }
             node.stripes.close_idle(CLOSED);
-            // Those that are in use are not looked at again before there are as many more.
+            // Do not check the stripes in use again before the same number of others has been opened.
             node.stored.closing.0.set(OPEN_MANY.max(node.stripes.count() + CLOSED as u64));
             Ok(())
         });
     }
 }
 
-/// Fails if an open stripe is striped otherwise.
+/// Fails if an open stripe has another label.
 fn check_label(stripe: &OpenStripe, label: Label) -> Result<(), Box<Failure>> {
     if stripe.label == label {
         return Ok(());

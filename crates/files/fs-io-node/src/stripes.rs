@@ -1,7 +1,7 @@
-//! The stripes an I/O node has open.
+//! The open stripes of an I/O node.
 //!
-//! If one stripe of a file that has a name is open here, all are: requests name them by file and index. They stay open
-//! until there are many; then those of idle files are closed, the least recently used first.
+//! Requests name stripes by file and index. Stripes stay open until many are open; then those of idle files
+//! are closed, the least recently used first.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +15,13 @@ use crate::cache::StripeKey;
 use crate::error::Failure;
 use crate::protocol::{FileId, Label};
 
-/// Stripes by file and index.
+/// Open stripes by file and index.
 #[derive(Default)]
 pub(super) struct Stripes {
     open: RefCell<BTreeMap<(FileId, u32), Rc<OpenStripe>>>,
-    /// How many there have been.
+    /// Number of openings so far.
     openings: Cell<u64>,
-    /// How often stripes have been used.
+    /// Number of uses of stripes so far.
     uses: Cell<u64>,
 }
 
@@ -39,12 +39,12 @@ impl Stripes {
         Ok(found.clone())
     }
 
-    /// The stripe that the cache knows under this name, if it is still open.
+    /// Returns the stripe with this key of the cache, if it is still open.
     pub(super) fn find(&self, key: StripeKey) -> Option<Rc<OpenStripe>> {
         self.get(key.file, key.stripe).ok().filter(|stripe| stripe.key() == key)
     }
 
-    /// The stripes of a file, in order: all that are here, or none if it is not open.
+    /// Returns the open stripes of a file, in order; empty if the file is not open.
     pub(super) fn of_file(&self, file: FileId) -> Vec<Rc<OpenStripe>> {
         let range = (file, 0)..=(file, u32::MAX);
         let stripes: Vec<_> = self.open.borrow().range(range).map(|(_, stripe)| stripe.clone()).collect();
@@ -54,7 +54,7 @@ impl Stripes {
         stripes
     }
 
-    /// How many there are.
+    /// Returns the number of open stripes.
     pub(super) fn count(&self) -> u64 {
         self.open.borrow().len() as u64
     }
@@ -63,7 +63,7 @@ impl Stripes {
         self.open.borrow().values().cloned().collect()
     }
 
-    /// The `count` stripes whose last use is longest ago.
+    /// Returns the `count` least recently used stripes.
     pub(super) fn least_recently_used(&self, count: usize) -> Vec<Rc<OpenStripe>> {
         let mut stripes = self.all();
         stripes.sort_unstable_by_key(|stripe| stripe.last_use.get());
@@ -81,7 +81,7 @@ impl Stripes {
         stripe.last_use.set(self.uses.get());
     }
 
-    /// Makes the stripe known, unless it is known already: the cached blocks belong to the known one.
+    /// Enters a stripe. Returns the known one if it is open already, since the cached blocks belong to that.
     pub(super) fn insert(&self, name: &str, label: Label, disk: usize, object: &Object) -> Rc<OpenStripe> {
         let home = Home { disk, object: object.id };
         let known = self.get(label.file, label.stripe).ok();
@@ -100,15 +100,15 @@ impl Stripes {
         stripe
     }
 
-    /// Forgets the stripe of a file that is no more.
+    /// Closes the stripe of a removed file.
     pub(super) fn remove(&self, stripe: &OpenStripe) {
         stripe.removed.set(true);
         self.open.borrow_mut().remove(&(stripe.file(), stripe.label.stripe));
     }
 }
 
-/// Closes up to `files` idle files, the least recently used first, with all of their stripes: if one stripe of a file
-/// is open, all must be.
+/// Closes up to `files` idle files, the least recently used first, with all of their stripes: a request for a
+/// whole file takes its open stripes, so none may be missing.
 fn push_out(open: &mut BTreeMap<(FileId, u32), Rc<OpenStripe>>, files: usize) {
     let mut last_uses: BTreeMap<FileId, Option<u64>> = BTreeMap::new();
     for (&(file, _), stripe) in &*open {

@@ -1,12 +1,13 @@
-//! Teams: clients that know each other by their ranks, and meet here as often as they like.
+//! Teams: clients that know each other by their ranks, and enter barriers here at any time.
 //!
-//! Members of a *job* (`rosters.rs`) come and go, and are told when to meet. A team has a fixed size, which each member
-//! says; it is formed when all have come, and lost with the first of them that is gone.
+//! Members of a *job* (`rosters.rs`) join and leave, and are notified of barriers. A team has a fixed size,
+//! which each member states. The team is formed when all members have joined, and lost with the first of them
+//! that disconnects.
 //!
 //! ```text
 //!  rank 0   FormTeam ....... TeamFormed   Meet 1 ......... Met   Meet 2 ...
 //!  rank 1      FormTeam .... TeamFormed      Meet 1 ...... Met       Meet 2
-//!  rank 2          FormTeam  TeamFormed            Meet 1  Met   is gone: Meet 2 fails for all
+//!  rank 2          FormTeam  TeamFormed            Meet 1  Met   disconnects: Meet 2 fails for all
 //! ```
 
 use std::cell::{Cell, RefCell};
@@ -21,19 +22,20 @@ use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{BROUGHT_BY_ALL_MAX, BROUGHT_BYTES_MAX, MeetingId, Reply, TeamStep};
 
-/// Memberships in teams that have formed or are about to: of each client in any case, and of all beyond that.
+/// Limit of memberships in teams, formed or forming: of each client in any case, and of all clients beyond
+/// that.
 const MEMBERSHIPS: (u64, u64) = (64, 4096);
 
-/// The most members of a team: their names fit in a header.
+/// Limit of members of a team: their names must fit in a header.
 const SIZE_MAX: u32 = 4096;
 
-/// The teams that meet at this I/O node.
+/// The teams with barriers at this I/O node.
 pub(super) struct Teams {
-    /// The teams of which some members have not come yet, by name.
+    /// Teams with missing members, by name.
     forming: RefCell<BTreeMap<String, Rc<Team>>>,
-    /// The others, by the number of their group.
+    /// Complete teams, by the number of their group.
     formed: RefCell<BTreeMap<u64, Rc<Team>>>,
-    /// How many there have been.
+    /// Number of teams so far.
     count: Cell<u64>,
     memberships: Shares,
 }
@@ -45,42 +47,41 @@ impl Default for Teams {
     }
 }
 
-/// A team.
 struct Team {
     name: String,
     group: u64,
     size: u32,
-    /// The members that have come, by rank.
+    /// The members that have joined, by rank.
     members: RefCell<BTreeMap<u32, TeamMember>>,
-    /// Their ranks.
+    /// Ranks of the members.
     ranks: RefCell<BTreeMap<NodeId, u32>>,
-    /// Why it is lost, if it is.
+    /// Failure of the team, if it is lost.
     lost: RefCell<Option<Failure>>,
-    /// Meetings to which a member has come and which not all have left.
+    /// Barriers that a member has entered and not all members have left.
     meetings: RefCell<BTreeMap<u32, Rc<TeamMeeting>>>,
     changed: Condition,
 }
 
-/// A member of a team, with what that takes of its client's share.
+/// A member of a team, with its part of the client's share.
 struct TeamMember {
     node: NodeId,
     _membership: Share,
 }
 
-/// What a member brings to a meeting.
+/// A member's entry into a barrier.
 #[derive(Clone)]
 pub(super) struct Coming {
-    /// What it has come for.
+    /// Step for which the member enters.
     pub(super) step: TeamStep,
-    /// What it brings, for all to know.
+    /// Contribution, which all members receive.
     pub(super) brings: Vec<u8>,
 }
 
-/// A meeting of members by their ranks, who are told what all of them have brought, as it is in the answer.
+/// A barrier of members by their ranks. Its result is all contributions, encoded as in the answer.
 type TeamMeeting = Meeting<u32, Coming, Rc<[u8]>>;
 
 impl Teams {
-    /// Counts a client among the members of a team, and waits for the others.
+    /// Adds a client to the members of a team, and waits for the others.
     pub(super) async fn form(
         &self,
         client: NodeId,
@@ -117,7 +118,7 @@ impl Teams {
         }
     }
 
-    /// The team of this name that not all members of have come; a new one, if there is none.
+    /// Returns the forming team of this name; a new one if there is no such team.
     fn forming(&self, name: &str, size: u32, incarnation: u64) -> Result<Rc<Team>, Box<Failure>> {
         let mut forming = self.forming.borrow_mut();
         if let Some(team) = forming.get(name) {
@@ -135,7 +136,7 @@ impl Teams {
         Ok(team)
     }
 
-    /// Waits with a member of a team until all have come to a meeting.
+    /// Blocks until all members of a team have entered a barrier.
     pub(super) async fn meet(
         &self,
         client: NodeId,
@@ -145,7 +146,7 @@ impl Teams {
     ) -> Served {
         let bytes = coming.brings.len();
         if bytes > BROUGHT_BYTES_MAX {
-            // It has come all the same: the others need not wait.
+            // The member enters all the same, so that the others need not wait.
             let text = format!("{client} brings {bytes} bytes to a meeting: {BROUGHT_BYTES_MAX} at most");
             failure.get_or_insert(Failure::invalid(text));
             coming.brings.clear();
@@ -168,12 +169,12 @@ impl Teams {
         Ok(Reply::Met { members: Vec::new(), brought: outcome?.to_vec() })
     }
 
-    /// Whether a client is a member of a team of this group.
+    /// True if a client is a member of a team of this group.
     pub(super) fn has(&self, client: NodeId, group: u64) -> bool {
         self.formed.borrow().get(&group).is_some_and(|team| team.rank_of(client).is_some())
     }
 
-    /// Notes that a member leaves its team.
+    /// Removes a member that leaves its team.
     pub(super) fn leave(&self, client: NodeId, group: u64) {
         let team = self.formed.borrow().get(&group).cloned();
         if let Some(team) = team {
@@ -184,7 +185,7 @@ impl Teams {
         }
     }
 
-    /// Notes that a client is gone.
+    /// Removes a disconnected client from its teams.
     pub(super) fn gone(&self, client: NodeId) {
         let is_its = |team: &Rc<Team>| team.rank_of(client).is_some();
         self.forming.borrow_mut().retain(|_, team| {
@@ -245,7 +246,7 @@ impl Team {
         self.lost.borrow().clone().map_or(Ok(()), |failure| Err(failure.into()))
     }
 
-    /// Notes that a member takes part in nothing any more; `what` says what it does instead.
+    /// Removes a member and ends the team; `what` describes the event for the failure.
     fn lose(&self, client: NodeId, kind: FailureKind, what: &str) {
         let Some(rank) = self.ranks.borrow_mut().remove(&client) else { return };
         self.members.borrow_mut().remove(&rank);
@@ -253,13 +254,15 @@ impl Team {
         self.end(Failure { lost_rank: Some(rank), ..failure });
     }
 
-    /// Ends the team if all members wait, but not for the same step of the same meeting: then no meeting would ever be
-    /// complete, or all have come to one meeting for different steps. A member waits in one meeting at a time.
+    /// Ends the team if all members wait, but not for the same step of the same barrier: then no barrier
+    /// would ever be complete, or all members have entered one barrier for different steps. A member waits in
+    /// one barrier at a time.
     fn end_if_out_of_step(&self) {
         let meetings = self.meetings.borrow();
         let incomplete = || meetings.values().filter(|meeting| !meeting.is_over());
         let waiting: usize = incomplete().map(|meeting| meeting.present().len()).sum();
-        // Until all wait, whom the others wait for need not be known.
+        // Wait until all members are blocked: before that, a missing member may still enter the right
+        // barrier.
         if (waiting as u64) < u64::from(self.size) {
             return;
         }
@@ -274,7 +277,7 @@ impl Team {
         self.end(Failure::new(FailureKind::OutOfStep, text));
     }
 
-    /// Ends the team: members that wait for others are told why, and so are those that come later.
+    /// Ends the team: waiting members, and those that enter later, get the failure `why`.
     fn end(&self, why: Failure) {
         self.lost.borrow_mut().get_or_insert(why);
         let meetings: Vec<_> = self.meetings.borrow().values().cloned().collect();
@@ -282,7 +285,7 @@ impl Team {
         self.changed.wake_all();
     }
 
-    /// Ends a meeting if all members have come, or one of them never will.
+    /// Completes a barrier if all members have entered, or one of them never will.
     fn settle(&self, meeting: &TeamMeeting) {
         let present = meeting.present();
         let all_have_come = present.len() as u64 == u64::from(self.size);
@@ -300,7 +303,7 @@ impl Team {
         self.changed.wake_all();
     }
 
-    /// A failure with the ranks of the members that it tells of.
+    /// Replaces nodes by ranks of members in the text of a failure.
     fn with_ranks(&self, failure: Failure) -> Failure {
         let members = self.members.borrow();
         with_names(
@@ -310,7 +313,7 @@ impl Team {
     }
 }
 
-/// The steps that members of a meeting have come for, each with their ranks.
+/// Returns the steps of the members in a barrier, each with its ranks.
 fn steps_of(present: &BTreeMap<u32, Coming>) -> Vec<(TeamStep, Vec<u32>)> {
     let mut steps: Vec<(TeamStep, Vec<u32>)> = Vec::new();
     for (&rank, Coming { step, .. }) in present {
@@ -322,14 +325,14 @@ fn steps_of(present: &BTreeMap<u32, Coming>) -> Vec<(TeamStep, Vec<u32>)> {
     steps
 }
 
-/// Whether all who are present have come for the same step.
+/// True if all present members have entered for the same step.
 fn is_of_one(present: &BTreeMap<u32, Coming>) -> bool {
     let mut steps = present.values().map(|coming| coming.step);
     let first = steps.next();
     steps.all(|step| Some(step) == first)
 }
 
-/// Members, a few of them by their ranks.
+/// Lists members by rank, at most a few of them.
 fn ranks_in_words(ranks: &[u32]) -> String {
     const NAMED: usize = 4;
     let (named, more) = ranks.split_at(ranks.len().min(NAMED));
@@ -373,7 +376,7 @@ mod tests {
         }
     }
 
-    /// A team of two, nodes 10 and 11, and its group.
+    /// Forms a team of two, nodes 10 and 11, and returns its group.
     fn pair(teams: &Teams) -> u64 {
         let (mut one, mut other) = (form(teams, 11, 1, 2), form(teams, 10, 0, 2));
         assert!(poll(&mut one).is_none());
@@ -394,7 +397,7 @@ mod tests {
         Box::pin(teams.meet(NodeId(node), MeetingId { group, operation }, coming, failure))
     }
 
-    /// What the members of a pair are told.
+    /// Returns the result of a barrier for the members of a pair.
     fn met() -> Reply {
         let brought = postcard::to_extend(&vec![vec![10_u8], vec![11]], Vec::new()).expect("encoded");
         Reply::Met { members: Vec::new(), brought }
@@ -498,7 +501,7 @@ mod tests {
         assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("has lost this member"));
         teams.leave(NodeId(10), group);
         assert!(teams.formed.borrow().is_empty());
-        // A meeting that is over is not lost with who leaves after it.
+        // A completed barrier is not affected by a member that leaves afterwards.
         let group = pair(&teams);
         let (mut one, mut other) = (meet(&teams, group, 1, 10, None), meet(&teams, group, 1, 11, None));
         assert!(poll(&mut one).is_none() && poll(&mut other).is_some());

@@ -1,9 +1,9 @@
-//! Which clients have written data to a stripe that are not known to be on the medium, and which are to be told of a
-//! failure.
+//! The clients with data of a stripe that may not be on stable storage, and the failures to be reported to
+//! them.
 //!
-//! A write is accepted before it is on the disk, so its failure has no caller to go to, and whose data it was is not
-//! known. The failure is kept for all clients that have written since the last flush, and each is told once, by the
-//! first of its requests that asks.
+//! A write is accepted before it is on the disk, so its failure cannot be returned to the caller. Nor is the
+//! owner of the lost data known. The failure is kept for all clients that have written since the last flush.
+//! Each client gets it once, with its next request that checks for failures.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,32 +15,32 @@ use crate::error::Failure;
 /// The writers of a stripe.
 #[derive(Default)]
 pub(super) struct Writers {
-    /// How many writes have been accepted.
+    /// Number of accepted writes.
     accepted: Cell<u64>,
-    /// The number of the last write of each client that is not known to be on the medium.
+    /// Number of the last write of each client, as long as it may not be on stable storage.
     last: RefCell<BTreeMap<NodeId, u64>>,
-    /// For each of them, the first failure since it was told.
+    /// For each client, the first failure since the last one that it was sent.
     failures: RefCell<BTreeMap<NodeId, Box<Failure>>>,
 }
 
 impl Writers {
-    /// Notes that a client has written.
+    /// Counts a write of a client.
     pub(super) fn note(&self, client: NodeId) {
         self.accepted.set(self.accepted.get() + 1);
         self.last.borrow_mut().insert(client, self.accepted.get());
     }
 
-    /// How many writes have been accepted so far.
+    /// Returns the number of writes accepted so far.
     pub(super) fn accepted(&self) -> u64 {
         self.accepted.get()
     }
 
-    /// Whether something that a client has written is not known to be on the medium, or it is to be told why not.
+    /// True if data of a client may not be on stable storage, or a failure is to be reported to it.
     pub(super) fn has(&self, client: NodeId) -> bool {
         self.last.borrow().contains_key(&client) || self.failures.borrow().contains_key(&client)
     }
 
-    /// Notes that a write-behind or a flush has failed: all who have written are told.
+    /// Records the failure of a write-behind or a flush for all clients that have written.
     pub(super) fn fail(&self, failure: &Failure) {
         let mut failures = self.failures.borrow_mut();
         for &client in self.last.borrow().keys() {
@@ -48,27 +48,28 @@ impl Writers {
         }
     }
 
-    /// What failed of which the client has not been told, and will be.
+    /// Returns the failure to be reported to the client, if any, and keeps it.
     pub(super) fn failure(&self, client: NodeId) -> Option<Box<Failure>> {
         self.failures.borrow().get(&client).cloned()
     }
 
-    /// Fails if something failed of which the client has not been told.
+    /// Fails with the failure to be reported to the client, if any, and removes it.
     pub(super) fn tell(&self, client: NodeId) -> Result<(), Box<Failure>> {
         self.failures.borrow_mut().remove(&client).map_or(Ok(()), Err)
     }
 
-    /// Fails if something failed of which some client has not been told.
+    /// Fails with a failure to be reported to any client, if there is one, and removes it.
     pub(super) fn tell_anybody(&self) -> Result<(), Box<Failure>> {
         self.failures.borrow_mut().pop_first().map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
-    /// The writes up to this number are on the medium, or their clients have been told why not. Those clients.
+    /// Forgets the writes up to number `accepted`: they are on stable storage, or their failure has been
+    /// reported. Returns their clients.
     pub(super) fn forget(&self, accepted: u64) -> Vec<NodeId> {
         self.last.borrow_mut().extract_if(.., |_, last| *last <= accepted).map(|(client, _)| client).collect()
     }
 
-    /// Whether all is on the medium and no client is to be told a failure.
+    /// True if all data are on stable storage and no failure is to be reported.
     pub(super) fn is_empty(&self) -> bool {
         self.last.borrow().is_empty() && self.failures.borrow().is_empty()
     }

@@ -38,7 +38,7 @@ impl<M: Machine> Blocks<M> {
         user: DiskUser,
     ) -> Result<(), Box<Failure>> {
         if user.urgency == Urgency::Demand {
-            // Another task may be loading it in the background.
+            // Another task may be loading the block at background priority.
             self.promote(stripe, self.block_of(place));
         }
         self.wait_until_loaded(place).await;
@@ -48,13 +48,13 @@ impl<M: Machine> Blocks<M> {
         self.load(stripe, place, user).await
     }
 
-    /// Reads the block from its disk, under what has been written to it meanwhile.
+    /// Reads the block from its disk. Bytes written to it in the meantime take precedence.
     async fn load(&self, stripe: &OpenStripe, place: CacheSlot, user: DiskUser) -> Result<(), Box<Failure>> {
         let (key, own) = {
             let mut cache = self.cache.borrow_mut();
             let block = cache.block(place);
             block.loading = true;
-            // A block that is partly written keeps its buffer; the disk's bytes come beside it.
+            // A partly written block keeps its buffer; the disk's bytes go into another one.
             let own = if block.valid.is_empty() { block.buffer.take() } else { None };
             (block.key, own)
         };
@@ -66,7 +66,7 @@ impl<M: Machine> Blocks<M> {
             .machine
             .contain("reading a block", self.read_disk(stripe, key.block * stripe.block_bytes(), into, user));
         let outcome = read.await.flatten();
-        // A read that fails keeps its buffer.
+        // A failed read does not return its buffer.
         let has_none = outcome.is_err() && self.cache.borrow_mut().block(place).buffer.is_none();
         let empty = if has_none { Some(self.buffers.take(stripe.block_bytes()).await) } else { None };
         let mut cache = self.cache.borrow_mut();
@@ -91,7 +91,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Fills `into` with what the disk has of the stripe from `offset` on.
+    /// Fills `into` with the stripe's bytes on disk from `offset` on.
     pub(super) async fn read_disk(
         &self,
         stripe: &OpenStripe,

@@ -1,4 +1,4 @@
-//! Finding a block in the cache, or a place for it.
+//! Finding a block in the cache, or a slot for it.
 
 use std::rc::Rc;
 
@@ -22,13 +22,13 @@ impl<M: Machine> Drop for PinnedBlock<'_, M> {
 }
 
 impl<M: Machine> Blocks<M> {
-    /// The block at this place, which has been pinned.
+    /// Wraps the block in this slot, which has been pinned.
     pub(super) fn pinned(&self, place: CacheSlot) -> PinnedBlock<'_, M> {
         PinnedBlock { blocks: self, place }
     }
 
-    /// Finds or makes a place for the block and pins it. Tasks that wait for a place on demand are woken before the
-    /// others.
+    /// Finds the block, or a slot for it, and pins it. Demand tasks waiting for a slot are woken before
+    /// background tasks.
     pub(super) async fn pin(
         self: &Rc<Self>,
         stripe: &Rc<OpenStripe>,
@@ -42,8 +42,8 @@ impl<M: Machine> Blocks<M> {
                 return PinnedBlock { blocks: self, place };
             }
             if self.cache.borrow_mut().make_room() {
-                // Replies in flight still hold the memory of evicted blocks. Wait for it in FIFO order and keep it,
-                // or later requests overtake this one.
+                // Replies in flight still hold the memory of evicted blocks. Wait for memory in FIFO order
+                // and keep it, or later requests overtake this one.
                 let buffer = self.buffers.take(stripe.block_bytes()).await;
                 let mut cache = self.cache.borrow_mut();
                 if !cache.contains(key) && cache.make_room() {
@@ -55,23 +55,24 @@ impl<M: Machine> Blocks<M> {
             if !self.start_writing_all().await {
                 room.wait().await;
             }
-            // Then look again: room that came meanwhile has woken only tasks that were waiting already.
+            // Then check again: a slot freed in the meantime has woken only tasks that were waiting already.
         }
     }
 
-    /// Lets tasks look again whether there is room.
+    /// Wakes the tasks that wait for a free slot.
     pub(super) fn wake_for_room(&self) {
         self.room.wake_all();
         self.room_in_background.wake_all();
     }
 
-    /// Puts an empty block into the cache, if there are a place and memory for it now, or can be had from idle blocks.
+    /// Puts an empty block into the cache, if a slot and memory are free now or can be taken from idle
+    /// blocks.
     pub(super) fn try_insert(&self, stripe: &OpenStripe, key: BlockKey) -> Option<CacheSlot> {
         let mut cache = self.cache.borrow_mut();
         if !cache.make_room() {
             return None;
         }
-        // What gave up its place has left no memory if an answer is still leaving with it.
+        // An evicted block frees no memory yet if an answer still holds it.
         while self.buffers.free_bytes() < stripe.block_bytes() && cache.push_out() {}
         let buffer = self.buffers.try_take(stripe.block_bytes())?;
         Some(cache.insert(key, buffer))

@@ -1,10 +1,10 @@
-//! Writing dirty blocks to their disks, while their writers go on.
+//! Writing dirty blocks to their disks, while their writers continue.
 //!
-//! One task of a block is at the disk at a time, or the older of two writes might reach the disk last. A task takes the
-//! bytes that are dirty when its turn comes, so bytes written while it waited go with them.
+//! One task of a block is at the disk at a time: otherwise the older of two writes might reach the disk last.
+//! A task takes the bytes that are dirty when its turn comes, so bytes written while it waited are included.
 //!
-//! A disk takes about as long for a few bytes as for a block. So a block with many dirty runs is read first, and all
-//! from the first run to the last is written at once:
+//! A disk takes about as long for a few bytes as for a block. So a block with many dirty runs is read first,
+//! and all from the first run to the last is written at once:
 //!
 //! ```text
 //! dirty      ..xx..xx..xx..xx..xx..xx.......     six writes
@@ -26,17 +26,17 @@ use crate::protocol::{Direction, FileId};
 use crate::room::TakenRoom;
 use crate::schedule::{DiskUser, Urgency};
 
-/// What of a block is taken to its disk: bytes of the stripe, each with its offset.
+/// The bytes of a block that a task writes to the disk, each run with its offset in the stripe.
 struct DirtyBytes {
-    /// The runs that are dirty.
+    /// The dirty runs.
     runs: Vec<(u64, Payload)>,
-    /// All from the first of them to the last, if that is to be written at once.
+    /// All bytes from the first dirty run to the last, if they are to be written at once.
     span: Option<(u64, Payload)>,
-    /// For the time until they are there.
+    /// Space reserved until the bytes are on the disk.
     _room: TakenRoom,
 }
 
-/// The turn of a block to be written to its disk, until this is dropped.
+/// A block's turn to be written to its disk, until this is dropped.
 struct AtDisk<'a, M: Machine> {
     blocks: &'a Blocks<M>,
     place: CacheSlot,
@@ -52,8 +52,8 @@ impl<M: Machine> Drop for AtDisk<'_, M> {
 }
 
 impl<M: Machine> Blocks<M> {
-    /// Puts the block into the queue of its disk, and leaves it to a task to write what is dirty of it then. Who fills
-    /// a block does that itself, so that other threads need not let the task go first.
+    /// Queues the block for its disk, and starts a task that will write its dirty bytes. The thread that
+    /// fills a block does the queueing itself, so that other threads need not yield to the task first.
     pub(super) async fn start_writing(self: &Rc<Self>, stripe: &Rc<OpenStripe>, place: CacheSlot) {
         {
             let mut cache = self.cache.borrow_mut();
@@ -81,8 +81,7 @@ impl<M: Machine> Blocks<M> {
         });
     }
 
-    /// Bounds the time for which a dirty block waits for more to be written to it: the rest of the block may never
-    /// come.
+    /// Limits the time for which a dirty block waits for more data: the rest of the block may never arrive.
     pub(super) fn write_back_later(self: &Rc<Self>) {
         let Some(after) = self.write_back_after else { return };
         if self.writes_back.replace(true) {
@@ -98,22 +97,23 @@ impl<M: Machine> Blocks<M> {
         });
     }
 
-    /// Starts writing all dirty blocks that no task is writing yet; says whether there were any. If not, it does not
-    /// wait.
+    /// Starts writing all dirty blocks that no task is writing yet. Returns true if there were any; otherwise
+    /// does not wait.
     pub(super) async fn start_writing_all(self: &Rc<Self>) -> bool {
         let unwritten = self.cache.borrow().unwritten(None);
         let is_any = !unwritten.is_empty();
         for key in unwritten {
             match self.stripes.find(key.stripe) {
                 Some(stripe) => self.start_writing_block(&stripe, key).await,
-                // Its stripe has given way to another file of the same identity, so no request can name it.
+                // Its stripe was replaced by another open stripe of the same file and index, so no request
+                // can name it.
                 None => self.give_up(key.stripe),
             }
         }
         is_any
     }
 
-    /// A task that was going to write a block has ended: tasks that wait for its write look again.
+    /// Ends a task that was to write a block, and wakes the tasks that wait for its write.
     fn end_writing(&self, place: CacheSlot) {
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
@@ -133,7 +133,7 @@ impl<M: Machine> Blocks<M> {
         let part = Extent::new(start, stripe.block_bytes());
         let turn = self.disks.turn(stripe.home, part, Direction::Write, user).await;
         let at_disk = self.enter_disk(place).await;
-        // Taken only now, so that what was written while the request waited goes with it.
+        // Taken only now, to include the bytes written while the request waited.
         let outcome = self.write_dirty(stripe, place, self.take_dirty(stripe, place)).await;
         drop(at_disk);
         self.machine.compute(Work::CompleteDiskRequest).await;
@@ -141,7 +141,7 @@ impl<M: Machine> Blocks<M> {
         outcome
     }
 
-    /// Reads a block in which many runs are dirty. If that fails, they are written one by one.
+    /// Reads a block with many dirty runs. If that fails, the runs are written one by one.
     async fn read_between_runs(&self, stripe: &OpenStripe, place: CacheSlot, job: NodeId) {
         let span = {
             let mut cache = self.cache.borrow_mut();
@@ -149,7 +149,7 @@ impl<M: Machine> Blocks<M> {
             dirty.span().filter(|_| dirty.len() > RUNS_MAX)
         };
         if let Some(span) = span {
-            // Not behind others: a write to the rest of the block may wait meanwhile.
+            // Demand priority: a write to the rest of the block may be waiting for this read.
             let user = DiskUser { job, urgency: Urgency::Demand };
             let _ = self.make_valid(stripe, place, &span, user).await;
         }
@@ -159,13 +159,13 @@ impl<M: Machine> Blocks<M> {
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
         let (dirty, room) = (std::mem::take(&mut block.dirty), std::mem::take(&mut block.room));
-        // What is written from now on needs another task.
+        // Bytes written from now on need another task.
         block.write_queued = false;
         let start = block.key.block * stripe.block_bytes();
         let buffer = block.buffer.as_ref().expect("a dirty block keeps its buffer while it loads");
         let bytes = |run: Range<u64>| (start + run.start, buffer.slice(run));
-        // Operations past the cache wait for this one. One that is under way may have written between the runs since
-        // the block was read.
+        // Operations that bypass the cache wait for this write. One in flight may have written between the
+        // runs since the block was read.
         let is_current = |span: &Range<u64>| block.valid.contains(span) && stripe.bypasses.is_empty();
         let many = dirty.span().filter(|_| dirty.len() > RUNS_MAX);
         DirtyBytes {
@@ -189,7 +189,7 @@ impl<M: Machine> Blocks<M> {
             stripe.length.begin_write(end);
             let written = self.write_run(stripe, offset, data).await;
             if written.is_err() {
-                // The disk may have no room for what lies between them.
+                // The disk may have no space for the bytes between the runs.
                 begin(&runs);
             }
             stripe.length.end_write(end, written.is_ok());
@@ -221,8 +221,8 @@ impl<M: Machine> Blocks<M> {
         written
     }
 
-    /// Waits until no task is writing this block to the disk. Only one task waits here at a time, as only one is going
-    /// to write the dirty bytes.
+    /// Waits until no task is writing this block to the disk. Only one task waits here at a time, since only
+    /// one is queued to write the dirty bytes.
     async fn enter_disk(&self, place: CacheSlot) -> AtDisk<'_, M> {
         loop {
             let written = {
@@ -237,7 +237,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Notes that a range of a stripe, which lies in this block, could not be written to the disk.
+    /// Records that a range of a stripe, which lies in this block, could not be written to the disk.
     fn lose(&self, stripe: &OpenStripe, place: CacheSlot, range: Range<u64>, failure: &Failure) {
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);
@@ -249,7 +249,7 @@ impl<M: Machine> Blocks<M> {
         stripe.length.fall_back(cache.dirty_end(stripe.key(), stripe.block_bytes()));
     }
 
-    /// Starts writing all that is dirty of a stripe.
+    /// Starts writing all dirty blocks of a stripe.
     pub(crate) async fn start_writing_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
         let unwritten = self.cache.borrow().unwritten(Some(stripe.key()));
         for key in unwritten {
@@ -257,7 +257,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Starts writing a block, if it is still there and no task has begun to meanwhile.
+    /// Starts writing a block, if it is still cached and no task has begun in the meantime.
     pub(super) async fn start_writing_block(self: &Rc<Self>, stripe: &Rc<OpenStripe>, key: BlockKey) {
         let place = self.cache.borrow().find_unwritten(key);
         if let Some(place) = place {
@@ -265,7 +265,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Completes when this part of one block, which has been written to the cache, is at its disk.
+    /// Waits until this part of one block, which has been written to the cache, is at its disk.
     pub(crate) async fn write_through(
         self: &Rc<Self>,
         file: FileId,
@@ -284,7 +284,7 @@ impl<M: Machine> Blocks<M> {
         }
     }
 
-    /// Writes all that is dirty of a stripe and waits for it.
+    /// Writes all dirty blocks of a stripe and waits for them.
     pub(crate) async fn write_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) {
         self.start_writing_out(stripe).await;
         stripe.writes.none().await;

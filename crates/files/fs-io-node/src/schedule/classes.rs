@@ -1,10 +1,9 @@
-//! Requests on demand before all those in the background.
+//! Demand requests before all background requests.
 
 use super::{DiskRequest, DiskSchedule, Number, Position, Urgency};
 
 /// Waiting requests of one class.
 pub(super) trait Line {
-    /// Adds a request.
     fn push(&mut self, request: DiskRequest, number: Number);
 
     /// Takes out the request to serve next, with the arm at `arm`.
@@ -12,14 +11,14 @@ pub(super) trait Line {
 
     fn is_empty(&self) -> bool;
 
-    /// Takes out the requests at `position`, except those of write-behind whose turn has not come near.
+    /// Takes out the requests at `position`, except write-behind requests that are not admitted to a sweep
+    /// yet.
     fn take_at(&mut self, position: Position) -> Vec<(DiskRequest, Number)>;
 
-    /// Forgets a request.
     fn remove(&mut self, number: Number);
 }
 
-/// A line for each class.
+/// A queue for each class.
 #[derive(Debug, Default)]
 pub(super) struct Classes<L> {
     demand: L,
@@ -27,7 +26,7 @@ pub(super) struct Classes<L> {
 }
 
 impl<L: Line> Classes<L> {
-    /// Two empty lines of this kind.
+    /// Creates two empty queues of this kind.
     pub(super) fn of(line: impl Fn() -> L) -> Self {
         Classes { demand: line(), background: line() }
     }
@@ -61,7 +60,7 @@ impl<L: Line> DiskSchedule for Classes<L> {
     }
 
     fn remove(&mut self, number: Number) {
-        // It may have been promoted.
+        // The request may have been promoted.
         self.demand.remove(number);
         self.background.remove(number);
     }

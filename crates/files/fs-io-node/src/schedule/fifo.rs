@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::classes::Line;
 use super::{DiskRequest, Number, Position};
 
-/// Requests in the order in which they came.
+/// Requests in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Fifo(VecDeque<(DiskRequest, Number)>);
 

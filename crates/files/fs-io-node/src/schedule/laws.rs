@@ -1,4 +1,4 @@
-//! What disk schedules promise, as tests.
+//! The promises of disk schedules, as tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A read on demand of one block by a job.
+/// Returns a demand read of one block by a job.
 pub(super) fn read(job: u64, block: u64) -> DiskRequest {
     request(job, Direction::Read, Urgency::Demand, block)
 }
 
-/// A block that is written behind a job.
+/// Returns a write-behind of one block by a job.
 pub(super) fn written_behind(job: u64, block: u64) -> DiskRequest {
     request(job, Direction::Write, Urgency::Behind, block)
 }
@@ -21,14 +21,14 @@ fn request(job: u64, direction: Direction, urgency: Urgency, block: u64) -> Disk
     DiskRequest { user: DiskUser { job: NodeId(job), urgency }, direction, position: (0, block), bytes: 1 }
 }
 
-/// A disk that serves one request a step, and who came and was served when.
+/// A disk that serves one request a step, with a log of arrivals and services.
 struct Disk {
     schedule: Box<dyn DiskSchedule>,
     arm: Position,
-    /// Every request that has come, by its number, and its step.
+    /// Every request that has arrived, indexed by its number, with its step.
     came: Vec<(DiskRequest, usize)>,
     waiting: BTreeSet<Number>,
-    /// Numbers in the order in which they were served, with their steps.
+    /// Numbers in order of service, with their steps.
     served: Vec<(Number, usize)>,
     step: usize,
 }
@@ -47,7 +47,7 @@ impl Disk {
         self.came.push((request, self.step));
     }
 
-    /// Serves the next request, and gives it.
+    /// Serves the next request, and returns it.
     fn serve(&mut self) -> Option<DiskRequest> {
         let next = self.schedule.pop(self.arm);
         assert_eq!(
@@ -73,12 +73,12 @@ impl Disk {
         std::iter::from_fn(|| self.serve()).collect()
     }
 
-    /// The longest that any of those served has waited, in steps.
+    /// Returns the longest wait of the served requests, in steps.
     fn longest_wait(&self) -> usize {
         self.served.iter().map(|&(number, step)| step - self.came[number].1).max().unwrap_or(0)
     }
 
-    /// The requests in the order in which they were served, as they came.
+    /// Returns the requests in order of service, as they arrived.
     fn order(&self) -> impl Iterator<Item = (Number, DiskRequest)> {
         self.served.iter().map(|&(number, _)| (number, self.came[number].0))
     }
@@ -157,7 +157,7 @@ fn what_is_promoted_goes_before_what_is_in_the_background() {
         assert_eq!(
             blocks(&disk.serve_all()),
             [2, 2, 3, 3, 1, 1].map(|block| match scheduling {
-                // These do not look where the arm is.
+                // These ignore the position of the arm.
                 Scheduling::Fcfs | Scheduling::RoundRobin if block != 2 => 4 - block,
                 Scheduling::ReadPriority | Scheduling::BoundedReadPriority if block != 2 => 4 - block,
                 _ => block,
@@ -189,10 +189,10 @@ fn what_is_removed_is_not_served() {
     }
 }
 
-/// Requests that wait at a time, at most.
+/// Limit of requests that wait at a time.
 const WAITING_MAX: usize = 8;
 
-/// A request as it is drawn.
+/// Generates a request.
 fn any_request() -> impl Strategy<Value = DiskRequest> {
     let kinds = prop_oneof![
         Just((Direction::Read, Urgency::Demand)),
@@ -204,7 +204,7 @@ fn any_request() -> impl Strategy<Value = DiskRequest> {
         .prop_map(|(job, (direction, urgency), block)| request(job, direction, urgency, block))
 }
 
-/// What is in order with what: within it, who came first is served first.
+/// Returns the kind of a request: within a kind the schedule serves requests in order of arrival.
 fn kind(scheduling: Scheduling, request: DiskRequest) -> Option<(u64, bool, bool)> {
     let DiskUser { job, urgency } = request.user;
     let (background, writes) = (urgency == Urgency::Background, request.direction == Direction::Write);
@@ -217,7 +217,8 @@ fn kind(scheduling: Scheduling, request: DiskRequest) -> Option<(u64, bool, bool
 }
 
 proptest! {
-    /// Each request that waits is served exactly once, nothing else is, and no step is idle while a request waits.
+    /// Each waiting request is served exactly once, nothing else is, and no step is idle while a request
+    /// waits.
     #[test]
     fn each_is_served_once_and_none_waits_for_nothing(
         steps in proptest::collection::vec((proptest::collection::vec(any_request(), 0..4), 0..4_usize), 1..60),
@@ -233,7 +234,7 @@ proptest! {
         }
     }
 
-    /// Where the arm does not decide, who came first of a job, in its class and direction, is served first.
+    /// Unless the arm decides, requests of the same job, class and direction are served in order of arrival.
     #[test]
     fn the_order_within_a_job_is_kept(
         steps in proptest::collection::vec((proptest::collection::vec(any_request(), 0..4), 0..4_usize), 1..60),
@@ -254,8 +255,8 @@ proptest! {
         }
     }
 
-    /// A request on demand waits for at most a bounded number of others, if the schedule promises that, in whatever
-    /// order they come.
+    /// A demand request waits for at most a limited number of others, if the schedule promises that, in any
+    /// order of arrival.
     #[test]
     fn nobody_on_demand_waits_for_ever_where_that_is_promised(
         steps in proptest::collection::vec((any_request(), 1..4_usize), 1..300),
@@ -272,7 +273,7 @@ proptest! {
             let mut disk = Disk::new(scheduling);
             for &(request, count) in &steps {
                 for number in 0..count.min(WAITING_MAX - disk.waiting.len()) {
-                    // A stream goes just ahead of the arm: an open sweep would serve nothing else.
+                    // A stream just ahead of the arm: an open sweep would serve nothing else.
                     let block = if stream && number == 0 { disk.arm.1 + 1 } else { request.position.1 };
                     let urgency = match request.user.urgency {
                         Urgency::Background => Urgency::Demand,
@@ -287,7 +288,7 @@ proptest! {
         }
     }
 
-    /// Under read-priority a write is served only if no read waits, or if as many have passed it as may.
+    /// Under read-priority a write is served only if no read waits, or if the limit of reads have passed it.
     #[test]
     fn a_write_goes_before_a_read_only_if_it_has_been_passed_often(
         steps in proptest::collection::vec((any_request(), 0..3_usize), 1..200),

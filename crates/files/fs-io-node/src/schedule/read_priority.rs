@@ -1,30 +1,30 @@
-//! Read-priority: any read before any write, each kind in the order in which it came.
+//! Read-priority: any read before any write, each kind in order of arrival.
 //!
-//! No caller waits for a write-behind, so reads may pass it. Reads without end would keep a write waiting for ever,
-//! unless the number of reads that may pass it is bounded.
+//! No caller waits for a write-behind, so reads may pass it. Endless reads would keep a write waiting
+//! forever, unless the number of reads that may pass it is limited.
 //!
-//! No read sees an older state because of this: a dirty block stays in the cache until it is written, and a read of
-//! that block gets it from there, or puts the dirty bytes over what it has found on the disk
-//! (`fs-io-node/src/blocks/load.rs`). Operations that bypass the cache have dirty blocks written out first.
+//! No read returns older data because of this: a dirty block stays in the cache until it is written. A read
+//! of that block gets it from there, or puts the dirty bytes over the bytes from the disk
+//! (`fs-io-node/src/blocks/load.rs`). Operations that bypass the cache have dirty blocks written first.
 
 use super::classes::Classes;
 use super::fifo::Fifo;
 use super::{DiskRequest, DiskSchedule, Number, Position};
 use crate::protocol::Direction;
 
-/// Reads and writes apart.
+/// Separate queues of reads and writes.
 #[derive(Debug)]
 pub(super) struct ReadPriority {
     reads: Classes<Fifo>,
     writes: Classes<Fifo>,
-    /// Reads that have passed the next write.
+    /// Number of reads that have passed the next write.
     passed: usize,
-    /// How many reads may pass a write, if that is bounded.
+    /// Limit of reads that may pass a write, if there is one.
     most: Option<usize>,
 }
 
 impl ReadPriority {
-    /// An empty queue in which at most `most` reads pass a write.
+    /// Creates an empty queue in which at most `most` reads pass a write.
     pub(super) fn new(most: Option<usize>) -> Self {
         let queue = || Classes::of(Fifo::default);
         ReadPriority { reads: queue(), writes: queue(), passed: 0, most }

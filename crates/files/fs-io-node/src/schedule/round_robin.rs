@@ -6,8 +6,8 @@
 //! job 3         r   (comes later)
 //! ```
 //!
-//! So a job waits for at most one request of each other job before its own next one, however many requests these have.
-//! Within a job requests on demand come before those in the background, each class in order of arrival.
+//! So a job waits for at most one request of each other job before its own next one, however many requests
+//! they have. Within a job demand requests come before background requests, each class in order of arrival.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -18,7 +18,7 @@ use super::classes::Classes;
 use super::fifo::Fifo;
 use super::{DiskRequest, DiskSchedule, Number, Position};
 
-/// The queues of the jobs that have anything waiting.
+/// The queues of the jobs with waiting requests.
 #[derive(Debug, Default)]
 pub(super) struct RoundRobin {
     jobs: BTreeMap<NodeId, Classes<Fifo>>,
@@ -27,7 +27,7 @@ pub(super) struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// The job whose turn is next: that with the next higher number, after the highest again the lowest.
+    /// Returns the job whose turn is next: the next higher number, and after the highest again the lowest.
     fn next_job(&self) -> Option<NodeId> {
         let after = self.last.map_or(Unbounded, Excluded);
         let mut later = self.jobs.range((after, Unbounded));

@@ -1,41 +1,41 @@
-//! Cyclic scan (Seltzer, Chen and Ousterhout 1990): the requests ahead of the arm in increasing order of position, then
-//! again from the lowest. The position of a request is by default its logical block number, the order that a file
-//! system can know.
+//! Cyclic scan (Seltzer, Chen and Ousterhout 1990): the requests ahead of the arm in increasing order of
+//! position, then again from the lowest. The position of a request is by default its logical block number,
+//! the order that a file system can know.
 //!
-//! *Open*, as in the reports, a sweep takes in every request that arrives ahead of the arm; so a reader of one
-//! object from front to back keeps the arm, and all others wait. A *closed* sweep serves the requests that were
-//! there when it began:
+//! *Open*, as in the reports, a sweep includes every request that arrives ahead of the arm; so a sequential
+//! reader of one object keeps the arm, and all others wait. A *closed* sweep serves the requests present at
+//! its beginning:
 //!
 //! ```text
 //! waiting   a1 a2 b1 b2   the sweep: a1 a2 b1 b2
-//! come      a3 a4 b3      meanwhile; they are the next sweep: b3 a3 a4
+//! arriving  a3 a4 b3      during the sweep; they are the next one: b3 a3 a4
 //! ```
 //!
-//! So no request waits for more than the rest of one sweep, and then its own sweep. Written-behind data have been
-//! accepted already, and may be a whole cache: of their requests, a sweep takes the oldest few.
+//! So no request waits for more than the rest of one sweep, and then its own sweep. Write-behind data have
+//! been accepted already, and may fill a whole cache: a sweep includes only the oldest few of their requests.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::classes::Line;
 use super::{DiskRequest, Number, Position, Sweeps, Urgency};
 
-/// Write-behind requests admitted to one closed sweep: enough that the arm turns rarely, few enough not to delay a
-/// reader.
+/// Limit of write-behind requests admitted to one closed sweep: enough that the arm turns rarely, few enough
+/// not to delay a reader.
 const BEHIND_MAX: usize = 32;
 
 /// The requests of cyclic scan.
 #[derive(Debug)]
 pub(super) struct Scan {
-    /// The requests that the sweep under way serves.
+    /// The requests of the current sweep.
     sweep: Sweep,
-    /// The requests that have come since it began, if sweeps are closed.
+    /// The requests that have arrived since it began, if sweeps are closed.
     next: Option<Sweep>,
-    /// The write-behind requests among them, in order of arrival.
+    /// Waiting write-behind requests, in order of arrival, if sweeps are closed.
     behind: VecDeque<(DiskRequest, Number)>,
     arrivals: u64,
 }
 
-/// By position, then by order of arrival.
+/// Requests by position, then by order of arrival.
 type Sweep = BTreeMap<(Position, u64), (DiskRequest, Number)>;
 
 impl Scan {
@@ -101,7 +101,7 @@ mod tests {
     use super::super::laws::{read, written_behind};
     use super::*;
 
-    /// The requests in the order in which they are served, each known by its block.
+    /// Returns the blocks of the requests in order of service.
     fn order(scan: &mut Scan, arm: u64) -> Vec<u64> {
         let mut arm = (0, arm);
         std::iter::from_fn(|| {
