@@ -1,54 +1,54 @@
-//! Boxes in columns: what lies where. And a table of numbers in shades: how much of something there is for two others.
+//! Drawings of boxes in columns, and tables of shaded numbers.
 
 use maud::{Markup, html};
 
-/// Boxes that stand on each other in columns.
+/// A drawing of boxes that are stacked in columns.
 #[derive(Clone, Debug)]
 pub struct BoxDrawing {
-    /// What it is about, in a line.
+    /// Title, one line.
     pub title: String,
-    /// What helps to read it.
+    /// Note that helps to read the drawing.
     pub note: String,
-    /// Each column's name, and its boxes from top to bottom.
+    /// Columns from left to right: the name of each, and its boxes from top to bottom.
     pub columns: Vec<(String, Vec<DrawnBox>)>,
 }
 
 /// A box of a drawing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrawnBox {
-    /// What stands in it.
+    /// Text in the box.
     pub label: String,
-    /// Boxes of one group have one colour.
+    /// Number of the group, which selects the colour.
     pub group: usize,
-    /// Whether it is filled.
+    /// True if the box is filled.
     pub is_filled: bool,
 }
 
-/// Numbers of two quantities, in shades.
+/// A table of one quantity for each pair of row and column, in shades.
 #[derive(Clone, Debug)]
 pub struct ShadedTable {
-    /// What it is about, in a line.
+    /// Title, one line.
     pub title: String,
-    /// What helps to read it.
+    /// Note that helps to read the table.
     pub note: String,
-    /// What the rows and what the columns are.
+    /// Text of the corner cell, which names the rows and the columns.
     pub corner: String,
-    /// The columns.
+    /// Titles of the columns.
     pub columns: Vec<String>,
-    /// Each row's name and its cells.
+    /// Rows: the name of each, and its cells.
     pub rows: Vec<(String, Vec<Option<ShadedCell>>)>,
 }
 
-/// A number in a shade.
+/// A shaded number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShadedCell {
-    /// The number; 1 has no shade, and more than 2.5 the darkest.
+    /// Number in the cell. 1 has no shade; numbers above 2.5 have the darkest.
     pub value: f64,
-    /// Whether it is marked.
+    /// True if the cell is marked.
     pub is_marked: bool,
 }
 
-/// As many as `style.css` has colours.
+/// Number of colours in `style.css`.
 const COLOURS: usize = 8;
 
 const COLUMN_WIDTH: f64 = 110.0;

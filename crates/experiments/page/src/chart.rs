@@ -1,37 +1,37 @@
-//! A figure as SVG: curves with its 95 % confidence intervals, and the same as numbers.
+//! A figure as SVG: curves with their 95 % confidence intervals, and a table of the same numbers.
 //!
-//! Lines differ in colour and in the shape of their points, and each has its name at its right end; names that
-//! would overlap are moved apart. The vertical axis begins at 0 unless all of it happens far from there. The
-//! horizontal one is logarithmic if its values are far apart.
+//! Lines differ in colour and in the shape of their points. The name of a line stands at its right end; names that
+//! would overlap are moved apart. The vertical axis begins at 0 unless all values are far from 0. The horizontal axis
+//! is logarithmic if its values are far apart.
 
 use maud::{Markup, html};
 use statistics::Sample;
 
 use crate::measurand::{Measurand, half_width, number};
 
-/// Something measured against something varied, in curves.
+/// A figure: curves of a measured quantity against a varied one.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Its number on the page.
+    /// Number of the figure on the page.
     pub number: u32,
-    /// What it is about, in a line.
+    /// Title, one line.
     pub title: String,
-    /// What is measured.
+    /// Measured quantity.
     pub measurand: Measurand,
-    /// What varies along the horizontal axis.
+    /// Name of the quantity along the horizontal axis.
     pub varied: String,
-    /// The curves, in the order of the legend.
+    /// Curves, in the order of the legend.
     pub lines: Vec<Curve>,
 }
 
 /// A curve of a figure.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What tells it from the others: an access pattern, say.
+    /// Name in the legend, for example an access pattern.
     pub name: String,
-    /// How many nodes get the same data, if they do. The values are divided by that.
+    /// Number of nodes that receive the same data, if they do. Values are divided by this number.
     pub per_node: Option<u64>,
-    /// Value varied, and what was measured there; from left to right.
+    /// Points from left to right: the varied value and the sample measured there.
     pub points: Vec<(f64, Sample)>,
 }
 
@@ -42,26 +42,26 @@ const RIGHT: f64 = 84.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 48.0;
 
-/// A little more than a letter of a name takes, whose size and weight are in `style.css`.
+/// Width of a letter in a line's name, in pixels, rounded up. Size and weight of the font are in `style.css`.
 const LETTER_WIDTH: f64 = 8.2;
 
-/// Least distance between names of lines, and half the size of a point.
+/// Least distance between names of lines; the next constant is half the size of a point. Both in pixels.
 const NAME_HEIGHT: f64 = 15.0;
 const POINT: f64 = 4.0;
 
-/// The vertical axis covers at least this part of the largest value.
+/// Least span of the vertical axis, as a share of the largest value.
 const LEAST_SPAN: f64 = 0.1;
 
-/// The horizontal axis is logarithmic if its last value is more than this many times the first.
+/// Ratio of the last to the first value above which the horizontal axis is logarithmic.
 const LOGARITHMIC: f64 = 50.0;
 
-/// How far apart the points of different lines stand at the same value, so that none hides another.
+/// Horizontal distance in pixels between points of different lines at the same value, so that none hides another.
 const ASIDE: f64 = 3.5;
 
-/// As many as `style.css` has colours.
+/// Number of colours in `style.css`.
 const COLOURS: usize = 8;
 
-/// The figure: chart, then table.
+/// Draws the figure: the chart, then the table.
 pub fn figure(figure: &Figure) -> Markup {
     let axes = Axes::of(figure);
     html! {
@@ -81,7 +81,7 @@ pub fn figure(figure: &Figure) -> Markup {
     }
 }
 
-/// Where values lie in the drawing.
+/// Mapping of values to coordinates in the drawing.
 struct Axes {
     left: f64,
     right: f64,
@@ -92,7 +92,7 @@ struct Axes {
 }
 
 impl Axes {
-    /// Axes that show all of this figure; `None` if there is nothing to show.
+    /// Returns axes that cover the whole figure, or `None` if the figure has no points.
     fn of(figure: &Figure) -> Option<Axes> {
         let points = || figure.lines.iter().flat_map(|line| &line.points);
         let mut varied: Vec<f64> = points().map(|(x, _)| *x).collect();
@@ -102,7 +102,7 @@ impl Axes {
             points().flat_map(|(_, sample)| [sample.mean() - margin(sample), sample.mean() + margin(sample)]);
         let (low, high) = ends.fold((f64::MAX, f64::MIN), |(low, high), end| (low.min(end), high.max(end)));
         let low = if low < 0.6 * high { 0.0 } else { low };
-        // What hardly varies is not to look as if it did.
+        // Widen a narrow range, so that values that hardly vary do not appear to vary much.
         let short = ((LEAST_SPAN * high - (high - low)) / 2.0).max(0.0);
         let (low, high) = (low - short, high + short);
         let step = nice_step((high - low).max(1e-9));
@@ -120,7 +120,7 @@ impl Axes {
         } else {
             0.5
         };
-        // A little room beside the first and the last points.
+        // Leave a margin next to the first and the last points.
         LEFT + 24.0 + share * (WIDTH - LEFT - RIGHT - 44.0)
     }
 
@@ -129,25 +129,25 @@ impl Axes {
         HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
     }
 
-    /// The values that the vertical axis names.
+    /// Returns the values that are labelled on the vertical axis.
     fn ticks(&self) -> Vec<f64> {
         let count = ((self.top - self.bottom) / self.step).round() as usize;
         (0..=count).map(|tick| self.bottom + tick as f64 * self.step).collect()
     }
 }
 
-/// The width of the drawing: names of lines that are long get the room they need.
+/// Returns the width of the drawing in pixels, which grows with the longest name of a line.
 fn width(figure: &Figure) -> f64 {
     let longest = figure.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
     WIDTH.max((WIDTH - RIGHT + 10.0 + LETTER_WIDTH * longest as f64).ceil())
 }
 
-/// Half the width of the confidence interval, nothing if it is not known.
+/// Returns half the width of the confidence interval, or 0 if the interval is unknown.
 fn margin(sample: &Sample) -> f64 {
     sample.half_width().unwrap_or(0.0)
 }
 
-/// The step of 1, 2 or 5 times a power of ten that divides `span` into about five.
+/// Returns a step of 1, 2 or 5 times a power of ten that divides `span` into about five parts.
 fn nice_step(span: f64) -> f64 {
     let rough = span / 5.0;
     let power = 10_f64.powf(rough.log10().floor());
@@ -211,7 +211,7 @@ fn drawn(line: &Curve, index: usize, aside: f64, axes: &Axes, unit: &str) -> Mar
     }
 }
 
-/// A confidence interval, from `top` to `bottom`.
+/// Draws a confidence interval from `top` to `bottom`.
 fn bar(x: f64, top: f64, bottom: f64) -> Markup {
     let (left, right) = (px(x - POINT), px(x + POINT));
     html! {
@@ -220,7 +220,7 @@ fn bar(x: f64, top: f64, bottom: f64) -> Markup {
     }
 }
 
-/// The outline of a point: circle, square, diamond or one of two triangles, in turn.
+/// Returns the outline of a point: circle, square, diamond or one of two triangles, in turn.
 fn point(index: usize, x: f64, y: f64) -> String {
     let size = POINT;
     let corners = |corners: &[(f64, f64)]| {
@@ -242,7 +242,7 @@ fn point(index: usize, x: f64, y: f64) -> String {
     }
 }
 
-/// Where the names of the lines stand: beside their right ends, moved apart where they would overlap.
+/// Places the names of the lines next to their right ends, and moves overlapping names apart.
 fn names<'a>(figure: &'a Figure, axes: &Axes) -> Vec<(usize, &'a str, f64)> {
     let end = |(index, line): (usize, &'a Curve)| {
         let (_, sample) = line.points.last()?;
@@ -250,7 +250,7 @@ fn names<'a>(figure: &'a Figure, axes: &Axes) -> Vec<(usize, &'a str, f64)> {
     };
     let mut names: Vec<_> = figure.lines.iter().enumerate().filter_map(end).collect();
     names.sort_by(|one, other| one.2.total_cmp(&other.2).then(one.0.cmp(&other.0)));
-    // Downwards, then up again from the lower edge where there was no room.
+    // Move names down first, then up from the lower edge where they would leave the drawing.
     for place in 1..names.len() {
         names[place].2 = names[place].2.max(names[place - 1].2 + NAME_HEIGHT);
     }
@@ -300,7 +300,7 @@ fn what_numbers_are(figure: &Figure) -> String {
     }
 }
 
-/// `31.21 ± 0.05`, or the mean alone.
+/// Returns text such as `31.21 ± 0.05`, or the mean alone.
 fn interval(sample: &Sample) -> String {
     let mean = number(sample.mean());
     match sample.half_width() {
@@ -309,9 +309,9 @@ fn interval(sample: &Sample) -> String {
     }
 }
 
-/// A coordinate, to a tenth of a pixel.
+/// Returns a coordinate rounded to a tenth of a pixel.
 fn px(value: f64) -> String {
-    // Adding 0 makes a plain zero of a negative one.
+    // Adding 0 turns a negative zero into a plain one.
     format!("{}", (value * 10.0).round() / 10.0 + 0.0)
 }
 

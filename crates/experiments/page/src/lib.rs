@@ -1,17 +1,17 @@
-//! Pages: one file of HTML each, with charts and tables, to be read without a network.
+//! Self-contained HTML pages with charts and tables, readable without a network.
 //!
-//! No scripts, fonts or images come from elsewhere; the style is in `style.css`. Nothing is said by colour alone: every
-//! coloured cell has its number, and below each chart stand its numbers. The same values give the same page, byte by
-//! byte.
+//! A page loads no scripts, fonts or images; its style is in `style.css`. Colour never carries information alone: every
+//! coloured cell shows its number, and every chart has a table of its numbers below it. Equal input produces an
+//! identical page, byte by byte.
 //!
-//! - [`NumbersPage`] in `numbers.rs`: a page of figures, bars and plain tables
-//! - [`Figure`] in `chart.rs`: curves with their confidence intervals, as SVG
-//! - [`Plot`] in `plot.rs`: any quantity against any other, every trial a dot
-//! - [`BoxDrawing`], [`ShadedTable`] in `boxes.rs`: what lies where, numbers in shades
-//! - [`Measurand`] in `measurand.rs`: what they measure
-//! - [`document`]: the frame around a page of another make
+//! - [`NumbersPage`] in `numbers.rs`: a page of figures, bars and plain tables.
+//! - [`Figure`] in `chart.rs`: curves with their confidence intervals, as SVG.
+//! - [`Plot`] in `plot.rs`: any quantity against any other, with one dot for each trial.
+//! - [`BoxDrawing`], [`ShadedTable`] in `boxes.rs`: boxes in columns, and numbers in shades.
+//! - [`Measurand`] in `measurand.rs`: the measured quantity and its unit.
+//! - [`document`]: the HTML frame of any page.
 //!
-//! What is not here, on purpose: what the numbers mean.
+//! This crate does not interpret the numbers.
 
 mod boxes;
 mod chart;
@@ -27,10 +27,10 @@ pub use measurand::{Measurand, half_width, number};
 pub use numbers::{NumbersBars, NumbersPage, NumbersPart, NumbersTable};
 pub use plot::{Plot, PlotSeries};
 
-/// How a page looks.
+/// Style sheet that every page contains.
 const STYLE: &str = include_str!("style.css");
 
-/// A whole page, as the text of an HTML file that needs no other.
+/// Returns a complete page as the text of an HTML file without external references.
 pub fn document(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)

@@ -10,14 +10,14 @@ use crate::document;
 use crate::measurand::{Measurand, half_width, number};
 use crate::plot::{Plot, plot};
 
-/// Figures and tables on a page of their own.
+/// A page of figures and tables.
 #[derive(Clone, Debug)]
 pub struct NumbersPage {
-    /// What it is about, in a line.
+    /// Title, one line.
     pub title: String,
-    /// What a reader has to know first: paragraphs.
+    /// Paragraphs of the introduction.
     pub lead: Vec<String>,
-    /// What it shows, in order.
+    /// Contents of the page, in order.
     pub parts: Vec<NumbersPart>,
 }
 
@@ -38,36 +38,36 @@ pub enum NumbersPart {
     Shaded(ShadedTable),
 }
 
-/// Values side by side, each with its name, a bar from zero and its number.
+/// A bar chart: each value has a name, a bar from zero and its number.
 #[derive(Clone, Debug)]
 pub struct NumbersBars {
-    /// What it is about, in a line.
+    /// Title, one line.
     pub title: String,
-    /// What is measured.
+    /// Measured quantity.
     pub measurand: Measurand,
-    /// Name and value of each, from top to bottom.
+    /// Name and sample of each bar, from top to bottom.
     pub bars: Vec<(String, Sample)>,
-    /// The number of bars in a group, each of which has a colour of its own.
+    /// Number of bars in a group. Each bar of a group has a different colour.
     pub together: usize,
 }
 
 /// A table of text.
 #[derive(Clone, Debug)]
 pub struct NumbersTable {
-    /// What it is about, in a line.
+    /// Title, one line.
     pub title: String,
-    /// What helps to read it: paragraphs above it.
+    /// Paragraphs above the table that help to read it.
     pub notes: Vec<String>,
-    /// The heads of its columns.
+    /// Titles of the columns.
     pub head: Vec<String>,
-    /// How many of the columns, from the left, are text; the others are numbers.
+    /// Number of text columns, from the left; the other columns are numbers.
     pub text_columns: usize,
-    /// Its rows.
+    /// Rows of the table.
     pub rows: Vec<Vec<String>>,
 }
 
 impl NumbersPage {
-    /// The page, as the text of an HTML file that needs no other.
+    /// Returns the page as the text of an HTML file without external references.
     pub fn html(&self) -> String {
         let body = html! {
             header {
@@ -91,11 +91,11 @@ impl NumbersPage {
     }
 }
 
-/// Width and height of the drawing of a bar.
+/// Width of the largest bar and height of each bar, in pixels.
 const BAR_WIDTH: f64 = 400.0;
 const BAR_HEIGHT: f64 = 14.0;
 
-/// The number of colours there are.
+/// Number of colours in `style.css`.
 const COLOURS: usize = 8;
 
 impl NumbersBars {

@@ -1,39 +1,39 @@
-//! A plot as SVG: any quantity against any other, with the dots of single trials beside lines that may be predictions.
+//! A plot as SVG: any quantity against any other, with dots for single trials and lines, some of them predictions.
 //!
-//! Dots of a series differ from those of others in colour, lines that are predicted are dashed; every series has its
-//! name in the legend below. Values along the horizontal axis stand where they are, or by their logarithm.
+//! Series differ in colour, and predicted lines are dashed. The legend below names every series. The horizontal axis is
+//! linear or logarithmic.
 
 use maud::{Markup, html};
 
-/// A quantity against another.
+/// A plot of one quantity against another.
 #[derive(Clone, Debug)]
 pub struct Plot {
-    /// What it is about, in a line.
+    /// Title, one line.
     pub title: String,
-    /// What helps to read it.
+    /// Note that helps to read the plot.
     pub note: String,
-    /// The horizontal quantity, with its unit.
+    /// Horizontal quantity and its unit.
     pub x: String,
-    /// The vertical quantity, with its unit.
+    /// Vertical quantity and its unit.
     pub y: String,
-    /// Whether the horizontal axis is logarithmic.
+    /// True if the horizontal axis is logarithmic.
     pub is_logarithmic: bool,
-    /// What is shown.
+    /// Series in the plot.
     pub series: Vec<PlotSeries>,
-    /// Values of the horizontal quantity that are marked, each with its name.
+    /// Marked values of the horizontal quantity, each with a name.
     pub marks: Vec<(f64, String)>,
 }
 
-/// What belongs together in a plot.
+/// A series of a plot: dots and a line of one colour.
 #[derive(Clone, Debug, Default)]
 pub struct PlotSeries {
-    /// What it is.
+    /// Name in the legend.
     pub name: String,
-    /// Single values.
+    /// Values of single trials, as (x, y).
     pub dots: Vec<(f64, f64)>,
-    /// A line, from left to right.
+    /// Points of the line from left to right, as (x, y).
     pub line: Vec<(f64, f64)>,
-    /// Whether it is predicted: the line is dashed.
+    /// True if the series is a prediction, whose line is dashed.
     pub is_predicted: bool,
 }
 
@@ -44,10 +44,10 @@ const RIGHT: f64 = 20.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = 50.0;
 
-/// As many as `style.css` has colours.
+/// Number of colours in `style.css`.
 const COLOURS: usize = 8;
 
-/// About how many values the axes name.
+/// Approximate number of labelled values on an axis.
 const TICKS: f64 = 6.0;
 
 struct Scale {
@@ -68,7 +68,7 @@ impl Scale {
         self.begin + share * (self.end - self.begin)
     }
 
-    /// Round values from one end to the other.
+    /// Returns round values from one end of the scale to the other.
     fn ticks(&self) -> Vec<f64> {
         if self.is_logarithmic {
             let decades = (self.low.log10().floor() as i32)..=(self.high.log10().ceil() as i32);
@@ -82,7 +82,7 @@ impl Scale {
     }
 }
 
-/// The step of 1, 2 or 5 times a power of ten that divides `span` into a few.
+/// Returns a step of 1, 2 or 5 times a power of ten that divides `span` into about [`TICKS`] parts.
 fn nice_step(span: f64) -> f64 {
     let rough = span / TICKS;
     let power = 10_f64.powf(rough.log10().floor());
@@ -90,7 +90,7 @@ fn nice_step(span: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// The plot, if there is anything to show.
+/// Draws the plot; the result is empty if the plot has no points.
 pub(crate) fn plot(plot: &Plot) -> Markup {
     let Some((x, y)) = scales(plot) else { return html! {} };
     let colours = colours(&plot.series);
@@ -113,7 +113,7 @@ pub(crate) fn plot(plot: &Plot) -> Markup {
     }
 }
 
-/// The colour of each series: a new one, but for a prediction that follows what it predicts.
+/// Returns the colour of each series. A prediction shares the colour of the measured series before it.
 fn colours(series: &[PlotSeries]) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     let mut next = 0;
@@ -179,7 +179,7 @@ fn drawn(series: &PlotSeries, colour: usize, x: &Scale, y: &Scale) -> Markup {
     }
 }
 
-/// A number with as many digits as tell it from its neighbours.
+/// Formats a number with enough digits to distinguish it from its neighbours on the axis.
 fn short(value: f64) -> String {
     let text = match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
@@ -190,9 +190,9 @@ fn short(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A coordinate, to a tenth of a pixel.
+/// Returns a coordinate rounded to a tenth of a pixel.
 fn px(value: f64) -> String {
-    // Adding 0 makes a plain zero of a negative one.
+    // Adding 0 turns a negative zero into a plain one.
     format!("{}", (value * 10.0).round() / 10.0 + 0.0)
 }
 
