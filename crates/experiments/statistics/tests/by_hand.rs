@@ -1,4 +1,4 @@
-//! Values that stand in every table of Student's t distribution, or were computed by hand.
+//! Statistics against values from printed tables of Student's t distribution, or computed by hand.
 
 use statistics::{Sample, median};
 
@@ -43,7 +43,7 @@ fn pairs_decide_at_the_printed_bound() {
 
 #[test]
 fn what_moves_both_of_a_pair_is_no_difference_between_them() {
-    // As samples of their own they could hardly be told apart.
+    // As independent samples they would hardly differ.
     let (slow, fast) = ([10.0, 20.0, 30.0, 40.0], [10.1, 20.2, 30.1, 40.2]);
     assert_eq!(sample(&slow).differs_from(&sample(&fast)), Some(true));
     assert_eq!(sample(&slow).differs_from(&sample(&[20.2, 10.1, 40.2, 30.1])), Some(false));

@@ -1,10 +1,10 @@
-//! What holds for every sample.
+//! Properties of every sample.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use statistics::Sample;
 
-/// Some values, of like size or far apart.
+/// Generates values of similar size or far apart.
 fn values() -> impl Strategy<Value = Vec<f64>> {
     prop_oneof![vec(1.0..500.0, 1..12), vec(-1e300..1e300, 1..6), vec(-1e-300..1e-300, 1..6)]
 }
