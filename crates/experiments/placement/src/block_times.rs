@@ -1,23 +1,24 @@
-//! What a block costs if several are read or written together.
+//! Time per block if several blocks are read or written together.
 
-/// The mean times per block of a job's reads and writes, in milliseconds: r and w of the report (section 2.1).
+/// Mean times per block of a job's reads and writes, in milliseconds: r and w of the report (section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockTimes {
-    /// r: the time to read a block.
+    /// r: time to read a block.
     pub read: f64,
-    /// w: the time to write a block.
+    /// w: time to write a block.
     pub write: f64,
 }
 
 impl BlockTimes {
-    /// The times of a disk without seeks, on which each request of b consecutive blocks waits for the rotation once:
+    /// Computes the times of a disk without seeks, which waits for the rotation once for each request of b consecutive
+    /// blocks:
     ///
     /// ```text
     /// r = (latency + transfer * b_r) / b_r        w = (latency + transfer * b_w) / b_w
     /// ```
     ///
     /// `latency` is the mean rotational latency and `transfer` the time of a block under the head, both in milliseconds
-    /// (8.33 and 1.024 in section 2.1); b_r and b_w are the blocking factors, in blocks.
+    /// (8.33 and 1.024 in section 2.1). b_r and b_w are the blocking factors, in blocks.
     ///
     /// # Panics
     /// If a blocking factor is 0.
@@ -27,13 +28,13 @@ impl BlockTimes {
         BlockTimes { read: per_block(read_blocks), write: per_block(write_blocks) }
     }
 
-    /// f = w / r, without unit: how much slower writing is than reading (section 3.2).
+    /// Returns f = w / r, without unit: the time of a write relative to a read (section 3.2).
     pub fn ratio(&self) -> f64 {
         self.write / self.read
     }
 
-    /// N (r + w), in milliseconds: what a disk needs at least to read `blocks` blocks and write as many (section 3). It
-    /// bounds the copy between two disks from below.
+    /// Returns N (r + w) in milliseconds: the least time a disk needs to read `blocks` blocks and write the same number
+    /// (section 3). A lower bound of the copy between two disks.
     pub fn bound(&self, blocks: f64) -> f64 {
         blocks * (self.read + self.write)
     }

@@ -1,17 +1,17 @@
-//! Jobs that share disks: where their runs lie, and when one of them races ahead of the others.
+//! Jobs that share disks: placement of their runs, and conditions under which one job races ahead of the others.
 //!
-//! Several external merges read their runs from the same disks and write their output there. A job that gets a little
-//! ahead puts writes into the queue of its output disk, where they delay the reads of all others but none of its own.
-//! If writing is slow enough against reading, the delay lets it get further ahead: a *race*, which makes the jobs take
-//! turns and leaves disks idle. This crate has what is known of that before anything runs:
+//! Several external merges read their runs from the same disks and write their output to them. A job that gets a little
+//! ahead queues writes at its output disk. They delay the reads of all other jobs but none of its reads. If writing is
+//! slow enough compared with reading, the delay lets the job get further ahead: a *race*. The jobs then take turns and
+//! leave disks idle. This crate holds the analysis of races, which needs no run:
 //!
-//! - [`Policy`] says which disks the runs of each job lie on;
-//! - [`BlockTimes`] says what a block costs when several are read or written together;
-//! - [`TwoDisks`] and [`ManyDisks`] say when a race is possible, from which backlog on, and how fast it grows.
+//! - [`Policy`] chooses the disks of each job's runs.
+//! - [`BlockTimes`] holds the time per block if several blocks are read or written together.
+//! - [`TwoDisks`] and [`ManyDisks`] compute when a race is possible, from which backlog on, and how fast it grows.
 //!
-//! All of it is from Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O", in Input/Output in
-//! Parallel and Distributed Computer Systems (Kluwer 1996), pages 271-289: "the report". Its sections and equations are
-//! named where they are used. Times are milliseconds, as there; amounts of data are blocks.
+//! The source is Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O", in Input/Output in Parallel
+//! and Distributed Computer Systems (Kluwer 1996), pages 271-289: "the report". Comments cite its sections and
+//! equations. Times are in milliseconds, as in the report; amounts of data are in blocks.
 
 mod block_times;
 mod many_disks;

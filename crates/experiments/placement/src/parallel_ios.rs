@@ -1,17 +1,18 @@
-//! Counts of parallel I/Os: each moves one block of every disk at most (section 1 of the report).
+//! Numbers of parallel I/Os. A parallel I/O moves at most one block of every disk (section 1 of the report).
 
-/// Parallel I/Os in which jobs on `d` disks exchange their runs of N blocks, if one scheduler directs all disks.
+/// Numbers of parallel I/Os for jobs on `d` disks that exchange their runs of N blocks under one scheduler for all
+/// disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParallelIos {
-    /// The lower bound, 2 N (d - 1): every block of d (d - 1) runs is read once and written once, by d disks.
+    /// Lower bound, 2 N (d - 1): d disks read once and write once every block of d (d - 1) runs.
     pub least: u64,
-    /// Those of jobs in lock-step: 2 N for two jobs that copy two disks onto each other (section 3), (2 d - 1) N for an
-    /// interleave of more (section 4).
+    /// Number for jobs in lock-step: 2 N for two jobs that copy two disks onto each other (section 3), (2 d - 1) N for
+    /// an interleave of more jobs (section 4).
     pub lock_step: u64,
 }
 
 impl ParallelIos {
-    /// Of an exchange among `disks` disks, two at least, of runs of `blocks` blocks.
+    /// Computes the numbers for an exchange of runs of `blocks` blocks among `disks` disks, at least two.
     pub fn of_exchange(disks: u64, blocks: u64) -> ParallelIos {
         let lock_step = if disks == 2 { 2 * blocks } else { (2 * disks - 1) * blocks };
         ParallelIos { least: 2 * blocks * (disks - 1), lock_step }

@@ -1,64 +1,64 @@
-//! The four policies of the report (section 2.2): which disks the input runs of a job and its output run lie on.
+//! The four policies of the report (section 2.2) that choose the disks of a job's input runs and output run.
 
 use std::fmt;
 
-/// Where the runs of jobs lie. Disks and jobs are counted from 0; job k always writes to disk k.
+/// A rule that places the runs of jobs on disks. Disks and jobs are counted from 0; job k always writes to disk k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
-    /// Policy 1: the disks that are written to hold nothing else. Job k writes to disk k; all jobs read from the disks
-    /// from j to d - 1. It needs fewer jobs than disks.
+    /// Policy 1: the output disks hold nothing else. Job k writes to disk k; all jobs read from disks j to d - 1. There
+    /// must be fewer jobs than disks.
     DedicatedWriteDisks,
-    /// Policy 2: job k writes to disk k and reads from all others. No job has input on the disk it writes to, which is
-    /// what makes a race possible.
+    /// Policy 2: job k writes to disk k and reads from all others. No job has input on its output disk, so a race is
+    /// possible.
     SeparateWithinJob,
-    /// Policy 3: as policy 2, but the input runs of job k on disk (k - 1) mod j lie on disk k instead, so that each job
-    /// reads from the disk that it writes to. Where the runs of one job lie depends on how many jobs there are. For one
-    /// job it is policy 2: disk (0 - 1) mod 1 is disk 0, which has none of its runs.
+    /// Policy 3: as policy 2, except that the input runs of job k on disk (k - 1) mod j lie on disk k instead. Each job
+    /// therefore reads from its output disk. The placement of a job's runs depends on the number of jobs. For one job
+    /// it equals policy 2: disk (0 - 1) mod 1 is disk 0, which has none of its runs.
     SharedWithinJob,
     /// Policy 4: job k writes to disk k and reads from all disks.
     AllDisks,
 }
 
-/// The disks of one job's runs.
+/// Disks of one job's runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPlacement {
-    /// The disk of each input run, by the number of the run.
+    /// Disk of each input run, by the number of the run.
     pub input: Vec<usize>,
-    /// The disk of the output run.
+    /// Disk of the output run.
     pub output: usize,
 }
 
-/// Why a policy places nothing.
+/// Reason why a policy cannot place the jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// There is nothing to place, or no disk to place it on.
+    /// No job to place, or no disk.
     #[error("expected at least one job and one disk, not {jobs} jobs on {disks} disks")]
     Nothing {
-        /// The jobs.
+        /// Number of jobs.
         jobs: usize,
-        /// The disks.
+        /// Number of disks.
         disks: usize,
     },
-    /// Every job writes to a disk of its own.
+    /// More jobs than disks: every job needs an exclusive output disk.
     #[error(
         "{jobs} jobs need {jobs} disks to write to, and there are {disks}; expected no more jobs than disks"
     )]
     MoreJobsThanDisks {
-        /// The jobs.
+        /// Number of jobs.
         jobs: usize,
-        /// The disks.
+        /// Number of disks.
         disks: usize,
     },
-    /// The policy leaves a job no disk to read from.
+    /// No disk left to read from.
     #[error(
         "{policy} leaves {jobs} jobs on {disks} disks no disk to read from; expected at least one disk more"
     )]
     NoDiskToRead {
-        /// The policy.
+        /// Policy.
         policy: Policy,
-        /// The jobs.
+        /// Number of jobs.
         jobs: usize,
-        /// The disks.
+        /// Number of disks.
         disks: usize,
     },
 }
@@ -68,7 +68,7 @@ impl Policy {
     pub const ALL: [Policy; 4] =
         [Policy::DedicatedWriteDisks, Policy::SeparateWithinJob, Policy::SharedWithinJob, Policy::AllDisks];
 
-    /// The number that the report gives to the policy, 1 to 4.
+    /// Returns the number of the policy in the report, 1 to 4.
     pub fn number(self) -> u8 {
         match self {
             Policy::DedicatedWriteDisks => 1,
@@ -78,32 +78,33 @@ impl Policy {
         }
     }
 
-    /// The policy of that number in the report; `None` if there is none.
+    /// Returns the policy of that number in the report; `None` for any other number.
     pub fn numbered(number: u8) -> Option<Policy> {
         Policy::ALL.into_iter().find(|policy| policy.number() == number)
     }
 
-    /// Whether several jobs that it places can race, if writing is slow enough: each reads where others write, and none
-    /// where it writes itself. By policy 1 no read waits behind a write.
+    /// True if several jobs placed by this policy can race if writing is slow enough. They can if each reads from the
+    /// output disks of others but not from its own. By policy 1 no read waits behind a write.
     pub fn can_race(self) -> bool {
         self == Policy::SeparateWithinJob
     }
 
-    /// Of the policies by which jobs on `disks` disks cannot race, whatever the disks are, the one with the least load:
-    /// 3. It is 4 on a single disk, where a job reads from the disk that it writes to in any case, and for jobs that
-    /// arrive one after another, since by policy 3 the runs of a job lie where the number of jobs says (section 2.2).
+    /// Returns the policy with the least load among those that exclude races on any `disks` disks: 3. Returns 4 on a
+    /// single disk, where a job always reads from its output disk. Returns 4 also for jobs that arrive one after
+    /// another, because policy 3 depends on the number of jobs (section 2.2).
     pub fn advised(disks: usize, are_staggered: bool) -> Policy {
         if disks < 2 || are_staggered { Policy::AllDisks } else { Policy::SharedWithinJob }
     }
 
-    /// Places `runs` input runs and the output run of each of `jobs` jobs on `disks` disks; gives the jobs in order.
+    /// Places `runs` input runs and the output run of each of `jobs` jobs on `disks` disks, and returns the jobs in
+    /// order.
     ///
-    /// A job's input runs are dealt in turn to the disks that it reads from, in the order of the disks' numbers: run i
-    /// to disk i mod n of them. Policy 3 deals as policy 2 and moves runs then.
+    /// A job's input runs are distributed round-robin over the n disks that it reads from, in the order of their
+    /// numbers: run i goes to disk i mod n of them. Policy 3 distributes as policy 2 and then moves runs.
     ///
     /// # Errors
-    /// If there are no jobs or disks, more jobs than disks, or no disk is left for input: policy 1 needs a disk more
-    /// than there are jobs, policies 2 and 3 need two disks.
+    /// If there are no jobs or disks, more jobs than disks, or no disk is left for input. Policy 1 needs one disk more
+    /// than jobs; policies 2 and 3 need two disks.
     pub fn place(self, jobs: usize, disks: usize, runs: usize) -> Result<Vec<JobPlacement>, PolicyError> {
         if jobs == 0 || disks == 0 {
             return Err(PolicyError::Nothing { jobs, disks });
@@ -123,7 +124,7 @@ impl Policy {
             .collect()
     }
 
-    /// The disks to which the input runs of a job are dealt.
+    /// Returns the disks over which the input runs of a job are distributed.
     fn dealt_to(self, job: usize, jobs: usize, disks: usize) -> Vec<usize> {
         match self {
             Policy::DedicatedWriteDisks => (jobs..disks).collect(),
@@ -134,7 +135,7 @@ impl Policy {
         }
     }
 
-    /// Where a run that was dealt to `disk` comes to lie.
+    /// Returns the final disk of a run that was assigned to `disk`.
     fn moved(self, disk: usize, job: usize, jobs: usize) -> usize {
         let before = (job + jobs - 1) % jobs;
         if self == Policy::SharedWithinJob && disk == before { job } else { disk }
@@ -154,13 +155,13 @@ impl fmt::Display for Policy {
 }
 
 impl JobPlacement {
-    /// The input runs on a disk, in order.
+    /// Iterates over the input runs on a disk, in order.
     pub fn runs_on(&self, disk: usize) -> impl Iterator<Item = usize> {
         self.input.iter().enumerate().filter(move |&(_, &on)| on == disk).map(|(run, _)| run)
     }
 
-    /// Whether the job reads from the disk that it writes to. If so, its own writes hold up its reads and it cannot
-    /// race (section 6 of the report).
+    /// True if the job reads from its output disk. Its writes then delay its reads, so it cannot race (section 6 of the
+    /// report).
     pub fn reads_where_it_writes(&self) -> bool {
         self.input.contains(&self.output)
     }

@@ -1,4 +1,4 @@
-//! What holds for any times and any number of disks.
+//! Laws for any times and any number of disks.
 
 use placement::{BlockTimes, ManyDisks, TwoDisks};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn times() -> impl Strategy<Value = BlockTimes> {
     (0.5..10.0_f64, 0.5..10.0_f64).prop_map(|(read, write)| BlockTimes { read, write })
 }
 
-/// Equal, but for what rounding makes of terms that nearly cancel: as large as `scale`.
+/// True if the values are equal, up to rounding of terms as large as `scale` that nearly cancel.
 fn close(one: f64, other: f64, scale: f64) -> bool {
     (one - other).abs() <= 1e-9 * scale
 }
@@ -55,7 +55,7 @@ proptest! {
         prop_assert_eq!(two.can_race(), many.can_race());
     }
 
-    /// The threshold stays where it is; above it a demand grows where a race is possible and shrinks where it is not.
+    /// The threshold is a fixed point. A larger demand grows if a race is possible, and shrinks otherwise.
     #[test]
     fn the_threshold_parts_what_grows_from_what_does_not(
         times in times(), read_blocks in 1_u32..40, disks in 2_u32..20, above in 1.01..4.0_f64,

@@ -1,10 +1,10 @@
-//! The four policies: the counts worked out for five disks, and what holds for any number of jobs, disks and runs.
+//! The four policies: counts computed for five disks, and properties for any number of jobs, disks and runs.
 
 use placement::{JobPlacement, Policy, PolicyError};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// How many of a job's input runs lie on each disk.
+/// Returns the number of a job's input runs on each disk.
 fn counts(job: &JobPlacement, disks: usize) -> Vec<usize> {
     (0..disks).map(|disk| job.runs_on(disk).count()).collect()
 }
@@ -30,7 +30,7 @@ fn jobs_that_are_placed_as_is_advised_cannot_race() {
     for disks in 1..9 {
         for jobs in 1..=disks {
             let placed = Policy::advised(disks, false).place(jobs, disks, disks).expect("a placement");
-            // One alone has nobody to race with.
+            // A single job has no other to race with.
             assert!(jobs == 1 || placed.iter().all(JobPlacement::reads_where_it_writes), "{jobs} on {disks}");
         }
     }
@@ -92,7 +92,7 @@ fn policies_have_the_numbers_of_the_report() {
     assert_eq!((Policy::numbered(0), Policy::numbered(5)), (None, None));
 }
 
-/// A number of disks, and of jobs for which there is a placement by every policy.
+/// Generates a number of disks and a number of jobs that every policy can place.
 fn systems() -> impl Strategy<Value = (usize, usize)> {
     (2_usize..12).prop_flat_map(|disks| (1..disks, Just(disks)))
 }
@@ -112,7 +112,7 @@ proptest! {
         }
     }
 
-    /// The disks that a job reads from have equally many of its runs, or differ by one.
+    /// The numbers of a job's runs on the disks it reads from differ by at most one.
     #[test]
     fn the_runs_of_a_job_are_spread_evenly((jobs, disks) in systems(), runs in 0_usize..60) {
         for policy in Policy::ALL {
@@ -131,7 +131,7 @@ proptest! {
         }
     }
 
-    /// A race needs distinct input and output disks: policies 1 and 2 have them, 3 and 4 do not.
+    /// A race needs distinct input and output disks. Policies 1 and 2 have distinct disks, 3 and 4 do not.
     #[test]
     fn jobs_read_where_they_write_by_policies_3_and_4((jobs, disks) in systems(), rounds in 1_usize..5) {
         for policy in Policy::ALL {
@@ -146,7 +146,7 @@ proptest! {
         }
     }
 
-    /// Policy 3 permutes the runs of policy 2: if the jobs are as many as the disks, each disk has as much to do.
+    /// Policy 3 permutes the runs of policy 2: with equal numbers of jobs and disks, all disks have the same load.
     #[test]
     fn policies_2_and_3_load_the_disks_alike(disks in 2_usize..12, rounds in 1_usize..5) {
         let load = |policy: Policy| {

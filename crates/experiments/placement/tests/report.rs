@@ -1,5 +1,5 @@
-//! The formulas against numbers that were worked out by hand for the disk of the report: 8.33 ms of latency, 1.024 ms a
-//! block, no seeks. Each is given to the digits printed here.
+//! The formulas against numbers computed by hand for the disk of the report: 8.33 ms of latency, 1.024 ms a block, no
+//! seeks. The tests compare the printed digits.
 
 use placement::{BlockTimes, ManyDisks, TwoDisks};
 
@@ -20,7 +20,7 @@ fn to_the_microsecond(times: BlockTimes) -> BlockTimes {
     BlockTimes { read: rounded(times.read), write: rounded(times.write) }
 }
 
-/// The value rounds to `printed`, whose last digit is the `decimals`-th.
+/// Asserts that the value rounds to `printed`, whose last digit is the `decimals`-th.
 fn assert_prints(value: f64, decimals: usize, printed: f64, what: &str) {
     let half = 0.5 * 10_f64.powi(-(decimals as i32));
     assert!((value - printed).abs() <= half * 1.000_001, "{what}: {value}, not {printed}");
@@ -71,7 +71,7 @@ fn two_disks_have_the_worked_thresholds() {
         assert_prints(system.threshold(), 1, threshold, &what);
         assert_eq!(system.can_race(), growth.is_some(), "{what}");
         assert_eq!(system.growth().is_some(), growth.is_some(), "{what}");
-        // Worked out from r and w as they are printed above; unrounded, b_w = 2 gives 291.49.
+        // Computed from r and w as printed above; without rounding, b_w = 2 yields 291.49.
         let rounded = TwoDisks { times: to_the_microsecond(system.times), ..system };
         if let (Some(found), Some(growth)) = (rounded.growth(), growth) {
             assert_prints(found * 1e3, 0, growth, &what);
@@ -88,7 +88,7 @@ fn the_report_says_that_the_bound_of_the_copy_is_115_seconds() {
     assert!((bound - 115.0).abs() < 1.0, "{bound}");
 }
 
-/// d = 5: r, w, f, f^, N* in ms and blocks, a cycle at N*, and whether all jobs go on together.
+/// d = 5: r, w, f, f^, N* in ms and blocks, a cycle at N*, and if all jobs keep pace.
 #[test]
 fn five_disks_have_the_worked_thresholds() {
     for (read_blocks, write_blocks, ratio, of_all, threshold, blocks, cycle, stable) in [
@@ -122,7 +122,7 @@ fn a_race_is_possible_above_a_quarter_for_five_disks_and_a_half_for_three() {
     }
 }
 
-/// Demands, one from the other, are those worked out by hand, each with its decimals.
+/// Asserts that the demands equal the numbers computed by hand, each with its decimals.
 fn assert_follows(demands: impl Iterator<Item = f64>, worked: &[(f64, usize)]) {
     for (demand, &(printed, decimals)) in demands.zip(worked) {
         assert_prints(demand, decimals, printed, "a demand");
