@@ -1,12 +1,12 @@
-//! What `blkparse` prints of the requests that Linux sent to block devices: those that were queued, event `Q`.
+//! Reads the output of `blkparse`: requests that Linux queued at block devices, event `Q`.
 //!
 //! ```text
 //!   8,0    3       11     0.009507758   697  Q   R 223490 + 56 [fio]
 //! ```
 //!
-//! These are device, processor, number, seconds, process, event, operation, first sector, sectors and program. The
-//! device is the file, and all requests are those of one node. Other events of the same request, discards and
-//! flushes are left out; a table of totals at the end says whether the kernel has lost events.
+//! The words are device, processor, number, seconds, process, event, operation, first sector, sectors and program. The
+//! device becomes the file, and all requests belong to one node. The reader skips other events of a request, discards
+//! and flushes. A table of totals at the end reports events that the kernel lost.
 
 use std::io::BufRead;
 
@@ -21,13 +21,13 @@ use crate::request::{Request, checked_move, parse_seconds};
 /// Bytes in a sector of block traces.
 const SECTOR_BYTES: u64 = 512;
 
-/// The event of a request that is queued.
+/// Event of a request that enters the queue.
 const QUEUED: &str = "Q";
 
 pub(crate) struct BlkparseReader<R> {
     lines: Lines<R>,
     found: u64,
-    /// The number of events that the kernel has lost, as the totals have it.
+    /// Number of events that the kernel lost, according to the totals.
     lost: u64,
     discards: u64,
 }
@@ -41,7 +41,7 @@ impl<R: BufRead> BlkparseReader<R> {
         self.lines.number()
     }
 
-    /// What the log lacks, and what is left out.
+    /// Returns notes on missing and skipped requests.
     pub(crate) fn notes(&self) -> Vec<String> {
         let BlkparseReader { found, lost, discards, .. } = *self;
         let lost = (lost > 0).then(|| {
@@ -70,7 +70,7 @@ impl<R: BufRead> BlkparseReader<R> {
             let operation = match (operation.contains('R'), operation.contains('W')) {
                 (true, false) => Operation::Read,
                 (false, true) => Operation::Write,
-                // A flush moves nothing.
+                // A flush moves no data.
                 _ => continue,
             };
             let wrong =
@@ -91,7 +91,7 @@ impl<R: BufRead> BlkparseReader<R> {
     }
 }
 
-/// Whether a line is an event: it begins with a device, a processor, a number and a time in nine decimals.
+/// True if a line is an event: it begins with a device, a processor, a number and a time with a decimal point.
 pub(crate) fn is_event(line: &str) -> bool {
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
     let pair = |word: &str, mark| {
@@ -102,7 +102,7 @@ pub(crate) fn is_event(line: &str) -> bool {
     pair(word(), ',') && is_number(word()) && is_number(word()) && pair(word(), '.')
 }
 
-/// The number of events that were lost, in a line of totals such as `Skips: 3 forward (129 -   0.5%)`.
+/// Returns the number of lost events from a line of totals such as `Skips: 3 forward (129 -   0.5%)`.
 fn lost(line: &str) -> Option<u64> {
     let (_, events) = line.trim().strip_prefix("Skips:")?.split_once("forward (")?;
     events.split_ascii_whitespace().next()?.parse().ok()

@@ -1,8 +1,8 @@
-//! Calls of programs that say more than a stretch of bytes: pieces in closed form, and what processes do together.
+//! Calls that are more than a request for one range: selections in closed form, and collective calls.
 //!
-//! A log that has them (of format 2, as MPI programs are recorded) is replayed call by call. What belongs together is
-//! known by the *opening*: processes that opened a file together number their collective calls, all from 0 on, so the
-//! calls of an opening that have the same number are one.
+//! A log of MPI programs has such calls (format 2) and is replayed call by call. An *opening* is a collective open of a
+//! file. Its processes number their collective calls from 0, so calls of an opening with the same number belong
+//! together.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -13,63 +13,63 @@ use crate::error::{Error, Place};
 use crate::file_names::FileNames;
 use crate::request::{Action, OFFSET_MAX, Request};
 
-/// A call that is more than a request for a stretch of bytes.
+/// A call that is more than a request for one range of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedCall {
     /// Index of the file among those of the log.
     pub file: u32,
-    /// What is moved; none if what was written is brought onto the disks.
+    /// Operation and selection of the moved bytes; `None` if the call flushes written data to the disks.
     pub moves: Option<(Operation, Selection)>,
-    /// With whom; none if alone.
+    /// Opening and number of a collective call; `None` if the process made the call alone.
     pub together: Option<CommonTurn>,
-    /// How it was done when it was recorded, if that is known.
+    /// Method of the recorded call, if known.
     pub method: Option<CallMethod>,
 }
 
-/// A call that the processes that opened a file together make together.
+/// Identity of a collective call of an opening.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommonTurn {
     /// Index of the opening among those of the log.
     pub opening: u32,
-    /// The number of the call among those that they make together, from 0.
+    /// Number of the call among the collective calls of the opening, from 0.
     pub number: u64,
 }
 
-/// Processes that opened a file together, and how it was striped.
+/// A collective open: its processes, and the layout of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedOpening {
-    /// What the log calls it.
+    /// Name of the opening in the log.
     pub name: String,
     /// Index of the file.
     pub file: u32,
-    /// Bytes of a block of the file.
+    /// Block size of the file in bytes.
     pub block_bytes: u64,
-    /// On how many disks the file was.
+    /// Number of disks that held the file.
     pub stripes: u32,
-    /// The members in the order of their ranks, by their indices among the nodes of the log; none if the log does not
-    /// have all of them, and then no calls that they made together.
+    /// Members in the order of their ranks, as indices among the nodes of the log. Empty if the log lacks some of them;
+    /// the log then has none of their collective calls.
     pub members: Vec<usize>,
 }
 
-/// How a collective call was done.
+/// Method of a collective call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CallMethod {
-    /// Each process for itself.
+    /// Each process accessed the file independently.
     Independent,
-    /// The I/O nodes directed it.
+    /// The I/O nodes directed the transfer.
     DiskDirected,
-    /// The processes exchanged data among themselves.
+    /// The processes exchanged data among themselves first.
     TwoPhase,
-    /// Written into the memory of the processes, and flushed together.
+    /// The processes wrote into their memory, and flushed it together.
     WriteCached,
 }
 
 impl CallMethod {
-    /// All of them.
+    /// All methods.
     pub const ALL: [CallMethod; 4] =
         [CallMethod::Independent, CallMethod::DiskDirected, CallMethod::TwoPhase, CallMethod::WriteCached];
 
-    /// The word for it.
+    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         match self {
             CallMethod::Independent => "independent",
@@ -79,7 +79,7 @@ impl CallMethod {
         }
     }
 
-    /// The method that this word means.
+    /// Returns the method of this name.
     pub fn named(name: &str) -> Option<CallMethod> {
         CallMethod::ALL.into_iter().find(|method| method.name() == name)
     }
@@ -91,52 +91,51 @@ impl fmt::Display for CallMethod {
     }
 }
 
-/// An opening, as one of its members tells it.
+/// An opening, as described by one of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToldOpening<'a> {
-    /// A name that no other opening has.
+    /// Name that no other opening has.
     pub name: &'a str,
-    /// The rank of the member, from 0.
+    /// Rank of the member, from 0.
     pub rank: u32,
-    /// How many members there are.
+    /// Number of members.
     pub size: u32,
-    /// Bytes of a block of the file.
+    /// Block size of the file in bytes.
     pub block_bytes: u64,
-    /// On how many disks it is.
+    /// Number of disks that hold the file.
     pub stripes: u32,
 }
 
-/// What a log names, so far.
+/// Files, calls and openings that a log has named so far.
 pub(crate) struct LogTables {
     pub(crate) files: FileNames,
     calls: Vec<LoggedCall>,
     openings: Vec<PartOpening>,
     by_name: BTreeMap<String, u32>,
-    /// How many processes there were, if the log says it.
+    /// Number of processes, if the log states it.
     processes: Option<u32>,
-    /// Room for nodes of selections, and for members of openings.
+    /// Remaining capacity for nodes of selections; the next field is the one for members of openings.
     nodes_left: u64,
     members_left: u64,
     nodes_max: u64,
-    /// How many inputs ended in the middle of a line.
+    /// Number of inputs that ended in the middle of a line.
     torn: u64,
 }
 
-/// An opening of which some members may still be missing.
+/// An opening that may still lack members.
 struct PartOpening {
     name: String,
     file: u32,
     size: u32,
     block_bytes: u64,
     stripes: u32,
-    /// The numbers of the nodes, by rank.
+    /// Numbers of the nodes, by rank.
     members: BTreeMap<u32, u32>,
     nodes: BTreeSet<u32>,
 }
 
 impl LogTables {
-    /// Empty tables that take at most `files` files, `selection_nodes` nodes of selections and `members` members of
-    /// openings.
+    /// Creates empty tables with limits on files, on nodes of selections, and on members of openings.
     pub(crate) fn new(files: u32, selection_nodes: u64, members: u64) -> Self {
         LogTables {
             files: FileNames::new(files),
@@ -151,19 +150,19 @@ impl LogTables {
         }
     }
 
-    /// Takes in that an input ends in the middle of a line.
+    /// Records that an input ends in the middle of a line.
     pub(crate) fn note_torn(&mut self) {
         self.torn += 1;
     }
 
-    /// Takes in how many processes there were, as it is said there.
+    /// Records the number of processes that the log states at `place`. Fails if an earlier number differs.
     pub(crate) fn note_processes(&mut self, processes: u32, place: Place) -> Result<(), Error> {
         let known = *self.processes.get_or_insert(processes);
         if known == processes {
             return Ok(());
         }
         let why = format!("recorded of {processes} processes, and what comes before it of {known}");
-        // A later run of more processes would have overwritten all of the earlier one.
+        // A later run of more processes would have overwritten all logs of the earlier one.
         let (fewer, last) = (processes.min(known), processes.min(known).saturating_sub(1));
         Err(Error::new(place, why).remedy(format!(
             "Give the logs of one run. If they have the same name, 0 to {last} are of the later run, with number of \
@@ -171,7 +170,7 @@ impl LogTables {
         )))
     }
 
-    /// Takes in what a node tells of an opening.
+    /// Adds the member that a node describes to an opening.
     pub(crate) fn note_opening(&mut self, node: u32, file: u32, told: ToldOpening<'_>) -> Result<(), String> {
         let ToldOpening { name, rank, size, block_bytes, stripes } = told;
         if rank >= size {
@@ -201,7 +200,7 @@ impl LogTables {
         }
     }
 
-    /// The index of the opening of this name, of which the node is a member and whose file this is.
+    /// Returns the index of the opening of this name. Fails unless the node is a member and the file matches.
     pub(crate) fn opening(&self, name: &str, node: u32, file: u32) -> Result<u32, String> {
         let index = self.by_name.get(name).copied();
         let opening = index.map(|index| &self.openings[index as usize]);
@@ -214,7 +213,7 @@ impl LogTables {
         }
     }
 
-    /// Takes in a call; its action.
+    /// Adds a call and returns the action that refers to it.
     pub(crate) fn push(&mut self, call: LoggedCall) -> Result<Action, String> {
         if let Some((_, selection)) = &call.moves {
             self.take_room(selection)?;
@@ -235,8 +234,8 @@ impl LogTables {
         Ok(())
     }
 
-    /// Whether the call that was taken in last goes on with an earlier one of the same node, which then has both: what
-    /// is too long for a line goes on in the next.
+    /// Returns true if the last call continues an earlier one of the same node, and then merges the two. A selection
+    /// that is too long for one line continues in the next.
     pub(crate) fn joins(&mut self, before: Option<&Request>, request: &Request) -> Result<bool, String> {
         let (Some(Action::Call(before)), Action::Call(last)) =
             (before.map(|before| before.action), request.action)
@@ -260,7 +259,7 @@ impl LogTables {
         Ok(true)
     }
 
-    /// Leaves out what was not done by all members of an opening, and says what is left.
+    /// Removes calls that some members of the opening did not make, and returns the rest.
     pub(crate) fn finish(self, nodes: &mut BTreeMap<u32, Vec<Request>>) -> Result<LoggedCalls, Error> {
         let LogTables { calls, openings, processes, torn, .. } = self;
         let met = meetings(nodes, &calls)?;
@@ -278,23 +277,23 @@ impl LogTables {
     }
 }
 
-/// What a log of format 2 tells beside requests.
+/// Contents of a log of format 2 in addition to its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoggedCalls {
-    /// Calls; a request has the index of its own.
+    /// Calls; a request holds the index of its call.
     pub calls: Vec<LoggedCall>,
-    /// Openings; a call has the index of its own.
+    /// Openings; a call holds the index of its opening.
     pub openings: Vec<LoggedOpening>,
-    /// How many processes were recorded, whether the log has all of them or not.
+    /// Number of recorded processes, even if the log lacks some of them.
     pub processes: Option<u32>,
-    /// How many calls were left out, since the log does not have them of all members of an opening.
+    /// Number of omitted calls: the log lacks the same call of other members.
     pub left_out: u64,
-    /// How many last lines were left out, since they have no end: a process was stopped while it wrote them.
+    /// Number of omitted last lines without an end: a process was stopped while it wrote them.
     pub torn: u64,
 }
 
 impl LoggedCalls {
-    /// How many pieces all calls together move.
+    /// Returns the number of pieces that all calls move.
     pub fn pieces(&self) -> u64 {
         let selections = self.calls.iter().filter_map(|call| call.moves.as_ref());
         selections.map(|(_, selection)| selection.runs()).fold(0, u64::saturating_add)
@@ -310,7 +309,7 @@ impl PartOpening {
     }
 }
 
-/// What is done together at a turn.
+/// A collective call: its operation, and the number of its participants.
 struct CommonCall {
     kind: Option<Operation>,
     count: u32,
@@ -323,7 +322,7 @@ fn turn_of(calls: &[LoggedCall], request: &Request) -> Option<CommonTurn> {
     }
 }
 
-/// How many take part in each turn, all of them in the same.
+/// Returns the collective calls with their numbers of participants. Fails if members disagree about the operation.
 fn meetings(
     nodes: &BTreeMap<u32, Vec<Request>>,
     calls: &[LoggedCall],
@@ -347,7 +346,7 @@ fn meetings(
     Ok(met)
 }
 
-/// Refuses requests of nodes that would wait for each other for ever.
+/// Fails if nodes would wait for each other forever.
 pub(crate) fn check_order(nodes: &[&[Request]], told: &LoggedCalls) -> Result<(), Error> {
     let LoggedCalls { calls, openings, .. } = told;
     let mut at = vec![0; nodes.len()];

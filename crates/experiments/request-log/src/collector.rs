@@ -1,4 +1,4 @@
-//! A log is put together from what is read of it: one input, or one for each process that was recorded.
+//! Builds a log from one input, or from one input for each recorded process.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -11,21 +11,21 @@ use crate::log::{LoggedNode, REQUEST_MEMORY, RequestLog};
 use crate::reader::{Format, LogReader, Reading};
 use crate::request::{Request, seconds};
 
-/// A log of which more may come.
+/// A log under construction, to which inputs are added.
 pub struct LogCollector<'a> {
     reading: &'a Reading,
     tables: LogTables,
     nodes: BTreeMap<u32, Vec<Request>>,
     taken: u64,
-    /// The number of inputs so far.
+    /// Number of inputs so far.
     inputs: u32,
     sorts: bool,
-    /// Whether it tells calls; none before there is anything.
+    /// True if the inputs have calls; `None` before the first input.
     tells_calls: Option<bool>,
 }
 
 impl<'a> LogCollector<'a> {
-    /// Nothing yet, to be read so; the limits are those of all inputs together.
+    /// Creates an empty collector. The limits of `reading` apply to all inputs together.
     pub fn new(reading: &'a Reading) -> Self {
         let limits = reading.limits;
         LogCollector {
@@ -39,8 +39,7 @@ impl<'a> LogCollector<'a> {
         }
     }
 
-    /// Takes in all of `input`, and returns what is to be known of it: which part of what happened it lacks, and what
-    /// was left out.
+    /// Adds all of `input`, and returns notes for the user: missing parts of the recording, and omitted requests.
     pub fn take(&mut self, input: impl BufRead) -> Result<Vec<String>, Error> {
         let mut reader = LogReader::new(input, self.reading, self.inputs)?;
         self.inputs += 1;
@@ -59,7 +58,7 @@ impl<'a> LogCollector<'a> {
         Ok(Vec::new())
     }
 
-    /// Takes in a request. An error is of the line that was read last.
+    /// Adds a request. An error refers to the line that was read last.
     fn push(&mut self, node: u32, request: Request) -> Result<(), Error> {
         let limits = self.reading.limits;
         let wrong = |why: String| Error::new(Place::Log, why);
@@ -86,14 +85,14 @@ impl<'a> LogCollector<'a> {
         Ok(())
     }
 
-    /// The log.
+    /// Returns the finished log. Fails if it has no requests, or its nodes would deadlock.
     pub fn finish(self) -> Result<RequestLog, Error> {
         let LogCollector { tables, mut nodes, taken, sorts, tells_calls, .. } = self;
         if taken == 0 {
             return Err(Error::new(Place::Log, "there are no requests in it"));
         }
         if sorts {
-            // Stable, so that what has the same time stays in the order of lines.
+            // A stable sort keeps the order of lines for requests of equal time.
             nodes.values_mut().for_each(|requests| requests.sort_by_key(|request| request.time));
         }
         let files = tables.files.all().to_vec();
@@ -112,7 +111,7 @@ impl<'a> LogCollector<'a> {
 }
 
 impl RequestLog {
-    /// Reads a log that is in one piece, without what is to be known of it.
+    /// Reads a log from a single input, and drops its notes.
     pub fn read(input: impl BufRead, reading: &Reading) -> Result<RequestLog, Error> {
         let mut collector = LogCollector::new(reading);
         collector.take(input)?;

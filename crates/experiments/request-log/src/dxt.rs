@@ -1,6 +1,6 @@
-//! What `darshan-dxt-parser` prints: the requests of a program that Darshan has recorded with extended tracing (DXT).
+//! Reads the output of `darshan-dxt-parser`: requests that Darshan recorded with extended tracing (DXT).
 //!
-//! The format is documented with darshan-util. After lines that tell a file come its requests, a rank's writes and then
+//! The format is documented with darshan-util. Lines that name a file precede its requests; each rank's writes precede
 //! its reads:
 //!
 //! ```text
@@ -9,11 +9,11 @@
 //!   X_POSIX       0  write        0               0       262144      0.0029      0.0032
 //! ```
 //!
-//! Times have four decimals and begin again with each file, so they have to be sorted. Requests of MPI-IO are read only
-//! if there are none of POSIX: they are the same bytes.
+//! Times have four decimals and restart with each file, so they must be sorted. Requests of MPI-IO are read only if the
+//! log has none of POSIX, because both describe the same bytes.
 //!
-//! The lines before the requests of a file announce their number, and `# *WARNING*` names modules of which Darshan has
-//! only a part because it ran out of memory. Both are reported.
+//! Lines before a file's requests announce their number. `# *WARNING*` names modules that are incomplete because
+//! Darshan ran out of memory. The reader reports missing requests and incomplete modules.
 
 use std::io::BufRead;
 
@@ -29,29 +29,29 @@ pub(crate) struct DxtReader<R> {
     lines: Lines<R>,
     module: Option<Module>,
     told: Told,
-    /// Requests so far.
+    /// Number of requests so far.
     found: u64,
-    /// Those of them that end before they begin.
+    /// Number of requests that end before they begin.
     backwards: u64,
 }
 
-/// The module of Darshan whose requests are being read.
+/// Module of Darshan that recorded the requests.
 #[derive(Clone, Copy, PartialEq)]
 enum Module {
     Posix,
     MpiIo,
 }
 
-/// What lines say that are no requests.
+/// Information from lines that are not requests.
 #[derive(Default)]
 struct Told {
-    /// The file whose requests follow.
+    /// File whose requests follow.
     file: Option<String>,
-    /// The number of requests of it that are announced and still to come.
+    /// Number of announced requests of this file that have not arrived yet.
     awaited: u64,
-    /// The number of requests that were announced of other files and did not come.
+    /// Number of announced requests of earlier files that were missing.
     missing: u64,
-    /// Whether Darshan has only a part of each module.
+    /// True if Darshan has only a part of a module, for each module.
     is_partial: [bool; 2],
 }
 
@@ -73,7 +73,7 @@ impl Told {
     }
 }
 
-/// The number of requests that a line announces.
+/// Returns the number of requests that a line announces.
 fn announced(line: &str) -> Option<u64> {
     let (writes, reads) = line.strip_prefix("# DXT, write_count:")?.split_once(", read_count:")?;
     let count = |word: &str| word.trim().parse::<u64>().ok();
@@ -89,7 +89,7 @@ impl<R: BufRead> DxtReader<R> {
         self.lines.number()
     }
 
-    /// What the log lacks, once all of it has been read.
+    /// Returns notes on missing requests, after the whole log has been read.
     pub(crate) fn notes(&self) -> Vec<String> {
         let DxtReader { found, backwards, .. } = *self;
         let missing = self.told.missing.saturating_add(self.told.awaited);
@@ -130,7 +130,7 @@ impl<R: BufRead> DxtReader<R> {
                 }
             };
             match (*self.module.get_or_insert(module), module) {
-                // It was not going to be read.
+                // Requests of MPI-IO are skipped here, so none is missing.
                 (Module::Posix, Module::MpiIo) => self.told.awaited = 0,
                 (Module::MpiIo, Module::Posix) => {
                     let error = Error::new(Place::Line(number), "requests of POSIX after those of MPI-IO");
@@ -149,7 +149,7 @@ impl<R: BufRead> DxtReader<R> {
     }
 }
 
-/// A request with its node, and whether it ends before it begins.
+/// Returns a request with its node, and true if the request ends before it begins.
 fn request(
     file: Option<&str>,
     words: &[&str],

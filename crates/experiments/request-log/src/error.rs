@@ -1,34 +1,34 @@
-//! What is wrong with a log: where, why, and what to do about it.
+//! Errors in a log: place, reason and remedy.
 
 use std::fmt;
 
-/// Where in a log something stands.
+/// Place of an error in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the whole of it.
+    /// The log as a whole.
     Log,
-    /// In this line, counted from 1.
+    /// A line, counted from 1.
     Line(u64),
-    /// In this line from this column on, both counted from 1, the column in bytes.
+    /// A line and a column, both counted from 1, the column in bytes.
     Column(u64, usize),
-    /// In this line, in the field below this name of a table's head.
+    /// A line, and the title of a table's column.
     Field(u64, String),
 }
 
-/// Why a log cannot be read.
+/// Error that makes a log unreadable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}{why}")]
 pub struct Error {
-    /// Where.
+    /// Place of the error.
     pub place: Place,
-    /// What is wrong.
+    /// Reason.
     pub why: String,
-    /// What to do about it, a sentence; empty if that is plain.
+    /// Remedy, a sentence; empty if the remedy is obvious.
     pub remedy: String,
 }
 
 impl fmt::Display for Place {
-    /// What stands before the reason.
+    /// Writes the prefix of the reason.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Log => Ok(()),
@@ -48,13 +48,13 @@ impl Error {
         Error { remedy: remedy.into(), ..self }
     }
 
-    /// The log could not be read any further.
+    /// Creates the error of an input that could not be read past `line`.
     pub(crate) fn reading(line: u64, error: &std::io::Error) -> Self {
         Error::new(Place::Line(line), format!("it cannot be read: {error}"))
     }
 }
 
-/// Text that is not as it should be, so that a line of it fits on a screen.
+/// Returns wrong text shortened to fit on one line of a screen.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 40;
     match text.char_indices().nth(MOST) {

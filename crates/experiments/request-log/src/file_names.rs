@@ -1,10 +1,10 @@
-//! The files of a log while it is read.
+//! File names of a log that is being read.
 
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Place};
 
-/// The files of a log so far, by name.
+/// File names of a log so far, with their indices.
 pub(crate) struct FileNames {
     names: Vec<String>,
     indices: BTreeMap<String, u32>,
@@ -12,22 +12,22 @@ pub(crate) struct FileNames {
 }
 
 impl FileNames {
-    /// No names yet; at most `most` are taken.
+    /// Creates an empty table that accepts at most `most` names.
     pub(crate) fn new(most: u32) -> Self {
         FileNames { names: Vec::new(), indices: BTreeMap::new(), most }
     }
 
-    /// All so far, by index.
+    /// Returns all names so far, by index.
     pub(crate) fn all(&self) -> &[String] {
         &self.names
     }
 
-    /// The index of the file of this name.
+    /// Returns the index of the file of this name, and adds the name if it is new.
     pub(crate) fn index(&mut self, name: &str, place: impl FnOnce() -> Place) -> Result<u32, Error> {
         if let Some(&index) = self.indices.get(name) {
             return Ok(index);
         }
-        // A name is a word of a log that is written.
+        // An empty name could not be written as a word of a log.
         if name.is_empty() {
             return Err(Error::new(place(), "expected the name of a file, and it is empty"));
         }

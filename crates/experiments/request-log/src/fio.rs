@@ -1,4 +1,4 @@
-//! The logs that fio writes with `write_iolog`, in versions 2 and 3: what one of its jobs did.
+//! Reads logs that fio writes with `write_iolog`, in versions 2 and 3. A log has the requests of one job.
 //!
 //! ```text
 //!  fio version 3 iolog
@@ -7,8 +7,8 @@
 //!  15221 /dev/sda sync 32768 0
 //! ```
 //!
-//! Times of version 3 are microseconds; version 2 has none, but waits of so many microseconds. A log has one
-//! node. Trims are counted and left out: request logs have none.
+//! Times of version 3 are in microseconds. Version 2 has waits in microseconds instead of times. A log has one node.
+//! Trims are counted and omitted, because request logs have no trims.
 
 use std::io::BufRead;
 
@@ -20,7 +20,7 @@ use crate::file_names::FileNames;
 use crate::lines::Lines;
 use crate::request::{Action, Request, checked_move, parse_time};
 
-/// What the first line of a log of fio begins with.
+/// Beginning of the first line of a fio log.
 pub(crate) const BEGINNING: &str = "fio version ";
 
 /// Nanoseconds in a microsecond.
@@ -30,13 +30,13 @@ pub(crate) struct FioReader<R> {
     lines: Lines<R>,
     node: u32,
     has_times: bool,
-    /// The waits of version 2 so far.
+    /// Sum of the waits of version 2 so far.
     waited: Duration,
     trims: u64,
 }
 
 impl<R: BufRead> FioReader<R> {
-    /// Begins with a log, whose requests are those of `node`.
+    /// Starts reading a log, whose requests belong to `node`.
     pub(crate) fn begin(input: R, node: u32) -> Result<Self, Error> {
         let mut lines = Lines::new(input);
         let has_times = match lines.next()?.unwrap_or_default().trim_end() {
@@ -57,7 +57,7 @@ impl<R: BufRead> FioReader<R> {
         self.lines.number()
     }
 
-    /// What is left out.
+    /// Returns notes on omitted requests.
     pub(crate) fn notes(&self) -> Vec<String> {
         let trims = (self.trims > 0).then(|| format!("{} trims are left out", self.trims));
         trims.into_iter().collect()
@@ -106,7 +106,7 @@ impl<R: BufRead> FioReader<R> {
                     let microseconds = count("microseconds")?.to_string();
                     let waited = parse_time(&microseconds, MICROSECOND);
                     let waited = waited.map_err(|_| wrong("microseconds", &microseconds))?;
-                    // No time of a log is larger.
+                    // Cap the sum: no valid time of a log is larger.
                     let sum = (self.waited + waited).as_nanos();
                     self.waited = Duration::from_nanos(sum.min(u64::MAX / 2));
                     continue;

@@ -1,15 +1,16 @@
-//! Logs that are drawn, after what the ENWRICH report says of the programs that it was made for (its sections 1 and
-//! 5.3; CHARISMA's traces of a CM-5).
+//! Random logs modelled on the workloads of the ENWRICH report (sections 1 and 5.3; CHARISMA's traces of a CM-5).
 //!
-//! - Jobs on 32 nodes, several to a trace: as many nodes, shared by a few jobs that run beside each other.
-//! - Only writes are replayed, and more is written than read: writes, and as many files that are read as asked for.
-//! - Requests of 500 to 1200 bytes on average in each trace: a record size for each file, a multiple of 8 bytes,
+//! - Jobs on 32 nodes, several to a trace: a few concurrent jobs share the nodes.
+//! - Only writes are replayed, and programs write more than they read: the files are written, except for a chosen share
+//!   that is read.
+//! - Requests average 500 to 1200 bytes in each trace. Each file has one record size: a multiple of 8 bytes,
 //!   exponential with that mean.
-//! - Bytes of a file are hardly ever shared by nodes, its blocks often: records are dealt to the nodes in turn.
-//! - Files of CMMD programs are ten times as large as those of CMF: ten times as many records with [`Kind::Cmmd`].
-//! - Computation between requests: pauses, exponential with a given mean.
+//! - Nodes hardly ever share bytes of a file, but often share blocks: records are distributed round-robin over the
+//!   nodes.
+//! - Files of CMMD programs are ten times as large as files of CMF programs: ten times the records with [`Kind::Cmmd`].
+//! - Programs compute between requests: pauses are exponential with a given mean.
 //!
-//! How large files are, and how long programs compute, it does not say: these numbers are ours.
+//! The report does not state file sizes or computation times. These numbers are ours.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +23,7 @@ use crate::log::{LoggedNode, RequestLog};
 use crate::request::{Action, REQUEST_BYTES_MAX, Request, Stretch};
 use crate::text::LogWriter;
 
-/// The kind of the report's programs that a log is to be like.
+/// Kind of the report's programs that a log imitates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Message-passing programs in C and Fortran: large files.
@@ -31,29 +32,29 @@ pub enum Kind {
     Cmf,
 }
 
-/// What is drawn. Equal generators draw equal logs.
+/// Settings of a random log. Equal settings produce equal logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u32,
-    /// In how many jobs: each has as many of the nodes, as nearly as can be, and files of its own.
+    /// Number of jobs. The jobs share the nodes as evenly as possible; each has separate files.
     pub jobs: u32,
-    /// How many files each job has, one after the other.
+    /// Number of files of each job, used one after the other.
     pub files: u32,
-    /// How many records each file has.
+    /// Number of records in each file.
     pub records: u64,
-    /// Bytes of a record, on average over the files.
+    /// Mean size of a record over the files, in bytes.
     pub record_bytes: u64,
-    /// How many of a hundred files are read; the others are written.
+    /// Percentage of files that are read; the others are written.
     pub reads_percent: u8,
-    /// How long a node computes between two requests, on average.
+    /// Mean computation time of a node between two requests.
     pub think: Duration,
-    /// Where all of it comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
 impl Kind {
-    /// A generator of such a log.
+    /// Returns the default settings for this kind.
     pub fn generator(self) -> Generator {
         let records = match self {
             Kind::Cmmd => 40_960,
@@ -64,19 +65,19 @@ impl Kind {
     }
 }
 
-/// The size of a record is a multiple of this many bytes.
+/// Record sizes are multiples of this number of bytes.
 const WORD: u64 = 8;
 
-/// The largest record, in averages: of a thousand files one or none would be larger.
+/// Largest record, relative to the mean: at most about one file in a thousand would exceed it.
 const LARGEST: f64 = 8.0;
 
-/// What tells one use of the seed from another.
+/// Distinct numbers for each use of the seed, so that the draws are independent.
 const OF_RECORD: u64 = 1;
 const OF_READS: u64 = 2;
 const OF_THINK: u64 = 3;
 
 impl Generator {
-    /// Refuses settings that make no sense, in words for the user who has chosen them.
+    /// Rejects inconsistent settings, with a message for the user.
     pub fn check(&self) -> Result<(), String> {
         if self.jobs == 0 || self.nodes < self.jobs {
             return Err(format!("{} jobs cannot share {} nodes", self.jobs, self.nodes));
@@ -101,15 +102,15 @@ impl Generator {
         Ok(())
     }
 
-    /// How many requests there are.
+    /// Returns the number of requests.
     pub fn requests(&self) -> u64 {
         u64::from(self.jobs) * u64::from(self.files) * self.records
     }
 
-    /// Writes the log, in memory that depends on the number of nodes and files only.
+    /// Writes the log. The memory used depends only on the numbers of nodes and files.
     ///
     /// # Panics
-    /// If it makes no sense.
+    /// If the settings are inconsistent.
     pub fn write_to(&self, output: impl Write) -> io::Result<()> {
         let names = self.names();
         let mut writer = LogWriter::begin(output)?;
@@ -130,10 +131,10 @@ impl Generator {
         writer.finish()
     }
 
-    /// The log itself.
+    /// Returns the log in memory.
     ///
     /// # Panics
-    /// If it makes no sense.
+    /// If the settings are inconsistent.
     pub fn log(&self) -> RequestLog {
         let node = |number| LoggedNode { number, requests: Drawn::new(*self, number).collect() };
         let nodes = (0..self.nodes).map(node).filter(|node| !node.requests.is_empty()).collect();
@@ -146,12 +147,12 @@ impl Generator {
         (0..self.jobs * self.files).map(name).collect()
     }
 
-    /// The first node of a job.
+    /// Returns the first node of a job.
     fn first_node(&self, job: u32) -> u32 {
         (u64::from(self.nodes) * u64::from(job) / u64::from(self.jobs)) as u32
     }
 
-    /// The record size of a file.
+    /// Returns the record size of a file in bytes.
     fn record_of(&self, file: u32) -> u64 {
         let mean = self.record_bytes as f64;
         let drawn = exponential(self.draw(OF_RECORD, file.into()), mean).min(LARGEST * mean);
@@ -168,13 +169,13 @@ impl Generator {
     }
 }
 
-/// The requests of one node.
+/// Iterator over the requests of one node.
 struct Drawn {
     generator: Generator,
     node: u32,
-    /// The files of its job that are left, the one in use first.
+    /// Remaining files of its job; the first is in use.
     files: std::ops::Range<u32>,
-    /// The next record of that file, and by how many it goes on.
+    /// Next record of that file; `step` is the distance between records of this node.
     first: u64,
     record: u64,
     step: u64,
@@ -235,9 +236,9 @@ impl Iterator for Drawn {
     }
 }
 
-/// The exponential distribution of this mean, of 53 random bits.
+/// Maps 53 random bits to the exponential distribution of this mean.
 fn exponential(draw: u64, mean: f64) -> f64 {
-    // Never the logarithm of nothing.
+    // Adding 0.5 avoids the logarithm of zero.
     let uniform = ((draw >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     -mean * uniform.ln()
 }

@@ -1,7 +1,7 @@
-//! Request logs: what nodes asked of files and when, to be replayed.
+//! Request logs: requests of nodes to files with their times, for replay.
 //!
-//! A log is text, one request a line: time in seconds, node, file, operation, offset, bytes, and how long it took, if
-//! that is known.
+//! A log is text with one request a line: time in seconds, node, file, operation, offset, bytes, and the duration in
+//! seconds if it is known.
 //!
 //! ```text
 //!  # starfish requests 1
@@ -11,17 +11,17 @@
 //!  0.000905 1 - sync
 //! ```
 //!
-//! - `request.rs`: one request; how times and names are written
-//! - `calls.rs`: calls that select pieces, or are made together: format 2
-//! - `log.rs`: a whole log in memory, node by node, and what it comes to; `collector.rs`: it is put together there
-//! - `reader.rs`: one request after the other from any of the formats: `text.rs`, `table.rs` (CSV), `dxt.rs` (what
-//!   `darshan-dxt-parser` prints), `fio.rs` and `blkparse.rs`
-//! - `lines.rs`, `file_names.rs`: lines of bounded length, names of files
-//! - `error.rs`: what is wrong with a log, and where
-//! - `generator.rs`: logs that are drawn; `merge.rs`: the logs of several jobs as one
+//! - `request.rs`: one request; text form of times and names.
+//! - `calls.rs`: calls with selections, and collective calls: format 2.
+//! - `log.rs`: a whole log in memory, node by node, and its totals; `collector.rs` builds it.
+//! - `reader.rs`: reads any format, request by request: `text.rs`, `table.rs` (CSV), `dxt.rs` (output of
+//!   `darshan-dxt-parser`), `fio.rs` and `blkparse.rs`.
+//! - `lines.rs`, `file_names.rs`: lines of bounded length, names of files.
+//! - `error.rs`: errors in a log, and their places.
+//! - `generator.rs`: random logs; `merge.rs`: merges the logs of several jobs.
 //!
-//! Reading takes as much memory as the requests that are kept, [`REQUEST_MEMORY`] bytes each, and no more of them than
-//! the [`Limits`] say. Here is no file and no clock: a log comes from any reader.
+//! Reading takes [`REQUEST_MEMORY`] bytes for each kept request, and keeps at most the number of requests in
+//! [`Limits`]. This crate uses no files and no clock: it reads a log from any reader.
 
 mod blkparse;
 mod calls;

@@ -1,16 +1,17 @@
-//! The lines of a log, of bounded length.
+//! Reads lines of bounded length.
 
 use std::io::{BufRead, Read};
 
 use crate::error::{Error, Place};
 
-/// The longest line, in bytes: a file name of 4096 bytes, each of them escaped, and numbers.
+/// Longest line in bytes: a file name of 4096 bytes, each escaped, and numbers.
 pub(crate) const LINE_BYTES_MAX: usize = 16 << 10;
 
-/// The longest line of a log with calls: a selection of as many nodes as may travel, each with two numbers.
+/// Longest line of a log with calls, in bytes: a selection of the largest size that a message carries, with two numbers
+/// for each of its nodes.
 pub(crate) const CALL_BYTES_MAX: usize = 16 << 20;
 
-/// Line after line, each in the same memory.
+/// Reader of lines that reuses one buffer.
 pub(crate) struct Lines<R> {
     input: R,
     line: Vec<u8>,
@@ -24,27 +25,27 @@ impl<R: BufRead> Lines<R> {
         Lines { input, line: Vec::new(), number: 0, bytes_max: LINE_BYTES_MAX, is_ended: false }
     }
 
-    /// The number of the line that was read last, from 1 on.
+    /// Returns the number of the line that was read last, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Takes lines of up to `bytes` bytes from now on.
+    /// Raises the limit to `bytes` bytes a line.
     pub(crate) fn allow(&mut self, bytes: usize) {
         self.bytes_max = bytes;
     }
 
-    /// The line that was read last.
+    /// Returns the line that was read last.
     pub(crate) fn last(&self) -> &str {
         std::str::from_utf8(&self.line).unwrap_or_default()
     }
 
-    /// Whether the line that was read last had an end.
+    /// True if the line that was read last ended with a newline.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended
     }
 
-    /// Fails if the line that was read last has no end: what is left of a number is one, too.
+    /// Fails if the line that was read last has no newline: the truncated line could still parse as a shorter number.
     pub(crate) fn expect_end(&self) -> Result<(), Error> {
         if self.is_ended {
             return Ok(());
@@ -53,7 +54,7 @@ impl<R: BufRead> Lines<R> {
         Err(Error::new(Place::Line(self.number), why))
     }
 
-    /// The next line without its end; none at the end of the log.
+    /// Reads the next line and returns it without its newline; `None` at the end of the log.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, Error> {
         self.line.clear();
         self.number += 1;

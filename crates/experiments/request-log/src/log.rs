@@ -12,99 +12,99 @@ use crate::calls::{LoggedCall, LoggedCalls, LoggedOpening, ToldOpening};
 use crate::request::{Action, Request};
 use crate::text::{LogWriter, ToldCall};
 
-/// Bytes of memory for each request of a log.
+/// Memory of each request of a log, in bytes.
 pub const REQUEST_MEMORY: usize = size_of::<Request>();
 
-/// What nodes asked of files.
+/// A request log in memory: the requests of each node.
 #[derive(Clone, PartialEq)]
 pub struct RequestLog {
     files: Vec<LoggedFile>,
     nodes: Vec<LoggedNode>,
-    /// The calls, if the log is of format 2.
+    /// Calls, if the log has format 2.
     calls: Option<LoggedCalls>,
     start: Duration,
 }
 
-/// What a request moves, in one piece or in several.
+/// Bytes moved by one request, in one piece or in several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedMove {
-    /// Whether it reads or writes.
+    /// Operation: read or write.
     pub operation: Operation,
     /// Index of the file.
     pub file: u32,
-    /// How many bytes, without gaps.
+    /// Number of bytes, without gaps.
     pub bytes: u64,
-    /// Where the first of them is, in bytes.
+    /// Offset in bytes of the first byte.
     pub offset: u64,
-    /// Where the last of them ends.
+    /// Offset in bytes of the end of the last byte.
     pub end: u64,
 }
 
 /// A file of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedFile {
-    /// Its name in the log.
+    /// Name of the file in the log.
     pub name: String,
-    /// Where the furthest request ends, in bytes; one of no bytes extends nothing.
+    /// End of the furthest request, in bytes; a request of no bytes does not count.
     pub end: u64,
-    /// Whether any node reads it.
+    /// True if any node reads the file.
     pub is_read: bool,
-    /// Whether any node writes to it.
+    /// True if any node writes to the file.
     pub is_written: bool,
 }
 
 /// A node of a log.
 #[derive(Clone, PartialEq)]
 pub struct LoggedNode {
-    /// Its number in the log.
+    /// Number of the node in the log.
     pub number: u32,
-    /// Its requests in the order of time.
+    /// Requests of the node in the order of time.
     pub requests: Vec<Request>,
 }
 
-/// What a log comes to.
+/// Totals of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How many reads.
+    /// Number of reads.
     pub reads: u64,
-    /// How many writes.
+    /// Number of writes.
     pub writes: u64,
-    /// How many syncs, of all nodes.
+    /// Number of syncs of all nodes.
     pub syncs: u64,
-    /// Bytes that are read.
+    /// Number of bytes read.
     pub bytes_read: u64,
-    /// Bytes that are written.
+    /// Number of bytes written.
     pub bytes_written: u64,
-    /// Bytes of the largest request.
+    /// Size of the largest request, in bytes.
     pub largest: u64,
-    /// How many reads and writes begin where the request of the same node to the same file before them ended.
+    /// Number of reads and writes that begin at the end of the same node's previous request to the same file.
     pub consecutive: u64,
-    /// From the first request to the end of the last.
+    /// Time from the first request to the end of the last.
     pub duration: Duration,
 }
 
 impl Totals {
-    /// Reads and writes.
+    /// Returns the number of reads and writes.
     pub fn requests(&self) -> u64 {
         self.reads + self.writes
     }
 
-    /// Bytes of a read or write, on average; 0 if there are none.
+    /// Returns the mean size of a read or write in bytes; 0 if the log has no reads and writes.
     pub fn mean_bytes(&self) -> f64 {
         (self.bytes_read + self.bytes_written) as f64 / self.requests().max(1) as f64
     }
 }
 
 impl RequestLog {
-    /// The log of these nodes, whose requests are of files of these names.
+    /// Creates the log of these nodes; `names` are the files of their requests.
     ///
     /// # Panics
-    /// If a request is of a file that has no name, or times run backwards.
+    /// If a request refers to a file without a name, or times decrease.
     pub fn of(names: Vec<String>, nodes: Vec<LoggedNode>) -> RequestLog {
         RequestLog::with_calls(names, nodes, None)
     }
 
-    /// As [`of`](Self::of), with the calls of a log of format 2.
+    /// Creates a log as [`of`](Self::of) does, with the calls of a log of format 2.
     pub(crate) fn with_calls(
         names: Vec<String>,
         nodes: Vec<LoggedNode>,
@@ -131,30 +131,30 @@ impl RequestLog {
         RequestLog { files, ..log }
     }
 
-    /// Its files; a request has the index of its own.
+    /// Returns the files; a request holds the index of its file.
     pub fn files(&self) -> &[LoggedFile] {
         &self.files
     }
 
-    /// Its nodes, by their numbers.
+    /// Returns the nodes, by their numbers.
     pub fn nodes(&self) -> &[LoggedNode] {
         &self.nodes
     }
 
-    /// What it tells of calls; none unless it is of format 2.
+    /// Returns the calls; `None` unless the log has format 2.
     pub fn calls(&self) -> Option<&LoggedCalls> {
         self.calls.as_ref()
     }
 
-    /// The call of this index.
+    /// Returns the call of this index.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the call is missing.
     pub fn call(&self, index: u32) -> &LoggedCall {
         &self.calls.as_ref().expect("requests are calls where a log has some").calls[index as usize]
     }
 
-    /// What a node of the log moves, in its order.
+    /// Iterates over the moves of a node of the log, in order.
     pub fn moves<'a>(&'a self, node: &'a LoggedNode) -> impl Iterator<Item = LoggedMove> + 'a {
         node.requests.iter().filter_map(|request| match request.action {
             Action::Sync => None,
@@ -180,17 +180,17 @@ impl RequestLog {
         })
     }
 
-    /// The time of the first request.
+    /// Returns the time of the first request.
     pub fn start(&self) -> Duration {
         self.start
     }
 
-    /// How many syncs there are that a node does not begin before the others have come.
+    /// Returns the number of syncs at which the nodes wait for each other.
     pub fn syncs(&self) -> usize {
         self.nodes.iter().map(LoggedNode::syncs).max().unwrap_or(0)
     }
 
-    /// What it comes to.
+    /// Computes the totals.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         let mut end = self.start;
@@ -214,7 +214,7 @@ impl RequestLog {
         totals
     }
 
-    /// Writes it as a request log, in the order of time.
+    /// Writes the log as a request log, in the order of time.
     pub fn write_to(&self, output: impl Write) -> io::Result<()> {
         let mut writer = match &self.calls {
             None => LogWriter::begin(output)?,
@@ -237,7 +237,7 @@ impl RequestLog {
         writer.finish()
     }
 
-    /// Begins a log of format 2: with its processes, and their openings.
+    /// Starts a log of format 2 with its processes and their openings.
     fn begin_with<W: Write>(&self, calls: &LoggedCalls, output: W) -> io::Result<LogWriter<W>> {
         let mut writer = LogWriter::begin_calls(output)?;
         let start = |index: usize| (self.nodes[index].requests[0].time, self.nodes[index].number);
@@ -257,7 +257,7 @@ impl RequestLog {
         Ok(writer)
     }
 
-    /// A call as it is written.
+    /// Returns a call in the form in which it is written.
     fn told<'a>(&'a self, call: &'a LoggedCall) -> ToldCall<'a> {
         let LoggedCall { file, moves, together, method } = call;
         let openings = self.calls.as_ref().map_or(&[][..], |calls| &calls.openings);
@@ -271,14 +271,14 @@ impl RequestLog {
 }
 
 impl LoggedNode {
-    /// How often it waits for the others.
+    /// Returns the number of syncs at which the node waits for the others.
     pub fn syncs(&self) -> usize {
         self.requests.iter().filter(|request| request.action == Action::Sync).count()
     }
 }
 
 impl fmt::Debug for RequestLog {
-    /// What it comes to: it may have millions of requests.
+    /// Writes the totals only, because the log may have millions of requests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (files, nodes) = (self.files.len(), self.nodes.len());
         f.debug_struct("RequestLog")

@@ -1,4 +1,4 @@
-//! Merging the logs of several jobs into one, as the ENWRICH report coalesces its traces (section 5.3).
+//! Merges the logs of several jobs into one, as the ENWRICH report coalesces its traces (section 5.3).
 
 use machine::Duration;
 
@@ -9,27 +9,27 @@ use crate::request::{Action, Request};
 /// A failure to merge the logs of several jobs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// The nodes of the job of this index wait for each other, and would wait for those of other jobs.
+    /// Nodes of the job of this index wait for each other. In a merged log they would wait for other jobs.
     #[error(
         "its nodes wait for each other, by syncs or collective calls, and would wait for other jobs in a merged log"
     )]
     Waits(usize),
-    /// The jobs are too large together.
+    /// Together the jobs exceed the limits of a log.
     #[error("the jobs have {nodes} nodes and {files} files together: the most is {} nodes and {} files", Limits::default().nodes, Limits::default().files)]
     TooLarge {
-        /// Nodes of all jobs.
+        /// Number of nodes of all jobs.
         nodes: usize,
-        /// Files of all jobs.
+        /// Number of files of all jobs.
         files: usize,
     },
 }
 
 impl RequestLog {
-    /// Merges the logs of jobs that run at the same time. The time of each begins at 0; its nodes are numbered after
-    /// those of the jobs before it; its files are its own, named `job0/...`, `job1/...`.
+    /// Merges the logs of concurrent jobs. The time of each job begins at 0. Its nodes are numbered after the nodes of
+    /// earlier jobs. Its files are separate, named `job0/...`, `job1/...`.
     ///
     /// # Errors
-    /// If nodes of a job wait for each other, or the jobs are larger together than a log may be.
+    /// If nodes of a job wait for each other, or the jobs together exceed the limits of a log.
     pub fn merged(jobs: &[RequestLog]) -> Result<RequestLog, MergeError> {
         let waits = |job: &RequestLog| job.calls().is_some() || job.syncs() > 0;
         if let Some(index) = jobs.iter().position(waits) {
@@ -55,7 +55,7 @@ impl RequestLog {
     }
 }
 
-/// A request of a job that starts at `start` in its own log, and whose files follow `first_file` others.
+/// Converts a request of a job that starts at `start` in its log; `first_file` files of other jobs precede its files.
 fn beside(request: &Request, start: Duration, first_file: u32) -> Request {
     let action = match request.action {
         Action::Move(operation, mut stretch) => {

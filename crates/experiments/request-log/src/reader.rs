@@ -1,4 +1,4 @@
-//! Reading a log of any format, request by request, within limits.
+//! Reads a log of any format, request by request, within limits.
 
 use std::io::{BufRead, Chain, Cursor, Read};
 
@@ -12,59 +12,59 @@ use crate::request::Request;
 use crate::table::{Columns, TableReader};
 use crate::text::{self, TextReader};
 
-/// How a log is written.
+/// Format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// As request logs are: words with blanks between them.
+    /// Request log: words with blanks between them.
     Text,
-    /// As comma-separated values whose first line names the columns.
+    /// Comma-separated values; the first line names the columns.
     Csv,
-    /// As `darshan-dxt-parser` prints what Darshan has recorded with extended tracing.
+    /// Output of `darshan-dxt-parser`, from Darshan's extended tracing.
     Dxt,
-    /// As fio writes what one of its jobs did, in version 2 or 3.
+    /// Log of one fio job, in version 2 or 3.
     Fio,
-    /// As `blkparse` prints what Linux asked block devices for.
+    /// Output of `blkparse`: requests of Linux to block devices.
     Blkparse,
 }
 
-/// How a log is to be read.
+/// Settings for reading a log.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// Its format; none to go by its first line.
+    /// Format; `None` to detect it from the first line.
     pub format: Option<Format>,
-    /// Titles of the columns of comma-separated values, where they are missing or unusual.
+    /// Titles of the columns of comma-separated values, if they are missing or unusual.
     pub columns: Columns,
-    /// How much is taken in.
+    /// Limits on the size of the log.
     pub limits: Limits,
-    /// The number of requests to read, in the order of lines; none to read all.
+    /// Number of requests to read, in the order of lines; `None` to read all.
     pub first: Option<u64>,
-    /// Whether each node's requests are put in the order of their times. Without this, times that run backwards are an
-    /// error, but with [`Format::Dxt`], where each file has its own.
+    /// True to sort each node's requests by time. Otherwise decreasing times are an error, except with [`Format::Dxt`],
+    /// where times restart with each file.
     pub sort: bool,
 }
 
-/// The most that is taken in of a log.
+/// Limits on the size of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Different files.
+    /// Number of different files.
     pub files: u32,
-    /// Different nodes.
+    /// Number of different nodes.
     pub nodes: u32,
-    /// Runs, repetitions and lists of all selections.
+    /// Number of runs, repetitions and lists in all selections.
     pub selection_nodes: u64,
 }
 
 impl Default for Limits {
-    /// Ten million requests, 400 MB of memory; as many files as a replay can tell apart; a thousand nodes; selections
-    /// that take about as much as the requests.
+    /// Returns limits of ten million requests (400 MB of memory), the number of files that a replay can distinguish,
+    /// and a thousand nodes. The limit of selections takes about as much memory as that of requests.
     fn default() -> Self {
         Limits { requests: 10_000_000, files: 1 << 15, nodes: 1 << 10, selection_nodes: 10_000_000 }
     }
 }
 
-/// Reads one request after the other, each with its node.
+/// Reader of a log of any format, one request with its node at a time.
 pub(crate) struct LogReader<R: BufRead> {
     of_format: OfFormat<R>,
 }
@@ -77,12 +77,12 @@ enum OfFormat<R: BufRead> {
     Blkparse(BlkparseReader<Whole<R>>),
 }
 
-/// A log of which the beginning has been looked at.
+/// Input with its first line, which was read to detect the format, put back in front.
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 impl<R: BufRead> LogReader<R> {
-    /// Begins with a log, whose first line tells its format, unless that is given. `number` is that of its node if the
-    /// format has none.
+    /// Starts reading a log, and detects its format from the first line unless the format is given. `number` becomes
+    /// the number of the node if the format has none.
     pub(crate) fn new(mut input: R, reading: &Reading, number: u32) -> Result<Self, Error> {
         let mut beginning = Vec::new();
         let format = match reading.format {
@@ -104,7 +104,7 @@ impl<R: BufRead> LogReader<R> {
         Ok(LogReader { of_format })
     }
 
-    /// The format that it has.
+    /// Returns the format of the log.
     pub(crate) fn format(&self) -> Format {
         match &self.of_format {
             OfFormat::Text(_) => Format::Text,
@@ -115,8 +115,8 @@ impl<R: BufRead> LogReader<R> {
         }
     }
 
-    /// What is to be known of a log that has been read to its end: which part of what happened it lacks, and what was
-    /// left out.
+    /// Returns notes for the user after the whole log has been read: missing parts of the recording, and omitted
+    /// requests.
     pub(crate) fn notes(&self) -> Vec<String> {
         match &self.of_format {
             OfFormat::Text(reader) => reader.notes(),
@@ -127,12 +127,12 @@ impl<R: BufRead> LogReader<R> {
         }
     }
 
-    /// Whether it tells calls, and which of them belong together.
+    /// True if the log has calls and identifies the collective ones (format 2).
     pub(crate) fn tells_calls(&self) -> bool {
         matches!(&self.of_format, OfFormat::Text(reader) if reader.tells_calls())
     }
 
-    /// The next request and its node; none at the end. What it names is in the tables.
+    /// Reads the next request and its node; `None` at the end. Names of files and openings are added to the tables.
     pub(crate) fn next_request(&mut self, tables: &mut LogTables) -> Result<Option<(u32, Request)>, Error> {
         match &mut self.of_format {
             OfFormat::Text(reader) => reader.next(tables),
@@ -143,7 +143,7 @@ impl<R: BufRead> LogReader<R> {
         }
     }
 
-    /// The number of the line that was read last.
+    /// Returns the number of the line that was read last.
     pub(crate) fn line(&self) -> u64 {
         match &self.of_format {
             OfFormat::Text(reader) => reader.line(),
@@ -155,7 +155,7 @@ impl<R: BufRead> LogReader<R> {
     }
 }
 
-/// The format of a log of which this is the first line, or the beginning of it.
+/// Detects the format of a log from its first line, or the beginning of that line.
 fn detect(beginning: &[u8], columns: &Columns) -> Result<Format, Error> {
     let place = Place::Line(1);
     if beginning.is_empty() {
@@ -179,7 +179,7 @@ fn detect(beginning: &[u8], columns: &Columns) -> Result<Format, Error> {
     }
 }
 
-/// What the logs of Darshan have behind their version, from little-endian machines.
+/// Magic number of Darshan's binary logs after the version, as little-endian machines write it.
 const DARSHAN_MAGIC: [u8; 8] = 6_567_223_u64.to_le_bytes();
 
 const DARSHAN: &str =

@@ -1,57 +1,57 @@
-//! One request of a log, and how its parts are written.
+//! One request of a log, and the text form of its parts.
 
 use layout::Operation;
 use machine::{Decimal, Duration};
 
 use crate::error::{Error, Place};
 
-/// The most bytes of a request: two gibibytes, which is more than a call of Linux moves.
+/// Largest request in bytes: 2 GiB, more than a Linux system call moves.
 pub const REQUEST_BYTES_MAX: u64 = 1 << 31;
 
-/// Where the last request of a file may end: a number of 48 bits leaves room for that of a file beside it.
+/// Largest end offset of a request: 48 bits, which leaves room for the file's index in the same 64-bit word.
 pub const OFFSET_MAX: u64 = 1 << 48;
 
-/// A request as a log has it.
+/// A request of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it was made, since the time 0 of the log, whenever that was.
+    /// Time of the request since time 0 of the log, which is arbitrary.
     pub time: Duration,
-    /// How long it took; 0 if that is not known.
+    /// Duration of the request; 0 if unknown.
     pub took: Duration,
-    /// What was asked for.
+    /// Action of the request.
     pub action: Action,
 }
 
-/// What is asked for.
+/// Action of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// To move bytes.
+    /// Moves bytes.
     Move(Operation, Stretch),
-    /// To wait for all nodes, and to see what they have written until then.
+    /// Waits for all nodes, and makes their earlier writes visible.
     Sync,
-    /// What the call of this index among those of the log says.
+    /// Makes the call of this index among those of the log.
     Call(u32),
 }
 
-/// Bytes of a file.
+/// Range of bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// Index of the file among those of the log.
     pub file: u32,
-    /// How many bytes, [`REQUEST_BYTES_MAX`] at most.
+    /// Number of bytes, at most [`REQUEST_BYTES_MAX`].
     pub bytes: u32,
-    /// Where in the file, in bytes. It ends at [`OFFSET_MAX`] at most.
+    /// Offset in the file, in bytes. The range ends at [`OFFSET_MAX`] at most.
     pub offset: u64,
 }
 
 impl Stretch {
-    /// Where it ends, as an offset in the file.
+    /// Returns the end offset in the file, in bytes.
     pub fn end(&self) -> u64 {
         self.offset + u64::from(self.bytes)
     }
 }
 
-/// The action of a move, if its bytes are some that a file can have.
+/// Returns the action of a move, or fails if the range exceeds the limits of a request or file.
 pub(crate) fn checked_move(
     operation: Operation,
     file: u32,
@@ -70,44 +70,44 @@ pub(crate) fn checked_move(
     Ok(Action::Move(operation, Stretch { file, bytes: bytes as u32, offset }))
 }
 
-/// The words for operations, besides `sync`.
+/// Words for operations in a log.
 pub(crate) const READ: &str = "read";
 pub(crate) const WRITE: &str = "write";
 pub(crate) const SYNC: &str = "sync";
 
-/// The most seconds that a time can have: some hundred years, so that times since 1601 or 1970 can be used.
+/// Largest time in seconds: over 400 years, so that logs may count from 1601 or 1970.
 const SECONDS_MAX: u64 = 14_000_000_000;
 
-/// The most seconds that a request can take, so that the sum of both fits 64 bits of nanoseconds.
+/// Longest duration of a request in seconds, so that time plus duration fits 64 bits of nanoseconds.
 const TOOK_SECONDS_MAX: u64 = 4_000_000_000;
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// A time as a log has it.
+/// A parsed time of a log, or the error.
 pub(crate) type LogTime = Result<Duration, TimeError>;
 
-/// Why a text is no time of a log.
+/// Reason why a text is not a time of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeError {
-    /// It is no number that is not negative.
+    /// Not a number, or negative.
     NoNumber,
-    /// It is a number of more than four hundred years.
+    /// More than about four hundred years.
     TooLarge,
 }
 
-/// Reads a number of units of `unit` nanoseconds, exactly, rounded to the nanosecond: `12`, `0.000012`, `1.5e-5`.
+/// Parses a number of units of `unit` nanoseconds exactly, rounded to the nanosecond: `12`, `0.000012`, `1.5e-5`.
 pub(crate) fn parse_time(text: &str, unit: u64) -> LogTime {
     bounded(text, unit, SECONDS_MAX)
 }
 
-/// Reads the time that a request took, as [`parse_time`] does.
+/// Parses the duration of a request, as [`parse_time`] does.
 pub(crate) fn parse_took(text: &str, unit: u64) -> LogTime {
     bounded(text, unit, TOOK_SECONDS_MAX)
 }
 
 fn bounded(text: &str, unit: u64, seconds_max: u64) -> LogTime {
-    // Some programs leave out the zero before or behind the point.
+    // Some programs omit the zero before or after the decimal point.
     let whole = match (text.strip_prefix('.'), text.strip_suffix('.')) {
         (Some(_), None) => Decimal::parse(&format!("0{text}")),
         (None, Some(text)) => Decimal::parse(text),
@@ -118,17 +118,17 @@ fn bounded(text: &str, unit: u64, seconds_max: u64) -> LogTime {
     nanoseconds.filter(is_time).map(Duration::from_nanos).ok_or(TimeError::TooLarge)
 }
 
-/// The time in seconds, to the nanosecond.
+/// Parses a time in seconds, to the nanosecond.
 pub(crate) fn parse_seconds(text: &str) -> Option<Duration> {
     parse_time(text, SECOND).ok()
 }
 
-/// The seconds that a request took, to the nanosecond.
+/// Parses the duration of a request in seconds, to the nanosecond.
 pub(crate) fn parse_seconds_taken(text: &str) -> Option<Duration> {
     parse_took(text, SECOND).ok()
 }
 
-/// The time in seconds, as short as it can be.
+/// Formats a time in seconds, exact and as short as possible.
 pub(crate) fn seconds(time: Duration) -> String {
     let (whole, parts) = (time.as_nanos() / 1_000_000_000, time.as_nanos() % 1_000_000_000);
     let text = format!("{whole}.{parts:09}");
@@ -136,11 +136,11 @@ pub(crate) fn seconds(time: Duration) -> String {
     short.trim_end_matches('.').to_owned()
 }
 
-/// The word for no file. A file of that very name is written with an escape.
+/// Word for no file. A file named `-` is written with an escape.
 pub(crate) const NO_FILE: &str = "-";
 
-/// The name of a file as one word of a line: what is no visible character, and the percent sign, is written as `%` and
-/// two digits for each byte, as in addresses of the web.
+/// Returns the name of a file as one word of a line. Blanks, control characters and the percent sign become `%` and two
+/// digits for each byte, as in URLs.
 pub(crate) fn escaped(name: &str) -> String {
     let mut word = String::with_capacity(name.len());
     for letter in name.chars() {
@@ -154,7 +154,7 @@ pub(crate) fn escaped(name: &str) -> String {
     word
 }
 
-/// The name that is written so, if it is written as it should be.
+/// Returns the name behind an escaped word, or `None` if an escape is malformed.
 pub(crate) fn unescaped(word: &str) -> Option<String> {
     if !word.contains('%') {
         return Some(word.to_owned());
@@ -197,7 +197,7 @@ mod tests {
         for text in ["", "-1", "x", "1:30", "nan", "inf", "1e11", "99999999999", "."] {
             assert_eq!(parse_seconds(text), None, "{text}");
         }
-        // Windows counts from 1601 on, in units of 100 ns.
+        // Windows counts from 1601, in units of 100 ns.
         let since_1601 = Duration::from_nanos(12_816_637_200_306_162_900);
         assert_eq!(parse_time("128166372003061629", 100), Ok(since_1601));
         assert_eq!(parse_time("128166372003061629", SECOND), Err(TimeError::TooLarge));

@@ -1,8 +1,7 @@
-//! Comma-separated values, whose first line names the columns, unless the caller does.
+//! Reads comma-separated values. The first line names the columns, unless the caller does.
 //!
-//! A column is found by the names that people use for it, in any case. Its unit may follow a colon, as in
-//! `Timestamp:100ns` or `LBA:sectors`; that of a time may also be the end of the name, as in `start_us`. Further
-//! columns are ignored.
+//! A column is found by its usual names, in upper or lower case. The unit may follow a colon, as in `Timestamp:100ns`
+//! or `LBA:sectors`. The unit of a time may also end the name, as in `start_us`. Other columns are ignored.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,19 +18,19 @@ use crate::request::{
     Action, LogTime, Request, SECOND, SYNC, TimeError, checked_move, parse_time, parse_took,
 };
 
-/// Names of the columns of comma-separated values. Any of them may be followed by a colon and a unit.
+/// Titles of the columns of comma-separated values. A unit may follow each after a colon.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
-    /// The titles of a table whose first line is a request, with commas between them.
+    /// Titles of a table whose first line is a request, separated by commas.
     pub titles: Option<String>,
-    /// By the usual name of a column, its title.
+    /// Title of a column, by the column's usual name.
     pub named: BTreeMap<String, String>,
 }
 
-/// The most bytes of a row.
+/// Longest row in bytes.
 const ROW_BYTES_MAX: u64 = 64 << 10;
 
-/// A column: the name by which it can be mapped, and further names of it.
+/// A column: the name under which users can map it, and further names of it.
 struct Column(&'static str, &'static [&'static str]);
 
 impl Column {
@@ -49,21 +48,21 @@ const BYTES: Column = Column("bytes", &["length", "size", "count"]);
 const TOOK: Column = Column("took", &["duration", "elapsed"]);
 const END: Column = Column("end", &["end_time"]);
 
-/// All of them; `node` and the last two are optional.
+/// All columns; `node` and the last two are optional.
 const ALL: [&Column; 8] = [&TIME, &NODE, &FILE, &OPERATION, &OFFSET, &BYTES, &TOOK, &END];
 
 /// Units of time, and the nanoseconds in each.
 const TIME_UNITS: [(&str, u64); 5] =
     [("s", SECOND), ("ms", 1_000_000), ("us", 1_000), ("100ns", 100), ("ns", 1)];
 
-/// The unit of an offset or a length besides those of bytes, and the bytes in it: what Linux and block traces count in.
+/// Unit of an offset or length besides those of bytes, and its size in bytes: the sector of Linux and block traces.
 const SECTORS: (&str, u64) = ("sectors", 512);
 
-/// Where a column is.
+/// Column that was found in the table.
 #[derive(Clone, Copy)]
 struct Found {
     index: usize,
-    /// Its unit, in nanoseconds or bytes.
+    /// Unit of the column, in nanoseconds or bytes.
     unit: u64,
 }
 
@@ -82,10 +81,10 @@ pub(crate) struct TableReader<R: BufRead> {
     end: Option<Found>,
 }
 
-/// Refuses to go on if a row does not end.
+/// Reader that fails if a row exceeds [`ROW_BYTES_MAX`], so that an endless row does not exhaust memory.
 struct Bounded<R> {
     input: R,
-    /// How many bytes were handed out since a row ended.
+    /// Number of bytes returned since the last row ended.
     handed_out: Rc<Cell<u64>>,
 }
 
@@ -129,7 +128,7 @@ impl<R: BufRead> TableReader<R> {
         Ok(TableReader { rows, handed_out, row, head, time, node, file, operation, offset, bytes, took, end })
     }
 
-    /// What the table does not say.
+    /// Returns a note if the table has no column for nodes.
     pub(crate) fn notes(&self) -> Vec<String> {
         let alone =
             self.node.is_none().then(|| "it has no column for node: all requests are of node 0".to_owned());
@@ -195,14 +194,14 @@ impl<R: BufRead> TableReader<R> {
         })
     }
 
-    /// The time from `begin` until the time in a column.
+    /// Returns the time from `begin` until the time in a column.
     fn time_until(&self, column: Found, begin: Duration) -> Result<Duration, Error> {
         let end = self.time(column, parse_time)?;
         let took = end.as_nanos().checked_sub(begin.as_nanos()).map(Duration::from_nanos);
         took.ok_or_else(|| Error::new(self.place(column), "the request ends before it begins"))
     }
 
-    /// A number of the column's unit, in decimal or, after `0x`, hexadecimal digits, as bytes.
+    /// Parses a number in the column's unit, decimal or hexadecimal after `0x`, and returns it in bytes.
     fn bytes(&self, column: Found, what: &str) -> Result<u64, Error> {
         self.expect(column, what, |text| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             Some(digits) if !digits.starts_with('+') => {
@@ -239,7 +238,7 @@ fn of_csv(error: &csv::Error, line: u64) -> Error {
     }
 }
 
-/// Where a column is, if it is there: by the name that was given for it, or by one of its usual names.
+/// Finds a column by its mapped name or by one of its usual names; `None` if the table lacks it.
 fn find(head: &StringRecord, column: &Column, columns: &Columns) -> Result<Option<Found>, Error> {
     let position = |name: &str| {
         let is_whole = |title: &str| title.eq_ignore_ascii_case(name);
@@ -271,13 +270,13 @@ fn find(head: &StringRecord, column: &Column, columns: &Columns) -> Result<Optio
     Ok(None)
 }
 
-/// The two sides of `Timestamp:100ns`.
+/// Splits a title such as `Timestamp:100ns` into name and unit.
 fn name_and_unit(text: &str) -> (&str, Option<&str>) {
     text.rsplit_once(':').map_or((text, None), |(name, unit)| (name, Some(unit)))
 }
 
-/// The unit of a column of this title, in nanoseconds or bytes: the one that is given, or the end of the title, or
-/// seconds and bytes.
+/// Returns the unit of a column, in nanoseconds or bytes: the given unit, or the end of the title, or seconds and bytes
+/// by default.
 fn unit_of(column: &Column, title: &str, given: Option<&str>) -> Result<u64, Error> {
     let wrong = |unit: &str, units: &str| {
         let why = format!("{} has no unit {}: expected {units}", column.0, shown(unit));
@@ -303,7 +302,7 @@ fn unit_of(column: &Column, title: &str, given: Option<&str>) -> Result<u64, Err
                 parse_bytes(unit).or_else(|| parse_bytes(&format!("1{unit}"))).filter(|bytes| *bytes > 0);
             bytes.ok_or_else(|| wrong(unit, "sectors, or bytes such as 4096 or KiB"))
         }
-        // The colon is a part of the title.
+        // Without a valid unit the colon is a part of the title.
         Some(_) => Ok(1),
     }
 }
@@ -320,7 +319,7 @@ fn missing(head: &StringRecord, column: &Column) -> Error {
     Error::new(Place::Line(1), why).remedy(remedy)
 }
 
-/// What a word asks for: to move bytes so, or a sync.
+/// Returns the operation of a word; the inner `None` is a sync.
 fn operation(word: &str) -> Option<Option<Operation>> {
     let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
     if is(&["read", "r"]) {

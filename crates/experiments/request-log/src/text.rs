@@ -1,35 +1,35 @@
-//! The format of request logs: reading and writing it.
+//! Reads and writes the format of request logs.
 //!
-//! The first line is [`HEADER`]. Every other line is a request, a comment that begins with `#`, or empty. A request is
-//! these words, with blanks or tabs between them:
+//! The first line is [`HEADER`]. Every other line is a request, a comment that begins with `#`, or empty. A request has
+//! these words, separated by blanks or tabs:
 //!
-//! | word | what it is |
+//! | word | meaning |
 //! |---|---|
-//! | time | seconds since some time that is the same for all lines, to the nanosecond |
-//! | node | a number for each node; the numbers need not follow each other |
-//! | file | any name of it; `-` for none. Blanks, other invisible characters and `%` are written as `%20` |
+//! | time | seconds since a moment that is the same for all lines, to the nanosecond |
+//! | node | a number for each node; the numbers need not be consecutive |
+//! | file | any name of the file; `-` for none. Blanks, other invisible characters and `%` are written as `%20` |
 //! | operation | `read`, `write`, or `sync` |
-//! | offset | where in the file, in bytes; not with `sync` |
-//! | bytes | how many; not with `sync` |
-//! | took | optional: seconds that it took |
+//! | offset | offset in the file in bytes; absent with `sync` |
+//! | bytes | number of bytes; absent with `sync` |
+//! | took | optional: duration in seconds |
 //!
-//! The times of one node do not run backwards. Lines of different nodes may be mixed in any way.
+//! Times of a node never decrease. Lines of different nodes may be interleaved in any way.
 //!
-//! Format 2, with the first line [`CALLS_HEADER`], has these lines too, beginning with time, node and file, where a
-//! selection is written as `layout` does:
+//! Format 2, with the first line [`CALLS_HEADER`], has further lines. They also begin with time, node and file. A
+//! selection is written as in `layout`:
 //!
-//! | operation | words behind it |
+//! | operation | words after it |
 //! |---|---|
-//! | `begin` | how many processes there are, of whom this is one; `-` stands for the file |
+//! | `begin` | number of processes, including this one; `-` stands for the file |
 //! | `open` | name of the opening, rank, number of members, bytes of a block, number of disks |
 //! | `read-pieces`, `write-pieces` | selection, took |
 //! | `read-all`, `write-all` | opening, number of the call, selection, took, method |
 //! | `sync-all` | opening, number of the call, took |
 //!
-//! A comment that begins with `# incomplete: ` says that the log has only a part of what happened: it is reported.
+//! A comment that begins with `# incomplete: ` states that the log has only a part of the recording; readers report it.
 //!
-//! Calls of an opening that have the same number are one. Took and method are optional. If the last line has no end,
-//! the process was stopped while it wrote it: it is left out.
+//! Calls of an opening with the same number belong together. `took` and `method` are optional. A last line without a
+//! newline is omitted: the process was stopped while it wrote the line.
 
 use std::io::{self, BufRead, Write};
 
@@ -42,22 +42,22 @@ use crate::lines::{CALL_BYTES_MAX, Lines};
 use crate::request::{Action, NO_FILE, READ, Request, SYNC, Stretch, WRITE};
 use crate::request::{checked_move, escaped, parse_seconds, parse_seconds_taken, seconds, unescaped};
 
-/// The first line of a request log. The number is that of the format.
+/// First line of a request log, with the number of the format.
 pub const HEADER: &str = "# starfish requests 1";
 
-/// The first line of a request log that tells calls.
+/// First line of a request log with calls.
 pub const CALLS_HEADER: &str = "# starfish requests 2";
 
-/// What a line begins with that says which part of the requests the log has: readers report it.
+/// Beginning of a comment that states which part of the requests the log has; readers report it.
 pub(crate) const INCOMPLETE: &str = "# incomplete: ";
 
-/// What the first line of a request log of any version begins with.
+/// Beginning of the first line of a request log of any version.
 pub(crate) const BEGINNING: &str = "# starfish requests";
 
 pub(crate) struct TextReader<R> {
     lines: Lines<R>,
     tells_calls: bool,
-    /// The first of what the log says about parts that it lacks.
+    /// First comment of the log about missing parts.
     incomplete: Option<String>,
 }
 
@@ -84,7 +84,7 @@ impl<R: BufRead> TextReader<R> {
         self.lines.number()
     }
 
-    /// What the log lacks, as it says itself.
+    /// Returns notes on parts that the log lacks according to its comments.
     pub(crate) fn notes(&self) -> Vec<String> {
         self.incomplete.iter().map(|part| format!("incomplete: {part}")).collect()
     }
@@ -124,7 +124,7 @@ impl<R: BufRead> TextReader<R> {
     }
 }
 
-/// The words of a line, each with its column.
+/// Iterator over the words of a line, each with its column.
 #[derive(Clone, Copy)]
 struct Words<'a> {
     line: &'a str,
@@ -145,7 +145,7 @@ impl<'a> Words<'a> {
         Place::Column(self.number, column + 1)
     }
 
-    /// The next word as `read` understands it.
+    /// Parses the next word with `read`. Fails with a message that names the expected word.
     fn expect<T>(
         &mut self,
         what: &str,
@@ -165,7 +165,7 @@ impl<'a> Words<'a> {
         Words { ..*self }.next().is_some()
     }
 
-    /// The time that something took, if there is one more word.
+    /// Parses the duration in the next word; 0 if the line has ended.
     fn time_taken(&mut self) -> Result<Duration, Error> {
         if !self.has_more() {
             return Ok(Duration::ZERO);
@@ -186,7 +186,7 @@ impl<'a> Words<'a> {
 
 const TIME: &str = "a time in seconds";
 
-/// The words for the operations of format 2.
+/// Words for the operations of format 2.
 const BEGIN: &str = "begin";
 const OPEN: &str = "open";
 const READ_PIECES: &str = "read-pieces";
@@ -195,7 +195,7 @@ const READ_ALL: &str = "read-all";
 const WRITE_ALL: &str = "write-all";
 const SYNC_ALL: &str = "sync-all";
 
-/// What every line begins with.
+/// Words that every line begins with.
 struct Told<'a> {
     time: Duration,
     node: u32,
@@ -214,7 +214,7 @@ impl<'a> Told<'a> {
         Ok(Told { time, node, file, file_column, operation, operation_column })
     }
 
-    /// The index of the file, of which this is.
+    /// Returns the index of the file that the line refers to.
     fn file(&self, words: &Words<'_>, tables: &mut LogTables) -> Result<u32, Error> {
         let place = || words.place(self.file_column);
         let Some(file) = &self.file else {
@@ -223,7 +223,7 @@ impl<'a> Told<'a> {
         tables.files.index(file, place)
     }
 
-    /// Takes in what is no request: that a process begins, or opens a file.
+    /// Records a line that is not a request: a process begins, or opens a file.
     fn note(&self, mut words: Words<'_>, tables: &mut LogTables) -> Result<(), Error> {
         let place = words.place(self.operation_column);
         let noted = if self.operation == BEGIN {
@@ -244,7 +244,7 @@ impl<'a> Told<'a> {
     }
 }
 
-/// A request as all formats have it.
+/// Parses a request that both formats have.
 fn request(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Result<Request, Error> {
     let Some(operation) = operation(told.operation) else {
         let why = format!("expected read, write or sync, not {}", shown(told.operation));
@@ -274,7 +274,7 @@ fn request(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Res
     Ok(Request { time: told.time, took, action })
 }
 
-/// A call, as format 2 has it.
+/// Parses a call of format 2.
 fn call(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Result<Request, Error> {
     let file = told.file(&words, tables)?;
     let mut place = words.place(told.operation_column);
@@ -310,17 +310,17 @@ fn call(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Result
     Ok(Request { time: told.time, took, action })
 }
 
-/// What a word names: no file, or the one of this name. A file whose name is `-` is written with an escape.
+/// Parses a file name; the inner `None` is no file. A file named `-` is written with an escape.
 fn file(word: &str) -> Option<Option<String>> {
     if word == NO_FILE { Some(None) } else { unescaped(word).map(Some) }
 }
 
-/// A number of digits alone.
+/// Parses a number of digits only, without a sign.
 fn number<T: std::str::FromStr>(word: &str) -> Option<T> {
     word.parse().ok().filter(|_| !word.starts_with('+'))
 }
 
-/// What a word asks for: to move bytes so, or a sync.
+/// Returns the operation of a word; the inner `None` is a sync.
 fn operation(word: &str) -> Option<Option<Operation>> {
     match word {
         READ => Some(Some(Operation::Read)),
@@ -337,43 +337,43 @@ fn word_for(operation: Operation) -> &'static str {
     }
 }
 
-/// A call as it is written.
+/// A call in the form in which it is written.
 #[derive(Clone, Copy, Debug)]
 pub struct ToldCall<'a> {
-    /// The name of its file.
+    /// Name of the file.
     pub file: &'a str,
-    /// What it moves; none if it is a sync, which is made together.
+    /// Operation and selection; `None` for a sync, which is always collective.
     pub moves: Option<(Operation, &'a Selection)>,
-    /// The name of the opening, and the number of the call; none if it is made alone.
+    /// Name of the opening and number of the call; `None` for a call of a single process.
     pub together: Option<(&'a str, u64)>,
-    /// How it was done, if it was made together.
+    /// Method of a collective call.
     pub method: Option<CallMethod>,
 }
 
-/// Writes a request log, line by line.
+/// Writer of a request log, line by line.
 pub struct LogWriter<W> {
     output: W,
 }
 
 impl<W: Write> LogWriter<W> {
-    /// Begins a log.
+    /// Starts a log.
     pub fn begin(mut output: W) -> io::Result<Self> {
         writeln!(output, "{HEADER}")?;
         writeln!(output, "# time node file operation offset bytes took")?;
         Ok(LogWriter { output })
     }
 
-    /// Begins a log of format 2.
+    /// Starts a log of format 2.
     pub fn begin_calls(mut output: W) -> io::Result<Self> {
         writeln!(output, "{CALLS_HEADER}")?;
         writeln!(output, "# time node file operation ...")?;
         Ok(LogWriter { output })
     }
 
-    /// Writes a request of a node, which is no call; `files` are the names of files.
+    /// Writes a request of a node that is not a call; `files` are the names of files.
     ///
     /// # Panics
-    /// If it is a call.
+    /// If the request is a call.
     pub fn write<N: AsRef<str>>(&mut self, node: u32, request: &Request, files: &[N]) -> io::Result<()> {
         let time = seconds(request.time);
         match request.action {
@@ -387,12 +387,12 @@ impl<W: Write> LogWriter<W> {
         self.end_line(request.took, None)
     }
 
-    /// Writes that a node begins, one of `processes` processes.
+    /// Writes that a node begins as one of `processes` processes.
     pub fn write_process(&mut self, (time, node): (Duration, u32), processes: u32) -> io::Result<()> {
         writeln!(self.output, "{} {node} {NO_FILE} {BEGIN} {processes}", seconds(time))
     }
 
-    /// Writes that a node opens a file of this name together with others.
+    /// Writes that a node takes part in a collective open of this file.
     pub fn write_opening(
         &mut self,
         (time, node): (Duration, u32),
@@ -404,7 +404,7 @@ impl<W: Write> LogWriter<W> {
         writeln!(self.output, "{time} {node} {file} {OPEN} {name} {rank} {size} {block_bytes} {stripes}")
     }
 
-    /// Writes a call of a node, made when the request says; in several lines if it is too long for one.
+    /// Writes a call of a node at the time of the request, in several lines if the selection is too long for one.
     pub fn write_call(&mut self, node: u32, request: &Request, call: &ToldCall<'_>) -> io::Result<()> {
         let ToldCall { file, moves, together, method } = *call;
         let (time, file) = (seconds(request.time), escaped(file));
@@ -446,18 +446,18 @@ impl<W: Write> LogWriter<W> {
         }
     }
 
-    /// Hands on what has been written so far.
+    /// Flushes the lines written so far to the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
     }
 
-    /// Ends the log.
+    /// Finishes the log and flushes it.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush()
     }
 }
 
-/// What of a selection is written in one line, from a position on, and whether nothing is left.
+/// Returns the part of a selection from a position on that fits in one line, and true if it is the last part.
 fn short_part(selection: &Selection, position: u64) -> (Selection, bool) {
     let mut bytes = selection.bytes() - position;
     loop {

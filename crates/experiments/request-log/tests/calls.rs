@@ -1,5 +1,5 @@
-//! Logs of calls: what each process of a program records is read back as it was, whatever the program does, also if a
-//! process is killed in the middle of a line.
+//! Logs of calls: each process's recording is read back unchanged for any program, even if a process is killed in the
+//! middle of a line.
 
 use layout::{Extent, Operation, Selection};
 use machine::Duration;
@@ -12,14 +12,14 @@ use request_log::{
 
 const FILES: [&str; 2] = ["results/step 1", "-"];
 
-/// Something that a program does, by all of its processes or by one.
+/// A step of a program, by all processes or by one.
 #[derive(Clone, Debug)]
 enum Step {
     /// A collective call; each process has the records of its rank.
     All(Option<Operation>, usize, u64),
-    /// Pieces, by one process.
+    /// A selection, by one process.
     Pieces(Operation, usize, u32, u64),
-    /// A stretch, by one process.
+    /// A range of bytes, by one process.
     Stretch(Operation, usize, u32, u64),
 }
 
@@ -39,7 +39,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a process selects: nothing now and then.
+/// Returns the selection of a process, which is sometimes empty.
 fn selected(process: u32, at: u64) -> Selection {
     if (at + u64::from(process)).is_multiple_of(5) {
         return Selection::empty();
@@ -48,7 +48,7 @@ fn selected(process: u32, at: u64) -> Selection {
     Selection::vector(first, 1 + at % 1_000_000, 64).expect("within a file")
 }
 
-/// What a process records of a program.
+/// Returns the log that a process records of a program.
 fn recorded(process: u32, processes: u32, steps: &[Step]) -> Vec<u8> {
     let mut text = Vec::new();
     let mut writer = LogWriter::begin_calls(&mut text).expect("memory");
@@ -95,7 +95,7 @@ fn read(inputs: &[Vec<u8>]) -> Result<RequestLog, Error> {
     collector.finish()
 }
 
-/// What a process did according to a log, in short, beside the file.
+/// Returns a short form of a process's calls according to a log.
 fn found(log: &RequestLog, node: usize) -> Vec<(String, Option<Operation>, String, Option<u64>)> {
     let name = |file: u32| log.files()[file as usize].name.clone();
     let short = |request: &Request| match request.action {
@@ -112,7 +112,7 @@ fn found(log: &RequestLog, node: usize) -> Vec<(String, Option<Operation>, Strin
     log.nodes()[node].requests.iter().map(short).collect()
 }
 
-/// The requests that the log of a process should have.
+/// Returns the requests that the log of a process must have.
 fn expected(
     process: u32,
     processes: u32,
@@ -147,7 +147,7 @@ proptest! {
         let inputs: Vec<Vec<u8>> = (0..processes).map(|process| recorded(process, processes, &steps)).collect();
         prop_assert!(inputs.iter().all(|input| input.len() < 2000), "in closed form");
         let Ok(log) = read(&inputs) else {
-            // Only if nothing is in it.
+            // Reading fails only if no process recorded any request.
             prop_assert!((0..processes).all(|process| expected(process, processes, &steps).is_empty()));
             return Ok(());
         };
@@ -179,7 +179,8 @@ proptest! {
                     let (found, all) = (found(&log, index), expected(node.number, 2, &steps));
                     match node.number {
                         1 => prop_assert!(all.starts_with(&found)),
-                        // It has all that it did alone, and what the other one had told of.
+                        // This process keeps all its independent calls, and the collective calls that the other process
+                        // recorded too.
                         _ => prop_assert!(
                             all.iter().filter(|call| call.3.is_none()).eq(found.iter().filter(|call| call.3.is_none()))
                         ),

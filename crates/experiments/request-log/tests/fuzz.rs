@@ -1,4 +1,4 @@
-//! Any request log is refused with the line to blame, or read, and then written and read again.
+//! Fuzz test: any request log is rejected with the faulty line, or read, written and read again.
 
 use request_log::{Columns, Limits, Reading, RequestLog};
 

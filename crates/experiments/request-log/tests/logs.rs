@@ -1,4 +1,4 @@
-//! Request logs of every format: what is read, what is refused and where, and that reading is bounded.
+//! Request logs of every format: accepted and rejected logs, places of errors, and limits on reading.
 
 use std::io::{self, BufReader, Cursor, Read};
 
@@ -14,7 +14,7 @@ fn read(text: &str) -> Result<RequestLog, request_log::Error> {
     RequestLog::read(text.as_bytes(), &Reading::default())
 }
 
-/// Each job has its own nodes, files and start.
+/// Each job has separate nodes and files, and its own start time.
 #[test]
 fn logs_of_jobs_are_merged_by_time() {
     let job = |text: &str| read(&format!("# starfish requests 1\n{text}")).expect("a log");
@@ -31,7 +31,7 @@ fn logs_of_jobs_are_merged_by_time() {
     assert_eq!(large, Err(MergeError::TooLarge { nodes: 1200, files: 1200 }));
 }
 
-/// What is said of a log that is refused.
+/// Returns the message and remedy of a rejected log.
 fn refused(text: &str) -> String {
     let error = read(text).expect_err(text);
     format!("{error}. {}", error.remedy)
@@ -43,7 +43,7 @@ fn written(log: &RequestLog) -> String {
     String::from_utf8(text).expect("text")
 }
 
-/// The requests of a node in short: w for a write, its file, offset and bytes.
+/// Returns the requests of a node in a short form: w for a write, its file, offset and bytes.
 fn shown(log: &RequestLog, node: usize) -> Vec<String> {
     let short = |request: &Request| match request.action {
         Action::Sync => "sync".to_owned(),
@@ -177,20 +177,20 @@ fn columns_are_found_by_their_names() {
     }
 }
 
-/// Reads tables with these titles, if they have none, and these names of columns.
+/// Returns settings for tables with these titles, if they have none, and these names of columns.
 fn named_columns(titles: Option<&str>, names: &[(&str, &str)]) -> Reading {
     let named = names.iter().map(|(of, name)| ((*of).to_owned(), (*name).to_owned())).collect();
     Reading { columns: Columns { titles: titles.map(str::to_owned), named }, ..Reading::default() }
 }
 
-/// A log with what is to be known of it.
+/// Reads a log with its notes.
 fn read_with_notes(text: &str, reading: &Reading) -> (RequestLog, Vec<String>) {
     let mut collector = LogCollector::new(reading);
     let notes = collector.take(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
     (collector.finish().expect("requests"), notes)
 }
 
-/// The first requests of a trace of MSR Cambridge: times since 1601 in units of 100 ns.
+/// First requests of a trace of MSR Cambridge: times since 1601 in units of 100 ns.
 const MSR: &str = "128166372003061629,usr,0,Read,7014609920,24576,41286\n\
     128166372016382155,usr,0,Write,2517696512,0x1000,1500\n";
 
@@ -400,7 +400,7 @@ fn what_darshan_has_recorded_is_read_in_the_order_of_time() {
     }
 }
 
-/// A log without end, of the same line.
+/// Reader that repeats the same line forever.
 struct Endless(Cursor<Vec<u8>>);
 
 impl Read for Endless {
@@ -431,7 +431,7 @@ fn logs_without_end_are_refused_or_cut() {
     let first = Reading { first: Some(20_000), ..reading.clone() };
     let log = RequestLog::read(endless(head, line), &first).expect("the first of them");
     assert_eq!(log.totals().writes, 20_000);
-    // Lines and rows that do not end.
+    // Lines and rows without an end.
     assert!(told(head, "x", &reading).starts_with("line 2: it is longer than 16384 bytes"));
     assert!(told("", "x", &reading).starts_with("line 1: \"xxxx"));
     assert!(told("time,", "x", &reading).contains("a row is longer than 65536 bytes"));
@@ -441,7 +441,7 @@ fn logs_without_end_are_refused_or_cut() {
     );
     assert!(told(table, "0,0,x,write,0,8\n", &reading).contains("there are more than 50000 requests"));
     assert!(told("# darshan log version: 3\n", "x", &reading).starts_with("line 2: it is longer"));
-    // Too many of anything else.
+    // Too many files or nodes.
     let many = |line: fn(u32) -> String| format!("{head}{}", (0..200).map(line).collect::<String>());
     let error = RequestLog::read(many(|file| format!("0 0 x{file} write 0 8\n")).as_bytes(), &reading);
     assert_eq!(error.expect_err("files").to_string(), "line 102, column 5: this is more than 100 files");
@@ -466,13 +466,13 @@ fn a_drawn_log_has_the_statistics_that_were_asked_for() {
         let log = generator.log();
         let totals = log.totals();
         assert_eq!((totals.writes, totals.reads, totals.consecutive), (generator.requests(), 0, 0));
-        // Of the report's four traces the averages are 500 to 1200 bytes.
+        // The report's four traces average 500 to 1200 bytes.
         assert!((500.0..1200.0).contains(&totals.mean_bytes()), "{}", totals.mean_bytes());
         assert_eq!((log.nodes().len(), log.files().len()), (32, 120));
-        // A node computes for a millisecond between two requests, on average.
+        // A node computes for a millisecond between two requests on average.
         let per_node = generator.requests() as f64 / 32.0;
         assert!((totals.duration.as_secs_f64() / per_node * 1e3 - 1.0).abs() < 0.2, "{:?}", totals.duration);
-        // No byte is written twice, and each file is written from its first byte to its last.
+        // Each byte is written once, and each file from its first byte to its last.
         let mut extents: Vec<(u32, u64, u64)> = Vec::new();
         for LoggedMove { file, bytes, offset, .. } in log.nodes().iter().flat_map(|node| log.moves(node)) {
             extents.push((file, offset, bytes));
@@ -511,7 +511,7 @@ fn generators_that_make_no_sense_are_refused() {
     }
 }
 
-/// Any node of a log of three files.
+/// Generates the requests of a node of a log of three files.
 fn node() -> impl Strategy<Value = Vec<Request>> {
     let action = prop_oneof![
         8 => (any::<bool>(), 0_u32..3, any::<u16>(), 0_u64..1 << 40).prop_map(|(reads, file, bytes, offset)| {
@@ -544,7 +544,7 @@ proptest! {
         let nodes = nodes.into_iter().map(|(number, requests)| LoggedNode { number, requests }).collect();
         let log = RequestLog::of(names, nodes);
         let back = read(&written(&log)).expect("its own");
-        // Files are numbered as they come, and those that nobody uses are not there.
+        // The reader numbers files in order of first use and drops unused files.
         prop_assert_eq!(written(&back), written(&log));
         prop_assert_eq!(back.totals(), log.totals());
         for node in 0..log.nodes().len() {
