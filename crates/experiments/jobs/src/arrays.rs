@@ -1,13 +1,13 @@
-//! Compute nodes write several arrays, each to a file of its own: the patterns of the ENWRICH report (section 4.1).
+//! Compute nodes write several arrays, each to a separate file: the patterns of the ENWRICH report (section 4.1).
 //!
 //! ```text
 //!   wcc      one array                     all nodes write it
-//!   wss      one array, as wc              each round of one record a node begins for all together
+//!   wss      one array, as wc              all nodes begin each round of one record together
 //!   wrnncc   two arrays, of wnn and wcc    each node writes a piece of one and a piece of the other in turn
 //!   wpnncc   two arrays, of wnn and wcc    half of the nodes write one, the other half the other
 //! ```
 //!
-//! Nodes write by requests of their own, or into the write cache of all of them together.
+//! Nodes send independent requests, or write into a write cache that all of them share.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,26 +18,25 @@ use machine::{Machine, Memory};
 
 use crate::{Error, FlushTally, Member, Outcome};
 
-/// What the members of a job write.
+/// A job in which the members write arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArraysJob {
-    /// The files, one for each array.
+    /// Names of the files, one for each array.
     pub files: Vec<String>,
-    /// Which members write which arrays.
+    /// Arrays, and the members that write each.
     pub pattern: ArrayPattern,
-    /// The bytes of all arrays together and of a record, the number of members, and the shape and the grid of each
-    /// array.
+    /// Size in bytes of all arrays together and of a record, number of members, and shape and grid of each array.
     pub problem: Problem,
-    /// The write cache, if they write into one.
+    /// Settings of the write cache, if the members use one.
     pub write_cache: Option<WriteCacheSettings>,
 }
 
-/// The arrays of a job, and which members write them, or read them, if there is only one.
+/// The arrays of a job, and the members that write them, or read a single one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrayPattern {
     /// One array.
     One(Pattern),
-    /// One array, record by record cyclically, each round of which begins for all members together.
+    /// One array, record by record cyclically. All members begin each round together.
     InRounds,
     /// Two arrays; each member writes both in turn.
     InTurn(Pattern, Pattern),
@@ -46,7 +45,7 @@ pub enum ArrayPattern {
 }
 
 impl ArrayPattern {
-    /// How many arrays there are.
+    /// Returns the number of arrays.
     pub fn arrays(&self) -> usize {
         match self {
             ArrayPattern::One(_) | ArrayPattern::InRounds => 1,
@@ -54,25 +53,25 @@ impl ArrayPattern {
         }
     }
 
-    /// Whether the job reads or writes.
+    /// Returns the operation of the job: read or write.
     pub fn operation(&self) -> Operation {
         self.of_array(0).operation()
     }
 
-    /// Whether an array is a matrix: only then it matters what shape and grid there are.
+    /// True if an array is a matrix. Shape and grid matter only then.
     pub fn is_of_matrix(&self) -> bool {
         (0..self.arrays()).any(|array| self.of_array(array).is_of_matrix())
     }
 
-    /// The patterns of the STARFISH report, in its order.
+    /// Iterates over the patterns of the STARFISH report, in its order.
     pub fn all() -> impl Iterator<Item = ArrayPattern> {
         Pattern::all().map(ArrayPattern::One)
     }
 
-    /// The pattern of one of the arrays, counted from 0.
+    /// Returns the pattern of one of the arrays, counted from 0.
     ///
     /// # Panics
-    /// If there is no such array.
+    /// If the number of the array is too large.
     pub fn of_array(&self, array: usize) -> Pattern {
         match *self {
             ArrayPattern::InRounds => "wc".parse().expect("a pattern of the report"),
@@ -83,7 +82,7 @@ impl ArrayPattern {
         }
     }
 
-    /// The members that write an array: from which on, and how many.
+    /// Returns the members that write an array, as the first member and their number.
     fn writers(&self, array: usize, members: u32) -> (u32, u32) {
         match self {
             ArrayPattern::Apart(..) => (members / 2 * array as u32, members / 2),
@@ -93,12 +92,12 @@ impl ArrayPattern {
 }
 
 impl ArraysJob {
-    /// The size of each array in bytes, and so of its file.
+    /// Returns the size of each array, and of its file, in bytes.
     pub fn array_bytes(&self) -> u64 {
         self.problem.file_bytes / self.pattern.arrays() as u64
     }
 
-    /// The problem of one array, which `members` members write.
+    /// Returns the problem of one array that `members` members write.
     fn problem_of_one(&self, members: u32) -> Problem {
         Problem { file_bytes: self.array_bytes(), nodes: members, ..self.problem }
     }
@@ -124,27 +123,27 @@ impl ArraysJob {
     }
 }
 
-/// A member's part of one array.
+/// Part of a member in one array.
 struct ArrayPart<M: Machine> {
     file: File<M>,
     view: View,
-    /// Its rank among the members that write the array.
+    /// Rank among the members that write the array.
     rank: u32,
-    /// A request writes no more than a row of the array, if the arrays are written in turn.
+    /// Largest write in bytes: a row of the array if the members write two arrays in turn.
     piece_bytes: u64,
     memory: Memory,
 }
 
-/// One member's part in a job.
+/// Part of a member in the job.
 pub struct ArraysPart<M: Machine> {
     job: ArraysJob,
     member: Member<M>,
-    /// The files of all arrays.
+    /// Files of all arrays.
     files: Vec<File<M>>,
-    /// The arrays that this member writes.
+    /// Arrays that this member writes.
     arrays: Vec<ArrayPart<M>>,
     cache: Option<WriteCache<M>>,
-    /// How many rounds there are, if each begins for all together: as many as the first member has pieces.
+    /// Number of rounds, if all members begin each together: the number of pieces of the first member.
     rounds: Option<usize>,
 }
 
@@ -209,7 +208,7 @@ impl<M: Machine> ArraysPart<M> {
             }
         }
         if let Some(cache) = &self.cache {
-            // What is left of all goes together.
+            // The barrier lets the last flush of the cache contain the remaining data of all members.
             self.member.client()?.barrier(&self.member.group).await?;
             cache.leave().await?;
             outcome.flushes = Some(FlushTally::of(cache));
@@ -230,7 +229,7 @@ impl<M: Machine> ArraysPart<M> {
         if self.cache.is_some() {
             return Ok(());
         }
-        // The first member brings all to the media, also of arrays that are not its own.
+        // The first member flushes all files to stable storage, including files it did not write.
         for file in &self.files {
             file.flush_all().await?;
         }
@@ -250,7 +249,7 @@ impl<M: Machine> ArraysPart<M> {
 }
 
 impl<M: Machine> ArrayPart<M> {
-    /// What this member writes of the array, request by request.
+    /// Iterates over the writes of this member to the array, request by request.
     fn pieces(&self) -> impl Iterator<Item = Chunk> {
         let most = self.piece_bytes;
         self.view.chunks(self.rank).flat_map(move |chunk| {

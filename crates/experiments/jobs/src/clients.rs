@@ -1,9 +1,9 @@
-//! The clients of a workload at work.
+//! Clients of a workload.
 //!
 //! ```text
-//!  make the file; lay it out, and flush it, if it is read               untimed
-//!  client 0:  request, request, ...  K under way at once   flush  --.
-//!  client 1:  the same with its own part of the file       flush    | the elapsed time
+//!  create the file; fill it and flush it, if it is read                 untimed
+//!  client 0:  request, request, ...  K in flight           flush  --.
+//!  client 1:  the same with its part of the file           flush    | the elapsed time
 //!  ...        reads are checked after their latency was taken     --'
 //! ```
 
@@ -18,7 +18,8 @@ use crate::requests::{Request, Requests};
 use crate::{Contents, Error, Member, Order, Outcome, Workload};
 
 impl Workload {
-    /// Fills the file with its contents and flushes it, unless nothing is read of it. `told` hears of bytes written.
+    /// Fills the file with its contents and flushes it, unless the job only writes. Calls `told` with each number of
+    /// bytes written.
     pub async fn lay_out<M: Machine>(
         &self,
         machine: &M,
@@ -33,7 +34,7 @@ impl Workload {
         Ok(file.flush().await?)
     }
 
-    /// Does what the client of this number does, with the file open on its node. `told` hears of bytes moved.
+    /// Runs the client of this number, with the file open on its node. Calls `told` with each number of bytes moved.
     pub async fn run<M: Machine>(
         &self,
         machine: &M,
@@ -71,8 +72,8 @@ impl Workload {
     }
 }
 
-/// Fills a file with its contents, from front to back, with some blocks under way to every disk. `told` hears of bytes
-/// written.
+/// Fills a file with its contents from front to back, with some blocks in flight to every disk. Calls `told` with each
+/// number of bytes written.
 pub async fn fill<M: Machine>(
     machine: &M,
     file: &File<M>,
@@ -92,31 +93,31 @@ pub async fn fill<M: Machine>(
     laying_out.run(machine, file, contents, 0, told).await.map(drop)
 }
 
-/// Bytes under way while a file is laid out, if its blocks and disks allow that few.
+/// Target for the bytes in flight while a file is filled. Large blocks or many disks can exceed it.
 const LAYING_OUT_BYTES: u64 = 8 << 20;
 
-/// Requests under way while a file is laid out.
+/// Limits for the number of requests in flight while a file is filled.
 const LAYING_OUT_MIN: u64 = 2;
 const LAYING_OUT_MAX: u64 = 32;
 
-/// A client at work.
+/// A running client.
 struct Running<M: Machine> {
     machine: M,
     file: File<M>,
     contents: Contents,
     begin: Instant,
-    /// When it begins no more requests.
+    /// Time after which the client starts no more requests.
     deadline: Option<Instant>,
     record_bytes: u64,
     requests: RefCell<Requests>,
-    /// How many requests it has still to make.
+    /// Number of requests still to be made.
     left: Cell<u64>,
     outcome: RefCell<Outcome>,
     told: Box<dyn Fn(u64)>,
 }
 
 impl<M: Machine> Running<M> {
-    /// Makes one request after the other, as long as there are any.
+    /// Makes requests one after the other until no requests are left.
     async fn work(&self) -> Result<(), Error> {
         let memory = self.contents.memory(self.record_bytes);
         while let Some(request) = self.next() {
@@ -167,7 +168,7 @@ impl<M: Machine> Running<M> {
     }
 }
 
-/// One client's part in a job.
+/// Part of a client in the job.
 pub struct WorkloadPart<M: Machine> {
     workload: Workload,
     file: File<M>,

@@ -1,7 +1,7 @@
-//! What the file of an experiment contains, and whether it arrived.
+//! Contents of the files of an experiment, and checks of them.
 //!
-//! Real contents are bytes that depend on their offset, so that a misplaced block, or a byte, shows.
-//! Phantom contents say of themselves where they come from, and take no memory.
+//! Real contents are bytes that depend on their offset, so that a misplaced block or byte is detected. Phantom contents
+//! state their origin instead, and take no memory.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,12 @@ use std::str::FromStr;
 use layout::Chunk;
 use machine::{Memory, Payload, Source, mix};
 
-/// What the file contains.
+/// Kind of contents of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Real bytes, moved and compared.
+    /// Real bytes, which are moved and compared.
     Real,
-    /// Statements about bytes, moved and compared all the same.
+    /// Descriptions of bytes, which are moved and compared in the same way.
     Phantom,
 }
 
@@ -39,11 +39,11 @@ impl FromStr for Contents {
     }
 }
 
-/// The source of all phantom contents.
+/// Source of all phantom contents.
 const FILE: Source = Source(1);
 
 impl Contents {
-    /// The bytes `offset..offset + bytes` of the file.
+    /// Returns bytes `offset..offset + bytes` of the file.
     pub fn payload(self, offset: u64, bytes: u64) -> Payload {
         match self {
             Contents::Real => {
@@ -55,7 +55,7 @@ impl Contents {
         }
     }
 
-    /// Memory of `bytes` bytes, of the kind that takes such contents.
+    /// Allocates memory of `bytes` bytes for this kind of contents.
     pub fn memory(self, bytes: u64) -> Memory {
         match self {
             Contents::Real => Memory::real(vec![0; bytes as usize]),
@@ -63,10 +63,10 @@ impl Contents {
         }
     }
 
-    /// The first of these parts of `memory` that does not hold the bytes of the file that belong there.
+    /// Returns the first of these parts of `memory` that differs from the corresponding bytes of the file.
     pub fn first_wrong(self, memory: &Memory, mut parts: impl Iterator<Item = Chunk>) -> Option<Chunk> {
         match self {
-            // In place: there are as many parts as records.
+            // Compare in place: the number of parts may equal the number of records.
             Contents::Real => {
                 let held = memory.get(0, memory.len());
                 let held = held.as_contiguous().expect("real memory is one piece");
@@ -82,7 +82,7 @@ impl Contents {
     }
 }
 
-/// Bytes of a word: each is a mix of its own number in the file.
+/// Bytes of a word. Each word is a hash of its number in the file.
 const WORD: usize = 8;
 
 /// Fills `data` with the file's bytes from `offset` on.
@@ -100,7 +100,7 @@ fn fill(data: &mut [u8], offset: u64) {
     tail.copy_from_slice(&mix(number + count).to_le_bytes()[..tail.len()]);
 }
 
-/// Whether `data` are the file's bytes from `offset` on.
+/// True if `data` equals the file's bytes from `offset` on.
 fn is_filled(data: &[u8], offset: u64) -> bool {
     let begin = before_whole_words(offset, data.len());
     let (head, rest) = data.split_at(begin);
@@ -112,12 +112,12 @@ fn is_filled(data: &[u8], offset: u64) -> bool {
         && tail == &mix(number + count).to_le_bytes()[..tail.len()]
 }
 
-/// How many of `bytes` bytes from `offset` on lie in a word that began before.
+/// Returns the number of the `bytes` bytes from `offset` on that belong to a word which began earlier.
 fn before_whole_words(offset: u64, bytes: usize) -> usize {
     (offset.wrapping_neg() % WORD as u64).min(bytes as u64) as usize
 }
 
-/// The word in which `offset` lies, from there on; behind its end comes nothing of the file.
+/// Returns the rest of the word that contains `offset`, followed by zeros that are not part of the file.
 fn part_of_word(offset: u64) -> [u8; WORD] {
     let word = mix(offset / WORD as u64) >> (offset % WORD as u64 * u64::from(u8::BITS));
     word.to_le_bytes()

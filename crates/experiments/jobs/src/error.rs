@@ -1,10 +1,10 @@
-//! What can go wrong.
+//! Errors of jobs.
 
-/// Why a job failed, or what it came to cannot be believed.
+/// Reason why a job failed, or its result is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// It makes no sense as it is.
+    /// Inconsistent settings.
     #[error("{0}")]
     Invalid(String),
     /// The pattern does not fit the file.
@@ -16,7 +16,7 @@ pub enum Error {
     /// The machine failed.
     #[error(transparent)]
     Machine(#[from] Box<machine::Error>),
-    /// A byte is not what it should be.
+    /// Data differ from the expected contents.
     #[error("wrong data: {0}")]
     WrongData(String),
 }

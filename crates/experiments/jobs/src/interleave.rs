@@ -1,8 +1,8 @@
-//! Interleaving runs: a job reads a batch of each of its input runs at once, waits for all, and writes their blocks in
-//! turn, behind its own back. With one input run it is a copy.
+//! Interleaves runs: a job reads a batch of every input run at once, waits for all batches, and writes their blocks in
+//! turn, with write-behind. With one input run it is a copy.
 //!
-//! These are the jobs of sections 3 (two disks that are copied onto each other) and 4 (d disks) of Sinclair, Tang &
-//! Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996).
+//! Source: sections 3 (two disks copied onto each other) and 4 (d disks) of Sinclair, Tang & Varman, "Placement-related
+//! problems in shared disk I/O" (Kluwer 1996).
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use crate::runs::{RunOutput, RunSet};
 use crate::timeline::WaitCause;
 use crate::{Error, Member, Outcome};
 
-/// A job that interleaves runs, or copies one.
+/// A job that interleaves runs, or copies one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterleaveJob {
-    /// Its runs.
+    /// Runs of the job.
     pub runs: RunSet,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for InterleaveJob {
     }
 }
 
-/// One job that interleaves runs.
+/// Part of the member that interleaves runs.
 pub struct InterleavePart<M: Machine> {
     job: InterleaveJob,
     part: RunPart<M>,
@@ -51,7 +51,7 @@ impl<M: Machine> InterleavePart<M> {
         let all = 0..self.part.inputs.count();
         while !all.clone().all(|run| self.part.inputs.is_used_up(run)) {
             all.clone().for_each(|run| self.part.inputs.ask(run));
-            // The first of those that are not there yet stands for all.
+            // Attribute the wait to the first run without data, although the job waits for all.
             let late = all.clone().find(|&run| !self.part.inputs.has_next(run)).unwrap_or(0);
             output.note_wait(WaitCause::Input(late), self.part.inputs.wait_for_all(all.clone())).await?;
             self.use_round(&output);
@@ -59,7 +59,7 @@ impl<M: Machine> InterleavePart<M> {
         self.part.finish(output).await
     }
 
-    /// Uses all that has come, block by block of the runs in turn.
+    /// Uses all blocks that have arrived, one block of each run in turn.
     fn use_round(&self, output: &RunOutput<M>) {
         for _ in 0..self.job.runs.read_blocks {
             for run in (0..self.part.inputs.count()).filter(|&run| self.part.inputs.has_next(run)) {

@@ -1,19 +1,19 @@
-//! How long requests took: percentiles with a known error, in memory that does not grow with their number.
+//! Latencies of requests: percentiles with a known error, in memory that does not grow with the number of requests.
 
 use std::fmt;
 
 use hdrhistogram::Histogram;
 use machine::Duration;
 
-/// Decimal digits of a percentile that are right: it is at most a thousandth too large.
+/// Number of correct decimal digits of a percentile: it is at most a thousandth too large.
 const DIGITS: u8 = 3;
 
-/// The latencies of many requests, summed up.
+/// Statistics of the latencies of many requests.
 #[derive(Clone, PartialEq)]
 pub struct Latencies {
-    /// Nanoseconds, in steps of a thousandth.
+    /// Latencies in nanoseconds, in steps of a thousandth.
     histogram: Histogram<u64>,
-    /// The sum of all, in nanoseconds.
+    /// Sum of all latencies, in nanoseconds.
     sum: u128,
     longest: Duration,
 }
@@ -26,46 +26,47 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Takes in one more.
+    /// Adds one latency.
     pub fn record(&mut self, latency: Duration) {
         self.histogram.record(latency.as_nanos()).expect("it grows as it has to");
         self.sum += u128::from(latency.as_nanos());
         self.longest = self.longest.max(latency);
     }
 
-    /// Takes in all that `other` has.
+    /// Adds all latencies of `other`.
     pub fn add(&mut self, other: &Latencies) {
         self.histogram.add(&other.histogram).expect("it grows as it has to");
         self.sum += other.sum;
         self.longest = self.longest.max(other.longest);
     }
 
-    /// How many there are.
+    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The mean, to the nanosecond; none if there are none.
+    /// Returns the mean, to the nanosecond; `None` without latencies.
     pub fn mean(&self) -> Option<Duration> {
         let mean = self.sum.checked_div(u128::from(self.count()))?;
         Some(Duration::from_nanos(mean as u64))
     }
 
-    /// What `percent` of a hundred do not exceed, at most a thousandth too large; none if there are none.
+    /// Returns the latency that `percent` % of all do not exceed, at most a thousandth too large; `None` without
+    /// latencies.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         let value = (self.count() > 0).then(|| self.histogram.value_at_percentile(percent))?;
-        // The end of a step may lie beyond the longest.
+        // The end of a step may exceed the longest latency.
         Some(Duration::from_nanos(value).min(self.longest))
     }
 
-    /// The longest, to the nanosecond; none if there are none.
+    /// Returns the longest latency, to the nanosecond; `None` without latencies.
     pub fn longest(&self) -> Option<Duration> {
         (self.count() > 0).then_some(self.longest)
     }
 }
 
 impl fmt::Debug for Latencies {
-    /// What it comes to: the histogram has thousands of counts.
+    /// Writes a summary, because the histogram has thousands of counts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (count, mean, longest) = (self.count(), self.mean(), self.longest());
         f.debug_struct("Latencies")
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
     use machine::mix;
 
-    /// Latencies from a microsecond to some ten seconds, as unevenly spread as real ones.
+    /// Draws latencies from a microsecond to about ten seconds, spread as unevenly as real ones.
     fn drawn(count: u64) -> Vec<u64> {
         let nanoseconds =
             |index| (1000.0 * 10_f64.powf((mix(index) >> 40) as f64 / (1 << 24) as f64 * 7.0)) as u64;

@@ -1,29 +1,30 @@
-//! What programs do with files: jobs, generic over the machine, so that the same code is simulated and measured.
+//! Jobs: programs that use files. They are generic over the machine, so that simulation and measurement run the same
+//! code.
 //!
-//! A [`Job`] is a value that says what its members do. A [`Member`] is a node that takes part in it. Each member has a
-//! [`Part`] of the job, which is prepared, run, finished and checked:
+//! A [`Job`] is a value that describes the work of its members. A [`Member`] is a node that takes part. Each member
+//! prepares, runs, finishes and checks its [`Part`] of the job:
 //!
 //! ```text
-//!   prepare   each member: open the file, have memory             untimed
+//!   prepare   each member: open the file, get memory              untimed
 //!   run       all members at once                             --.
-//!   finish    the first member, when all are through            |  the elapsed time of the job
-//!   check     what was read, or what the file contains        --'  untimed
+//!   finish    the first member, when all have run               |  the elapsed time of the job
+//!   check     the data read, or the file's contents           --'  untimed
 //! ```
 //!
-//! - `member.rs`: who takes part; what came of it in `outcome.rs`, `latencies.rs`
-//! - `pattern.rs`: a group accesses a file in one of the reports' patterns, by any method
-//! - `arrays.rs`: a group writes one or two arrays, each to a file, also through a write cache
-//! - `sequential.rs`: a program behind a page cache goes through a file from front to back
-//! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, reads mixed with writes
-//! - `names.rs`: the member makes, looks at, lists or removes small files in a directory
-//! - `replay.rs`: each member does what a node of a request log did;
-//! - `merge.rs`, `interleave.rs`: the member merges runs, or interleaves them; `run_part.rs`: what both have;
-//!   `runs.rs`: how it reads and writes them, `timeline.rs`: what it did when
-//! - `round_trips.rs`: messages and their answers, and nothing else
-//! - `local.rs`: a program reads a file of its own node's disk, without a file system
-//! - `contents.rs`: what is in a file, and whether it arrived; `error.rs`: what can go wrong
+//! - `member.rs`: a node in a job; `outcome.rs`, `latencies.rs`: its results.
+//! - `pattern.rs`: a group accesses a file in one of the reports' patterns, by any method.
+//! - `arrays.rs`: a group writes one or two arrays, each to a file, with or without a write cache.
+//! - `sequential.rs`: a program reads or writes a file from front to back through a page cache.
+//! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, reads mixed with writes.
+//! - `names.rs`: the member creates, stats, lists or removes small files in a directory.
+//! - `replay.rs`: each member replays the requests of a node of a request log.
+//! - `merge.rs`, `interleave.rs`: the member merges or interleaves runs; `run_part.rs`: code that both share;
+//!   `runs.rs`: reads and writes of runs; `timeline.rs`: record of their progress.
+//! - `round_trips.rs`: messages and their answers only.
+//! - `local.rs`: a program reads a file of its node's disk, without a file system.
+//! - `contents.rs`: contents of files, and checks of them; `error.rs`: errors.
 //!
-//! A new kind of job is a file beside these, a variant of [`Job`] and one of [`Part`]; the compiler names the places.
+//! To add a kind of job, add a file, a variant of [`Job`] and one of [`Part`]; the compiler reports the other places.
 
 mod arrays;
 mod clients;
@@ -80,57 +81,57 @@ use replay::ReplayPart;
 use round_trips::RoundTripsPart;
 use sequential::SequentialPart;
 
-/// What the members of a job do.
+/// A job: the work of its members.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
     /// A group accesses a file in a pattern.
     Pattern(PatternJob),
     /// A group writes one or two arrays, each to a file.
     Arrays(ArraysJob),
-    /// Each member is a program that goes through a file from front to back, behind a page cache of its own.
+    /// Each member is a program that accesses a file from front to back, through its page cache.
     Sequential(Sequential),
-    /// Each member makes requests of the file of this name, several in flight.
+    /// Each member sends requests for the file of this name, several in flight.
     Requests(String, Workload),
-    /// Each member does what a node of a request log did.
+    /// Each member replays the requests of a node of a request log.
     Replay(ReplayJob),
     /// The member merges runs.
     Merge(MergeJob),
     /// The member interleaves runs, or copies one.
     Interleave(InterleaveJob),
-    /// The member makes, looks at, lists or removes small files in a directory.
+    /// The member creates, stats, lists or removes small files in a directory.
     Names(NamesJob),
-    /// Each member asks I/O nodes for nothing.
+    /// Each member exchanges empty messages with I/O nodes.
     RoundTrips(RoundTripsJob),
-    /// Each member is a program that reads a file of a disk of its own node.
+    /// Each member is a program that reads a file of a disk of its node.
     Local(LocalProgram),
 }
 
-/// The part of one member in a job.
+/// Part of one member in a job.
 pub enum Part<M: Machine> {
-    /// Of [`Job::Pattern`].
+    /// Part of a [`Job::Pattern`].
     Pattern(Box<PatternPart<M>>),
-    /// Of [`Job::Arrays`].
+    /// Part of a [`Job::Arrays`].
     Arrays(Box<ArraysPart<M>>),
-    /// Of [`Job::Sequential`].
+    /// Part of a [`Job::Sequential`].
     Sequential(Box<SequentialPart<M>>),
-    /// Of [`Job::Requests`].
+    /// Part of a [`Job::Requests`].
     Requests(Box<WorkloadPart<M>>),
-    /// Of [`Job::Replay`].
+    /// Part of a [`Job::Replay`].
     Replay(Box<ReplayPart<M>>),
-    /// Of [`Job::Merge`].
+    /// Part of a [`Job::Merge`].
     Merge(Box<MergePart<M>>),
-    /// Of [`Job::Interleave`].
+    /// Part of a [`Job::Interleave`].
     Interleave(Box<InterleavePart<M>>),
-    /// Of [`Job::Names`].
+    /// Part of a [`Job::Names`].
     Names(Box<NamesPart<M>>),
-    /// Of [`Job::RoundTrips`].
+    /// Part of a [`Job::RoundTrips`].
     RoundTrips(Box<RoundTripsPart<M>>),
-    /// Of [`Job::Local`].
+    /// Part of a [`Job::Local`].
     Local(Box<LocalPart<M>>),
 }
 
 impl Job {
-    /// Refuses a job that makes no sense for `members` members, in words for the user who has chosen it.
+    /// Rejects a job that is inconsistent for `members` members, with a message for the user.
     pub fn check(&self, members: u32) -> Result<(), Error> {
         match self {
             Job::Pattern(job) => job.check(members),
@@ -146,17 +147,17 @@ impl Job {
         }
     }
 
-    /// Whether its members are clients of the file system.
+    /// True if the members are clients of the file system.
     pub fn has_clients(&self) -> bool {
         !matches!(self, Job::Local(_))
     }
 
-    /// Whether its members use a namespace, for which an I/O node has to have a store of metadata.
+    /// True if the members use a namespace, for which an I/O node must have a store of metadata.
     pub fn has_names(&self) -> bool {
         matches!(self, Job::Names(_))
     }
 
-    /// Prepares the part of a member, which takes no time of the job. The file is there, unless the job makes it.
+    /// Prepares the part of a member, untimed. The file must exist, unless the job creates it.
     pub async fn prepare<M: Machine>(&self, member: Member<M>) -> Result<Part<M>, Error> {
         Ok(match self {
             Job::Pattern(job) => Part::Pattern(Box::new(PatternPart::prepare(job, member).await?)),
@@ -176,7 +177,7 @@ impl Job {
 }
 
 impl<M: Machine> Part<M> {
-    /// Does it.
+    /// Runs the part.
     pub async fn run(&self) -> Result<Outcome, Error> {
         match self {
             Part::Pattern(part) => part.run().await,
@@ -192,8 +193,8 @@ impl<M: Machine> Part<M> {
         }
     }
 
-    /// What the first member does when all are through: brings what they have written onto the media, if they have not
-    /// done that themselves.
+    /// Flushes the data of all members to stable storage, unless they have flushed it. The first member calls this
+    /// after all have run.
     pub async fn finish(&self) -> Result<(), Error> {
         match self {
             Part::Pattern(part) => part.finish().await,
@@ -209,7 +210,7 @@ impl<M: Machine> Part<M> {
         }
     }
 
-    /// Checks what is left to be checked when all is over.
+    /// Checks the results that `run` has not checked, after the job.
     pub async fn check(&self) -> Result<(), Error> {
         match self {
             Part::Pattern(part) => part.check().await,
@@ -218,14 +219,14 @@ impl<M: Machine> Part<M> {
             Part::Merge(part) => part.check().await,
             Part::Interleave(part) => part.check().await,
             Part::Names(part) => part.check().await,
-            // They have checked what they read when they read it.
+            // These parts checked their data as they read it.
             Part::Sequential(_) | Part::Requests(_) | Part::RoundTrips(_) | Part::Local(_) => Ok(()),
         }
     }
 }
 
 impl fmt::Display for Job {
-    /// What it is, for people, in a few words.
+    /// Writes a short description of the job for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Job::Pattern(job) => job.fmt(f),

@@ -1,8 +1,8 @@
-//! A disk used locally: what a plain program gets of it when it reads a file from front to back.
+//! Local disk: speed of a plain program that reads a file from front to back.
 //!
-//! The operating system reads ahead for the program, so a read is always in line at the disk. There is no file system
-//! of ours, no network and no agent: it is the yardstick for their cost. Generic over the machine, to be the same on
-//! both.
+//! The operating system reads ahead for the program, so the disk always has a read in its queue. The program uses none
+//! of our file system, network or agents, and is the yardstick for their cost. The code is generic over the machine, so
+//! that simulation and measurement run the same code.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,24 +13,24 @@ use machine::{Buf, Condition, Disk, Duration, Machine, ObjectId, Payload, Result
 use crate::sequential::Program;
 use crate::{Error, Member, Outcome};
 
-/// Reads in line at the disk, at most, if they are of a page each. Two keep it busy; more help a program that is kept
-/// from running for a while.
+/// Limit of reads in the disk's queue if each is one page. Two keep the disk busy; more help if the program is not
+/// scheduled for a while.
 pub(crate) const PAGES_AHEAD: usize = 8;
 
-/// A program that reads an object of its own node's first disk from front to back.
+/// A program that reads an object of its node's first disk from front to back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalProgram {
-    /// The object.
+    /// Name of the object.
     pub object: String,
-    /// Bytes of it.
+    /// Number of bytes to read.
     pub bytes: u64,
-    /// Bytes of a page, and of a call of the program.
+    /// Size in bytes of a page, and of a read call of the program.
     pub page_bytes: u64,
-    /// What the program itself works on each page.
+    /// Computation time of the program for each page.
     pub work: Duration,
 }
 
-/// One program's part in a job.
+/// Part of a program in the job.
 pub struct LocalPart<M: Machine> {
     job: LocalProgram,
     member: Member<M>,
@@ -66,20 +66,20 @@ impl<M: Machine> LocalPart<M> {
     }
 }
 
-/// Reads an object of the first disk of a machine, page by page, ahead of its caller. A page is what one access reads.
+/// Reader of an object of a machine's first disk, page by page with read-ahead. One disk access reads one page.
 pub struct LocalReader<M: Machine> {
     machine: M,
     object: ObjectId,
-    /// Bytes that have not been asked for yet, and where they begin.
+    /// Offset of the data not requested yet, in bytes; the next field is the number of such bytes.
     offset: u64,
     bytes: u64,
     page_bytes: u64,
-    /// How many pages are asked for ahead.
+    /// Number of pages to request ahead.
     pages_ahead: usize,
     ahead: VecDeque<Rc<Page>>,
 }
 
-/// A page that has been asked for.
+/// A requested page.
 #[derive(Default)]
 struct Page {
     outcome: RefCell<Option<Result<Buf>>>,
@@ -87,8 +87,8 @@ struct Page {
 }
 
 impl<M: Machine> LocalReader<M> {
-    /// Opens the object `name` of the machine's first disk, to be read `pages_ahead` pages ahead. Fails if there is
-    /// none.
+    /// Opens the object `name` of the machine's first disk, with read-ahead of `pages_ahead` pages. Fails if the object
+    /// is missing.
     pub async fn open(machine: M, name: &str, page_bytes: u64, pages_ahead: usize) -> Result<Self> {
         let object = machine.disks()[0].open(name).await?;
         Ok(LocalReader {
@@ -102,7 +102,7 @@ impl<M: Machine> LocalReader<M> {
         })
     }
 
-    /// The next page, or `None` at the end.
+    /// Returns the next page, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Payload>> {
         while self.ahead.len() < self.pages_ahead && self.bytes > 0 {
             self.read_ahead().await;

@@ -1,4 +1,4 @@
-//! The nodes that take part in a job.
+//! Nodes that take part in a job.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -8,29 +8,29 @@ use machine::{Machine, mix};
 
 use crate::{Contents, Error};
 
-/// A node that takes part in a job, and what it has for that.
+/// A node that takes part in a job, and its resources.
 pub struct Member<M: Machine> {
-    /// The node.
+    /// Machine of the node.
     pub machine: M,
-    /// Its access to the file system; none for a job that has no [clients](crate::Job::has_clients).
+    /// Client of the file system; `None` for a job without [clients](crate::Job::has_clients).
     pub client: Option<Client<M>>,
-    /// The files, by the names that jobs give them.
+    /// Files, by their names in jobs.
     pub files: Rc<BTreeMap<String, NumberedFile>>,
-    /// All members of the job, and which of them this is.
+    /// All members of the job, and the rank of this one.
     pub group: Group,
-    /// What files contain.
+    /// Kind of contents of the files.
     pub contents: Contents,
-    /// Where what it draws comes from: another number for each trial.
+    /// Seed of random numbers, different for each trial.
     pub seed: u64,
 }
 
 impl<M: Machine> Member<M> {
-    /// Its rank.
+    /// Returns the rank of the member.
     pub fn rank(&self) -> u32 {
         self.group.rank as u32
     }
 
-    /// What tells its draws from those of other members, jobs and trials.
+    /// Returns a seed that differs from those of other members, jobs and trials.
     pub(crate) fn draws(&self) -> u64 {
         mix(mix(mix(self.seed) ^ self.group.id) ^ u64::from(self.rank()))
     }
@@ -43,7 +43,7 @@ impl<M: Machine> Member<M> {
         self.files.get(name).ok_or_else(|| Error::Invalid(format!("the job has no file {name}")))
     }
 
-    /// Opens a file with all its stripes, so that no request of the job does that.
+    /// Opens a file with all its stripes, so that no request of the job has to open one.
     pub(crate) async fn open(&self, name: &str) -> Result<File<M>, Error> {
         let client = self.client()?;
         let file = client.numbered(self.file(name)?.clone()).await?;
@@ -58,7 +58,7 @@ impl<M: Machine> Member<M> {
         Ok(file)
     }
 
-    /// Opens a file as its stripes are now, whichever member has written them.
+    /// Opens a file with its current stripes, including those that other members wrote.
     pub(crate) async fn open_written(&self, name: &str) -> Result<File<M>, Error> {
         let client = self.client()?;
         let file = self.file(name)?;

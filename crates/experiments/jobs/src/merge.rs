@@ -1,18 +1,18 @@
-//! An external merge: a job uses the blocks of its input runs in an order that the data decide, which is drawn here,
-//! and writes an output run behind its own back.
+//! An external merge: a job uses the blocks of its input runs in an order that depends on the data, and writes an
+//! output run with write-behind. The order is random here.
 //!
 //! ```text
-//!   ask for the first batch of every run
+//!   request the first batch of every run
 //!   until all runs are used up:
-//!     choose one of those with blocks left, each alike likely          random block depletion
-//!     wait until its next block has come; use it: a block of output
-//!     if it was the first of its batch, ask for the next batch         stopping while the portion is full
-//!     if b_w blocks of output are there, start to write them
+//!     choose a run with blocks left, all equally likely                random block depletion
+//!     wait for its next block; use it: a block of output
+//!     if it was the first of its batch, request the next batch         waiting while the portion is full
+//!     if b_w blocks of output are ready, start to write them
 //!   write the rest; wait for all writes
 //! ```
 //!
-//! This is the job of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996), sections
-//! 2 and 2.1. Every wait is one for a disk, so a job that has its disks for itself is as fast as they are.
+//! Source: Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996), sections 2 and 2.1.
+//! The job waits only for disks, so with exclusive disks it runs at their speed.
 
 use std::fmt;
 
@@ -26,29 +26,29 @@ use crate::{Error, Member, Outcome};
 /// An external merge of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeJob {
-    /// Its runs.
+    /// Runs of the merge.
     pub runs: RunSet,
-    /// When it asks for batches.
+    /// Time at which the merge requests batches.
     pub reading: BatchReading,
-    /// What it works on each block. Meanwhile blocks go on coming in and out.
+    /// Computation time for each block. Reads and writes continue during the computation.
     pub work: Duration,
-    /// The blocks of memory that it may have, if that is bounded: those asked for and not used, and those made and not
-    /// at their disk.
+    /// Limit of memory in blocks, if any. It covers blocks that were requested and not yet used, and blocks produced
+    /// but not yet written.
     pub portion: Option<u64>,
 }
 
-/// When a merge asks for the next batch of a run.
+/// Time at which a merge requests the next batch of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchReading {
-    /// When it uses the first block of the batch before (intra-run prefetching).
+    /// On use of the first block of the previous batch (intra-run prefetching).
     Prefetched,
-    /// When it has used the last block of the batch before.
+    /// After use of the last block of the previous batch.
     OnDemand,
 }
 
 impl MergeJob {
-    /// The least portion with which the job can always go on, in blocks: all batches that it may have, the write that
-    /// gathers, and a batch to ask for.
+    /// Returns the least portion without deadlock, in blocks: all batches that the job may hold, the write that is
+    /// being collected, and one batch to request.
     pub fn portion_least(runs: usize, read_blocks: u64, write_blocks: u64, reading: BatchReading) -> u64 {
         let batches = match reading {
             BatchReading::Prefetched => 2,
@@ -77,7 +77,7 @@ impl fmt::Display for MergeJob {
     }
 }
 
-/// One merge of a job.
+/// Part of the member that merges runs.
 pub struct MergePart<M: Machine> {
     job: MergeJob,
     part: RunPart<M>,
@@ -125,7 +125,7 @@ impl<M: Machine> MergePart<M> {
         Ok(())
     }
 
-    /// Waits until the portion has room for a batch.
+    /// Waits until a batch fits in the portion.
     async fn wait_for_room(&self, batch: u64, output: &RunOutput<M>) -> Result<(), Error> {
         let Some(portion) = self.job.portion else { return Ok(()) };
         let is_full = || self.part.inputs.held() + output.unwritten() + batch > portion;
@@ -147,7 +147,7 @@ impl<M: Machine> MergePart<M> {
     }
 }
 
-/// Which run the next block is taken from: any of those with blocks left, all alike likely.
+/// Random choice of the run of the next block, among the runs with blocks left, all equally likely.
 struct Depletion {
     key: u64,
     drawn: u64,
@@ -166,7 +166,7 @@ impl Depletion {
         self.left.get(index as usize).copied()
     }
 
-    /// A run has no blocks left.
+    /// Removes a run without blocks left.
     fn end(&mut self, run: usize) {
         self.left.retain(|left| *left != run);
     }

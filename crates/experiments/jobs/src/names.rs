@@ -1,12 +1,13 @@
-//! Many small files in a directory: made, looked at, listed or removed.
+//! Many small files in a directory: created, looked up, listed or removed.
 //!
 //! ```text
-//!  make the directory, and the files unless that is the work     untimed
-//!  file, file, ...  K under way at once                          the elapsed time
-//!  list it, read what is there, remove it                        untimed
+//!  create the directory, and the files unless that is the work   untimed
+//!  file, file, ...  K in flight                                  the elapsed time
+//!  list the directory, read the files, remove all                untimed
 //! ```
 //!
-//! Other clients see the names and contents when the time ends; the time includes no flush onto the media, as in
+//! Other clients see the names and contents when the time ends. The time includes no flush to stable storage, as in
+//! `mdtest`, the usual metadata benchmark.
 //! `mdtest`, the usual benchmark of the kind.
 
 use std::cell::{Cell, RefCell};
@@ -22,41 +23,42 @@ use namespace::{
 
 use crate::{Contents, Error, Latencies, Member, Outcome};
 
-/// What is done with names.
+/// Operation on names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamesWork {
-    /// Each file is made, written and closed.
+    /// Creates, writes and closes each file.
     Create,
-    /// The attributes of each file are asked for, by its path.
+    /// Requests the attributes of each file, by its path.
     Stat,
-    /// The directory is listed, with the attributes of all files.
+    /// Lists the directory with the attributes of all files.
     List,
-    /// Each file is removed, and its contents.
+    /// Removes each file and its contents.
     Remove,
 }
 
-/// Small files in a directory.
+/// A job with small files in a directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamesJob {
-    /// What is done with them.
+    /// Operation on the files.
     pub work: NamesWork,
-    /// The directory's path. The directories on the way are made, and removed in the end if nothing else is in them.
+    /// Path of the directory. Missing parents are created. The job removes the directory and its parents at the end if
+    /// they are empty.
     pub directory: String,
-    /// How many files.
+    /// Number of files.
     pub files: u32,
-    /// Bytes of each.
+    /// Size of each file in bytes.
     pub bytes: u64,
-    /// Bytes of a block of them.
+    /// Block size of the files in bytes.
     pub block_bytes: u64,
-    /// How many operations are under way at once.
+    /// Number of operations in flight.
     pub outstanding: u32,
 }
 
-/// The permissions of what is made.
+/// Permissions of created files and directories.
 const FILE_MODE: u16 = 0o644;
 const DIRECTORY_MODE: u16 = 0o755;
 
-/// The owner of what is made: no user in particular.
+/// Owner of created files and directories: no particular user.
 const OWNER: u32 = 0;
 
 impl NamesJob {
@@ -72,7 +74,7 @@ impl NamesJob {
         Ok(())
     }
 
-    /// The directory and those on the way to it, the first one first.
+    /// Iterates over the directory and its parents, the topmost first.
     fn directories(&self) -> impl DoubleEndedIterator<Item = &str> {
         let ends = self.directory.match_indices('/').map(|(at, _)| at).chain([self.directory.len()]);
         ends.map(|end| &self.directory[..end]).filter(|path| !path.is_empty()).collect::<Vec<_>>().into_iter()
@@ -96,22 +98,22 @@ impl fmt::Display for NamesJob {
     }
 }
 
-/// One member's part in a job.
+/// Part of a member in the job.
 pub struct NamesPart<M: Machine> {
     member: Rc<NamesMember<M>>,
 }
 
-/// What all operations of a member share.
+/// State that all operations of a member share.
 struct NamesMember<M: Machine> {
     job: NamesJob,
     machine: M,
     contents: Contents,
     tree: Tree<M>,
-    /// The number of its directory, and the list of disks that its files are on.
+    /// Number of the directory. The next field is the list of disks that its files are on.
     directory: FileNumber,
     disks: u32,
     striping: Striping,
-    /// Where its contents begin in what the files of all members hold: those of two members are not alike.
+    /// Offset of the files' contents in the contents of all members, so that those of two members differ.
     first_byte: u64,
 }
 
@@ -148,7 +150,7 @@ impl<M: Machine> NamesPart<M> {
         Ok(Outcome { elapsed: machine.now().since(begin), names, ..Outcome::default() })
     }
 
-    /// Looks whether the files are what they should be, and removes what is left of them.
+    /// Checks the files and removes the remaining ones.
     pub(crate) async fn check(&self) -> Result<(), Error> {
         let member = &self.member;
         if member.job.work == NamesWork::Remove {
@@ -161,7 +163,7 @@ impl<M: Machine> NamesPart<M> {
         member.remove_directories().await
     }
 
-    /// Does this with each file; how long each took.
+    /// Does this work with each file, and returns the latencies.
     async fn each(&self, work: NamesWork) -> Result<Latencies, Error> {
         let taken = Rc::<RefCell<Latencies>>::default();
         let noted = taken.clone();
@@ -180,12 +182,12 @@ impl<M: Machine> NamesPart<M> {
             }
         })
         .await?;
-        // What the last names have led to goes in the background.
+        // Wait for the background removal of contents that the last operations caused.
         self.member.tree.contents_gone().await;
         Ok(taken.take())
     }
 
-    /// Does something with each file, some of them at once.
+    /// Calls the closure for each file, for `outstanding` files at once.
     async fn all<F>(&self, what: impl Fn(Rc<NamesMember<M>>, u32) -> F + Clone + 'static) -> Result<(), Error>
     where
         F: Future<Output = Result<(), Error>> + 'static,
@@ -270,12 +272,12 @@ impl<M: Machine> NamesMember<M> {
         Err(Error::WrongData(format!("file {file} of {}", self.job.directory)))
     }
 
-    /// Removes the directory, and those on the way to it that nothing else is in.
+    /// Removes the directory and its parents, as far as they are empty.
     async fn remove_directories(&self) -> Result<(), Error> {
         for path in self.job.directories().rev() {
             let at = Location::of_path(path);
             match self.tree.unname(TreeOperation::Remove { at, what: WhatToRemove::Directory }).await {
-                // Another member is not through yet, or has just been here.
+                // Another member still uses the directory, or has just removed it.
                 Err(error) if error.is_refused(TreeRefusal::NotEmpty) => {}
                 Err(error) if error.is_refused(TreeRefusal::NotFound) => {}
                 removed => removed?,
@@ -285,14 +287,14 @@ impl<M: Machine> NamesMember<M> {
     }
 }
 
-/// Makes a directory unless it is there; its number.
+/// Creates a directory unless it exists, and returns its number.
 async fn make_directory<M: Machine>(tree: &Tree<M>, path: &str) -> Result<FileNumber, Error> {
     let (at, mode, uid, gid) = (Location::of_path(path), DIRECTORY_MODE, OWNER, OWNER);
     let make = TreeOperation::Make { at, new: NewInode::Directory, mode, uid, gid, exclusive: true };
     match tree.perform(make).await {
         Ok(TreeAnswer::Inode(inode)) => return Ok(inode.number),
         Err(error) if !error.is_refused(TreeRefusal::Exists) => return Err(error.into()),
-        // Another member was here before.
+        // Another member created the directory earlier.
         _ => {}
     }
     let look = TreeOperation::Look { at: Location::of_path(path), follow: true };

@@ -7,47 +7,47 @@ use machine::{Duration, Machine};
 
 use crate::{JobTimeline, Latencies};
 
-/// What came of a job, or of one member's part in it.
+/// Outcome of a job, or of one member's part in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// From the common start until all requests were answered and all that was written was on the media.
+    /// Time from the common start until all requests were answered and all written data were on stable storage.
     pub elapsed: Duration,
-    /// How long the flush at the end took of that.
+    /// Duration of the flush at the end, a part of `elapsed`.
     pub flush: Duration,
-    /// How long clients were busy making what they wrote and checking what they read, all of them together. It is part
+    /// Time that all clients together spent on creating the data they wrote and checking the data they read. It is part
     /// of the elapsed time, but of no latency.
     pub own_work: Duration,
-    /// What was read.
+    /// Bytes and latencies of reads.
     pub reads: Tally,
-    /// What was written.
+    /// Bytes and latencies of writes.
     pub writes: Tally,
-    /// How long each operation on names took; of a job that does such.
+    /// Latencies of operations on names, for jobs with such operations.
     pub names: Latencies,
-    /// What the write cache did, if there was one.
+    /// Statistics of the write cache, if the job used one.
     pub flushes: Option<FlushTally>,
-    /// What it did when, of a job that reads runs and writes behind.
+    /// Progress over time, for a job that reads runs and writes with write-behind.
     pub timeline: Option<JobTimeline>,
 }
 
-/// What the write cache of a job did.
+/// Statistics of a job's write cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlushTally {
-    /// How often it was flushed, the last time at the end.
+    /// Number of flushes, including the one at the end.
     pub flushes: u64,
-    /// Which of these flushes, counted from 1, a member asked for because its directory was full.
+    /// Numbers, from 1, of the flushes that a member requested because its directory was full.
     pub by_directory: BTreeSet<u32>,
-    /// Blocks that the busiest disk wrote in the largest flush.
+    /// Number of blocks that the busiest disk wrote in the largest flush.
     pub blocks_most: u64,
-    /// Blocks that the idlest disk wrote in it.
+    /// Number of blocks that the least busy disk wrote in that flush.
     pub blocks_fewest: u64,
-    /// Bytes that gave way to what another member had written later, in the same flush.
+    /// Number of bytes that a later write of another member replaced in the same flush.
     pub hidden_bytes: u64,
-    /// Where the time of all flushes went, as the member saw it for which they took longest.
+    /// Breakdown of the time of all flushes, from the member with the longest total.
     pub times: MoveTimes,
 }
 
 impl FlushTally {
-    /// The tally of one member, from its write cache.
+    /// Returns the statistics of one member, from its write cache.
     pub(crate) fn of<M: Machine>(cache: &WriteCache<M>) -> Self {
         let of_directory = |(flush, section)| (section == Section::Directory).then_some(flush);
         let moved = cache.moved();
@@ -65,7 +65,7 @@ impl FlushTally {
         }
     }
 
-    /// How many flushes a member asked for because its directory was full.
+    /// Returns the number of flushes that a member requested because its directory was full.
     pub fn directory_flushes(&self) -> u64 {
         self.by_directory.len() as u64
     }
@@ -73,7 +73,7 @@ impl FlushTally {
     fn add(&mut self, other: &FlushTally) {
         self.flushes = self.flushes.max(other.flushes);
         self.by_directory.extend(&other.by_directory);
-        // One member knows of the disks.
+        // Take the maximum, not the sum: only one member has the numbers of the disks.
         self.blocks_most = self.blocks_most.max(other.blocks_most);
         self.blocks_fewest = self.blocks_fewest.max(other.blocks_fewest);
         self.hidden_bytes = self.hidden_bytes.max(other.hidden_bytes);
@@ -83,12 +83,13 @@ impl FlushTally {
     }
 }
 
-/// Requests of one kind.
+/// Bytes and latencies of requests of one kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// Bytes of all of them.
+    /// Number of bytes of all requests.
     pub bytes: u64,
-    /// From asking for each to having its data, or knowing that an I/O node has them; of jobs that measure this.
+    /// Latencies, for jobs that measure them: from a request until its data have arrived, or an I/O node has
+    /// acknowledged them.
     pub latencies: Latencies,
 }
 
@@ -103,19 +104,19 @@ impl Tally {
         self.latencies.add(&other.latencies);
     }
 
-    /// How many requests there were.
+    /// Returns the number of requests.
     pub fn requests(&self) -> u64 {
         self.latencies.count()
     }
 }
 
 impl Outcome {
-    /// Bytes moved, both ways.
+    /// Returns the number of bytes read and written.
     pub fn bytes(&self) -> u64 {
         self.reads.bytes + self.writes.bytes
     }
 
-    /// Takes in what came of another member that began at the same time.
+    /// Adds the outcome of another member that began at the same time.
     pub fn add(&mut self, other: &Outcome) {
         self.elapsed = self.elapsed.max(other.elapsed);
         self.flush = self.flush.max(other.flush);
@@ -126,7 +127,7 @@ impl Outcome {
         if let Some(flushes) = &other.flushes {
             self.flushes.get_or_insert_default().add(flushes);
         }
-        // Such a job has one member.
+        // A job with a timeline has one member.
         self.timeline = self.timeline.take().or_else(|| other.timeline.clone());
     }
 }

@@ -8,31 +8,31 @@ use machine::{Machine, Memory, Work};
 
 use crate::{Contents, Error, Member, Outcome};
 
-/// What the members of the group do: each moves its part of the file.
+/// A job in which each member of a group moves its part of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PatternJob {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// Who accesses what.
+    /// Access pattern: the data of each member.
     pub pattern: Pattern,
-    /// Size of the file, of its records, and the shape of the array in it.
+    /// Size of the file and its records, and shape of the array in it.
     pub problem: Problem,
-    /// How.
+    /// Access method.
     pub access: PatternAccess,
 }
 
-/// How the members of a group access their parts.
+/// Method by which the members of a group access their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternAccess {
-    /// Each by requests of its own, one file request for each contiguous chunk.
+    /// Independent requests of each member, one file request for each contiguous chunk.
     Requests,
-    /// Each by requests of its own, through a page cache of its own.
+    /// Independent requests of each member, through its page cache.
     Cached(PageCacheSettings),
-    /// All together.
+    /// One collective call of all members.
     Collective(CollectiveSettings),
 }
 
-/// One member's part in a job.
+/// Part of a member in the job.
 pub struct PatternPart<M: Machine> {
     job: PatternJob,
     member: Member<M>,
@@ -120,7 +120,7 @@ impl<M: Machine> PatternPart<M> {
         }
     }
 
-    /// Chunk after chunk, in pieces that end with their page, each copied to or from the program's memory.
+    /// Moves chunk after chunk in pieces that end at page boundaries, and copies each to or from the program's memory.
     async fn access_pages(&self, file: &PagedFile<M>, operation: Operation) -> fs::Result<()> {
         for chunk in self.view.chunks(self.member.rank()) {
             let mut done = 0;
@@ -133,7 +133,7 @@ impl<M: Machine> PatternPart<M> {
                     Operation::Write => self.memory.get(at, bytes),
                 };
                 if moved.is_empty() {
-                    // The file ends here, which the check of the memory finds.
+                    // The file ends too early, which the check of the memory detects.
                     break;
                 }
                 self.member.machine.compute(Work::Copy { bytes: moved.len() }).await;
@@ -145,7 +145,7 @@ impl<M: Machine> PatternPart<M> {
             }
         }
         if operation == Operation::Write {
-            // Each member's pages are its own, so each brings them onto the media.
+            // Members do not share pages, so each flushes its pages to stable storage.
             file.flush().await?;
         }
         Ok(())
@@ -161,7 +161,7 @@ impl<M: Machine> PatternPart<M> {
     pub(crate) async fn check(&self) -> Result<(), Error> {
         match self.job.pattern.operation() {
             Operation::Read => self.check_memory(),
-            // The file is one for all members.
+            // All members share the file, so one checks it.
             Operation::Write if self.member.rank() == 0 => self.check_file().await,
             Operation::Write => Ok(()),
         }
@@ -180,13 +180,13 @@ impl<M: Machine> PatternPart<M> {
     }
 
     async fn check_file(&self) -> Result<(), Error> {
-        // As others see it, not as it is in this member's pages.
+        // Open the file with its stored size, not as this member's page cache sees it.
         let file = self.member.open_written(&self.job.file).await?;
         check_file(&file, self.job.problem.file_bytes, self.member.contents).await
     }
 }
 
-/// Fails if a file does not have the contents that it should have, of `bytes` bytes.
+/// Fails if a file does not have its expected contents of `bytes` bytes.
 pub(crate) async fn check_file<M: Machine>(
     file: &File<M>,
     bytes: u64,

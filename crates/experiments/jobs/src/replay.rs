@@ -1,26 +1,25 @@
-//! A request log is replayed: each member does what one node of the log did, by any method.
+//! Replays a request log: each member repeats the requests of one node of the log, by any method.
 //!
 //! ```text
-//!   by requests, through page caches,     each request when the one before it has been answered; a sync is a flush of
-//!   or write-cached                       what this member has written, and a barrier
+//!   by requests, through page caches,     each request after the answer to the one before; a sync flushes the writes
+//!   or write-cached                       of this member, and is a barrier
 //!
-//!   disk-directed, or in two phases       requests are gathered, and moved together with those of all members:
+//!   disk-directed, or two-phase           each member collects requests, and all move them in one operation:
 //!     node 0   w w w r r   sync             round: w w w   w w .   r r .   sync
-//!     node 1   w w   r w   sync                    w w     . . .   r       (and w in a round of its own)
+//!     node 1   w w   r w   sync                    w w     . . .   r       (and w in a separate round)
 //! ```
 //!
-//! What members gather for one collective operation, a *batch*, are requests that follow each other, of the same kind,
-//! up to the next sync, of a bounded number of bytes. All members have the same rounds, which follow from the log: each
-//! is of the kind of the next batch of the first member that has one before the next sync, and a member without a batch
-//! of that kind moves nothing in it. So a member reads what it has written, and sees what others have written after a
-//! sync.
+//! A *batch* is the set of requests that a member collects for one collective operation. It has consecutive requests of
+//! the same kind, up to the next sync and up to a limit of bytes. All members have the same rounds, which follow from
+//! the log. The kind of a round is that of the next batch of the first member that has one before the next sync. A
+//! member whose next batch is of another kind moves nothing in the round. So each member reads its earlier writes, and
+//! sees those of other members after a sync.
 //!
-//! A log of format 2 says which calls processes made together, and nothing is gathered: see `calls.rs`.
+//! A log of format 2 states which calls were collective, so the replay builds no batches: see `calls.rs`.
 //!
-//! The bytes that are written depend on the file and the place in it, and differ from the first contents of files that
-//! are read. A member checks the bytes that it reads where it has written them itself, or where no member writes; it
-//! does not check what others may be writing. At the end every written byte is checked, and the edges of what was not
-//! written.
+//! Written bytes depend on the file and the offset, and differ from the initial contents of files that are read. A
+//! member checks the bytes it reads if it wrote them itself, or if no member writes them. It does not check bytes that
+//! other members may be writing. At the end one member checks every written byte, and the edges of unwritten ranges.
 
 mod calls;
 
@@ -40,73 +39,73 @@ use request_log::{Action, LoggedMove, Request, RequestLog, Stretch};
 
 use crate::{Contents, Error, FlushTally, Member, Outcome};
 
-/// A replay: what its members do. The member of rank *i* does what the *i*-th node of the log did.
+/// A replay job. The member of rank *i* repeats the requests of the *i*-th node of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayJob {
     log: Arc<RequestLog>,
     files: Vec<String>,
     access: ReplayAccess,
     think: Think,
-    /// By file, the bytes that any member writes.
+    /// Byte ranges that any member writes, by file.
     written: Arc<[RangeSet]>,
-    /// What all members do together, if they move batches.
+    /// Collective operations of all members, if they move batches.
     turns: Arc<[Turn]>,
 }
 
-/// How requests are made.
+/// Access method of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplayAccess {
-    /// Each request by itself.
+    /// Each request separately.
     Requests,
-    /// Each request by itself, through a page cache of the member.
+    /// Each request separately, through a page cache of the member.
     Cached(PageCacheSettings),
-    /// Many requests of all members together, in one collective operation.
+    /// Many requests of all members in one collective operation.
     Batches {
-        /// The method: disk-directed for all files at once, two-phase for one file after the other.
+        /// Method: disk-directed for all files at once, two-phase for one file after the other.
         method: CollectiveMethod,
-        /// Whether pieces of the same node travel together (gather/scatter).
+        /// True if pieces of the same node share a message (gather/scatter).
         queued: bool,
-        /// The most bytes of a member's batch; a larger request is a batch of its own.
+        /// Largest batch of a member in bytes. A larger request forms a batch alone.
         bytes: u64,
     },
-    /// Calls that are collective in the log by `method`, others each by itself.
+    /// Collective calls of the log by `method`, other calls independently.
     Calls {
-        /// The method of collective calls.
+        /// Method of collective calls.
         method: CollectiveMethod,
-        /// Whether pieces of the same node travel together (gather/scatter).
+        /// True if pieces of the same node share a message (gather/scatter).
         queued: bool,
     },
-    /// Writes go into the write cache of all members; each read goes by itself, and sees what the member has written.
+    /// Writes go into the write cache of all members. Each read is independent, and sees the member's earlier writes.
     WriteCached(WriteCacheSettings),
 }
 
-/// What becomes of the time between a node's requests.
+/// Treatment of the time between a node's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Think {
-    /// Nothing: a request is made when the one before it is done.
+    /// Ignored: each request follows the end of the previous one at once.
     None,
-    /// From the end of a request to the next one passes as much time as in the log.
+    /// The gap from the end of a request to the next request is as in the log.
     Gaps,
-    /// No request is made before its time in the log, counted from the start of the log and of the replay.
+    /// No request starts before its time in the log, counted from the start of the log and of the replay.
     Times,
 }
 
-/// What all members of a replay by batches do together.
+/// A collective operation of a replay by batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Turn {
-    /// They move the requests that they have gathered, which are for these files.
+    /// The members move their batches, whose requests refer to these files.
     Move(Operation, BTreeSet<u32>),
     Sync,
 }
 
-/// The most requests of a batch: some hundred messages of a directory.
+/// Largest number of requests in a batch: some hundred messages of a directory.
 const BATCH_REQUESTS_MAX: usize = 1 << 16;
 
 impl ReplayJob {
-    /// A replay of `log`. `files` are the names that its files have in the file system, in the order of the log.
+    /// Creates a replay of `log`. `files` are the names of its files in the file system, in the order of the log.
     ///
     /// # Panics
-    /// If the log has another number of files.
+    /// If the number of names differs from the number of files in the log.
     pub fn new(log: Arc<RequestLog>, files: Vec<String>, access: ReplayAccess, think: Think) -> Self {
         assert_eq!(files.len(), log.files().len(), "each file of a log has a name");
         let turns = match access {
@@ -117,13 +116,13 @@ impl ReplayJob {
         ReplayJob { log, files, access, think, written, turns: turns.into() }
     }
 
-    /// The log.
+    /// Returns the log.
     pub fn log(&self) -> &RequestLog {
         &self.log
     }
 
-    /// The files that have to be there: what each is called, how many bytes it has to have, and whether these are to be
-    /// its contents, because a member reads it. Others are empty.
+    /// Iterates over the files that must exist: name, size in bytes, and true if a member reads the file, which must
+    /// then have that size and the initial contents. Other files must be empty.
     pub fn files(&self) -> impl Iterator<Item = (&str, u64, bool)> {
         let files = self.files.iter().zip(self.log.files());
         files.map(|(name, file)| (&**name, file.end, file.is_read))
@@ -133,7 +132,7 @@ impl ReplayJob {
         matches!(self.access, ReplayAccess::Batches { method: CollectiveMethod::TwoPhase, .. })
     }
 
-    /// Bytes of memory that a member needs for the data of its requests, at most.
+    /// Returns the memory in bytes that a member needs for the data of its requests, at most.
     pub fn memory_bytes(&self) -> u64 {
         let largest = self.log.totals().largest;
         match self.access {
@@ -169,7 +168,7 @@ impl ReplayJob {
     }
 }
 
-/// Of each file of a log, the bytes that any node writes.
+/// Returns the byte ranges that any node writes, for each file of a log.
 fn written(log: &RequestLog) -> Vec<RangeSet> {
     let mut written = vec![RangeSet::default(); log.files().len()];
     for request in log.nodes().iter().flat_map(|node| &node.requests) {
@@ -190,8 +189,8 @@ fn written(log: &RequestLog) -> Vec<RangeSet> {
     written
 }
 
-/// The batch that begins with the first of these requests: its kind and how many requests it has; none before a sync
-/// or at the end.
+/// Returns the kind and number of requests of the batch that begins with the first request; `None` before a sync or at
+/// the end.
 fn batch(requests: &[Request], bytes_max: u64) -> Option<(Operation, usize)> {
     let Action::Move(operation, _) = requests.first()?.action else { return None };
     let mut bytes = 0;
@@ -207,7 +206,7 @@ fn batch(requests: &[Request], bytes_max: u64) -> Option<(Operation, usize)> {
     Some((operation, count))
 }
 
-/// What the members of a log do together, in batches of at most `bytes` bytes.
+/// Returns the collective operations of the members of a log, in batches of at most `bytes` bytes.
 fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
     let mut rest: Vec<&[Request]> = log.nodes().iter().map(|node| &node.requests[..]).collect();
     let mut turns = Vec::new();
@@ -217,7 +216,7 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
         for requests in &mut rest {
             let done = match (kind, batch(requests, bytes)) {
                 (Some(kind), Some((operation, count))) if operation == kind => count,
-                // All others are at a sync, or at the end.
+                // Here every member is at a sync or at its end.
                 (None, _) => requests.len().min(1),
                 _ => 0,
             };
@@ -229,19 +228,19 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
     turns
 }
 
-/// One member's part in a replay.
+/// Part of a member in a replay.
 pub struct ReplayPart<M: Machine> {
     job: ReplayJob,
     member: Member<M>,
-    /// The group of each opening of the log that this member takes part in.
+    /// Group of each opening of the log in which this member takes part.
     groups: Vec<Option<Group>>,
-    /// The files of the log; none where this member does not use the file.
+    /// Files of the log; `None` if this member does not use the file.
     files: Vec<Option<Opened<M>>>,
     cache: Option<WriteCache<M>>,
     memory: Memory,
-    /// What this member has written so far of files that are read, too.
+    /// Ranges that this member has written so far, of files that are also read.
     own: RefCell<BTreeMap<u32, RangeSet>>,
-    /// Files that it has written to since it flushed them.
+    /// Files that this member has written to since their last flush.
     unflushed: RefCell<BTreeSet<u32>>,
 }
 
@@ -250,11 +249,11 @@ enum Opened<M: Machine> {
     Paged(PagedFile<M>),
 }
 
-/// How files can be told apart by what is written to them: what a source of contents has beside an offset.
+/// Number of files whose contents can be distinguished: the bits of a source of contents that its offset leaves.
 const FILES_MAX: usize = 1 << 15;
 
-/// Where in the source of contents the bytes come from that are written to a file; what is read without having been
-/// written comes from its own offset.
+/// Returns the offset in the source of contents of bytes written to a file. Unwritten bytes have their file offset as
+/// source.
 fn source(file: u32, offset: u64) -> u64 {
     1 << 63 | u64::from(file) << 48 | offset
 }
@@ -270,7 +269,7 @@ impl<M: Machine> ReplayPart<M> {
         };
         let mut files = Vec::new();
         for (index, name) in (0..).zip(&job.files) {
-            // In two phases a member moves what is the others'.
+            // In two phases a member also moves data of other members.
             let is_used = used.contains(&index) || job.is_in_two_phases();
             files.push(match &pages {
                 _ if !is_used => None,
@@ -331,7 +330,7 @@ impl<M: Machine> ReplayPart<M> {
         let begin = self.machine().now();
         match &self.cache {
             Some(cache) => {
-                // What is left of all goes together.
+                // The barrier lets the last flush of the cache contain the remaining data of all members.
                 self.member.client()?.barrier(&self.member.group).await?;
                 cache.leave().await?;
                 outcome.flushes = Some(FlushTally::of(cache));
@@ -342,12 +341,12 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Waits for all members, so that each sees what the others have written.
+    /// Waits for all members, so that each sees the writes of the others.
     async fn sync(&self) -> Result<(), Error> {
         self.sync_with(&self.member.group).await
     }
 
-    /// As [`sync`](Self::sync), for the members of `group`.
+    /// Waits as [`sync`](Self::sync), for the members of `group`.
     async fn sync_with(&self, group: &Group) -> Result<(), Error> {
         let client = self.member.client()?;
         if let Some(cache) = &self.cache {
@@ -360,7 +359,7 @@ impl<M: Machine> ReplayPart<M> {
         Ok(client.barrier(group).await?)
     }
 
-    /// Brings to the media what this member has written.
+    /// Flushes the writes of this member to stable storage.
     async fn flush(&self) -> Result<(), Error> {
         let unflushed = self.unflushed.take();
         for index in unflushed {
@@ -427,7 +426,7 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Page by page, each copied from the program's memory.
+    /// Writes page by page, and copies each page from the program's memory.
     async fn write_pages(&self, file: &PagedFile<M>, offset: u64, bytes: u64) -> fs::Result<()> {
         let mut done = 0;
         while done < bytes {
@@ -439,7 +438,7 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Page by page, each copied to the program's memory. Says how many bytes there were.
+    /// Reads page by page, copies each page to the program's memory, and returns the number of bytes read.
     async fn read_pages(&self, file: &PagedFile<M>, offset: u64, bytes: u64) -> fs::Result<u64> {
         let mut done = 0;
         while done < bytes {
@@ -460,7 +459,7 @@ impl<M: Machine> ReplayPart<M> {
         for turn in &*self.job.turns {
             match turn {
                 Turn::Sync => {
-                    // What has been moved together is on the media.
+                    // Batches were flushed to stable storage when they were moved.
                     if let Some((sync, after)) = rest.split_first() {
                         clock.think(self.machine(), sync).await;
                         rest = after;
@@ -478,7 +477,7 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Gathers a batch and moves it together with those of the others, which are of these files.
+    /// Builds a batch and moves it in one operation with those of the other members; all batches refer to `files`.
     async fn move_batch(
         &self,
         operation: Operation,
@@ -531,7 +530,7 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Moves what has been gathered, of all files, together with the others.
+    /// Moves the batches of all members and files in one operation.
     async fn move_disk_directed(
         &self,
         operation: Operation,
@@ -548,8 +547,8 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Moves what has been gathered of a file, be it nothing, together with the others: in the order of the file, in
-    /// which it is packed; of requests that overlap the last is written.
+    /// Moves the requests collected for one file, possibly none, in one operation with the other members. The data are
+    /// packed in file order; if requests overlap, the last one is written.
     async fn move_in_two_phases(
         &self,
         operation: Operation,
@@ -585,12 +584,12 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Makes what is written there, in the memory at `at`.
+    /// Fills `self.memory` at `at` with the data to write to this range.
     fn make(&self, stretch: Stretch, at: u64) {
         self.make_in(&self.memory, (stretch.file, stretch.offset, stretch.bytes.into()), at);
     }
 
-    /// Makes what is written to some bytes of a file, in a memory at `at`.
+    /// Fills `memory` at `at` with the data to write to these bytes of a file.
     fn make_in(&self, memory: &Memory, (file, offset, bytes): (u32, u64, u64), at: u64) {
         memory.place(at, &self.member.contents.payload(source(file, offset), bytes));
         if self.job.log.files()[file as usize].is_read {
@@ -598,12 +597,12 @@ impl<M: Machine> ReplayPart<M> {
         }
     }
 
-    /// Fails if what was read to `at` in the memory is not what this member knows to be there.
+    /// Fails if the data read into `self.memory` at `at` contradict this member's knowledge of the file.
     fn check_read(&self, stretch: Stretch, at: u64) -> Result<(), Error> {
         self.check_in(&self.memory, (stretch.file, stretch.offset, stretch.bytes.into()), at)
     }
 
-    /// Fails if the bytes at `at` in `memory` are not what this member knows to be in the file at `offset`.
+    /// Fails if the bytes at `at` in `memory` contradict this member's knowledge of the file at `offset`.
     fn check_in(
         &self,
         memory: &Memory,
@@ -640,7 +639,7 @@ impl<M: Machine> ReplayPart<M> {
         Error::WrongData(format!("{}: the {bytes} bytes from {offset} on", self.name(file)))
     }
 
-    /// Looks at what is in the files now. One member does it for all.
+    /// Checks the contents of all written files. One member checks for all.
     pub(crate) async fn check(&self) -> Result<(), Error> {
         if self.member.rank() != 0 {
             return Ok(());
@@ -675,17 +674,17 @@ impl<M: Machine> ReplayPart<M> {
     }
 }
 
-/// Whether all of a memory are the contents from `from` on.
+/// True if the whole memory has the contents from `from` on.
 fn is_there(contents: Contents, memory: &Memory, from: u64) -> bool {
     let whole = Chunk { file_offset: from, memory_offset: 0, bytes: memory.len() };
     contents.first_wrong(memory, std::iter::once(whole)).is_none()
 }
 
-/// Bytes that are checked at once, and at the edges of what was not written.
+/// Number of bytes checked at once; the next constant is the number checked at each edge of an unwritten range.
 const CHECKED_BYTES: u64 = 1 << 20;
 const EDGE_BYTES: u64 = 1 << 16;
 
-/// What is looked at of a part of a file, piece by piece.
+/// Returns the ranges of a part of a file to check: all of a written part, the edges of a large unwritten one.
 fn pieces(part: Range<u64>, is_written: bool) -> Vec<Extent> {
     let bytes = part.end - part.start;
     if is_written || bytes <= 2 * EDGE_BYTES {
@@ -695,7 +694,7 @@ fn pieces(part: Range<u64>, is_written: bool) -> Vec<Extent> {
     vec![Extent::new(part.start, EDGE_BYTES), Extent::new(part.end - EDGE_BYTES, EDGE_BYTES)]
 }
 
-/// How many copies of what it has gathered a member has: in two phases also one in the order of the file.
+/// Returns the number of copies of its collected data that a member holds. Two-phase needs a second copy in file order.
 fn copies(method: CollectiveMethod) -> u64 {
     match method {
         CollectiveMethod::DiskDirected { .. } => 1,
@@ -703,7 +702,8 @@ fn copies(method: CollectiveMethod) -> u64 {
     }
 }
 
-/// Bytes of memory that what a node moves needs at once; calls have memory of their own.
+/// Returns the memory in bytes that the moves of a node need at once. Calls with selections allocate their memory
+/// separately.
 fn memory_bytes(job: &ReplayJob, moves: impl Iterator<Item = LoggedMove>) -> u64 {
     let (largest, all) = moves.fold((0, 0), |(largest, all): (u64, u64), moved| {
         (largest.max(moved.bytes), all.saturating_add(moved.bytes))
@@ -721,11 +721,11 @@ fn stretches(batch: &[Request]) -> impl Iterator<Item = (&Request, Stretch)> {
     })
 }
 
-/// When a member is to make its requests.
+/// Schedule of a member's requests.
 struct Clock {
     begin: Instant,
     think: Think,
-    /// The time of the log at which it starts, and at which the last request ended.
+    /// Time in the log at which the replay starts; the next field is the end of the last request in the log.
     start: Duration,
     ended: Duration,
 }
@@ -735,7 +735,7 @@ impl Clock {
         Clock { begin, think, start, ended: start }
     }
 
-    /// Waits until a request is to be made.
+    /// Waits until the scheduled start of a request.
     async fn think<M: Machine>(&mut self, machine: &M, request: &Request) {
         let until = match self.think {
             Think::None => return,

@@ -1,41 +1,41 @@
-//! Which record a client asks for next, and whether it reads or writes it.
+//! Sequence of a client's requests: records, and reads or writes.
 //!
-//! Every client has a part of the file of its own and goes over it again and again, in order or in an order drawn anew
-//! each time, so that no record comes a second time before all have come once. All of it follows from the seed.
+//! Every client accesses a separate part of the file repeatedly, in order or in a new random order for each pass. No
+//! record recurs before all have been accessed once. The sequence depends only on the seed.
 
 use layout::{Extent, Operation};
 use machine::mix;
 
 use crate::{Order, Workload};
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    /// Whether it is to be read or written.
+    /// Operation: read or write.
     pub(crate) operation: Operation,
-    /// The record.
+    /// Range of the record.
     pub(crate) extent: Extent,
 }
 
-/// The requests of one client, without end.
+/// Endless requests of one client.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
     workload: Workload,
-    /// The records of its part: the first, and how many there are.
+    /// First record of the client's part; the next field is the number of records.
     first: u64,
     records: u64,
-    /// What tells its draws from those of other clients.
+    /// Key that distinguishes the client's random numbers from those of other clients.
     key: u64,
-    /// How many requests there have been.
+    /// Number of requests so far.
     made: u64,
 }
 
-/// What tells one use of the seed from another.
+/// Distinct numbers for each use of the seed, so that the draws are independent.
 const OF_ORDER: u64 = 1;
 const OF_OPERATION: u64 = 2;
 
 impl Requests {
-    /// The requests of the client of this number.
+    /// Creates the requests of the client of this number.
     ///
     /// # Panics
     /// If there are fewer records than clients.
@@ -69,14 +69,14 @@ impl Iterator for Requests {
     }
 }
 
-/// Rounds of the network: three make a permutation that cannot be told from a random one by looking at some of it (Luby
-/// and Rackoff 1988), four one that cannot be told even by looking backwards.
+/// Rounds of the network. Three make a permutation that observers of its values cannot distinguish from a random one
+/// (Luby and Rackoff 1988). Four resist observers of the inverse, too.
 const ROUNDS: u64 = 4;
 
-/// Where `place` comes in an order of `0..count` that is drawn by `key`.
+/// Returns the element at `place` in a permutation of `0..count` that depends on `key`.
 ///
-/// A Feistel network permutes the numbers of an even number of bits, and a number that it leads out of the range goes
-/// through it again. So the order takes no memory, however many records there are.
+/// A Feistel network permutes the numbers of an even number of bits. A result outside the range passes through the
+/// network again. The permutation therefore takes no memory for any number of records.
 fn shuffled(place: u64, count: u64, key: u64) -> u64 {
     let half = (u64::BITS - (count - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1_u64 << half) - 1;
@@ -143,7 +143,7 @@ mod tests {
         let (one, other): (Vec<u64>, Vec<u64>) =
             (requests[..1000].iter().map(offset).collect(), requests[1000..].iter().map(offset).collect());
         assert_ne!(one, other);
-        // Of a thousand random steps half lead on, and one to the next record, give or take.
+        // About half of a thousand random steps lead forward, and about one leads to the next record.
         let on = one.windows(2).filter(|pair| pair[1] > pair[0]).count();
         let next = one.windows(2).filter(|pair| pair[1] == pair[0] + 512).count();
         assert!((450..550).contains(&on) && next < 10, "{on} lead on, {next} to the next");

@@ -1,17 +1,17 @@
-//! Messages and their answers, and nothing else: the time that these take by themselves.
+//! Round trips: messages and their answers only, to measure their time.
 
 use machine::Machine;
 
 use crate::{Error, Member, Outcome};
 
-/// The member asks one I/O node after the other for nothing, and waits for the answer each time.
+/// A job in which the member sends an empty message to one I/O node after the other, and waits for each answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripsJob {
-    /// How often.
+    /// Number of round trips.
     pub round_trips: u32,
 }
 
-/// One member's part in a job.
+/// Part of the member in the job.
 pub struct RoundTripsPart<M: Machine> {
     job: RoundTripsJob,
     member: Member<M>,
@@ -27,7 +27,7 @@ impl RoundTripsJob {
 }
 
 impl<M: Machine> RoundTripsPart<M> {
-    /// The first ones are not timed: connections are made by them.
+    /// Prepares the part with one untimed round trip to each I/O node, which establishes the connections.
     pub(crate) async fn prepare(job: RoundTripsJob, member: Member<M>) -> Result<Self, Error> {
         let client = member.client()?;
         for &node in client.io_nodes() {
@@ -39,7 +39,7 @@ impl<M: Machine> RoundTripsPart<M> {
     pub(crate) async fn run(&self) -> Result<Outcome, Error> {
         let (machine, client) = (&self.member.machine, self.member.client()?);
         let begin = machine.now();
-        // Members begin with different nodes, so that they do not follow each other.
+        // Members start with different nodes, so that they do not queue behind each other.
         let nodes =
             client.io_nodes().iter().cycle().skip(self.member.draws() as usize % client.io_nodes().len());
         for &node in nodes.take(self.job.round_trips as usize) {

@@ -1,4 +1,4 @@
-//! What every job on runs has at its node, in whichever order it uses their blocks.
+//! State that every job on runs has at its node, for any order of using their blocks.
 
 use std::cell::RefCell;
 
@@ -8,12 +8,12 @@ use machine::Machine;
 use crate::runs::{Inputs, RunOutput, RunSet};
 use crate::{Error, Member, Outcome};
 
-/// The runs of a job at its node: input runs to be used, and an output run to be made once.
+/// The runs of a job at its node: input runs to read, and an output run to write once.
 pub(crate) struct RunPart<M: Machine> {
     pub(crate) inputs: Inputs<M>,
     pub(crate) member: Member<M>,
     file: File<M>,
-    /// What has been made, once it has been.
+    /// Finished output, for the check.
     output: RefCell<Option<RunOutput<M>>>,
 }
 
@@ -24,12 +24,12 @@ impl<M: Machine> RunPart<M> {
         Ok(RunPart { inputs, member, file, output: RefCell::default() })
     }
 
-    /// The output, of which the time begins now.
+    /// Creates the output, whose time starts now.
     pub(crate) fn begin(&self, set: &RunSet) -> RunOutput<M> {
         RunOutput::new(self.file.clone(), set, &self.member)
     }
 
-    /// Ends the output, of which nothing more is made, and tells what was done.
+    /// Finishes the output and returns the outcome.
     pub(crate) async fn finish(&self, output: RunOutput<M>) -> Result<Outcome, Error> {
         let timeline = output.finish().await?;
         let mut outcome = Outcome { timeline: Some(timeline), ..Outcome::default() };

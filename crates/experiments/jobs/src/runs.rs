@@ -1,10 +1,11 @@
-//! The runs of a job, how it reads them, and how it writes its output behind.
+//! The runs of a job: reads of its input runs, and write-behind of its output run.
 //!
-//! A run is a file of blocks in order. A disk is asked at once for a *batch* of consecutive blocks, which is a block of
-//! the file; the last batch of a run may be shorter. A run has at most one batch in flight, and two in memory:
+//! A run is a file of blocks in order. A job requests a *batch* of consecutive blocks from a disk at once. A batch is
+//! one block of the file; the last batch of a run may be shorter. A run has at most one batch in flight, and two in
+//! memory:
 //!
 //! ```text
-//!   run    | used | in memory, to be used | under way |          on its disk          |
+//!   run    | used | in memory, to be used | in flight |          on its disk          |
 //!                 ^ used                  ^ arrived   ^ asked                    blocks ^
 //! ```
 
@@ -18,35 +19,35 @@ use machine::{Condition, Duration, Instant, Machine, Memory, Payload, TaskGroup}
 use crate::timeline::{JobTimeline, JobWait, WaitCause, WriteStep};
 use crate::{Contents, Error, Member};
 
-/// A run: a file that is `blocks` blocks long.
+/// A run: a file of `blocks` blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The file's name.
+    /// Name of the file.
     pub file: String,
-    /// Its blocks.
+    /// Number of blocks.
     pub blocks: u64,
 }
 
-/// The runs of a job, and how many blocks it reads and writes at once.
+/// The runs of a job, with the numbers of blocks that it reads and writes at once.
 ///
-/// Files of input have blocks of `read_blocks` blocks and that of the output of `write_blocks`, or each request is
-/// several of a disk.
+/// Input files should have blocks of `read_blocks` blocks, and the output file of `write_blocks`. Otherwise each
+/// request becomes several disk requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSet {
-    /// The input runs, by number.
+    /// Input runs, by number.
     pub inputs: Vec<Run>,
-    /// The file of the output run, which is there and empty.
+    /// Name of the output run's file, which exists and is empty.
     pub output: String,
     /// Bytes of a block.
     pub block_bytes: u64,
-    /// b_r: blocks that are read at once.
+    /// b_r: number of blocks read at once.
     pub read_blocks: u64,
-    /// b_w: blocks that are written at once.
+    /// b_w: number of blocks written at once.
     pub write_blocks: u64,
 }
 
 impl RunSet {
-    /// Refuses settings that make no sense, in words for the user who has chosen them.
+    /// Rejects inconsistent settings, with a message for the user.
     pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
         let invalid = |why: String| Err(Error::Invalid(why));
         let RunSet { inputs, block_bytes, read_blocks, write_blocks, .. } = self;
@@ -71,34 +72,34 @@ impl RunSet {
         Ok(())
     }
 
-    /// Blocks of all input runs, which are those of the output.
+    /// Returns the number of blocks of all input runs, which is that of the output.
     pub fn blocks(&self) -> u64 {
         self.inputs.iter().map(|run| run.blocks).sum()
     }
 }
 
-/// An input run that is open.
+/// An open input run.
 struct Input<M: Machine> {
     file: File<M>,
     blocks: u64,
-    /// Where its batches come, in turn.
+    /// Buffers of its batches, used in turn.
     batches: [Memory; 2],
     asked: Cell<u64>,
     arrived: Cell<u64>,
     used: Cell<u64>,
 }
 
-/// The input runs of a job at work.
+/// The input runs of a running job.
 pub(crate) struct Inputs<M: Machine> {
     machine: M,
     contents: Contents,
     block_bytes: u64,
     read_blocks: u64,
     runs: Vec<Rc<Input<M>>>,
-    /// Blocks of batches that are asked for and not used.
+    /// Number of blocks that were requested and not yet used.
     held: Cell<u64>,
     reads: TaskGroup<Error>,
-    /// Woken when a batch has come, or has failed to.
+    /// Woken when a batch has arrived, or its read has failed.
     arrival: Rc<Condition>,
 }
 
@@ -129,18 +130,18 @@ impl<M: Machine> Inputs<M> {
         self.runs.len()
     }
 
-    /// Blocks that are asked for and not used.
+    /// Returns the number of blocks that were requested and not yet used.
     pub(crate) fn held(&self) -> u64 {
         self.held.get()
     }
 
-    /// Blocks of the next batch of a run; none if it has been asked for to its end.
+    /// Returns the number of blocks in the next batch of a run; 0 if the whole run has been requested.
     pub(crate) fn next_batch(&self, run: usize) -> u64 {
         let input = &self.runs[run];
         (input.blocks - input.asked.get()).min(self.read_blocks)
     }
 
-    /// Asks for the next batch of a run, if there is one, and goes on.
+    /// Requests the next batch of a run, if any, without waiting for it.
     pub(crate) fn ask(&self, run: usize) {
         let (input, blocks, first) =
             (self.runs[run].clone(), self.next_batch(run), self.runs[run].asked.get());
@@ -155,7 +156,7 @@ impl<M: Machine> Inputs<M> {
         self.reads.spawn(&self.machine, "batch of a run", async move {
             let (offset, bytes) = (first * block_bytes, blocks * block_bytes);
             let read = input.file.read(offset, bytes, &memory, 0).await;
-            // Woken even if it failed: tasks that wait must fail, too.
+            // Wake waiting tasks on failure too, so that they fail instead of hanging.
             arrival.wake_all();
             let found = read?;
             let batch = Chunk { file_offset: offset, memory_offset: 0, bytes };
@@ -168,12 +169,12 @@ impl<M: Machine> Inputs<M> {
         });
     }
 
-    /// Waits until all that has been asked for of these runs has come; says whether it had to.
+    /// Waits until all requested blocks of these runs have arrived.
     pub(crate) async fn wait_for_all(&self, runs: impl Iterator<Item = usize> + Clone) -> Result<(), Error> {
         self.wait_until(|| runs.clone().all(|run| self.runs[run].arrived == self.runs[run].asked)).await
     }
 
-    /// Waits until the next block of a run has come.
+    /// Waits until the next block of a run has arrived.
     pub(crate) async fn wait_for(&self, run: usize) -> Result<(), Error> {
         self.wait_until(|| self.runs[run].arrived > self.runs[run].used).await
     }
@@ -188,7 +189,7 @@ impl<M: Machine> Inputs<M> {
         Ok(())
     }
 
-    /// Uses the next block of a run, which has come: gives its number and its data.
+    /// Uses the next block of a run, which must have arrived, and returns its number and data.
     pub(crate) fn take(&self, run: usize) -> (u64, Payload) {
         let input = &self.runs[run];
         let block = input.used.get();
@@ -198,17 +199,17 @@ impl<M: Machine> Inputs<M> {
         (block, input.batch_of(block, self.read_blocks).get(at, self.block_bytes))
     }
 
-    /// Whether all blocks of a run have been used.
+    /// True if all blocks of a run have been used.
     pub(crate) fn is_used_up(&self, run: usize) -> bool {
         self.runs[run].used.get() == self.runs[run].blocks
     }
 
-    /// Bytes of all blocks that have been used.
+    /// Returns the number of bytes in all used blocks.
     pub(crate) fn used_bytes(&self) -> u64 {
         self.runs.iter().map(|run| run.used.get() * self.block_bytes).sum()
     }
 
-    /// Whether the next block of a run has come.
+    /// True if the next block of a run has arrived.
     pub(crate) fn has_next(&self, run: usize) -> bool {
         self.runs[run].arrived > self.runs[run].used
     }
@@ -220,7 +221,7 @@ impl<M: Machine> Input<M> {
     }
 }
 
-/// The output run of a job at work: blocks gather, and are written behind the job's back when there are b_w of them.
+/// The output run of a running job. Blocks are collected, and written in the background when b_w are complete.
 pub(crate) struct RunOutput<M: Machine> {
     machine: M,
     file: File<M>,
@@ -228,25 +229,25 @@ pub(crate) struct RunOutput<M: Machine> {
     block_bytes: u64,
     write_blocks: u64,
     gathered: RefCell<Gathered>,
-    /// For each block of the output, the index of that block in its run.
+    /// Index in its run of each block of the output.
     made: RefCell<Vec<u32>>,
-    /// Blocks that have been made and are not at the disk.
+    /// Number of blocks that were produced and are not on the disk yet.
     unwritten: Rc<Cell<u64>>,
     writes: TaskGroup<Error>,
-    /// Woken when a write is done, or has failed.
+    /// Woken when a write has completed or failed.
     written: Rc<Condition>,
     begin: Instant,
     timeline: Rc<RefCell<JobTimeline>>,
 }
 
-/// Blocks that wait for others to be written with.
+/// Blocks that are collected for the next write.
 struct Gathered {
     memory: Memory,
     blocks: u64,
 }
 
 impl<M: Machine> RunOutput<M> {
-    /// The output of a job that begins now.
+    /// Creates the output of a job that begins now.
     pub(crate) fn new(file: File<M>, set: &RunSet, member: &Member<M>) -> Self {
         let memory = member.contents.memory(set.write_blocks * set.block_bytes);
         RunOutput {
@@ -265,7 +266,7 @@ impl<M: Machine> RunOutput<M> {
         }
     }
 
-    /// Makes a block of output of this block of a run.
+    /// Adds a block of output, made from this block of a run.
     pub(crate) fn make(&self, block: u64, data: &Payload) {
         let mut gathered = self.gathered.borrow_mut();
         gathered.memory.place(gathered.blocks * self.block_bytes, data);
@@ -274,7 +275,7 @@ impl<M: Machine> RunOutput<M> {
         self.unwritten.set(self.unwritten.get() + 1);
     }
 
-    /// Starts a write of what has gathered, if it is as much as is written at once.
+    /// Starts a write if b_w blocks have been collected.
     pub(crate) fn write_if_full(&self) {
         if self.gathered.borrow().blocks == self.write_blocks {
             self.start_write();
@@ -304,12 +305,12 @@ impl<M: Machine> RunOutput<M> {
         });
     }
 
-    /// Blocks that have been made and are not at the disk.
+    /// Returns the number of blocks that were produced and are not on the disk yet.
     pub(crate) fn unwritten(&self) -> u64 {
         self.unwritten.get()
     }
 
-    /// Waits until a write is done.
+    /// Waits until a write completes.
     pub(crate) async fn wait_for_write(&self) -> Result<(), Error> {
         if self.writes.has_failed() {
             return self.writes.join_or_fail().await;
@@ -318,7 +319,7 @@ impl<M: Machine> RunOutput<M> {
         Ok(())
     }
 
-    /// Waits by `wait`, and notes since when and what for, if it takes any time.
+    /// Awaits `wait`, and records its cause, begin and end if it takes any time.
     pub(crate) async fn note_wait(
         &self,
         cause: WaitCause,
@@ -334,7 +335,7 @@ impl<M: Machine> RunOutput<M> {
         Ok(())
     }
 
-    /// Writes the rest, and waits until the media have everything. Gives what has been done when.
+    /// Writes the rest, waits until all data are on stable storage, and returns the timeline.
     pub(crate) async fn finish(&self) -> Result<JobTimeline, Error> {
         self.start_write();
         self.note_wait(WaitCause::Writes, async {
@@ -345,17 +346,17 @@ impl<M: Machine> RunOutput<M> {
         Ok(self.timeline.take())
     }
 
-    /// Time since the output began.
+    /// Returns the time since the output began.
     pub(crate) fn elapsed(&self) -> Duration {
         self.machine.now().since(self.begin)
     }
 
-    /// Bytes that have been made.
+    /// Returns the number of bytes produced.
     pub(crate) fn bytes(&self) -> u64 {
         self.made.borrow().len() as u64 * self.block_bytes
     }
 
-    /// Reads everything back, and compares each block with that of which it was made.
+    /// Reads the output back and compares each block with its source.
     pub(crate) async fn check(self) -> Result<(), Error> {
         let made = self.made.into_inner();
         let memory = self.contents.memory(CHECKED_BLOCKS as u64 * self.block_bytes);
@@ -378,5 +379,5 @@ impl<M: Machine> RunOutput<M> {
     }
 }
 
-/// Blocks that are read back at a time.
+/// Number of blocks read back at a time.
 const CHECKED_BLOCKS: usize = 256;

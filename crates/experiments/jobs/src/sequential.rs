@@ -1,4 +1,4 @@
-//! A sequential program behind a page cache, as the thesis on PDIOL measures it.
+//! A sequential program with a page cache, as the thesis on PDIOL measures it.
 //!
 //! ```text
 //!  open; page by page: read or write it, copy it to or from the program, work on it; close
@@ -12,25 +12,25 @@ use machine::{Duration, Machine, Payload, Work};
 
 use crate::{Contents, Error, Member, Outcome};
 
-/// A program that goes through a file from front to back. Several members read the same file.
+/// A program that accesses a file from front to back. Several members read the same file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sequential {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// Whether the program reads the file or makes it.
+    /// Operation: the program reads the file or creates it.
     pub operation: Operation,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// Bytes of a page, and of a call of the program.
+    /// Size in bytes of a page, and of a call of the program.
     pub page_bytes: u64,
-    /// How the page cache works.
+    /// Settings of the page cache.
     pub cache: PageCacheSettings,
-    /// What the program itself works on each page. Meanwhile pages go on coming in, as on a node with a second
-    /// processor.
+    /// Computation time of the program for each page. Pages continue to arrive during the computation, as on a node
+    /// with a second processor.
     pub work: Duration,
 }
 
-/// One program's part in a job.
+/// Part of a program in the job.
 pub struct SequentialPart<M: Machine> {
     job: Sequential,
     cache: PageCache<M>,
@@ -60,7 +60,7 @@ impl fmt::Display for Sequential {
 impl<M: Machine> SequentialPart<M> {
     pub(crate) async fn prepare(job: &Sequential, member: Member<M>) -> Result<Self, Error> {
         let client = member.client()?;
-        // Opening the file asks for them otherwise.
+        // Fetch the disk identities now: otherwise the timed open would fetch them.
         client.disks_by_identity().await?;
         let cache = PageCache::new(client.clone(), job.cache);
         Ok(SequentialPart { job: job.clone(), cache, member })
@@ -112,22 +112,22 @@ impl<M: Machine> SequentialPart<M> {
     }
 }
 
-/// What a program does with pages, wherever they come from or go to.
+/// Work of a program on pages from any source.
 pub(crate) struct Program<'a, M: Machine> {
     machine: &'a M,
     contents: Contents,
     work: Duration,
-    /// Where the next page begins.
+    /// Offset of the next page, in bytes.
     pub(crate) offset: u64,
 }
 
 impl<'a, M: Machine> Program<'a, M> {
-    /// A program that works for `work` on each page.
+    /// Creates a program that computes for `work` on each page.
     pub(crate) fn new(member: &'a Member<M>, work: Duration) -> Self {
         Program { machine: &member.machine, contents: member.contents, work, offset: 0 }
     }
 
-    /// Checks the next page, copies it to or from the program's memory, and works on it.
+    /// Checks the next page, copies it to or from the program's memory, and computes on it.
     pub(crate) async fn use_page(&mut self, page: Payload) -> Result<(), Error> {
         if page != self.contents.payload(self.offset, page.len()) {
             return Err(Error::WrongData(format!("the page at offset {}", self.offset)));
@@ -140,7 +140,7 @@ impl<'a, M: Machine> Program<'a, M> {
         Ok(())
     }
 
-    /// Whether the file has ended where it should.
+    /// Fails unless the file has ended after `bytes` bytes.
     pub(crate) fn check_end(&self, bytes: u64) -> Result<(), Error> {
         if self.offset == bytes {
             return Ok(());

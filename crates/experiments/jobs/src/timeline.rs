@@ -1,60 +1,60 @@
-//! When a job that reads runs and writes behind did what: how far ahead of its disk it was, and what it waited for.
+//! Timeline of a job that reads runs and writes with write-behind: its lead over its disk, and its waits.
 
 use machine::Duration;
 
-/// What one job did when. Times are since it began.
+/// Timeline of one job. Times count from its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobTimeline {
-    /// Its writes, each twice: when it was started and when its disk had it; in order of time.
+    /// Start and completion of each write, in order of time.
     pub writes: Vec<WriteStep>,
-    /// When it waited, and what for; in order of time.
+    /// Waits and their causes, in order of time.
     pub waits: Vec<JobWait>,
 }
 
-/// A write is started, or its disk has it.
+/// Start or completion of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteStep {
-    /// When.
+    /// Time of the step.
     pub at: Duration,
-    /// The blocks of the write.
+    /// Number of blocks of the write.
     pub blocks: u64,
-    /// Whether it is done.
+    /// True if the write is complete, false if it starts.
     pub is_done: bool,
 }
 
-/// A stretch of time in which a job could not go on.
+/// A period in which a job was blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobWait {
-    /// From when.
+    /// Begin of the wait.
     pub begin: Duration,
-    /// Until when.
+    /// End of the wait.
     pub end: Duration,
-    /// What it waited for.
+    /// Cause of the wait.
     pub cause: WaitCause,
 }
 
-/// What a job waits for.
+/// Cause of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitCause {
-    /// A block of the input run of this number.
+    /// Missing block of the input run of this number.
     Input(usize),
-    /// Room in its portion of the buffers: a write of its own has to be done.
+    /// Full portion of the buffers: one of the job's writes must complete.
     Room,
-    /// The rest of its writes, when all blocks are used.
+    /// Remaining writes, after all blocks were used.
     Writes,
 }
 
-/// Writes that are started and not done.
+/// Writes that have started and are not complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PendingWrites {
-    /// How many.
+    /// Number of writes.
     pub writes: u64,
-    /// Their blocks.
+    /// Number of their blocks.
     pub blocks: u64,
 }
 
 impl JobTimeline {
-    /// The pending writes from each step on.
+    /// Iterates over the pending writes after each step.
     pub fn pending(&self) -> impl Iterator<Item = (Duration, PendingWrites)> {
         let add = |pending: &mut PendingWrites, step: &WriteStep| {
             if step.is_done {
@@ -69,18 +69,18 @@ impl JobTimeline {
         self.writes.iter().scan(PendingWrites::default(), add)
     }
 
-    /// The most writes that were pending at once.
+    /// Returns the largest number of writes that were pending at once.
     pub fn pending_most(&self) -> PendingWrites {
         self.pending().map(|(_, pending)| pending).max().unwrap_or_default()
     }
 
-    /// How many blocks had been handed to writes by this time.
+    /// Returns the number of blocks in writes that had started by this time.
     pub fn started_by(&self, time: Duration) -> u64 {
         let started = self.writes.iter().take_while(|step| step.at <= time).filter(|step| !step.is_done);
         started.map(|step| step.blocks).sum()
     }
 
-    /// How long it waited for each of these causes.
+    /// Returns the total wait for the causes that `is_meant` selects.
     pub fn waited(&self, is_meant: impl Fn(WaitCause) -> bool) -> Duration {
         let meant = self.waits.iter().filter(|wait| is_meant(wait.cause));
         meant.fold(Duration::ZERO, |sum, wait| sum + (wait.end - wait.begin))

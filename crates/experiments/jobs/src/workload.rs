@@ -1,7 +1,7 @@
-//! A workload: what several clients do that read or write one file at once, each with several requests under way.
+//! A workload: several clients read or write one file at the same time, each with several requests in flight.
 //!
-//! This is what `starfish bench --agents` does to agents, and what is predicted of them on a simulated machine. Which
-//! requests it comes to is in `requests.rs`, how clients make them in `clients.rs`.
+//! `starfish bench --agents` runs workloads against agents, and simulations predict them. `requests.rs` generates the
+//! sequence of requests; `clients.rs` sends them.
 
 use std::ops::Range;
 
@@ -9,40 +9,40 @@ use machine::Duration;
 
 use crate::Error;
 
-/// What clients do with a file, all of them at once.
+/// Concurrent access of several clients to a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// In which order a client comes to the records of its part.
+    /// Order in which a client accesses the records of its part.
     pub order: Order,
-    /// How many of a hundred requests read; the others write. Which, is drawn.
+    /// Percentage of requests that read; the others write. The choice is random.
     pub reads_percent: u8,
-    /// Bytes of the file. Every client has a part of its own, as nearly as can be of the same size.
+    /// Size of the file in bytes. Every client accesses a separate part; the parts are as equal as possible.
     pub file_bytes: u64,
-    /// Bytes of a request. The last record of the file may be shorter.
+    /// Size of a request in bytes. The last record of the file may be shorter.
     pub record_bytes: u64,
-    /// How many clients.
+    /// Number of clients.
     pub clients: u32,
-    /// How many requests each client has under way at once.
+    /// Number of requests that each client keeps in flight.
     pub outstanding: u32,
-    /// How many requests each client makes. If neither this nor a time is given, one for each record of its part.
+    /// Number of requests of each client. Default, if neither this nor a time is set: one for each record of its part.
     pub requests: Option<u64>,
-    /// The time after which a client begins no more requests.
+    /// Time after which a client starts no more requests.
     pub time: Option<Duration>,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
-/// In which order a client comes to the records of its part.
+/// Order in which a client accesses the records of its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// One after the other, and from the beginning again.
+    /// Record by record, repeatedly from the beginning.
     Sequential,
-    /// In an order that is drawn, and drawn anew after each pass.
+    /// In random order, with a new order for each pass.
     Random,
 }
 
 impl Default for Workload {
-    /// One client reads a file of 256 MiB from front to back, one block of 256 KiB after the other.
+    /// Returns a workload of one client that reads a file of 256 MiB from front to back, in blocks of 256 KiB.
     fn default() -> Self {
         Workload {
             order: Order::Sequential,
@@ -59,7 +59,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Refuses settings that make no sense, in words for the user who has chosen them.
+    /// Rejects inconsistent settings, with a message for the user.
     pub fn check(&self) -> Result<(), Error> {
         let (file, record) = (self.file_bytes, self.record_bytes);
         let invalid = |why: String| Err(Error::Invalid(why));
@@ -85,7 +85,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Refuses, besides, another number of members than clients.
+    /// Rejects inconsistent settings, and a number of members that differs from the number of clients.
     pub(crate) fn check_members(&self, members: u32) -> Result<(), Error> {
         self.check()?;
         let clients = self.clients;
@@ -95,22 +95,22 @@ impl Workload {
         Ok(())
     }
 
-    /// Whether something may be read, so that it has to be there before.
+    /// True if the clients may read, so that the file must have its contents before.
     pub fn is_read(&self) -> bool {
         self.reads_percent > 0
     }
 
-    /// Whether something may be written, so that it has to be flushed.
+    /// True if the clients may write, so that the file must be flushed.
     pub fn is_written(&self) -> bool {
         self.reads_percent < 100
     }
 
-    /// How many records the file has.
+    /// Returns the number of records of the file.
     pub fn records(&self) -> u64 {
         self.file_bytes.div_ceil(self.record_bytes)
     }
 
-    /// The records that the client of this number comes to.
+    /// Returns the range of records that the client of this number accesses.
     pub fn part(&self, client: u32) -> Range<u64> {
         let begin = |client: u64| {
             let all = u128::from(self.records()) * u128::from(client);
@@ -119,14 +119,14 @@ impl Workload {
         begin(u64::from(client))..begin(u64::from(client) + 1)
     }
 
-    /// How many requests the client of this number makes, if it has the time.
+    /// Returns the number of requests of the client of this number, if its time suffices.
     pub fn requests_of(&self, client: u32) -> u64 {
         let part = self.part(client);
         let pass = if self.time.is_some() { u64::MAX } else { part.end - part.start };
         self.requests.unwrap_or(pass)
     }
 
-    /// This workload with at most `requests` requests of each client.
+    /// Returns this workload with at most `requests` requests of each client.
     pub fn with_at_most(&self, requests: u64) -> Workload {
         let is_more = (0..self.clients).any(|client| self.requests_of(client) > requests);
         Workload { requests: if is_more { Some(requests) } else { self.requests }, ..self.clone() }

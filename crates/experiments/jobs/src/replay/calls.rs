@@ -1,9 +1,9 @@
-//! The calls of a log of format 2: calls that processes made together are made together, others alone.
+//! Calls of a log of format 2: collective calls are replayed as collective calls, others independently.
 //!
-//! A collective call is one operation of the members that opened the file, on what each has selected, by the method of
-//! the replay. A call alone is a file request if it has one piece; if it has several, it becomes one request to each
-//! I/O node that has some of them. Through a write cache or a page cache, every piece goes by itself, in both kinds of
-//! call.
+//! A collective call is one operation of the members that opened the file, on their selections, by the method of the
+//! replay. An independent call with one piece is a file request. An independent call with several pieces becomes one
+//! request to each I/O node that holds some of them. Through a write cache or a page cache, both kinds of call move
+//! every piece separately.
 
 use fs::{CollectiveMethod, Company, Group, SelectedSettings};
 use layout::{Operation, Selection};
@@ -13,10 +13,10 @@ use request_log::{LoggedCall, Stretch};
 use super::{ReplayAccess, ReplayPart};
 use crate::{Error, Member, Outcome, ReplayJob};
 
-/// The most pieces of all calls together: each of them is moved, and looked at, by itself.
+/// Limit of the pieces of all calls, because each is moved and checked separately.
 const PIECES_MAX: u64 = 1 << 25;
 
-/// The groups of a member: one for each opening that it takes part in.
+/// Returns the groups of a member, one for each opening in which it takes part.
 pub(super) fn groups<M: Machine>(job: &ReplayJob, member: &Member<M>) -> Vec<Option<Group>> {
     let openings = job.log().calls().map_or(&[][..], |calls| &calls.openings);
     let group = |(index, members): (u64, &Vec<usize>)| {
@@ -27,7 +27,7 @@ pub(super) fn groups<M: Machine>(job: &ReplayJob, member: &Member<M>) -> Vec<Opt
     (0..).zip(openings.iter().map(|opening| &opening.members)).map(group).collect()
 }
 
-/// Refuses a log whose calls would take for ever.
+/// Rejects a log whose calls would take too long.
 pub(super) fn check(job: &ReplayJob) -> Result<(), Error> {
     let Some(calls) = job.log().calls() else { return Ok(()) };
     let pieces = calls.pieces();
@@ -66,7 +66,7 @@ impl<M: Machine> ReplayPart<M> {
         }
     }
 
-    /// Every piece by itself, as any request.
+    /// Moves every piece separately, as a plain request.
     async fn move_pieces(
         &self,
         file: u32,
