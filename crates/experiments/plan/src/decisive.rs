@@ -1,11 +1,11 @@
-//! Which parts of the simulator's sources decide what a simulation comes to: the build script takes the hash of these.
+//! The parts of the simulator's sources that determine simulation results. The build script hashes them.
 //!
-//! Tests and comments decide nothing, so journals survive their edits. What stands beside code on a line counts, and
-//! so does what only might decide something: rather too much than too little.
+//! Tests and comments do not affect results, so journals survive edits of them. Comments after code on the same line
+//! count, and so do lines that might matter: including too much is safer than too little.
 
 use std::path::Path;
 
-/// What a simulation depends on, besides its description: these sources, and the exact versions of other crates.
+/// Inputs of a simulation besides its description: these sources, and the exact versions of other crates.
 pub(crate) const SOURCES: [&str; 16] = [
     "crates/machines/machine/src",
     "crates/files/layout/src",
@@ -25,16 +25,16 @@ pub(crate) const SOURCES: [&str; 16] = [
     "Cargo.lock",
 ];
 
-/// Modules that are tests as a whole.
+/// Name of modules that contain only tests.
 const TESTS: &str = "conformance";
 
-/// Whether the source at `path` has anything in it that decides.
+/// True if the source at `path` can affect results.
 pub(crate) fn decides(path: &Path) -> bool {
     path.iter().all(|part| Path::new(part).file_stem() != Some(TESTS.as_ref()))
 }
 
-/// The lines of a source that decide: all but empty ones, those that are comments, and items for tests only. That is
-/// told by the form that rustfmt gives them: an item begins and ends at the margin.
+/// Iterates over the lines of a source that affect results: all except empty lines, comment lines, and test-only items.
+/// Test items are recognised by the form that rustfmt produces: an item begins and ends at the margin.
 pub(crate) fn decisive_lines(text: &str) -> impl Iterator<Item = &str> {
     let mut is_test = false;
     text.lines().filter(move |line| {
@@ -56,10 +56,10 @@ mod tests {
         decisive_lines(text).collect()
     }
 
-    /// They tell of a simulation, and change nothing of it.
+    /// Crates that report about a simulation but do not affect it.
     const TELLING: [&str; 3] = ["recording", "statistics", "trace"];
 
-    /// What `experiment` depends on, itself included, of the crates beside it.
+    /// The sources must be those of all crates in this repository that `experiment` depends on, including itself.
     #[test]
     fn sources_are_those_of_all_crates_that_a_simulation_depends_on() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,13 +1,13 @@
-//! The journal: every trial that was run, on a line of its own, so that none is run twice.
+//! The journal: one line for every completed trial, so that no trial runs twice.
 //!
 //! ```text
 //!   {"program":"0.1.0+8f...","key":"5c...","wall_ns":52100000,"trial":{"elapsed_ns":666000000,...}}
 //! ```
 //!
-//! Lines are only ever appended, each at once. So however the program ends, the trials before are kept; at worst the
-//! last line is torn, and lines that make no sense are skipped. Lines of another program do not count, since another
-//! program may come to other results. Lines may repeat and stand in any order: journals are merged by reading one after
-//! the other, or by concatenating their files.
+//! Lines are only appended, each in one write. Completed trials therefore survive any end of the program. At worst the
+//! last line is torn, and invalid lines are skipped. Lines of another program version are ignored, because its results
+//! may differ. Lines may repeat and may stand in any order: to merge journals, read one after the other, or concatenate
+//! their files.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 use crate::measurement::Measurement;
 use crate::planned_trial::TrialKey;
 
-/// The version of the program, and a hash of the sources that decide what a simulation comes to.
+/// Version of the program, and a hash of the sources that determine simulation results.
 pub const PROGRAM: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SIMULATOR"));
 
-/// The trials that were run.
+/// Completed trials with their results.
 #[derive(Debug, Default)]
 pub struct Journal {
     entries: BTreeMap<TrialKey, (Measurement, Duration)>,
@@ -32,41 +32,41 @@ pub struct Journal {
     file: Option<(PathBuf, File)>,
 }
 
-/// Why a journal cannot be used.
+/// Reason why a journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// The file cannot be read or written.
+    /// Reading or writing the file failed.
     #[error("{}: {error}", path.display())]
     File {
-        /// The journal's file.
+        /// File of the journal.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// It is some other file, given by mistake. Nothing was written to it.
+    /// The file is not a journal. It was not modified.
     #[error(
         "{}: this is no journal of trials, by its first line: nothing was written to it; name another file, one that \
          a run made or that is not there yet", .0.display()
     )]
     NotAJournal(PathBuf),
-    /// Another process appends to it.
+    /// Another process is appending to the file.
     #[error("{}: another run is writing it: wait for that, or choose another folder", .0.display())]
     InUse(PathBuf),
-    /// The same program came to two results of one trial.
+    /// The same program version produced two different results of one trial.
     #[error(
         "{}: two different results of trial {key}, of the same program: one of the lines was changed, or a \
          computer is at fault; remove the file to have all trials run again", path.display()
     )]
     Contradiction {
-        /// The journal's file.
+        /// File of the journal.
         path: PathBuf,
-        /// The trial.
+        /// Key of the trial.
         key: TrialKey,
     },
 }
 
-/// How every line begins, in all versions of the program.
+/// Beginning of every line, in all versions of the program.
 const LINE_START: &[u8] = b"{\"program\":\"";
 
 /// A line of the file.
@@ -79,13 +79,13 @@ struct Line {
 }
 
 impl Journal {
-    /// A journal without a file: it lasts as long as the value.
+    /// Creates a journal without a file.
     pub fn in_memory() -> Journal {
         Journal::default()
     }
 
-    /// The journal in the file at `path`, which is made if there is none. What is recorded is appended to it. As long
-    /// as this value lives, it cannot be opened like this again.
+    /// Opens or creates the journal in the file at `path`. Recorded trials are appended to it. The file is locked until
+    /// this value is dropped, so another `open` of it fails with `InUse`.
     pub fn open(path: &Path) -> Result<Journal, JournalError> {
         let failed = |error| JournalError::File { path: path.to_owned(), error };
         let file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed)?;
@@ -100,14 +100,15 @@ impl Journal {
         expect_journal(&text, path)?;
         journal.take(&text, path)?;
         if text.last().is_some_and(|&byte| byte != b'\n') {
-            // After a torn line; what follows gets a line of its own.
+            // End a torn line, so that new lines start at the margin.
             (&file).write_all(b"\n").map_err(failed)?;
         }
         journal.file = Some((path.to_owned(), file));
         Ok(journal)
     }
 
-    /// Adds what the file at `path` has; nothing is written. Reading a journal twice is reading it once.
+    /// Adds the trials of the file at `path` without writing to any file. Merging a journal twice has no further
+    /// effect.
     pub fn merge(&mut self, path: &Path) -> Result<(), JournalError> {
         let text =
             std::fs::read(path).map_err(|error| JournalError::File { path: path.to_owned(), error })?;
@@ -115,12 +116,12 @@ impl Journal {
         self.take(&text, path)
     }
 
-    /// Adds what `text` has, which is the text of a journal; nothing is written. Complaints name `from`.
+    /// Adds the trials of `text`, the text of a journal, without writing to any file. Errors name `from`.
     pub fn merge_text(&mut self, text: &str, from: &str) -> Result<(), JournalError> {
         self.take(text.as_bytes(), Path::new(from))
     }
 
-    /// Forgets all trials, those in the file too.
+    /// Removes all trials, including those in the file.
     pub fn clear(&mut self) -> Result<(), JournalError> {
         if let Some((path, file)) = &self.file {
             file.set_len(0).map_err(|error| JournalError::File { path: path.clone(), error })?;
@@ -148,7 +149,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Adds a trial and how long it took on this computer, and writes it to the file if there is one.
+    /// Adds a trial and its run time on this computer, and appends it to the file, if any.
     pub fn record(
         &mut self,
         key: TrialKey,
@@ -164,49 +165,49 @@ impl Journal {
         Ok(())
     }
 
-    /// All that it has, in the order of the keys.
+    /// Iterates over all trials in the order of their keys, with their run times.
     pub fn entries(&self) -> impl Iterator<Item = (TrialKey, &Measurement, Duration)> {
         self.entries.iter().map(|(key, (measurement, wall))| (*key, measurement, *wall))
     }
 
-    /// All that it has as the text of a journal, to be merged elsewhere.
+    /// Returns all trials as the text of a journal, to be merged elsewhere.
     pub fn to_text(&self) -> String {
         self.entries().map(|(key, measurement, wall)| line(key, measurement, wall)).collect()
     }
 
-    /// What the trial came to, if it was run.
+    /// Returns the measurement of a trial, if it has run.
     pub fn get(&self, key: TrialKey) -> Option<&Measurement> {
         self.entries.get(&key).map(|(measurement, _)| measurement)
     }
 
-    /// How long the trial took on the computer that ran it.
+    /// Returns the run time of a trial on the computer that ran it.
     pub fn wall(&self, key: TrialKey) -> Option<Duration> {
         self.entries.get(&key).map(|(_, wall)| *wall)
     }
 
-    /// How many trials it has.
+    /// Returns the number of trials.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it has none.
+    /// True if the journal has no trials.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many lines were of another program, and do not count.
+    /// Returns the number of ignored lines of other program versions.
     pub fn foreign(&self) -> usize {
         self.foreign
     }
 
-    /// How many lines made no sense, and do not count.
+    /// Returns the number of ignored invalid lines.
     pub fn damaged(&self) -> usize {
         self.damaged
     }
 }
 
-/// Refuses the text of a file that is no journal. An empty one is a journal; so is one of which nothing but a torn
-/// piece of a line was written before others.
+/// Rejects the text of a file that is not a journal. Empty files are accepted, and so are files that begin with a torn
+/// piece of a journal line.
 fn expect_journal(text: &[u8], path: &Path) -> Result<(), JournalError> {
     let mut lines = text.split(|&byte| byte == b'\n');
     let first = lines.find(|line| line.len() >= LINE_START.len() || !LINE_START.starts_with(line));
@@ -216,7 +217,7 @@ fn expect_journal(text: &[u8], path: &Path) -> Result<(), JournalError> {
     }
 }
 
-/// The line of a trial, with its end.
+/// Formats the line of a trial, with its newline.
 fn line(key: TrialKey, measurement: &Measurement, wall: Duration) -> String {
     let wall_ns = wall.as_nanos() as u64;
     let line = Line { program: PROGRAM.to_owned(), key, wall_ns, trial: measurement.clone() };

@@ -1,4 +1,4 @@
-//! What plans of one kind have that plans of the other kind have not.
+//! Differences between the kinds of plans.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -14,39 +14,39 @@ use crate::reference::PlanKey;
 use crate::settings::Chosen;
 use crate::table::{Type, Value};
 
-/// A kind of cases that plans can be of: all that the two kinds differ in.
+/// A kind of cases in plans, with everything in which the two kinds differ.
 ///
 /// Implemented for [`Case`](experiment::Case), one access method by one pattern, and for
 /// [`PlacementCase`](experiment::PlacementCase), jobs that share disks.
 pub trait PlanKind: PlannedCase + Clone + Debug + 'static {
-    /// What is chosen for a case, of its table of fields.
+    /// Settings of a case, from its table of fields.
     type Choices: FieldSet<Case = Self>;
 
-    /// What a case is made of beside its choices: part of what is combined, such as an access pattern.
+    /// Rest of a case besides its settings, and part of the combinations: for example an access pattern.
     type Subject;
 
-    /// The keys that stand at the top of a plan only.
+    /// Keys that are allowed only at the top of a plan.
     const TOP: &'static [PlanKey];
 
-    /// What a published table or figure can tell of a cell. The first is what all results are compared by.
+    /// Quantities of a cell that a published table or figure can show. Results are compared by the first.
     const QUANTITIES: &'static [Quantity];
 
-    /// What names a cell beside its series.
+    /// Parts of a cell's name besides its series.
     const PLACE: &'static [PlaceKey];
 
-    /// What else results tell of a cell.
+    /// Further measures of a cell in results.
     const MEASURES: &'static [Measure];
 
-    /// What names this case beside its series: a value for each of [`PLACE`](Self::PLACE).
+    /// Returns the parts of this case's name besides its series: one value for each of [`PLACE`](Self::PLACE).
     fn place(&self) -> Vec<Value>;
 
-    /// What the only variant of a plan is called that has none; empty if there is no such name.
+    /// Returns the name of the only variant in a plan that defines none; empty if there is no such name.
     fn usual_name(choices: &Self::Choices) -> String;
 
-    /// The subjects that stand in a plan.
+    /// Returns the subjects that a plan lists.
     fn subjects(table: &DeTable<'_>, misfits: &Misfits) -> impl ExactSizeIterator<Item = Self::Subject>;
 
-    /// The case of a subject and choices for a variant; none if plans leave it out.
+    /// Returns the case of a subject with the settings of a variant, or `None` if plans leave this case out.
     fn case(
         subject: &Self::Subject,
         variant: &Chosen<String>,
@@ -55,19 +55,19 @@ pub trait PlanKind: PlannedCase + Clone + Debug + 'static {
         seed: u64,
     ) -> Result<Option<Self>, Misfit>;
 
-    /// Where what is wrong with a case of this subject stands, if that is not its variant.
+    /// Returns the place of a subject's mistake in the plan, if the variant is not at fault.
     fn place_of(error: &experiment::Error, subject: &Self::Subject) -> Option<Range<usize>>;
 }
 
-/// A part of what names a cell beside its series.
+/// A part of a cell's name besides its series.
 #[derive(Clone, Copy, Debug)]
 pub struct PlaceKey {
-    /// What a selection of trials calls it.
+    /// Name in the form of a selection of trials.
     pub name: &'static str,
-    /// Its column in tables of results.
+    /// Column in tables of results.
     pub column: &'static str,
-    /// The kind of its values.
+    /// Kind of its values.
     pub kind: Type,
-    /// What a selection may have there, for complaints.
+    /// Values that a selection may have here, for error messages.
     pub expected: &'static str,
 }

@@ -7,23 +7,22 @@
 //!               '------- a rerun does only what is missing ------'--------'
 //! ```
 //!
-//! A [`Plan`] is a TOML file that says what is to be simulated: every combination of its variants, of what is to
-//! vary, of patterns and of record sizes is a [`PlannedCell`]. It is of one [`PlanKind`], which is a parameter of all
-//! types that have cells: of access methods, or of jobs that share disks. It is checked as a whole before anything
-//! runs. The trials of all cells are [`PlannedTrial`]s, in which equal ones occur once, also across plans.
-//! [`execute`] runs those that a [`Journal`] does not have yet. [`results()`] brings plans and journal together, and
-//! [`cell_table`] and [`trial_table`] make tidy tables of them.
+//! A [`Plan`] is a TOML file that describes simulations. Every combination of its variants, varied values, patterns and
+//! record sizes is a [`PlannedCell`]. A plan has one [`PlanKind`], a parameter of all types with cells: access methods,
+//! or jobs that share disks. The whole plan is checked before any simulation runs. The trials of all cells are
+//! [`PlannedTrial`]s; equal trials occur once, even across plans. [`execute`] runs the trials that a [`Journal`] lacks.
+//! [`results()`] combines plans and journal, and [`cell_table`] and [`trial_table`] convert the results to tidy tables.
 //!
-//! - `value.rs`: TOML values that know where they stand
-//! - `reference.rs`: the keys of a plan beside the fields of its cases
-//! - `plan.rs`: the file, its check, its cells; `settings.rs`: what is chosen for cells; `misfits.rs`, `unheeded.rs`:
-//!   all that is wrong with it, and settings that would do nothing
-//! - `kind.rs`: what plans of one kind have and others have not; `pattern_plan.rs`, `placement_plan.rs`: the two kinds;
-//!   `plan_set.rs`: plans that are run together, of whichever kind
-//! - `planned_trial.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: some of them by name
-//! - `measurement.rs`, `journal.rs`: what is kept of a trial, and where; `measure.rs`: what is told of it
-//! - `decisive.rs`: which lines of the simulator's sources its identity is made of
-//! - `results.rs`, `table.rs`: results, and the files they are written to
+//! - `value.rs`: TOML values with their places in the file.
+//! - `reference.rs`: the keys of a plan that are not fields of its cases.
+//! - `plan.rs`: the file, its check and its cells; `settings.rs`: settings of cells; `misfits.rs`, `unheeded.rs`: all
+//!   mistakes of a plan, and settings without effect.
+//! - `kind.rs`: differences between the kinds of plans; `pattern_plan.rs`, `placement_plan.rs`: the two kinds;
+//!   `plan_set.rs`: plans of one kind that run together.
+//! - `planned_trial.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: selection of trials by name.
+//! - `measurement.rs`, `journal.rs`: the stored data of a trial, and their file; `measure.rs`: the reported quantities.
+//! - `decisive.rs`: the source lines that form the simulator's identity.
+//! - `results.rs`, `table.rs`: results, and the files they are written to.
 
 #[cfg(test)]
 mod decisive;

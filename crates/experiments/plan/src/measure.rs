@@ -1,29 +1,28 @@
-//! What results tell of trials: quantities that cells are compared by, and other columns.
+//! Measures of trials in results: quantities for comparing cells, and other columns.
 
 use crate::measurement::{Busy, Measurement, PlacedMeasurement};
 
-/// What cells are compared by, and what a table or figure tells of each of them.
+/// A quantity that compares cells, and that a published table or figure can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Throughput in MiB/s.
     Throughput,
-    /// Disk movements of all disks together.
+    /// Number of disk movements of all disks.
     Movements,
-    /// The time until all is done, in seconds.
+    /// Time until all work is done, in seconds.
     Time,
 }
 
-/// Something that is measured of a trial, and a column of the tables of results: of a cell it is the mean of the
-/// trials.
+/// A measure of a trial, with a column in the tables of results. For a cell it is the mean of the trials.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// What its column is called, with its unit last.
+    /// Name of its column, with the unit last.
     pub column: &'static str,
-    /// Its value, if the trial has one.
+    /// Function that returns its value, if the trial has one.
     pub of: MeasureOf,
 }
 
-/// The value of a measure.
+/// Function that returns the value of a measure.
 #[derive(Clone, Copy, Debug)]
 pub enum MeasureOf {
     /// A whole number.
@@ -33,7 +32,7 @@ pub enum MeasureOf {
 }
 
 impl Quantity {
-    /// What plans call it.
+    /// Returns the name in plans.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Throughput => "throughput",
@@ -42,7 +41,7 @@ impl Quantity {
         }
     }
 
-    /// The name of its column in tables of results, and its unit as that ends names of columns.
+    /// Returns the column in tables of results, and the unit as a suffix of column names.
     pub(crate) fn column(self) -> (&'static str, &'static str) {
         match self {
             Quantity::Throughput => ("throughput_mib_s", "mib_s"),
@@ -51,7 +50,7 @@ impl Quantity {
         }
     }
 
-    /// Its value in a trial.
+    /// Returns the value in a trial.
     pub fn of(self, measurement: &Measurement) -> f64 {
         match self {
             Quantity::Throughput => measurement.throughput_mib_s(),
@@ -62,11 +61,11 @@ impl Quantity {
 }
 
 impl Measure {
-    /// Disk movements of all disks together.
+    /// Number of disk movements of all disks.
     pub(crate) const MOVEMENTS: Measure =
         whole("disk_movements", |measurement| Some(measurement.disk_movements));
 
-    /// What jobs that share disks did.
+    /// Measures of jobs that share disks.
     pub(crate) const OF_PLACEMENTS: [Measure; 6] = [
         number("first_s", |measurement| measurement.placed.as_ref().map(PlacedMeasurement::first_s)),
         number("read_ms", |measurement| Some(measurement.placed.as_ref()?.read_ns as f64 / 1e6)),
@@ -76,7 +75,7 @@ impl Measure {
         whole("pending_blocks_most", |measurement| Some(measurement.placed.as_ref()?.pending_blocks_most)),
     ];
 
-    /// What write caches did.
+    /// Measures of write caches.
     pub(crate) const OF_WRITE_CACHES: [Measure; 7] = [
         whole("flushes", |measurement| Some(measurement.flushes?.flushes)),
         whole("directory_flushes", |measurement| Some(measurement.flushes?.directory_flushes)),
@@ -87,13 +86,13 @@ impl Measure {
         whole("write_longest_ns", |measurement| Some(measurement.flushes?.write_longest_ns)),
     ];
 
-    /// Messages between nodes.
+    /// Number of messages between nodes.
     pub(crate) const MESSAGES: Measure = whole("messages", |measurement| Some(measurement.messages));
 
-    /// The simulated time, where it is not the quantity that cells are compared by.
+    /// Simulated time, for kinds of plans that compare cells by another quantity.
     pub(crate) const VIRTUAL_TIME: Measure = number("virtual_s", |measurement| Some(measurement.elapsed_s()));
 
-    /// Its value in a trial, as a number.
+    /// Returns the value in a trial as a number.
     pub fn number(&self, measurement: &Measurement) -> Option<f64> {
         match self.of {
             MeasureOf::Whole(of) => of(measurement).map(|whole| whole as f64),
@@ -110,10 +109,10 @@ const fn number(column: &'static str, of: fn(&Measurement) -> Option<f64>) -> Me
     Measure { column, of: MeasureOf::Number(of) }
 }
 
-/// The parts of one kind in a measurement.
+/// Function that returns the busy times of the parts of one kind.
 type Parts = fn(&Measurement) -> Busy;
 
-/// The kinds of parts whose utilisation is told.
+/// Kinds of parts with utilisation in the results.
 pub(crate) const PARTS: [(&str, Parts); 6] = [
     ("disk", |measurement| measurement.disks),
     ("bus", |measurement| measurement.buses),

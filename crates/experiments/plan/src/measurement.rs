@@ -1,80 +1,80 @@
-//! What is kept of a trial: whole numbers, so that nothing is lost on the way to a file and back.
+//! Stored data of a trial. All are whole numbers, so that a file preserves them exactly.
 
 use description::MachineDescription;
 use experiment::{PlacementCase, PlacementOutcome, Trial};
 use machine::Duration;
 use serde::{Deserialize, Serialize};
 
-/// What was measured in one trial.
+/// Measurement of one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// Virtual time from the common start until all data are where they belong, in nanoseconds.
+    /// Virtual time from the common start until all data are in place, in nanoseconds.
     pub elapsed_ns: u64,
-    /// The bytes moved in it, for all compute nodes together.
+    /// Number of bytes moved by all compute nodes.
     pub bytes_moved: u64,
-    /// Disk movements of all disks in it.
+    /// Number of disk movements of all disks.
     pub disk_movements: u64,
-    /// What the write cache did, if there was one.
+    /// Statistics of the write cache, if the trial used one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushes: Option<FlushCount>,
-    /// What jobs that share disks did, if there are any.
+    /// Measurement of jobs that share disks, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placed: Option<PlacedMeasurement>,
-    /// Timed events in it.
+    /// Number of timed events.
     pub events: u64,
-    /// Messages in it.
+    /// Number of messages.
     pub messages: u64,
-    /// A mix of all events of the trial: equal for equal trials.
+    /// Hash of all events of the trial: equal for equal trials.
     pub digest: u64,
-    /// The disks: arm moving, or medium passing for a purpose.
+    /// Busy times of the disks: arm movement, or rotation of the medium for a request.
     pub disks: Busy,
-    /// The buses: carrying bytes.
+    /// Busy times of the buses: transfer of bytes.
     pub buses: Busy,
-    /// The links between nodes and the network, each direction by itself: held by a message.
+    /// Busy times of the links between nodes and the network, for each direction separately: occupied by a message.
     pub links: Busy,
-    /// The links between routers, if there are any: held by a message.
+    /// Busy times of the links between routers, if any: occupied by a message.
     pub router_links: Busy,
-    /// The processors of the compute nodes: threads and interrupts.
+    /// Busy times of the compute nodes' processors: threads and interrupts.
     pub compute_processors: Busy,
-    /// The processors of the I/O nodes.
+    /// Busy times of the I/O nodes' processors.
     pub io_processors: Busy,
 }
 
-/// What jobs that share disks did in a trial.
+/// Measurement of jobs that share disks in a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacedMeasurement {
-    /// When each job was done, by number, in nanoseconds since the first began.
+    /// End of each job, by number, in nanoseconds since the first job began.
     pub ends_ns: Vec<u64>,
-    /// Blocks that all jobs have read.
+    /// Number of blocks that all jobs have read.
     pub blocks_read: u64,
-    /// Blocks that all disks have written.
+    /// Number of blocks that all disks have written.
     pub blocks_written: u64,
-    /// r: how long a disk took to read a block, on average, in nanoseconds.
+    /// r: mean time of a disk to read a block, in nanoseconds.
     pub read_ns: u64,
-    /// w: how long a disk took to write one.
+    /// w: mean time of a disk to write a block, in nanoseconds.
     pub write_ns: u64,
-    /// The most writes that were pending at one disk.
+    /// Largest number of writes that were pending at one disk.
     pub pending_writes_most: u64,
-    /// The most blocks of such writes.
+    /// Largest number of blocks in pending writes at one disk.
     pub pending_blocks_most: u64,
-    /// How fast a copy's queue grew that grew first, in thousandths of blocks a second, from a hundred blocks on to
-    /// its longest.
+    /// Growth rate of the first queue of a copy that grew, in thousandths of blocks a second, measured from a hundred
+    /// blocks to its longest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub growth: Option<u64>,
-    /// Of each disk of a copy, the blocks that were pending at the beginning of each of [`BACKLOG_STEPS`] equal parts
-    /// of the time.
+    /// Pending blocks of each disk of a copy, at the beginning of each of [`BACKLOG_STEPS`] equal parts of the time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backlogs: Vec<Vec<u64>>,
 }
 
-/// In how many parts of its time a copy's queues are told.
+/// Number of parts of the time for which a copy's queue lengths are stored.
 pub const BACKLOG_STEPS: u64 = 128;
 
-/// Blocks from which on a queue is one that grows: some reads' worth of writes, several times the threshold of a copy.
+/// Number of blocks above which a queue counts as growing: the writes of several reads, several times the threshold of
+/// a copy.
 const GROWING_BLOCKS: u64 = 100;
 
 impl PlacedMeasurement {
-    /// What `trial` of `case` came to.
+    /// Returns the measurement of `trial` of `case`.
     pub(crate) fn of(case: &PlacementCase, trial: &Trial) -> Self {
         let outcome = case.outcome(trial);
         let most = outcome.pending_most();
@@ -91,18 +91,18 @@ impl PlacedMeasurement {
         }
     }
 
-    /// f = w / r as it was measured, without unit.
+    /// Returns the measured f = w / r, without unit.
     pub fn ratio(&self) -> f64 {
         self.write_ns as f64 / self.read_ns as f64
     }
 
-    /// When the first job was done, in seconds.
+    /// Returns the end of the first job to finish, in seconds.
     pub fn first_s(&self) -> f64 {
         let first = self.ends_ns.iter().min().copied().unwrap_or(0);
         Duration::from_nanos(first).as_secs_f64()
     }
 
-    /// When the jobs were done, in seconds, in the order in which they were.
+    /// Returns the ends of the jobs in seconds, in ascending order.
     pub fn finish_times(&self) -> Vec<f64> {
         let mut ends = self.ends_ns.clone();
         ends.sort_unstable();
@@ -110,7 +110,7 @@ impl PlacedMeasurement {
     }
 }
 
-/// The growth of the queue that grew first, unless none did.
+/// Returns the growth rate of the queue that grew first, or `None` if no queue grew.
 fn growth(outcome: &PlacementOutcome) -> Option<u64> {
     let growing = outcome.backlogs.iter().filter_map(|all| Some((all.first_above(GROWING_BLOCKS)?, all)));
     let (begin, first) = growing.min_by_key(|(begin, _)| *begin)?;
@@ -127,30 +127,30 @@ fn backlogs(outcome: &PlacementOutcome) -> Vec<Vec<u64>> {
     outcome.backlogs.iter().map(of).collect()
 }
 
-/// What a write cache did in a trial.
+/// Statistics of a write cache in a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlushCount {
-    /// How often it was flushed.
+    /// Number of flushes.
     pub flushes: u64,
-    /// How often because a directory was full.
+    /// Number of flushes due to a full directory.
     pub directory_flushes: u64,
-    /// Blocks that the busiest disk wrote in the largest flush.
+    /// Number of blocks that the busiest disk wrote in the largest flush.
     pub blocks_of_a_disk_most: u64,
-    /// Blocks that the idlest disk wrote in it.
+    /// Number of blocks that the least busy disk wrote in that flush.
     pub blocks_of_a_disk_fewest: u64,
     /// Mean latency of a write, in nanoseconds.
     pub write_mean_ns: u64,
-    /// The latency that 99 % of the writes do not exceed.
+    /// Latency that 99 % of the writes do not exceed, in nanoseconds.
     pub write_99_ns: u64,
-    /// The longest.
+    /// Longest latency of a write, in nanoseconds.
     pub write_longest_ns: u64,
-    /// Of all flushes together, in nanoseconds: telling the I/O nodes the directories, as the slowest member saw it.
+    /// Time of all flushes for sending the directories to the I/O nodes, at the slowest member, in nanoseconds.
     #[serde(default)]
     pub telling_ns: u64,
-    /// Then waiting for the other members.
+    /// Time after that for waiting for the other members, in nanoseconds.
     #[serde(default)]
     pub meeting_ns: u64,
-    /// Then the I/O nodes at work.
+    /// Time after that for the work of the I/O nodes, in nanoseconds.
     #[serde(default)]
     pub moving_ns: u64,
 }
@@ -175,19 +175,19 @@ impl FlushCount {
     }
 }
 
-/// How long the parts of one kind were busy.
+/// Busy times of the parts of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Busy {
-    /// How many there are.
+    /// Number of parts.
     pub parts: u64,
-    /// The busy time of all of them together, in nanoseconds.
+    /// Busy time of all parts together, in nanoseconds.
     pub total_ns: u64,
-    /// The busy time of the busiest, in nanoseconds.
+    /// Busy time of the busiest part, in nanoseconds.
     pub most_ns: u64,
 }
 
 impl Measurement {
-    /// What a trial on this machine came to.
+    /// Returns the measurement of a trial on this machine.
     pub(crate) fn new(machine: &MachineDescription, trial: &Trial) -> Self {
         let statistics = &trial.statistics;
         let (compute, io) = statistics.nodes.split_at(machine.nodes.compute.value as usize);
@@ -211,26 +211,26 @@ impl Measurement {
         }
     }
 
-    /// Throughput in MiB/s.
+    /// Returns the throughput in MiB/s.
     pub fn throughput_mib_s(&self) -> f64 {
         self.bytes_moved as f64 / f64::from(1 << 20) / self.elapsed_s()
     }
 
-    /// Virtual time of the measured part, in seconds.
+    /// Returns the virtual time of the measured part, in seconds.
     pub fn elapsed_s(&self) -> f64 {
         Duration::from_nanos(self.elapsed_ns).as_secs_f64()
     }
 
-    /// The part of the time in which `busy` parts were so, on average; `None` if there are none.
+    /// Returns the mean share of the time in which parts were busy; `None` without parts.
     ///
-    /// Work counts in full when it begins, so the last may reach beyond the end; no part is called busier than all
-    /// of the time for that.
+    /// Work counts in full at its start, so the last work may extend beyond the end of the time. The result is
+    /// therefore limited to 1.
     pub fn mean_utilisation(&self, busy: Busy) -> Option<f64> {
         let time = (busy.parts * self.elapsed_ns) as f64;
         (busy.parts > 0).then(|| (busy.total_ns as f64 / time).min(1.0))
     }
 
-    /// The part of the time in which the busiest was busy; `None` if there are none.
+    /// Returns the share of the time in which the busiest part was busy; `None` without parts.
     pub fn most_utilisation(&self, busy: Busy) -> Option<f64> {
         (busy.parts > 0).then(|| (busy.most_ns as f64 / self.elapsed_ns as f64).min(1.0))
     }

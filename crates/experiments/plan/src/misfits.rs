@@ -1,10 +1,10 @@
-//! All that is wrong with a plan: reading goes on after each mistake, so that all are told at once.
+//! All mistakes in a plan. Reading continues after each mistake, so that one error reports them all.
 
 use std::cell::RefCell;
 
 use description::Misfit;
 
-/// The mistakes found so far.
+/// Mistakes found so far.
 #[derive(Default)]
 pub struct Misfits(RefCell<Vec<Misfit>>);
 
@@ -13,18 +13,18 @@ impl Misfits {
         self.0.borrow_mut().push(misfit);
     }
 
-    /// What came out, if nothing was wrong with it.
+    /// Returns the outcome, or records its mistake and returns `None`.
     pub(crate) fn note<T>(&self, outcome: Result<T, Misfit>) -> Option<T> {
         outcome.map_err(|misfit| self.add(misfit)).ok()
     }
 
-    /// What came out; if something was wrong with it, `instead`, with which reading goes on.
+    /// Returns the outcome, or records its mistake and returns `instead`, with which reading continues.
     pub(crate) fn note_or<T>(&self, outcome: Result<T, Misfit>, instead: T) -> T {
         self.note(outcome).unwrap_or(instead)
     }
 
-    /// What came out, as [`note`](Self::note) has it; but if something is wrong with the same place already, that is
-    /// enough. What is checked for every combination would be said as often.
+    /// Returns the outcome as [`note`](Self::note) does, but records at most one mistake for each place. A check of
+    /// every combination would otherwise repeat its mistake.
     pub(crate) fn note_once<T>(&self, outcome: Result<T, Misfit>) -> Option<T> {
         let is_known = |misfit: &Misfit| self.0.borrow().iter().any(|other| other.span == misfit.span);
         outcome
@@ -36,7 +36,7 @@ impl Misfits {
             .ok()
     }
 
-    /// The value, if nothing was wrong; or else all mistakes, in the order in which they stand there.
+    /// Returns the value if there were no mistakes, and otherwise all mistakes in the order of their places.
     pub(crate) fn judge<T>(&self, value: T) -> Result<T, Vec<Misfit>> {
         let mut found = self.0.take();
         found.sort_by_key(|misfit| misfit.span.start);

@@ -1,4 +1,4 @@
-//! Plans of access methods, the cases of the reports: what stands in them beside what stands in every plan.
+//! Plans of access methods, the cases of the reports: their keys besides those of every plan.
 //!
 //! ```toml
 //! name = "table-02"
@@ -10,7 +10,7 @@
 //! method = "traditional"
 //! scheduling = "fcfs"
 //!
-//! [table]                                  # which published table this is, if it is one; likewise [figure]
+//! [table]                                  # the published table, if the plan reproduces one; likewise [figure]
 //! number = 2
 //! system = "tpfs"
 //! value = "throughput"                     # or "movements"
@@ -18,9 +18,9 @@
 //!
 //! The settings are the fields of `crates/experiments/experiment/src/fields.rs`.
 //!
-//! Patterns named as a group leave out what the reports leave out: where there are records of a block or more
-//! too, `ra`, `rn` and `wn` with smaller ones, since these nodes access all of the file in one request anyway. A
-//! pattern that is listed is kept.
+//! A group of patterns excludes the cases that the reports exclude. If the plan also has records of a block or more,
+//! `ra`, `rn` and `wn` with smaller records are left out. Their nodes access the whole file in one request anyway.
+//! Explicitly listed patterns are kept.
 
 use std::ops::Range;
 
@@ -41,11 +41,11 @@ use crate::value::TomlValue;
 
 const RECORD_BYTES: u64 = 8192;
 
-/// What all variants of a plan access: a pattern with records of a size.
+/// The access of all variants in a cell: a pattern with records of one size.
 pub struct PatternSubject {
     pattern: Chosen<AccessPattern>,
     record: Chosen<u64>,
-    /// The largest records of the plan, if the pattern is left out with smaller ones than these.
+    /// Size of the plan's largest records, if the pattern is left out with smaller ones.
     largest: Option<u64>,
 }
 
@@ -70,12 +70,12 @@ impl PlanKind for Case {
         vec![Value::Text(self.pattern.to_string()), Value::Integer(self.problem.record_bytes)]
     }
 
-    /// Variants differ in their methods, mostly.
+    /// Returns the method, because variants mostly differ in it.
     fn usual_name(choices: &Choices) -> String {
         choices.method.map_or_else(String::new, |method| method.to_string())
     }
 
-    /// For each size of records, the patterns.
+    /// Returns the patterns for each size of records.
     fn subjects(table: &DeTable<'_>, misfits: &Misfits) -> impl ExactSizeIterator<Item = PatternSubject> {
         let (patterns, by_group) = patterns(table.get("patterns").map(TomlValue), misfits);
         let records = records(table.get("records").map(TomlValue), misfits);
@@ -119,11 +119,11 @@ impl PlanKind for Case {
 }
 
 /// Memory in bytes for each block of a simulated file, without the block's contents: requests, places and cache slots.
-/// Measured as the growth of resident memory from 1 to 4 GiB of `rb` on the machine golden, in blocks of 8 KiB: 395
-/// bytes by the traditional method, 220 disk-directed; 415 for 256 GiB in blocks of 1 MiB.
+/// Measured as the growth of resident memory from 1 to 4 GiB of `rb` on the machine golden. With blocks of 8 KiB it is
+/// 395 bytes by the traditional method, 220 disk-directed; 415 for 256 GiB in blocks of 1 MiB.
 const BYTES_OF_A_BLOCK: u64 = 400;
 
-/// Whether it is a pattern by which nodes access all of the file in one request.
+/// True if nodes access the whole file in one request by this pattern.
 fn is_whole(pattern: AccessPattern) -> bool {
     ["ra", "rn", "wn"].contains(&pattern.to_string().as_str())
 }
@@ -136,16 +136,16 @@ impl PlannedCase for Case {
     fn printed(&self) -> String {
         match self.options.calls {
             false => format!("{:?}", self.experiment()),
-            // An experiment has a log as what it comes to; what its calls are made of tells more.
+            // The experiment holds a log only as its totals; pattern and problem also determine its calls.
             true => format!("{:?} {:?} {:?}", self.experiment(), self.pattern, self.problem),
         }
     }
 
-    /// About how many pieces are moved: the chunks of the view, and at least the blocks.
+    /// Returns the approximate number of moved pieces: the chunks of the view, and at least the blocks.
     fn cost(&self) -> u64 {
         let Case { problem, options, .. } = self;
         let blocks = problem.file_bytes / options.block_bytes.max(1);
-        // Of the traditional method each piece is a request and a reply: about eight times as many events.
+        // Each piece of the traditional method is a request and a reply: about eight times the events.
         let weight = if self.method == Method::Traditional { 8 } else { 1 };
         let pieces = match self.pattern {
             AccessPattern::Arrays(pattern) => pieces(pattern, problem, options.block_bytes),
@@ -173,7 +173,7 @@ impl PlannedCase for Case {
     }
 }
 
-/// The chunks of the views of a pattern, at most a block each; none if the problem is not one of it.
+/// Returns the number of chunks in the views of a pattern, each at most a block; `None` if the problem does not fit it.
 fn pieces(pattern: ArrayPattern, problem: &Problem, block_bytes: u64) -> Option<u64> {
     let mut pieces = 0;
     for array in 0..pattern.arrays() {
@@ -186,7 +186,7 @@ fn pieces(pattern: ArrayPattern, problem: &Problem, block_bytes: u64) -> Option<
     Some(pieces)
 }
 
-/// The patterns, and whether they were named as a group.
+/// Returns the patterns, and true if the plan names them as a group.
 fn patterns(written: Option<TomlValue<'_>>, misfits: &Misfits) -> (Vec<Chosen<AccessPattern>>, bool) {
     const EXPECTED: &str =
         "expected \"all\", \"reads\", \"writes\" or a list of patterns such as [\"rb\", \"wcc\"]";

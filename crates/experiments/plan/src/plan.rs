@@ -1,13 +1,13 @@
-//! A plan: what is to be simulated, as a TOML file.
+//! A plan: a TOML file that describes simulations.
 //!
 //! ```toml
-//! name = "table-02"                        # required; also what its results are called
+//! name = "table-02"                        # required; also the name of its results
 //! title = "FCFS against C-SCAN"            # a line for people
-//! trials = 5                               # of each cell; 5 if left out
-//! seed = 1                                 # where all randomness comes from; 1 if left out
+//! trials = 5                               # of each cell; default 5
+//! seed = 1                                 # seed of all random numbers; default 1
 //! layout = "contiguous"                    # a setting: the default of all variants
 //!
-//! [[variant]]                              # what is compared; without any, there is one
+//! [[variant]]                              # one side of the comparison; without any, there is one
 //! name = "fcfs"
 //! scheduling = "fcfs"
 //!
@@ -15,15 +15,15 @@
 //! outstanding = [1, 2, 4]
 //! set = { "nodes.io" = [8, 16] }           # numbers of the machine
 //!
-//! [figure]                                 # which published figure this is, if it is one; likewise [table]
+//! [figure]                                 # the published figure, if the plan reproduces one; likewise [table]
 //! number = 2
 //! value = "throughput"
 //! ```
 //!
-//! The keys of a setting are the fields of a case, and `set`. They may stand at the top, as defaults, in a variant, and
-//! in `[vary]`. They may be written as options are, with hyphens. Sizes are texts, or numbers of bytes.
+//! The keys of settings are the fields of a case, and `set`. Settings may stand at the top, as defaults, in a variant,
+//! and in `[vary]`. Their keys may also be spelled with hyphens, as options are. Sizes are texts, or numbers of bytes.
 //!
-//! There are plans of two kinds, [`PlanKind`]: of access methods (`pattern_plan.rs`) and of jobs that share disks
+//! Plans have two kinds, [`PlanKind`]: access methods (`pattern_plan.rs`) and jobs that share disks
 //! (`placement_plan.rs`).
 
 use std::ops::{Range, RangeInclusive};
@@ -41,65 +41,65 @@ use crate::settings::{PlanForm, Series, Settings};
 use crate::unheeded::Unheeded;
 use crate::value::{TomlValue, entries, unknown_key};
 
-/// The most cells a plan may have.
+/// Largest number of cells in a plan.
 pub const CELLS_MAX: usize = 10_000;
 
-/// The most trials of a cell.
+/// Largest number of trials of a cell.
 pub const TRIALS_MAX: u64 = 1000;
 
-/// The reports' number of trials.
+/// Default number of trials, as in the reports.
 const TRIALS: u64 = 5;
 
 const SEED: u64 = 1;
 
-/// What is to be simulated: cases of one kind.
+/// A plan of simulations: cases of one kind.
 #[derive(Clone, Debug)]
 pub struct Plan<K = Case> {
-    /// What it is called.
+    /// Name of the plan.
     pub name: String,
-    /// What it is about, in a line; may be empty.
+    /// Title, one line; may be empty.
     pub title: String,
-    /// The file it was read from, as the caller named it.
+    /// File of the plan, as the caller named it.
     pub file: String,
-    /// How many trials of each cell, at least one.
+    /// Number of trials of each cell, at least one.
     pub trials: u64,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// The published table or figure that the plan is to be compared with.
+    /// Published table or figure for comparison.
     pub published: Option<Publication>,
-    /// All combinations: for each record size and each pattern, if there are any, the variants in their order.
+    /// All combinations: the variants in their order, for each record size and each pattern, if any.
     pub cells: Vec<PlannedCell<K>>,
 }
 
 /// One combination of a plan.
 #[derive(Clone, Debug)]
 pub struct PlannedCell<K = Case> {
-    /// The name of the variant.
+    /// Name of the variant.
     pub variant: String,
-    /// Keys and values of what is varied, in the order of the plan.
+    /// Keys and values of the varied settings, in the order of the plan.
     pub varied: Vec<(String, String)>,
     /// Name or path of the machine.
     pub machine: String,
-    /// Numbers of the machine that are replaced, by dotted key.
+    /// Replaced numbers of the machine, by dotted key.
     pub set: Vec<(String, String)>,
-    /// What is run.
+    /// Case to run.
     pub case: K,
 }
 
 /// A published table or figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
-    /// Whether it is a table or a figure.
+    /// Kind: table or figure.
     pub kind: Kind,
-    /// Its number.
+    /// Number of the table or figure.
     pub number: u32,
-    /// What it measures: `tpfs`, `ddio`, ...; empty for a figure.
+    /// Measured system: `tpfs`, `ddio`, ...; empty for a figure.
     pub system: String,
-    /// What its values are.
+    /// Quantity of its values.
     pub quantity: Quantity,
 }
 
-/// Whether results are a table or a figure.
+/// Kind of published results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A table.
@@ -109,12 +109,13 @@ pub enum Kind {
 }
 
 impl<K: PlanKind> Plan<K> {
-    /// Reads and checks the plan at `path`. Paths in it are relative to its folder. Fails with all that is wrong in it.
+    /// Reads and checks the plan at `path`. Paths in it are relative to its folder. Fails with all mistakes in the
+    /// plan.
     pub fn load(path: &str) -> Result<Self, Error> {
         Self::parse(&description::read_text(path)?, path)
     }
 
-    /// Reads and checks `text`; complaints name `file`, and paths in it are relative to the folder of that.
+    /// Reads and checks `text`. Errors name `file`, and paths in the plan are relative to the folder of `file`.
     pub fn parse(text: &str, file: &str) -> Result<Self, Error> {
         let table = parse_table(text).map_err(|misfit| misfit.refused(text, file))?;
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
@@ -130,13 +131,13 @@ impl<K: PlanKind> Plan<K> {
 }
 
 impl<K> Plan<K> {
-    /// The number of the published table or figure that it is, if it is one.
+    /// Returns the number of the published table or figure, if the plan reproduces one.
     pub fn number(&self) -> Option<u32> {
         self.published.as_ref().map(|published| published.number)
     }
 }
 
-/// The table that a plan of any kind is.
+/// Parses the top-level table of a plan of any kind.
 fn parse_table(text: &str) -> Result<Spanned<DeTable<'_>>, Misfit> {
     if text.len() > SIZE_LIMIT {
         let message = format!("expected at most {SIZE_LIMIT} bytes of plan");
@@ -147,7 +148,7 @@ fn parse_table(text: &str) -> Result<Spanned<DeTable<'_>>, Misfit> {
 }
 
 impl<K> PlannedCell<K> {
-    /// The variant with what is varied of it, as in `fcfs,outstanding=4`.
+    /// Returns the variant and its varied settings, as in `fcfs,outstanding=4`.
     pub fn series(&self) -> String {
         let varied = self.varied.iter().map(|(key, value)| format!(",{key}={value}"));
         std::iter::once(self.variant.clone()).chain(varied).collect()
@@ -155,28 +156,28 @@ impl<K> PlannedCell<K> {
 }
 
 impl<K: PlanKind> PlannedCell<K> {
-    /// What names the cell within its plan: its [series](Self::series) and what names a case of its kind beside that,
-    /// as in `fcfs/rb/8192` or, where something is varied, `fcfs,outstanding=4/rb/8192`.
+    /// Returns the name of the cell within its plan: its [series](Self::series), and the other parts for this kind. For
+    /// example `fcfs/rb/8192` or, with varied settings, `fcfs,outstanding=4/rb/8192`.
     pub fn label(&self) -> String {
         let place = self.case.place().into_iter().map(|value| format!("/{value}"));
         std::iter::once(self.series()).chain(place).collect()
     }
 }
 
-/// What stands in a plan's file, before it is combined.
+/// Contents of a plan's file, before they are combined.
 struct Draft<'a, K: PlanKind> {
     head: Head,
     published: Option<Publication>,
     settings: Settings<'a, K::Choices>,
 }
 
-/// What stands at the top of every plan.
+/// Keys at the top of every plan.
 struct Head {
     name: String,
     title: String,
     trials: u64,
     seed: u64,
-    /// Where the name stands.
+    /// Place of the name.
     span: Range<usize>,
 }
 
@@ -203,7 +204,7 @@ impl Head {
 }
 
 impl<'a, K: PlanKind> Draft<'a, K> {
-    /// What stands there, as far as nothing is wrong with it.
+    /// Reads the draft, as far as it has no mistakes.
     fn read(table: &'a DeTable<'a>, folder: &'a Path, misfits: &Misfits) -> Self {
         let own_keys: Vec<&str> = K::TOP.iter().map(|key| key.name).collect();
         let form = PlanForm { own_keys: &own_keys, usual_name: K::usual_name };
@@ -215,7 +216,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
         }
     }
 
-    /// The plan, as far as nothing is wrong with it.
+    /// Combines the draft to a plan, as far as it has no mistakes.
     fn plan(
         self,
         subjects: impl ExactSizeIterator<Item = K::Subject>,
@@ -238,7 +239,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
         Plan { name, title, file: file.to_owned(), trials, seed, published, cells }
     }
 
-    /// The cell of a series on a subject, unless that is left out.
+    /// Returns the cell of a series on a subject, or `None` if plans leave it out.
     fn cell(
         &self,
         series: &Series<'a, K::Choices>,
@@ -261,13 +262,14 @@ impl<'a, K: PlanKind> Draft<'a, K> {
             let checked = |choices: &_, machine| Some(case(choices, machine).ok()??.check());
             let is_possible =
                 |choices: &_, machine| checked(choices, machine).is_some_and(|checked| checked.is_ok());
-            // There may be another mistake, too.
+            // Removing the setting may reveal another mistake; a different error still shows that this setting was at
+            // fault.
             let is_mended = |choices: &_, machine| {
                 checked(choices, machine).is_some_and(|checked| {
                     checked.err().map(|other| other.to_string()) != Some(error.to_string())
                 })
             };
-            // What was left out has no place.
+            // An omitted key has no place.
             let of_subject = K::place_of(&error, subject).filter(|span| !span.is_empty());
             let span = of_subject
                 .or_else(|| self.settings.at_fault(series, is_possible))
@@ -279,7 +281,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
     }
 }
 
-/// Refuses a plan with more combinations than can be meant.
+/// Rejects a plan with too many combinations.
 fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>) -> Result<(), Misfit> {
     let cells = counts.into_iter().try_fold(1usize, |cells, count| cells.checked_mul(count));
     if cells.is_none_or(|cells| cells > CELLS_MAX) {
@@ -291,7 +293,7 @@ fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>) -> Result
     Ok(())
 }
 
-/// The published table or figure that a plan names, if it names one.
+/// Returns the published table or figure that a plan names, if any.
 fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &Misfits) -> Option<Publication> {
     let top = |key: &str| {
         let is_own = K::TOP.iter().any(|own| own.name == key);
@@ -306,7 +308,7 @@ fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &Misfits) -> Option<Publ
             return None;
         }
     };
-    // Where there is one quantity only, it need not be named.
+    // A single possible quantity need not be named.
     let keys = if K::QUANTITIES.len() == 1 { &keys[..keys.len() - 1] } else { keys };
     let table = misfits.note(written.table())?;
     for (key, span, _) in entries(table).into_iter().filter(|(key, ..)| !keys.contains(key)) {
@@ -329,7 +331,7 @@ fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &Misfits) -> Option<Publ
     Some(Publication { kind, number: number? as u32, system: system?.to_owned(), quantity: quantity? })
 }
 
-/// The quantity of these that is named.
+/// Returns the named quantity. Fails if the name is not among `several`.
 fn quantity(named: TomlValue<'_>, several: &[Quantity]) -> Result<Quantity, Misfit> {
     let text = named.text()?;
     let found = several.iter().copied().find(|quantity| quantity.name() == text);

@@ -1,4 +1,4 @@
-//! Plans that are run together, of whichever kind: their trials, each once, the long ones first.
+//! Plans of one kind that run together: their trials, without repetition, the longest first.
 
 use std::collections::BTreeSet;
 
@@ -11,37 +11,37 @@ use crate::plan::Plan;
 use crate::planned_trial::PlannedTrial;
 use crate::value::entries;
 
-/// Plans that are run together. All are of one kind: results of different kinds have different columns.
+/// Plans that run together. All are of one kind, because results of different kinds have different columns.
 #[derive(Clone, Debug)]
 pub enum PlanSet {
-    /// Of access methods.
+    /// Plans of access methods.
     Patterns(Vec<Plan<Case>>),
-    /// Of jobs that share disks.
+    /// Plans of jobs that share disks.
     Placements(Vec<Plan<PlacementCase>>),
 }
 
-/// Why plans cannot be run together.
+/// Reason why plans cannot run together.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanSetError {
-    /// One of them makes no sense.
+    /// A plan has mistakes.
     #[error(transparent)]
     Plan(#[from] Error),
-    /// They are of both kinds.
+    /// The plans are of both kinds.
     #[error(
         "{patterns} is a plan of access methods and {placements} one of jobs that share disks, whose results have \
          other columns: run them one after the other"
     )]
     Mixed {
-        /// The file of the first of one kind.
+        /// File of the first plan of access methods.
         patterns: String,
-        /// The file of the first of the other kind.
+        /// File of the first plan of jobs that share disks.
         placements: String,
     },
 }
 
 impl PlanSet {
-    /// Reads and checks plans, each a text and its file as [`Plan::parse`] takes them.
+    /// Reads and checks plans. Each is a text and the name of its file, as [`Plan::parse`] takes them.
     pub fn parse(plans: &[(String, String)]) -> Result<PlanSet, PlanSetError> {
         let first = |of_placements| plans.iter().find(|(text, _)| is_of_placements(text) == of_placements);
         match (first(false), first(true)) {
@@ -53,7 +53,7 @@ impl PlanSet {
         }
     }
 
-    /// The trials of all cells of all plans, each once, the long ones first.
+    /// Returns the trials of all cells of all plans without repetition, the longest first.
     pub fn trials(&self) -> Vec<PlannedTrial<'_>> {
         match self {
             PlanSet::Patterns(plans) => trials(plans),
@@ -62,13 +62,13 @@ impl PlanSet {
     }
 }
 
-/// The trials of all cells of all plans, each once, the long ones first.
+/// Returns the trials of all cells of all plans without repetition, the longest first.
 pub fn trials<K: PlanKind>(plans: &[Plan<K>]) -> Vec<PlannedTrial<'_>> {
     let mut seen = BTreeSet::new();
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
     let all = cells.flat_map(|(plan, cell)| PlannedTrial::of(&cell.case, plan.trials));
     let mut trials: Vec<PlannedTrial<'_>> = all.filter(|trial| seen.insert(trial.key)).collect();
-    // Stable: equal ones stay in the order of the plans.
+    // A stable sort keeps trials of equal cost in the order of the plans.
     trials.sort_by_key(|trial| std::cmp::Reverse(trial.cost));
     trials
 }
@@ -77,8 +77,8 @@ fn parse<K: PlanKind>(plans: &[(String, String)]) -> Result<Vec<Plan<K>>, Error>
     plans.iter().map(|(text, file)| Plan::parse(text, file)).collect()
 }
 
-/// Whether this is the text of a plan of jobs that share disks, by its keys, and not of one of access methods: it has
-/// no patterns, and chooses something that only jobs have which share disks.
+/// True if this is the text of a plan of jobs that share disks, according to its keys: it has no patterns, and sets a
+/// field that access methods lack.
 pub fn is_of_placements(text: &str) -> bool {
     let Ok(table) = DeTable::parse(text) else { return false };
     let table = table.get_ref();

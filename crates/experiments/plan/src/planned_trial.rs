@@ -1,4 +1,4 @@
-//! Trials to run, and what they are known by.
+//! Trials to run, and their keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,61 +12,61 @@ use crate::measurement::Measurement;
 /// One trial of one case, to be run.
 #[derive(Clone, Debug)]
 pub struct PlannedTrial<'a> {
-    /// What is run.
+    /// Case to run.
     pub case: &'a dyn PlannedCase,
-    /// The number of the trial of this case.
+    /// Number of the trial of this case.
     pub number: u64,
-    /// What tells it from all other trials of all other experiments.
+    /// Key that distinguishes the trial from all other trials of all experiments.
     pub key: TrialKey,
-    /// About how long it takes, compared with others: the pieces that are moved.
+    /// Approximate duration compared with other trials: the number of moved pieces.
     pub cost: u64,
 }
 
-/// A case of any kind, as far as the code that runs its trials has to know it.
+/// A case of any kind, as seen by the code that runs its trials.
 pub trait PlannedCase: fmt::Display + fmt::Debug + Sync {
-    /// The machine.
+    /// Returns the machine.
     fn machine(&self) -> &MachineDescription;
 
-    /// The experiment as `Debug` prints it: all that has an effect and nothing else, so that fields added later are
-    /// included.
+    /// Returns the experiment as `Debug` prints it: everything with an effect and nothing else, so that fields added
+    /// later are included.
     fn printed(&self) -> String;
 
-    /// About how long a trial takes, compared with others: the pieces that are moved.
+    /// Returns the approximate duration of a trial compared with others: the number of moved pieces.
     fn cost(&self) -> u64;
 
-    /// Bytes of memory for the contents and blocks of its files while a trial runs.
+    /// Returns the memory in bytes for the contents and blocks of its files during a trial.
     fn stored_bytes(&self) -> u64;
 
-    /// Checks what can be checked before anything runs.
+    /// Checks the case as far as possible without running it.
     fn check(&self) -> Result<(), experiment::Error>;
 
     /// Runs the trial of this number.
     fn trial(&self, number: u64) -> Result<Trial, experiment::Error>;
 
-    /// What is kept of a trial of it.
+    /// Returns the measurement of a trial of this case.
     fn measurement(&self, trial: &Trial) -> Measurement;
 }
 
-/// What tells a trial from all others: a hash of the whole experiment as far as it has an effect, its machine and disks
-/// included, and of the trial's number. Written as 32 hexadecimal digits.
+/// Key of a trial: a hash of everything in the experiment that has an effect, including machine and disks, and of the
+/// trial's number. Written as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TrialKey([u8; 16]);
 
 impl<'a> PlannedTrial<'a> {
-    /// The first `count` trials of `case`.
+    /// Returns the first `count` trials of `case`.
     pub fn of(case: &'a dyn PlannedCase, count: u64) -> impl Iterator<Item = PlannedTrial<'a>> {
         let (hasher, cost) = (hasher(case), case.cost());
         (0..count).map(move |number| PlannedTrial { case, number, key: TrialKey::of(&hasher, number), cost })
     }
 
-    /// What it is, for people.
+    /// Returns a description for people.
     pub fn describe(&self) -> String {
         format!("{}, trial {}", self.case, self.number)
     }
 }
 
-/// Bytes of memory that the files of trials need at most, of which so many run at once. `cases` has the case of each
+/// Returns the largest memory in bytes for the files of `at_once` concurrent trials. `cases` has the case of each
 /// trial.
 pub fn stored_bytes<'a>(cases: impl Iterator<Item = &'a dyn PlannedCase>, at_once: usize) -> u64 {
     let mut bytes: Vec<u64> = cases.map(PlannedCase::stored_bytes).collect();
@@ -74,7 +74,7 @@ pub fn stored_bytes<'a>(cases: impl Iterator<Item = &'a dyn PlannedCase>, at_onc
     bytes.into_iter().take(at_once).fold(0, u64::saturating_add)
 }
 
-/// Part `index` of `count` parts that together are all trials, none in two of them, of about equal length.
+/// Returns part `index` of `count` disjoint parts of all trials, of about equal duration.
 ///
 /// # Panics
 /// If `index` is not below `count`.
@@ -90,7 +90,7 @@ impl TrialKey {
     }
 }
 
-/// The hash of the experiment that a case is, with the description of its machine and disks.
+/// Returns a hasher of the experiment of a case, including the description of its machine and disks.
 fn hasher(case: &dyn PlannedCase) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new();
     hasher.update(case.printed().as_bytes());

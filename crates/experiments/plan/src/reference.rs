@@ -1,17 +1,17 @@
-//! The keys of a plan that are no fields of its cases: what each takes, what it is if it is left out, what it means.
+//! The keys of a plan that are not fields of its cases: values, default and meaning of each.
 //!
-//! The decoder accepts the names that stand here and no others, and the manual's page of them is made from here.
+//! The decoder accepts only the names listed here. The manual's page of the keys is generated from this list.
 
 /// A key of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanKey {
-    /// Its name.
+    /// Name of the key.
     pub name: &'static str,
-    /// What its value may be.
+    /// Allowed values.
     pub value: &'static str,
-    /// Its value, as TOML, if it is left out; empty if there is none.
+    /// Default value as TOML; empty without a default.
     pub default: &'static str,
-    /// What it says, in a sentence or two.
+    /// Meaning, a sentence or two.
     pub meaning: &'static str,
 }
 
@@ -24,7 +24,7 @@ const fn key(
     PlanKey { name, value, default, meaning }
 }
 
-/// The keys that stand at the top of a plan only.
+/// Keys that are allowed only at the top of a plan.
 pub const TOP: [PlanKey; 9] = [
     key("name", "text", "", "What the plan is called in its results. Required."),
     key("title", "text", "", "A line for people."),
@@ -58,7 +58,7 @@ pub const TOP: [PlanKey; 9] = [
     ),
 ];
 
-/// The keys that stand at the top of a plan of jobs that share disks only.
+/// Keys that are allowed only at the top of a plan of jobs that share disks.
 pub const PLACEMENT_TOP: [PlanKey; 6] = [
     TOP[0],
     TOP[1],
@@ -68,7 +68,7 @@ pub const PLACEMENT_TOP: [PlanKey; 6] = [
     TOP[8],
 ];
 
-/// The keys of tables, which are not settings themselves: in a plan, and `set` in a variant and in `[vary]`, too.
+/// Keys of tables that are not settings. `set` is allowed in a plan, a variant and `[vary]`.
 pub const TABLES: [PlanKey; 2] = [
     key("variant", "list of tables", "", "What is compared: each has a `name`, and settings of its own."),
     key(
@@ -80,7 +80,7 @@ pub const TABLES: [PlanKey; 2] = [
     ),
 ];
 
-/// The names of some keys.
+/// Returns the names of keys.
 pub(crate) const fn names<const N: usize>(keys: &[PlanKey; N]) -> [&'static str; N] {
     let mut names = [""; N];
     let mut index = 0;
@@ -105,7 +105,7 @@ mod tests {
         format!("{} {} {:?}", plan.trials, plan.seed, plan.cells)
     }
 
-    /// A plan that writes a default down is the plan without it.
+    /// Writing a default explicitly does not change a plan.
     #[test]
     fn defaults_are_those_of_the_decoder() {
         let without = cells(REQUIRED);

@@ -1,4 +1,4 @@
-//! Results: what came of the cells of plans.
+//! Results of the cells of plans.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,19 @@ use crate::plan::{Plan, PlannedCell};
 use crate::planned_trial::PlannedTrial;
 use crate::table::{Column, ResultTable, Type, Value};
 
-/// What came of a cell.
+/// Result of a cell.
 #[derive(Clone, Debug)]
 pub struct CellResult<'a, K = Case> {
-    /// The plan.
+    /// Plan of the cell.
     pub plan: &'a Plan<K>,
-    /// The cell of it.
+    /// Cell within the plan.
     pub cell: &'a PlannedCell<K>,
-    /// Number and measurement of each trial that is there, in order.
+    /// Number and measurement of each completed trial, in order.
     pub trials: Vec<(u64, &'a Measurement)>,
 }
 
-/// What `journal` has of the cells of `plans`, in their order; a cell of which no trial is there has none.
+/// Returns the results of the cells of `plans` from `journal`, in order. A cell without completed trials has an empty
+/// result.
 pub fn results<'a, K: PlanKind>(plans: &'a [Plan<K>], journal: &'a Journal) -> Vec<CellResult<'a, K>> {
     let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
     let result = |(plan, cell): (&'a Plan<K>, &'a PlannedCell<K>)| {
@@ -37,28 +38,28 @@ pub fn results<'a, K: PlanKind>(plans: &'a [Plan<K>], journal: &'a Journal) -> V
 }
 
 impl<K> CellResult<'_, K> {
-    /// The throughputs in MiB/s; `None` if no trial is there.
+    /// Returns the throughputs in MiB/s; `None` without completed trials.
     pub fn throughput(&self) -> Option<Sample> {
         self.sample(Quantity::Throughput)
     }
 
-    /// The disk movements of all disks together; `None` if no trial is there.
+    /// Returns the disk movements of all disks; `None` without completed trials.
     pub fn movements(&self) -> Option<Sample> {
         self.sample(Quantity::Movements)
     }
 
-    /// This quantity of the trials; `None` if no trial is there.
+    /// Returns this quantity of the trials; `None` without completed trials.
     pub fn sample(&self, quantity: Quantity) -> Option<Sample> {
         let values = self.trials.iter().map(|(_, measurement)| quantity.of(measurement));
         Sample::of(&values.collect::<Vec<_>>())
     }
 
-    /// Whether all trials are there.
+    /// True if all trials are complete.
     pub fn is_complete(&self) -> bool {
         self.trials.len() as u64 == self.plan.trials
     }
 
-    /// The mean of a value of the trials; `None` if no trial is there or one does not have it.
+    /// Returns the mean of a value of the trials; `None` without completed trials, or if one lacks the value.
     pub fn mean(&self, value: impl Fn(&Measurement) -> Option<f64>) -> Option<f64> {
         let values: Option<Vec<f64>> =
             self.trials.iter().map(|(_, measurement)| value(measurement)).collect();
@@ -66,15 +67,15 @@ impl<K> CellResult<'_, K> {
     }
 }
 
-/// What cells of this kind are compared by.
+/// Returns the quantity by which cells of this kind are compared.
 fn quantity<K: PlanKind>() -> Quantity {
     K::QUANTITIES[0]
 }
 
-/// A row for each cell of which trials are there.
+/// Builds a table with a row for each cell that has completed trials.
 ///
-/// Means of several trials are told as such; utilisations are parts of the measured time, `_utilisation` of all parts
-/// of a kind on average and `_utilisation_max` of the busiest, each the mean of the trials.
+/// Measures are means over the trials. Utilisations are shares of the measured time: `_utilisation` is the mean over
+/// all parts of a kind, `_utilisation_max` is that of the busiest part.
 pub fn cell_table<K: PlanKind>(results: &[CellResult<'_, K>]) -> ResultTable {
     let numbers = varied_numbers(results);
     let measures = Measures::of(results);
@@ -111,7 +112,7 @@ fn cell_row<K: PlanKind>(
     Some(row)
 }
 
-/// A row for each trial that is there.
+/// Builds a table with a row for each completed trial.
 pub fn trial_table<K: PlanKind>(results: &[CellResult<'_, K>]) -> ResultTable {
     let numbers = varied_numbers(results);
     let measures = Measures::of(results);
@@ -139,19 +140,19 @@ pub fn trial_table<K: PlanKind>(results: &[CellResult<'_, K>]) -> ResultTable {
     ResultTable { columns, rows }
 }
 
-/// What both tables tell of results, beside the quantity that they are compared by.
+/// Columns of both tables besides the quantity that compares cells.
 struct Measures {
-    /// Before how busy the parts of the machine were.
+    /// Measures before the utilisations.
     before: Vec<Measure>,
-    /// Whether the simulated time is not told yet.
+    /// True if the table needs a column for the simulated time, because cells are compared by another quantity.
     with_time: bool,
 }
 
-/// How busy parts of one kind were, if there are any.
+/// Function that returns a utilisation of the parts of one kind, if any.
 type Utilisation<'a> = &'a dyn Fn(&Measurement) -> Option<f64>;
 
 impl Measures {
-    /// The measures of a kind of plan; and those of write caches, if any of the results has them.
+    /// Returns the measures of a kind of plan, and those of write caches if any result has them.
     fn of<K: PlanKind>(results: &[CellResult<'_, K>]) -> Self {
         let mut trials = results.iter().flat_map(|result| &result.trials);
         let has_caches = trials.any(|(_, measurement)| measurement.flushes.is_some());
@@ -178,7 +179,7 @@ impl Measures {
         columns
     }
 
-    /// The values of these columns.
+    /// Returns the values of these columns.
     fn values(
         &self,
         measured: impl Fn(&Measure) -> Value,
@@ -200,7 +201,7 @@ impl Measures {
 }
 
 impl Measure {
-    /// The kind of its values in a table of trials.
+    /// Returns the kind of its values in a table of trials.
     fn kind(&self) -> Type {
         match self.of {
             MeasureOf::Whole(_) => Type::Integer,
@@ -208,7 +209,7 @@ impl Measure {
         }
     }
 
-    /// Its value in a table of trials.
+    /// Returns its value in a table of trials.
     fn value(&self, measurement: &Measurement) -> Value {
         match self.of {
             MeasureOf::Whole(of) => of(measurement).map_or(Value::Missing, Value::Integer),
@@ -217,10 +218,10 @@ impl Measure {
     }
 }
 
-/// A number of machines that varies, and so gets a column of its own.
+/// A varied number of the machines, which has a separate column.
 struct VariedNumber {
     key: String,
-    /// Integer if all its values are, else text, since it has a unit.
+    /// Integer if all its values are integers. Otherwise text, because a value has a unit.
     kind: Type,
 }
 
@@ -251,20 +252,21 @@ fn varied_numbers<K: PlanKind>(results: &[CellResult<'_, K>]) -> Vec<VariedNumbe
     kinds.into_iter().map(|(key, kind)| VariedNumber { key: key.to_owned(), kind }).collect()
 }
 
-/// A whole number that a column of them can hold.
+/// Parses a whole number that fits in a column of integers.
 fn whole(text: &str) -> Option<u64> {
     text.parse::<i64>().ok()?.try_into().ok()
 }
 
-/// The fields that have a column.
+/// Returns the fields that have a column.
 fn fields<C: FieldSet>() -> impl Iterator<Item = &'static FieldOf<C>> {
     C::fields().iter().filter(|field| !field.column.is_empty())
 }
 
-/// How many there are of something in a machine.
+/// Function that counts parts of a machine.
 type Count = fn(&MachineDescription) -> u32;
 
-/// What is counted in a machine: the column, and the count. A count that can be chosen for a case has a column already.
+/// Returns the counted parts of a machine: column and count. Omits counts that are settings and so have a column
+/// already.
 fn counts<K: PlanKind>() -> impl Iterator<Item = (&'static str, Count)> {
     let counts: [(&str, Count); 3] = [
         ("compute_nodes", |machine| machine.nodes.compute.value),

@@ -1,7 +1,7 @@
-//! Running trials on all processors.
+//! Runs trials on all processors.
 //!
-//! A trial depends on its experiment and its number alone, so results do not depend on how many threads there are
-//! or which trial ends first. What fails, fails alone: the other trials go on.
+//! A trial depends only on its experiment and number. Results therefore do not depend on the number of threads or the
+//! order in which trials end. A failed trial does not stop the others.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,51 +15,51 @@ use crate::journal::{Journal, JournalError};
 use crate::measurement::Measurement;
 use crate::planned_trial::{PlannedTrial, TrialKey};
 
-/// Why a trial came to nothing.
+/// Reason why a trial failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrialError {
     /// The experiment failed.
     #[error(transparent)]
     Experiment(#[from] experiment::Error),
-    /// The simulator panicked: a defect of it.
+    /// The simulator panicked, which is a defect of the simulator.
     #[error("the simulator panicked, which is a defect of it: {0}")]
     Panicked(String),
 }
 
-/// A trial that failed.
+/// A failed trial.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The key of the trial.
+    /// Key of the trial.
     pub key: TrialKey,
-    /// What it was, for people.
+    /// Description of the trial for people.
     pub what: String,
-    /// Why it failed.
+    /// Reason of the failure.
     pub why: String,
 }
 
-/// How far [`execute`] has come.
+/// Progress of [`execute`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Trials that are done, those that the journal had included.
+    /// Number of completed trials, including those already in the journal.
     pub trials_done: usize,
-    /// All trials.
+    /// Number of all trials.
     pub trials: usize,
-    /// The [`PlannedTrial::cost`] of those that were run now.
+    /// Sum of [`PlannedTrial::cost`] over the trials that were run now.
     pub cost_done: u64,
-    /// The [`PlannedTrial::cost`] of all that are to be run now.
+    /// Sum of [`PlannedTrial::cost`] over all trials to run now.
     pub cost: u64,
 }
 
-/// How many threads this computer can run at a time.
+/// Returns the number of threads that this computer can run at a time.
 pub fn threads_here() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What `work` comes to for each number below `count`, in their order, on as many threads as this computer can run.
+/// Returns the results of `work` for each number below `count`, in order, computed on all processors.
 ///
 /// # Panics
-/// If `work` does.
+/// If `work` panics.
 pub fn on_all_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let some = || {
@@ -76,11 +76,11 @@ pub fn on_all_threads<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Runs `planned` in their order on a number of threads, and reports each outcome: the trial's index, what came of it,
-/// and how long it took on this computer.
+/// Runs `planned` in order on `threads` threads. Calls `done` for each trial with its index, its outcome and its run
+/// time on this computer.
 ///
-/// Outcomes are told by the threads that ran them. Before each trial `stop` is asked whether to begin no more; those
-/// begun are finished.
+/// The thread that ran a trial calls `done`. Each thread calls `stop` before a trial, and starts no more if it returns
+/// true; running trials are finished.
 pub fn run(
     planned: &[PlannedTrial<'_>],
     threads: usize,
@@ -103,8 +103,8 @@ pub fn run(
     });
 }
 
-/// Runs `planned` until one fails, and tells each that is done. Returns their trials in their order, each with the time
-/// it took on this computer.
+/// Runs `planned` until a trial fails, and calls `done` after each trial. Returns the trials in order, each with its
+/// run time on this computer.
 ///
 /// # Errors
 /// The first failure in the order of the trials.
@@ -132,7 +132,7 @@ impl Failure {
 }
 
 fn trial(one: &PlannedTrial<'_>) -> Result<Trial, TrialError> {
-    // All that the trial has is its own, and is dropped.
+    // Unwind safety: the trial owns all its state, which is dropped.
     let outcome = catch_unwind(AssertUnwindSafe(|| one.case.trial(one.number)));
     match outcome {
         Ok(outcome) => Ok(outcome?),
@@ -145,13 +145,13 @@ fn said(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Runs those of `planned` that `journal` does not have, and writes each into it as soon as it is done.
+/// Runs the trials of `planned` that `journal` lacks, and writes each to the journal at once.
 ///
-/// `progress` is told at the start and after each trial. What was interrupted by `stop` is not in the journal and not
-/// among the failures; they are in the order of the trials.
+/// Calls `progress` at the start and after each trial. Trials interrupted by `stop` are neither in the journal nor
+/// among the returned failures, which are in the order of the trials.
 ///
 /// # Errors
-/// If the journal cannot be written; nothing more is begun then.
+/// If writing the journal fails; no more trials are started then.
 pub fn execute(
     planned: &[PlannedTrial<'_>],
     journal: &mut Journal,
@@ -183,7 +183,7 @@ pub fn execute(
     error.map_or_else(|| Ok(failures.into_iter().map(|(_, failure)| failure).collect()), Err)
 }
 
-/// What the threads share.
+/// State that the threads share.
 struct State<'a> {
     journal: &'a mut Journal,
     so_far: Progress,

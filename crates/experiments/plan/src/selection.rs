@@ -1,4 +1,4 @@
-//! Some trials of plans, by name.
+//! Selections of trials of plans by name.
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
@@ -11,12 +11,11 @@ use crate::plan::{Plan, PlannedCell};
 use crate::planned_trial::PlannedTrial;
 use crate::table::{Type, Value};
 
-/// Which trials: the variant, what names a cell beside that, and the trial. Of access methods it is
-/// `VARIANT/PATTERN/RECORD/TRIAL`, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`; of jobs that share disks it is
-/// `VARIANT/TRIAL`.
+/// A selection by variant, other parts of a cell's name, and trial. Its form is `VARIANT/PATTERN/RECORD/TRIAL` for
+/// access methods, as in `fcfs/rb/8192/0` or `fcfs/rb/8KiB/0`, and `VARIANT/TRIAL` for jobs that share disks.
 ///
-/// The variant may be followed by what is varied, as in `fcfs,outstanding=4`; without that, all of it is meant. `*`
-/// stands for all, and so do parts left out at the end.
+/// Varied settings may follow the variant, as in `fcfs,outstanding=4`; a variant alone selects all of its series. `*`
+/// selects everything, and so do parts omitted at the end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialSelection<K = Case> {
     variant: Option<String>,
@@ -26,13 +25,13 @@ pub struct TrialSelection<K = Case> {
 }
 
 impl<K: PlanKind> TrialSelection<K> {
-    /// The parts of one, as it is explained.
+    /// Returns the form of a selection, for messages.
     pub fn form() -> String {
         let place = K::PLACE.iter().map(|key| key.name);
         std::iter::once("VARIANT").chain(place).chain(["TRIAL"]).collect::<Vec<_>>().join("/")
     }
 
-    /// The trials of `plans` that are meant, each once, in the order of the plans.
+    /// Returns the selected trials of `plans` without repetition, in the order of the plans.
     pub fn trials<'a>(&self, plans: &'a [Plan<K>]) -> Vec<PlannedTrial<'a>> {
         let mut seen = BTreeSet::new();
         let cells = plans.iter().flat_map(|plan| plan.cells.iter().map(move |cell| (plan, cell)));
@@ -48,10 +47,10 @@ impl<K: PlanKind> TrialSelection<K> {
             && place.all(|(wanted, value)| wanted.as_ref().is_none_or(|wanted| *wanted == value))
     }
 
-    /// What `text` selects of `plans`.
+    /// Parses `text` as a selection from `plans`.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// A message with the expected form.
     pub fn parse(text: &str, plans: &[Plan<K>]) -> Result<Self, String> {
         let (variant, rest) = divided(text, plans);
         let parts: Vec<&str> =
@@ -73,8 +72,8 @@ impl<K: PlanKind> TrialSelection<K> {
     }
 }
 
-/// The variant, and what comes behind it. A variant of the plans ends where its name does, which may have a `/` in it
-/// as what is varied has if it is a path; any other at the first `/`.
+/// Splits off the variant. If a variant of the plans matches, it ends with its name, which may contain `/`: a varied
+/// value may be a path. Otherwise it ends at the first `/`.
 fn divided<'a, K: PlanKind>(text: &'a str, plans: &[Plan<K>]) -> (&'a str, Option<&'a str>) {
     let cells = plans.iter().flat_map(|plan| &plan.cells);
     let names = cells.flat_map(|cell| [cell.series(), cell.variant.clone()]);
@@ -87,7 +86,7 @@ fn divided<'a, K: PlanKind>(text: &'a str, plans: &[Plan<K>]) -> (&'a str, Optio
     (variant, rest.strip_prefix('/'))
 }
 
-/// A value by which cells are selected; whole numbers are sizes.
+/// Parses a value that selects cells; whole numbers are sizes.
 fn value(key: &PlaceKey, part: &str) -> Result<Value, String> {
     let value = match key.kind {
         Type::Integer => part.parse().ok().or_else(|| Some(Bytes::parse(part)?.0)).map(Value::Integer),
@@ -109,7 +108,7 @@ mod tests {
         let plans = [Plan::<PlacementCase>::parse(text, "x.toml").expect("it makes sense")];
         let count =
             |text: &str| TrialSelection::parse(text, &plans).map(|selection| selection.trials(&plans).len());
-        // Variants that choose the same are the same trials.
+        // Variants with equal settings share their trials.
         assert_eq!(count("a"), Ok(6));
         assert_eq!(count("*"), Ok(6));
         assert_eq!((count("a,jobs=3/1"), count("*/2"), count("c")), (Ok(1), Ok(2), Ok(0)));

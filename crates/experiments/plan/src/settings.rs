@@ -1,4 +1,4 @@
-//! What is chosen in a plan for its cases: defaults at its top, variants, and what varies, for fields of any kind.
+//! Settings of a plan for its cases: defaults at the top, variants, and varied values, for fields of any kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,22 +13,22 @@ use crate::misfits::Misfits;
 use crate::reference::{TABLES, names};
 use crate::value::{TomlValue, entries, unknown_key};
 
-/// A value, and where it was chosen.
+/// A chosen value, and its place in the plan.
 #[derive(Clone)]
 pub struct Chosen<T> {
     pub(crate) value: T,
     pub(crate) span: Range<usize>,
 }
 
-/// What plans of one kind have beside the fields of their cases.
+/// Properties of plans of one kind besides the fields of their cases.
 pub(crate) struct PlanForm<'k, C> {
-    /// The keys that stand at the top only.
+    /// Keys that are allowed only at the top.
     pub(crate) own_keys: &'k [&'static str],
-    /// What the only variant is called if there are none; nothing if there is no such name.
+    /// Function that returns the name of the only variant if the plan defines none; an empty text is no name.
     pub(crate) usual_name: fn(&C) -> String,
 }
 
-/// What is chosen for the cells of a plan.
+/// Settings for the cells of a plan.
 pub(crate) struct Settings<'a, C> {
     folder: &'a Path,
     variants: Vec<Variant<'a, C>>,
@@ -38,48 +38,49 @@ pub(crate) struct Settings<'a, C> {
 struct Variant<'a, C> {
     name: Chosen<String>,
     choices: C,
-    /// Where a number of its machine or the machine itself was chosen.
+    /// Place where the machine or one of its numbers was chosen.
     machine_span: Range<usize>,
-    /// What the plan chooses for it, by its keys, `set.` before those of the machine.
+    /// Settings that the plan chooses for the variant, by key, with `set.` before keys of the machine.
     settings: BTreeMap<String, Setting<'a>>,
 }
 
-/// What is chosen for a key.
+/// A setting: the value of a key.
 #[derive(Clone)]
 struct Setting<'a> {
     value: TomlValue<'a>,
-    /// Where the key stands.
+    /// Place of the key.
     span: Range<usize>,
-    /// Whether it would be so without being chosen.
+    /// True if the value is the default.
     is_usual: bool,
 }
 
-/// Something varied: a key, `set.` before it if it is one of the machine, and its values.
+/// A varied setting: its key, after `set.` for a number of the machine, and its values.
 struct Axis<'a> {
     key: String,
     span: Range<usize>,
     values: Vec<TomlValue<'a>>,
 }
 
-/// A variant with a value of every axis.
+/// A variant with one value of every axis.
 pub(crate) struct Series<'a, C> {
     pub(crate) variant: Chosen<String>,
     pub(crate) varied: Vec<(String, String)>,
     pub(crate) choices: C,
     pub(crate) machine: Rc<MachineDescription>,
-    /// The keys that the plan chooses for it, what varies included, and where; none that are chosen as they are anyway.
+    /// Keys that the plan chooses for it, including varied ones, and their places. Keys with default values are
+    /// omitted.
     pub(crate) keys: Rc<BTreeMap<String, Range<usize>>>,
-    /// All that the plan chooses for it, by key, what varies included.
+    /// All settings that the plan chooses for it, by key, including varied ones.
     values: Vec<(String, TomlValue<'a>)>,
 }
 
-/// What stands before the keys of a machine's numbers.
+/// Prefix of keys for numbers of a machine.
 const SET: &str = "set.";
 
 const TABLE_KEYS: [&str; TABLES.len()] = names(&TABLES);
 
 impl<'a, C: FieldSet> Settings<'a, C> {
-    /// What stands there, as far as nothing is wrong with it. What has no place of its own is at `span`.
+    /// Reads the settings, as far as they have no mistakes. Mistakes without a place are reported at `span`.
     pub(crate) fn read(
         table: &'a DeTable<'a>,
         form: &PlanForm<'_, C>,
@@ -103,14 +104,14 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         settings
     }
 
-    /// The sizes of what is combined, and where the last of them stands.
+    /// Returns the sizes of the combined lists, and the place of the last list.
     pub(crate) fn counts(&self) -> (Vec<usize>, Range<usize>) {
         let axes = self.axes.iter().map(|axis| axis.values.len());
         let span = self.axes.last().map_or(0..0, |axis| axis.span.clone());
         (std::iter::once(self.variants.len()).chain(axes).collect(), span)
     }
 
-    /// What varies must not be chosen as well.
+    /// Reports settings that are both varied and chosen.
     fn check_axes(&self, misfits: &Misfits) {
         for axis in &self.axes {
             let chosen = self.variants.iter().find(|variant| variant.settings.contains_key(&axis.key));
@@ -124,9 +125,9 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         }
     }
 
-    /// Every variant with every combination of what varies; the last axis varies fastest.
+    /// Returns every variant with every combination of varied values; the last axis varies fastest.
     pub(crate) fn series(&self, misfits: &Misfits) -> Vec<Series<'a, C>> {
-        // Each is read once, and complained of once.
+        // Cache machines, so that each is read once and its mistakes are reported once.
         let mut machines: BTreeMap<_, Option<Rc<MachineDescription>>> = BTreeMap::new();
         let mut all = Vec::new();
         for variant in &self.variants {
@@ -146,14 +147,15 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         all
     }
 
-    /// The keys that are chosen for a variant, or vary, and where; but for those that choose the default.
+    /// Returns the keys that are chosen for a variant, or vary, with their places. Omits settings that equal the
+    /// default.
     fn unusual_keys(&self, variant: &Variant<'a, C>) -> BTreeMap<String, Range<usize>> {
         let chosen = variant.settings.iter().filter(|(_, setting)| !setting.is_usual);
         let chosen = chosen.map(|(key, setting)| (key.clone(), setting.span.clone()));
         chosen.chain(self.axes.iter().map(|axis| (axis.key.clone(), axis.span.clone()))).collect()
     }
 
-    /// What varies, and the choices, in the combination of this number.
+    /// Returns the varied settings, and the choices, of the combination of this number.
     fn combine(&self, variant: &Variant<'a, C>, number: usize) -> Result<(Vec<(String, String)>, C), Misfit> {
         let mut choices = variant.choices.clone();
         let mut varied = Vec::new();
@@ -164,7 +166,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         Ok((varied, choices))
     }
 
-    /// The keys and values of what varies in the combination of this number, in the order of the plan.
+    /// Returns keys and values of the varied settings in the combination of this number, in the order of the plan.
     fn combination(&self, mut number: usize) -> Vec<(&str, TomlValue<'a>)> {
         let mut values = Vec::new();
         for axis in self.axes.iter().rev() {
@@ -175,7 +177,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         values
     }
 
-    /// All that is chosen for a variant in the combination of this number, by key.
+    /// Returns all settings of a variant in the combination of this number, by key.
     fn values(&self, variant: &Variant<'a, C>, number: usize) -> Vec<(String, TomlValue<'a>)> {
         let chosen = variant.settings.iter().map(|(key, setting)| (key.clone(), setting.value));
         chosen
@@ -192,7 +194,8 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         let machine = choices.load_machine();
         machine.map_err(|error| {
             let is_possible = |key: &str, choices: &C| is_of_machine(key) && choices.load_machine().is_ok();
-            // There may be another mistake, too.
+            // Removing the setting may reveal another mistake; a different error still shows that this setting was at
+            // fault.
             let is_mended = |key: &str, choices: &C| {
                 let other = choices.load_machine().err().map(|other| other.to_string());
                 is_of_machine(key) && other != Some(error.to_string())
@@ -203,8 +206,8 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         })
     }
 
-    /// Where the setting of a series stands without which it would be possible, as `is_possible` says of choices and
-    /// their machine.
+    /// Returns the place of the setting of a series without which the series would be possible. `is_possible` decides
+    /// for choices and their machine.
     pub(crate) fn at_fault(
         &self,
         series: &Series<'a, C>,
@@ -218,7 +221,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         })
     }
 
-    /// Where the value stands, the last of them, without which what is chosen is possible, all others being the same.
+    /// Returns the place of the last value whose removal alone makes the settings possible.
     fn to_blame(
         &self,
         values: &[(String, TomlValue<'a>)],
@@ -227,7 +230,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         let without = |left_out: &str| {
             let mut choices = C::default();
             let others = values.iter().filter(|(key, _)| key != left_out);
-            // Each was possible by itself when it was read.
+            // Choosing cannot fail: each value was valid when it was read.
             others.for_each(|(key, value)| drop(choose(&mut choices, key, *value, self.folder)));
             choices
         };
@@ -236,12 +239,12 @@ impl<'a, C: FieldSet> Settings<'a, C> {
     }
 }
 
-/// Whether a key says what the machine is.
+/// True if a key determines the machine.
 fn is_of_machine(key: &str) -> bool {
     key == "machine" || key.starts_with(SET)
 }
 
-/// Chooses a value for a field or, after `set.`, for a number of the machine's description.
+/// Sets a field or, after `set.`, a number of the machine's description.
 fn choose<C: FieldSet>(
     choices: &mut C,
     key: &str,
@@ -264,7 +267,7 @@ fn choose<C: FieldSet>(
 }
 
 impl<'a, C: FieldSet> Variant<'a, C> {
-    /// Chooses what stands at `key`, which may be `set`.
+    /// Chooses the value at `key`, which may be `set`.
     fn choose(
         &mut self,
         key: &str,
@@ -285,7 +288,7 @@ impl<'a, C: FieldSet> Variant<'a, C> {
     }
 }
 
-/// The entries of a table with settings, whose keys are spelled as fields are, and none of which stands there twice.
+/// Returns the entries of a table with settings, with keys spelled as the fields, and reports repeated keys.
 fn settings<'a, C: FieldSet>(
     table: &'a DeTable<'a>,
     misfits: &Misfits,
@@ -294,13 +297,14 @@ fn settings<'a, C: FieldSet>(
     let entries: Vec<_> = entries
         .map(|(key, at, value)| (FieldOf::<C>::named(key).map_or(key, |field| field.name), at, value))
         .collect();
-    // The one says what the other does.
+    // `phantom` sets the same field as `contents`.
     let meant = |key| if key == "phantom" { "contents" } else { key };
     refuse_repetition(entries.iter().map(|(key, span, _)| (meant(*key).to_owned(), span.clone())), misfits);
     entries.into_iter()
 }
 
-/// The complaint about an unknown key. A table, such as `nodes.io = 8`, is meant as a number of the machine.
+/// Returns the error for an unknown key. A table, such as `nodes.io = 8`, was probably meant as a number of the
+/// machine.
 fn unknown_setting(key: &str, span: Range<usize>, value: TomlValue<'_>, known: &[&str]) -> Misfit {
     let within = value.0.get_ref().as_table().and_then(|table| entries(table).into_iter().next());
     match within {
@@ -314,7 +318,7 @@ fn unknown_setting(key: &str, span: Range<usize>, value: TomlValue<'_>, known: &
     }
 }
 
-/// The dotted keys below a table `set`, with `set.` before them: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equal.
+/// Returns the dotted keys below a table `set`, after `set.`: `{ "nodes.io" = 8 }` and `nodes.io = 8` are equal.
 fn numbers(value: TomlValue<'_>) -> Result<Vec<(String, TomlValue<'_>)>, Misfit> {
     let mut found = Vec::new();
     let mut below = vec![(SET.to_owned(), value)];
@@ -330,7 +334,7 @@ fn numbers(value: TomlValue<'_>) -> Result<Vec<(String, TomlValue<'_>)>, Misfit>
     Ok(found)
 }
 
-/// The variants of a plan, with the defaults that stand at its top.
+/// Returns the variants of a plan, which inherit the defaults at its top.
 fn variants<'a, C: FieldSet>(
     table: &'a DeTable<'a>,
     mut defaults: Variant<'a, C>,
@@ -373,7 +377,7 @@ fn variants<'a, C: FieldSet>(
     variants
 }
 
-/// A variant, if it has a name.
+/// Returns a variant, or `None` if it has no valid name.
 fn variant<'a, C: FieldSet>(
     value: TomlValue<'a>,
     defaults: &Variant<'a, C>,
@@ -427,7 +431,7 @@ fn axes<'a, C: FieldSet>(vary: TomlValue<'a>, folder: &Path, misfits: &Misfits) 
         let lists = if key == "set" { numbers(value) } else { Ok(vec![(key.to_owned(), value)]) };
         for (key, list) in misfits.note(lists).unwrap_or_default() {
             let Some(values) = misfits.note(list.list("values")) else { continue };
-            // Each is possible by itself, whatever it is combined with.
+            // Check each value alone, independent of its combinations.
             let possible = |value: &TomlValue<'_>| {
                 let chosen = choose(&mut C::default(), &key, *value, folder);
                 let literal = chosen.and_then(|()| value.literal());

@@ -1,4 +1,4 @@
-//! A table of results, and the files it is written to.
+//! Tables of results, and the files they are written to.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use serde_json::{Map, Number};
 
 use crate::journal::PROGRAM;
 
-/// Rows of values of the same columns.
+/// A table of results: rows of values in the same columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultTable {
-    /// The columns.
+    /// Columns of the table.
     pub columns: Vec<Column>,
-    /// The rows, each with a value for each column.
+    /// Rows, each with a value for every column.
     pub rows: Vec<Vec<Value>>,
 }
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// What it is called, with its unit last; unique in its table.
+    /// Name with the unit last, unique in the table.
     pub name: String,
-    /// What kind of values it has.
+    /// Kind of its values.
     pub kind: Type,
 }
 
-/// The kinds of values.
+/// Kind of the values in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// Text.
@@ -45,7 +45,7 @@ pub enum Type {
     Flag,
 }
 
-/// A value of a table. Each column has values of its own kind, and missing ones.
+/// A value of a table. All values of a column have its kind or are missing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Text.
@@ -56,7 +56,7 @@ pub enum Value {
     Number(f64),
     /// True or false.
     Flag(bool),
-    /// Not known, or not applicable.
+    /// Unknown or not applicable.
     Missing,
 }
 
@@ -67,7 +67,7 @@ impl Column {
 }
 
 impl ResultTable {
-    /// This table without the columns of these names.
+    /// Returns this table without the columns of these names.
     pub fn without(self, names: &[&str]) -> ResultTable {
         let kept: Vec<bool> = self.columns.iter().map(|column| !names.contains(&&*column.name)).collect();
         let row = |row: Vec<Value>| {
@@ -77,8 +77,8 @@ impl ResultTable {
         ResultTable { columns: columns.collect(), rows: self.rows.into_iter().map(row).collect() }
     }
 
-    /// Writes it as comma-separated values with a header (RFC 4180). Numbers are exact: read back, they are equal.
-    /// What is missing is empty.
+    /// Writes the table as comma-separated values with a header (RFC 4180). Numbers are exact: they are equal when read
+    /// back. Missing values are empty.
     pub fn write_csv(&self, to: impl Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(to);
         writer.write_record(self.columns.iter().map(|column| &column.name))?;
@@ -88,7 +88,7 @@ impl ResultTable {
         writer.flush()
     }
 
-    /// The rows as a JSON array of objects.
+    /// Returns the rows as a JSON array of objects.
     pub fn to_json(&self) -> serde_json::Value {
         let row = |row: &Vec<Value>| {
             let pairs = self.columns.iter().zip(row);
@@ -98,7 +98,7 @@ impl ResultTable {
         serde_json::Value::Array(self.rows.iter().map(row).collect())
     }
 
-    /// Writes it as a Parquet file: one row group, every column optional, the program's version among the metadata.
+    /// Writes a Parquet file with one row group and optional columns. The metadata contain the program's version.
     pub fn write_parquet(&self, to: impl Write + Send) -> io::Result<()> {
         self.try_write_parquet(to).map_err(io::Error::other)
     }
@@ -167,7 +167,7 @@ impl Value {
     }
 
     fn parquet_integer(&self) -> Option<i64> {
-        // The kind says that none is larger.
+        // The cast is exact: integers of a table are at most 2^63 - 1.
         if let Value::Integer(number) = self { Some(*number as i64) } else { None }
     }
 
@@ -191,14 +191,14 @@ impl Value {
 }
 
 impl From<Option<f64>> for Value {
-    /// A number that is not finite is missing.
+    /// Converts a number; numbers that are not finite become missing.
     fn from(number: Option<f64>) -> Value {
         number.filter(|number| number.is_finite()).map_or(Value::Missing, Value::Number)
     }
 }
 
 impl std::fmt::Display for Value {
-    /// As CSV has it; numbers in the shortest form that is exact.
+    /// Formats the value as in CSV; numbers in the shortest form that is exact.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Value::Text(text) => f.pad(text),

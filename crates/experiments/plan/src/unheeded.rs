@@ -1,4 +1,4 @@
-//! Settings that no cell of a plan heeds: they would do nothing, as options of commands would that are refused for it.
+//! Settings without effect on any cell of a plan. Plans reject them, as commands reject such options.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,13 @@ use experiment::FieldSet;
 use crate::misfits::Misfits;
 use crate::settings::Series;
 
-/// Why each setting does nothing, by its place and key, as far as no cell was found that heeds it.
+/// Settings without effect on any cell so far, by place and key, each with the reason; `None` once a cell uses the
+/// setting.
 #[derive(Debug, Default)]
 pub(crate) struct Unheeded(BTreeMap<(usize, usize, String), Option<String>>);
 
 impl Unheeded {
-    /// Takes in a cell of a series.
+    /// Records the effect of each setting on a cell of a series.
     pub(crate) fn note<C: FieldSet>(&mut self, series: &Series<'_, C>, case: &C::Case) {
         for (key, span) in &*series.keys {
             let why = || C::without_effect(key, case);
@@ -25,7 +26,7 @@ impl Unheeded {
         }
     }
 
-    /// Refuses each that no cell heeds.
+    /// Reports every setting without effect on any cell.
     pub(crate) fn tell(self, misfits: &Misfits) {
         for ((start, end, key), why) in self.0 {
             if let Some(why) = why {

@@ -1,4 +1,4 @@
-//! TOML values that know where they stand, so that every complaint names a line.
+//! TOML values with their places, so that every error names a line.
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -9,7 +9,7 @@ use experiment::Given;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value, and where it stands.
+/// A value and its place.
 #[derive(Clone, Copy)]
 pub(crate) struct TomlValue<'a>(pub(crate) &'a Spanned<DeValue<'a>>);
 
@@ -18,7 +18,7 @@ impl<'a> TomlValue<'a> {
         self.0.span()
     }
 
-    /// The complaint that this value cannot be.
+    /// Returns an error at the place of this value.
     pub(crate) fn misfit(&self, message: impl Into<String>) -> Misfit {
         Misfit { span: self.span(), message: message.into() }
     }
@@ -27,7 +27,7 @@ impl<'a> TomlValue<'a> {
         self.misfit(format!("expected {what}, not {}", self.shown()))
     }
 
-    /// The value as a complaint shows it.
+    /// Returns the value in the form shown in errors.
     fn shown(&self) -> String {
         match self.0.get_ref() {
             DeValue::String(text) => format!("{text:?}"),
@@ -48,7 +48,7 @@ impl<'a> TomlValue<'a> {
         }
     }
 
-    /// The whole number that it is, if it is one and not negative.
+    /// Returns the value if it is a whole number and not negative.
     fn whole(&self) -> Option<u64> {
         let number = self.0.get_ref().as_integer()?;
         u64::from_str_radix(number.as_str().trim_start_matches('+'), number.radix()).ok()
@@ -62,7 +62,7 @@ impl<'a> TomlValue<'a> {
             .ok_or_else(|| self.expected(&format!("a whole number from {first} to {last}")))
     }
 
-    /// A number of bytes within these limits: a text such as `"64 KiB"`, or a plain number.
+    /// Returns a number of bytes within these limits: a text such as `"64 KiB"`, or a plain number.
     pub(crate) fn bytes(&self, allowed: RangeInclusive<u64>) -> Result<u64, Misfit> {
         let bytes = match self.0.get_ref() {
             DeValue::Integer(_) => self.integer(0..=u64::MAX)?,
@@ -74,7 +74,7 @@ impl<'a> TomlValue<'a> {
         fits.then_some(bytes).ok_or_else(|| self.expected(&format!("from {first} to {last} bytes")))
     }
 
-    /// The value, to be chosen for a field.
+    /// Returns the value in the form in which a field accepts it.
     pub(crate) fn given(&self) -> Given<'a> {
         match self.0.get_ref() {
             DeValue::String(text) => Given::Text(text),
@@ -84,12 +84,12 @@ impl<'a> TomlValue<'a> {
         }
     }
 
-    /// A text that is the name of something.
+    /// Parses a text value.
     pub(crate) fn parsed<T: FromStr<Err: Display>>(&self) -> Result<T, Misfit> {
         self.text()?.parse().map_err(|error| self.misfit(format!("{error}")))
     }
 
-    /// The elements of a list that has some.
+    /// Returns the elements of a list. Fails if the list is empty.
     pub(crate) fn list(&self, of: &str) -> Result<Vec<TomlValue<'a>>, Misfit> {
         let list = self.0.get_ref().as_array().ok_or_else(|| self.expected(&format!("a list of {of}")))?;
         if list.is_empty() {
@@ -102,7 +102,7 @@ impl<'a> TomlValue<'a> {
         self.0.get_ref().as_table().ok_or_else(|| self.expected("a table"))
     }
 
-    /// The value as it would be written into a machine's description in place of another.
+    /// Returns the value as it would replace another in a machine's description.
     pub(crate) fn literal(&self) -> Result<String, Misfit> {
         match self.0.get_ref() {
             DeValue::String(text) if !text.contains(['\n', '"', '\\']) => Ok(text.to_string()),
@@ -112,7 +112,7 @@ impl<'a> TomlValue<'a> {
     }
 }
 
-/// The entries of a table in the order in which they stand, each with the place of its key.
+/// Returns the entries of a table in the order of the file, each with the place of its key.
 pub(crate) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<(&'a str, Range<usize>, TomlValue<'a>)> {
     let entry = |(key, value): (&'a Spanned<_>, &'a Spanned<_>)| {
         let name: &std::borrow::Cow<'a, str> = key.get_ref();
@@ -123,7 +123,7 @@ pub(crate) fn entries<'a>(table: &'a DeTable<'a>) -> Vec<(&'a str, Range<usize>,
     entries
 }
 
-/// The complaint that there is no such key.
+/// Returns the error for an unknown key.
 pub(crate) fn unknown_key(key: &str, span: Range<usize>, known: &[&str]) -> Misfit {
     Misfit { span, message: description::unknown("key", key, known) }
 }

@@ -1,4 +1,4 @@
-//! Any plan is refused with the line to blame, or its cells can be run.
+//! Fuzz test: any plan is rejected with the faulty line, or its cells can run.
 
 use plan::{CELLS_MAX, Plan, PlanKind, PlanSet};
 

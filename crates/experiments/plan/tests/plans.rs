@@ -1,4 +1,4 @@
-//! Plans that are refused, with the line and what would be right; plans as they should be; and garbage.
+//! Rejected plans, with the line and a correct alternative; valid plans; and random input.
 
 use plan::{CELLS_MAX, Kind, Plan, Quantity};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn labels(text: &str) -> Vec<String> {
     plan.cells.iter().map(plan::PlannedCell::label).collect()
 }
 
-/// A plan of one pattern, by one method in each variant.
+/// Parses a plan of one pattern, with one variant for each method.
 fn of_methods(methods: &[&str], more: &str) -> Result<Plan, String> {
     let variant = |method: &&str| format!("[[variant]]\nname = \"{method}\"\nmethod = \"{method}\"\n");
     let variants: String = methods.iter().map(variant).collect();
@@ -36,7 +36,7 @@ fn what_no_cell_heeds_is_refused_as_commands_refuse_it() {
         let expected = format!("folder/p.toml:3: {key}: it would do nothing: {why}");
         assert!(told.starts_with(&expected) && told.lines().count() == 1, "{told}");
     }
-    // What the pattern has no use for.
+    // Settings without effect on the pattern.
     for (setting, patterns, why) in [
         ("prefetch = [0, 1, 8]", "wb", "nothing is read"),
         ("queued = [\"never\", \"always\"]", "rb", "the traditional method makes no Memputs"),
@@ -54,9 +54,9 @@ fn what_no_cell_heeds_is_refused_as_commands_refuse_it() {
         let of_both = plan("\"rb\", \"wb\"").map(|plan| plan.cells.len());
         assert_eq!(of_both.is_ok(), !setting.starts_with("queued"), "{of_both:?}");
     }
-    // What is so anyway may be written down.
+    // Settings that equal the default are allowed.
     of_methods(&["disk-directed"], "outstanding = 4\nprefetch = 1\n").expect("it is so anyway");
-    // Where one heeds it, it may stand at the top, and vary.
+    // A setting with an effect on one variant may stand at the top, and vary.
     of_methods(&["disk-directed", "traditional"], "outstanding = 2\n").expect("one of them heeds it");
     let vary = |method| {
         format!("name = \"x\"\nmethod = \"{method}\"\npatterns = [\"rb\"]\n[vary]\noutstanding = [1, 2]\n")
@@ -64,7 +64,7 @@ fn what_no_cell_heeds_is_refused_as_commands_refuse_it() {
     assert!(parse(&vary("traditional")).is_ok());
     let told = parse(&vary("disk-directed")).expect_err("refused");
     assert!(told.starts_with("folder/p.toml:5: outstanding: it would do nothing"), "{told}");
-    // In its own variant it has to be heeded.
+    // In a variant, a setting must have an effect on that variant.
     let told = of_methods(&["traditional", "disk-directed"], "").map(|plan| plan.cells.len());
     assert_eq!(told, Ok(2));
     let text = "name = \"x\"\npatterns = [\"rb\"]\n[[variant]]\nname = \"a\"\nmethod = \"traditional\"\n\
@@ -73,7 +73,7 @@ fn what_no_cell_heeds_is_refused_as_commands_refuse_it() {
     assert!(told.starts_with("folder/p.toml:9: outstanding: it would do nothing"), "{told}");
 }
 
-/// Three lines that are right.
+/// Three valid lines.
 const HEAD: &str = "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\"]\n";
 
 #[test]
@@ -236,7 +236,7 @@ fn all_mistakes_are_told_at_once_in_their_order() {
             "10 expected from 1 to",
         ],
     );
-    // What is wrong with the combinations is told once for each place.
+    // A mistake of several combinations is reported once for each place.
     let text = "name = \"x\"\npatterns = [\"rb\", \"wb\"]\nrecords = [8192,\n7]\n\
         [[variant]]\nname = \"a\"\nmethod = \"traditional\"\npresort = true\n\
         [[variant]]\nname = \"b\"\nmethod = \"two-phase\"\npresort = true\n\
@@ -335,7 +335,7 @@ fn groups_leave_out_what_the_reports_leave_out_and_lists_do_not() {
     assert_eq!(labels(&text("[\"rn\", \"rb\"]", both)).len(), 4);
 }
 
-/// Pieces of plans, right and wrong, so that garbage gets beyond the first line.
+/// Generates valid and invalid lines of plans, so that random input gets beyond the first line.
 fn line() -> impl Strategy<Value = String> {
     let keys = [
         "name",

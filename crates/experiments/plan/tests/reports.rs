@@ -1,4 +1,4 @@
-//! The plans of the report in `experiments/` are what the report did, table by table.
+//! The report's plans in `experiments/` match the report, table by table.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ fn load(name: &str) -> Plan {
     Plan::load(&format!("{folder}/{name}.toml")).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The tables: number, system, layout, quantity, variants.
+/// Returns the tables: number, system, layout, quantity, variants.
 fn tables() -> Vec<(u32, &'static str, DiskLayout, Quantity, Vec<&'static str>)> {
     use DiskLayout::{Contiguous, Random};
     let scheduling = ["fcfs", "cscan"];
@@ -48,7 +48,7 @@ fn tables() -> Vec<(u32, &'static str, DiskLayout, Quantity, Vec<&'static str>)>
     .to_vec()
 }
 
-/// Each value once, in the order in which it came up.
+/// Returns each value once, in order of first occurrence.
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     values.fold(Vec::new(), |mut distinct, value| {
         if !distinct.contains(&value) {
@@ -67,7 +67,7 @@ fn the_plans_of_the_tables_are_the_tables() {
         assert_eq!((published.system.as_str(), published.quantity), (system, quantity), "table {number}");
         assert_eq!(distinct(plan.cells.iter().map(|cell| cell.variant.as_str())), variants, "table {number}");
         assert_eq!(distinct(plan.cells.iter().map(|cell| cell.case.layout)), [layout], "table {number}");
-        // 19 patterns with records of 8192 bytes, and all but ra, rn and wn with records of 8.
+        // 19 patterns with records of 8192 bytes, and all except ra, rn and wn with records of 8.
         assert_eq!(plan.cells.len(), (19 + 16) * variants.len(), "table {number}");
         assert_eq!(plan.trials, 5);
         for cell in &plan.cells {

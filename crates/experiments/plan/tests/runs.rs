@@ -1,4 +1,4 @@
-//! Running plans: the same with any number of threads, each trial once, nothing lost when something fails or ends.
+//! Runs of plans: independent of the number of threads, each trial once, no lost results on failure or early end.
 
 use std::fs;
 use std::io::Write;
@@ -57,7 +57,7 @@ fn equal_trials_of_all_plans_are_run_once() {
         "name = \"twin\"\npatterns = [\"wcc\", \"rc\"]\nmethod = \"disk-directed\"\nlayout = \"random\"\n";
     let plans = [small(), plan(twin), plan(&twin.replace("twin", "twin again"))];
     let planned = trials(&plans);
-    // Of the second plan wcc is in the first one, and the third is the second.
+    // wcc of the second plan is also in the first plan, and the third plan equals the second.
     assert_eq!(planned.len(), 2 * (4 + 1));
     assert!(planned.is_sorted_by_key(|one| std::cmp::Reverse(one.cost)));
     let mut journal = Journal::in_memory();
@@ -67,7 +67,7 @@ fn equal_trials_of_all_plans_are_run_once() {
     assert_eq!(run(&plan::trials(&other_seed), &mut journal), 4);
 }
 
-/// What is run is what its keys say: a disk's file may be edited between them.
+/// A trial runs what its key describes, even if a disk's file is edited in between.
 #[test]
 fn a_disk_is_as_it_was_when_the_plan_was_read() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -90,7 +90,7 @@ fn a_disk_is_as_it_was_when_the_plan_was_read() {
     assert_eq!(run(&trials(&plans), &mut journals[0]), 0, "the keys are the same");
 }
 
-/// A copy is an interleave of two disks: an equal experiment, whose trials are known by equal keys.
+/// A copy is an interleave of two disks: the experiment is equal, and so are the keys of its trials.
 #[test]
 fn equal_jobs_of_other_kinds_have_equal_measurements() {
     let measured = |kind: &str| {
@@ -202,7 +202,7 @@ fn shards_are_all_trials_once_and_their_journals_merge() {
     }
     assert!(Journal::in_memory().merge(Path::new("/nonexistent")).is_err());
 
-    // Without a file.
+    // Merge from text, without a file.
     let mut copy = Journal::in_memory();
     copy.merge_text(&whole.to_text(), "a text").expect("the text of a journal");
     copy.merge_text("torn", "a text").expect("what makes no sense is passed over");
@@ -216,7 +216,7 @@ fn what_fails_fails_alone() {
         "name = \"mixed\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\n[[variant]]\nname = \"good\"\n\
         [[variant]]\nname = \"bad\"\n",
     )];
-    // What no plan that was read could ask for.
+    // No parsed plan can request this.
     plans[0].cells[1].case.problem.nodes = 3;
     let mut journal = Journal::in_memory();
     let failures = execute(&trials(&plans), &mut journal, 2, &|| false, &|_| {}).expect("a journal");
@@ -255,7 +255,7 @@ fn utilisations_are_parts_of_the_measured_time() {
                 let most = trial.most_utilisation(busy).expect("parts");
                 assert!(0.0 < mean && mean <= most && most <= 1.0, "{busy:?} of {}", trial.elapsed_ns);
             }
-            // Random blocks: the disks are what everybody waits for.
+            // With random blocks the disks are the bottleneck.
             assert!(trial.mean_utilisation(trial.disks) > Some(0.5), "{trial:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Tables as files: what is written is what is read back, by other readers than ours.
+//! Tables as files: third-party readers read back the written values.
 
 use std::fs::File;
 
@@ -13,7 +13,7 @@ fn column(name: &str, kind: Type) -> Column {
     Column { name: name.to_owned(), kind }
 }
 
-/// Every kind of value, with what is awkward in each.
+/// Returns a table with every kind of value, including awkward values of each.
 fn awkward() -> ResultTable {
     let columns = vec![
         column("text", Type::Text),
@@ -40,7 +40,7 @@ fn parquet(table: &ResultTable) -> SerializedFileReader<File> {
     SerializedFileReader::new(file).expect("a Parquet file")
 }
 
-/// The table that a Parquet file holds.
+/// Returns the table in a Parquet file.
 fn read_back(reader: &SerializedFileReader<File>) -> Vec<Vec<Value>> {
     let value = |field: &Field| match field {
         Field::Str(text) => Value::Text(text.clone()),
@@ -85,8 +85,8 @@ fn csv_and_json_hold_the_table() {
     assert!(json[1]["text"].is_null() && json[1]["flag"].is_null());
 }
 
-/// The tables of cells and of trials of a plan that has `cells` cells; each column has values of its kind, also when it
-/// was read back.
+/// Returns the tables of cells and trials of a plan that has `cells` cells. Checks that every column has values of its
+/// kind, also when read back.
 fn tables<K: PlanKind>(plan: Plan<K>, cells: usize) -> [ResultTable; 2] {
     let plans = [plan];
     let mut journal = Journal::in_memory();
@@ -151,7 +151,7 @@ fn so_have_those_of_jobs_that_share_disks() {
         let counts = ["jobs", "disks", "compute_nodes", "io_nodes"].map(|name| value(table, 0, name));
         assert_eq!(counts, [5, 5, 5, 6].map(Value::Integer), "what the plan sets counts");
     }
-    // Of a cell there are means, of a trial whole numbers.
+    // Cells have means; trials have whole numbers.
     assert!(matches!(value(&cells, 0, "pending_writes_most"), Value::Number(_)));
     assert!(matches!(value(&trials, 0, "pending_writes_most"), Value::Integer(_)));
     let number = |name: &str| match value(&trials, 0, name) {
