@@ -1,96 +1,96 @@
-//! How well the simulated values agree with the published ones.
+//! Agreement of the simulated with the published values.
 //!
-//! The error of a cell is (simulated - published) / published. Published values are rounded, mostly to 0.1 MiB/s:
-//! where one says 0.8, an error of 6 % may be rounding and nothing else.
+//! The error of a cell is (simulated - published) / published. Published values are rounded, mostly to 0.1 MiB/s: for a
+//! value of 0.8, an error of 6 % may be pure rounding.
 //!
-//! A ratio is that of a later variant to the first one of its table, also where there are three (the report's
-//! column *r* of table 16). It is on the wrong side if the published one is further than 5 % from 1 however its two
-//! values were rounded, and the simulated one not on that side of 1. Of 2.8 and 3.0, for instance, the ratio may be
-//! anything from 0.90 to 0.97; where this stands, the report itself says 0.95.
+//! A ratio compares a later variant with the first variant of its table, even if the table has three (the report's
+//! column *r* of table 16). A published ratio has a side if it is further than 5 % from 1 for any rounding of its two
+//! values. A simulated ratio is on the wrong side if it is not on that side of 1. For example, 2.8 and 3.0 have a ratio
+//! between 0.90 and 0.97; the report itself states 0.95 there.
 
 use crate::published::{PublishedCell, PublishedTables};
 use crate::results::{ReportTable, TableCell};
 use plan::Quantity;
 
-/// A ratio closer to 1 than this says nothing about which variant is better.
+/// Least distance of a ratio from 1 that shows which variant is better.
 pub const RATIO_MARGIN: f64 = 0.05;
 
-/// A simulated cell, and the published value it is to be compared with.
+/// A simulated cell, and the published value for comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared<'a> {
-    /// The table it stands in.
+    /// Table of the cell.
     pub table: &'a ReportTable,
-    /// What was simulated.
+    /// Simulated cell.
     pub cell: &'a TableCell,
-    /// What was published.
+    /// Published cell.
     pub published: PublishedCell,
 }
 
-/// The ratio of a variant to the first one of its table.
+/// Ratio of a variant to the first variant of its table.
 #[derive(Clone, Copy, Debug)]
 pub struct Ratio<'a> {
-    /// The table it stands in.
+    /// Table of the ratio.
     pub table: &'a ReportTable,
-    /// The cell of the later variant.
+    /// Cell of the later variant.
     pub cell: &'a TableCell,
-    /// The cell of the first variant.
+    /// Cell of the first variant.
     pub base: &'a TableCell,
-    /// The ratio of the published values, if both are known.
+    /// Ratio of the published values, if both are known.
     pub published: Option<f64>,
-    /// The ratio nearest to 1 of values that are rounded to those.
+    /// Ratio nearest to 1 of any values that round to the published ones.
     pub published_at_least: Option<f64>,
-    /// Whether the report marks the two as significantly different, if it says so.
+    /// True if the report marks the two as significantly different; `None` if it does not state that.
     pub marked: Option<bool>,
 }
 
-/// How large the errors of some cells are.
+/// Summary of the errors of some cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
-    /// How many cells were compared, at least one.
+    /// Number of compared cells, at least one.
     pub cells: usize,
     /// Median of the absolute errors: 0.02 for 2 %.
     pub median: f64,
-    /// The error furthest from 0, with its sign.
+    /// Error furthest from 0, with its sign.
     pub largest: f64,
-    /// The shares of cells whose error is at most 2, 5 and 10 %.
+    /// Shares of cells with errors of at most 2, 5 and 10 %.
     pub within: [f64; 3],
 }
 
-/// The bounds of [`Errors::within`].
+/// Bounds of [`Errors::within`].
 pub const BOUNDS: [f64; 3] = [0.02, 0.05, 0.10];
 
 impl Compared<'_> {
-    /// The relative error: 0.02 if the simulated value is 2 % more than the published one.
+    /// Returns the relative error: 0.02 if the simulated value is 2 % above the published one.
     pub fn error(&self) -> f64 {
         (self.cell.sample.mean() - self.published.value) / self.published.value
     }
 }
 
 impl Ratio<'_> {
-    /// The ratio of the simulated means.
+    /// Returns the ratio of the simulated means.
     pub fn simulated(&self) -> f64 {
         self.cell.sample.mean() / self.base.sample.mean()
     }
 
-    /// Whether the simulated variants differ significantly (a t-test of pairs of trials, at 95 %), if that can be told.
+    /// True if the simulated variants differ significantly (a t-test of pairs of trials, at 95 %); `None` if unknown.
     pub fn differs(&self) -> Option<bool> {
         self.cell.sample.differs_from(&self.base.sample)
     }
 
-    /// Whether the published ratio is far enough from 1 to have a side.
+    /// True if the published ratio is far enough from 1 to have a side.
     pub fn has_side(&self) -> bool {
-        // 1.05 comes as 1.0500000000000001 or 1.0499999999999998.
+        // Allow for rounding: 1.05 may be computed as 1.0500000000000001 or 1.0499999999999998.
         self.published_at_least.is_some_and(|ratio| (ratio - 1.0).abs() > RATIO_MARGIN + 1e-9)
     }
 
-    /// Whether the simulated ratio is not on the side of 1 where the published one clearly is.
+    /// True if the published ratio is clearly on one side of 1 and the simulated ratio is not on that side.
     pub fn on_wrong_side(&self) -> bool {
         let other_side = |ratio: f64| (ratio - 1.0) * (self.simulated() - 1.0) <= 0.0;
         self.has_side() && self.published.is_some_and(other_side)
     }
 }
 
-/// All cells of these tables that have a published value, in order.
+/// Returns all cells of these tables that have a published value, in order.
 pub fn compared<'a>(
     tables: impl IntoIterator<Item = &'a ReportTable>,
     published: &PublishedTables,
@@ -107,7 +107,7 @@ pub fn compared<'a>(
     compared
 }
 
-/// All ratios of these tables, in order.
+/// Returns all ratios of these tables, in order.
 pub fn ratios<'a>(
     tables: impl IntoIterator<Item = &'a ReportTable>,
     published: &PublishedTables,
@@ -119,7 +119,7 @@ pub fn ratios<'a>(
     tables.into_iter().flat_map(of_table).collect()
 }
 
-/// The ratio of this cell to that of the first variant; `None` for the first variant itself.
+/// Returns the ratio of this cell to that of the first variant; `None` for the first variant itself.
 pub fn ratio<'a>(
     table: &'a ReportTable,
     cell: &'a TableCell,
@@ -139,14 +139,14 @@ pub fn ratio<'a>(
     })
 }
 
-/// The ratio nearest to 1 of two values that were rounded to these.
+/// Returns the ratio nearest to 1 of any two values that round to these.
 fn nearest_to_one(later: PublishedCell, first: PublishedCell) -> f64 {
     let least = (later.value - later.rounding) / (first.value + first.rounding);
     let most = (later.value + later.rounding) / (first.value - first.rounding);
     1_f64.clamp(least, most.max(least))
 }
 
-/// How large the errors of these cells are; `None` if there are no cells.
+/// Summarises the errors of these cells; `None` without cells.
 pub fn errors(compared: &[Compared<'_>]) -> Option<Errors> {
     let furthest =
         compared.iter().map(Compared::error).max_by(|one, other| one.abs().total_cmp(&other.abs()));
@@ -161,7 +161,7 @@ pub fn errors(compared: &[Compared<'_>]) -> Option<Errors> {
     })
 }
 
-/// The cells of tables of this quantity.
+/// Returns the cells in tables of this quantity.
 pub fn of_quantity<'a>(compared: &[Compared<'a>], quantity: Quantity) -> Vec<Compared<'a>> {
     compared.iter().filter(|compared| compared.table.quantity == quantity).copied().collect()
 }

@@ -1,8 +1,8 @@
-//! The cells of figures as CSV: a row for each, with what its write cache did.
+//! Writes the cells of figures as CSV: one row for each cell, with statistics of its write cache.
 
 use plan::{CellResult, FlushCount, Measurement};
 
-/// The columns.
+/// Columns of the file.
 const COLUMNS: [&str; 14] = [
     "figure",
     "layout",
@@ -20,10 +20,10 @@ const COLUMNS: [&str; 14] = [
     "trials",
 ];
 
-/// The cells of figures as the text of a CSV file; those without any trial are left out.
+/// Returns the cells of figures as the text of a CSV file. Cells without trials are omitted.
 ///
-/// Throughput is the mean over trials in MiB/s, `cv` their standard deviation over their mean. Counts of flushes are
-/// means over trials, and empty without a write cache; blocks are those of the busiest and the idlest disk in the
+/// Throughput is the mean over trials in MiB/s; `cv` is standard deviation over mean. Counts of flushes are means over
+/// trials, and empty without a write cache. Numbers of blocks are those of the busiest and the least busy disk in the
 /// largest flush.
 pub fn cells_csv(results: &[CellResult<'_>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());

@@ -1,4 +1,4 @@
-//! Makes of simulated results what one wants to look at: a table to compare by program, a page to read.
+//! Turns simulated results into files: a table for programs, and a page for people.
 //!
 //! ```text
 //!                 .-> results of its plans  ->  ReportTable -------.
@@ -6,17 +6,17 @@
 //!                 '-> published values      ->  PublishedTables ---'     Report:     DIR/report.html
 //! ```
 //!
-//! Nothing here simulates or reads files, and nothing depends on anything but its arguments: the same results give the
-//! same files, byte by byte. No date and no time of the host stands in them.
+//! This crate neither simulates nor reads files. The output depends only on the arguments: equal results produce equal
+//! files, byte by byte. It contains no date or time of the host.
 //!
-//! - `study.rs`: plans and published values that belong together
-//! - `results.rs`: what was simulated
-//! - `published.rs`: what the report printed
-//! - `agreement.rs`: how well the two agree; `statements.rs`: likewise of what a report says in words
-//! - `tables_csv.rs`, `report/`: the two files
-//! - `cells_csv.rs`, `plan_page/`: the same for a study of figures only that tells more than throughput, cell by
-//!   cell; the page also for plans that are no study
-//! - `placement/`: the study of jobs that share disks: its plans, its file and its page
+//! - `study.rs`: plans, and the published values for comparison.
+//! - `results.rs`: simulated tables.
+//! - `published.rs`: values that the report printed.
+//! - `agreement.rs`: agreement of the two; `statements.rs`: agreement with a report's statements in words.
+//! - `tables_csv.rs`, `report/`: the two files.
+//! - `cells_csv.rs`, `plan_page/`: the two files of a study with figures only and more measures than throughput, cell
+//!   by cell; the page also of plans outside a study.
+//! - `placement/`: the study of jobs that share disks: its plans, its file and its page.
 
 mod agreement;
 mod cells_csv;

@@ -1,7 +1,7 @@
-//! The values that the report printed, as far as they are known.
+//! Values that the report printed, as far as they are known.
 //!
-//! They are read from CSV with the columns [`COLUMNS`]. `differs_significantly` is `yes` or `no` on the rows of
-//! the later variants where the report marks significance, else empty.
+//! The values come from CSV with the columns [`COLUMNS`]. `differs_significantly` is `yes` or `no` on rows of later
+//! variants for which the report marks significance, and otherwise empty.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use serde::Deserialize;
 
 use crate::results::CellPlace;
 
-/// The columns of the published tables, in their order.
+/// Columns of the published tables, in order.
 pub const COLUMNS: [&str; 8] =
     ["table", "system", "layout", "variant", "pattern", "record_bytes", "value", "differs_significantly"];
 
-/// The published values of several tables.
+/// Published values of several tables.
 #[derive(Clone, Debug, Default)]
 pub struct PublishedTables {
     tables: BTreeMap<u32, PublishedTable>,
 }
 
-/// The published values of one table.
+/// Published values of one table.
 #[derive(Clone, Debug)]
 pub struct PublishedTable {
-    /// What it measures.
+    /// Measured system.
     pub system: String,
-    /// How the file lies on the disks.
+    /// Layout of the file on the disks.
     pub layout: String,
     cells: BTreeMap<CellPlace, PublishedCell>,
 }
@@ -32,40 +32,40 @@ pub struct PublishedTable {
 /// A published value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PublishedCell {
-    /// The value, in the unit of the table, as rounded there.
+    /// Value as rounded in the table, in the unit of the table.
     pub value: f64,
-    /// By how much it may have been rounded: half a unit of its last digit.
+    /// Largest rounding error: half a unit of the last digit.
     pub rounding: f64,
-    /// Whether it differs significantly from the first variant's, if the report says so.
+    /// True if the value differs significantly from the first variant's; `None` if the report does not state that.
     pub differs: Option<bool>,
 }
 
-/// Why published values could not be read.
+/// Reason why published values could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PublishedError {
     /// The file is not such a table.
     #[error("{file}: {source}")]
     Csv {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// What is wrong with it, and in which line.
+        /// Error, with the line.
         source: csv::Error,
     },
     /// The file has other columns.
     #[error("{file}:1: the columns must be {}", COLUMNS.join(","))]
     Columns {
-        /// The file.
+        /// Name of the file.
         file: String,
     },
-    /// A row makes no sense.
+    /// A row is invalid.
     #[error("{file}:{line}: {what}")]
     Row {
-        /// The file.
+        /// Name of the file.
         file: String,
-        /// The line.
+        /// Number of the line.
         line: u64,
-        /// What is wrong with it.
+        /// Reason.
         what: String,
     },
 }
@@ -83,7 +83,7 @@ struct Row {
 }
 
 impl PublishedTables {
-    /// Adds what stands in `text`, the contents of a file called `file`.
+    /// Adds the values in `text`, the contents of the file named `file`.
     pub fn read(&mut self, file: &str, text: &str) -> Result<(), PublishedError> {
         let error = |source| PublishedError::Csv { file: file.to_owned(), source };
         let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -131,19 +131,19 @@ impl PublishedTables {
         }
     }
 
-    /// The published values of this table, if there are any.
+    /// Returns the published values of this table, if any.
     pub fn table(&self, number: u32) -> Option<&PublishedTable> {
         self.tables.get(&number)
     }
 }
 
 impl PublishedTable {
-    /// The value at this place.
+    /// Returns the value at this place.
     pub fn cell(&self, place: &CellPlace) -> Option<PublishedCell> {
         self.cells.get(place).copied()
     }
 
-    /// All places that have a value.
+    /// Iterates over all places that have a value.
     pub fn places(&self) -> impl Iterator<Item = &CellPlace> {
         self.cells.keys()
     }

@@ -1,7 +1,7 @@
-//! What a report says of its figures in words, beside what came out.
+//! A report's statements about its figures, compared with the results.
 //!
-//! A statement is about a number that is measured over some cells of a figure, and says within which bounds it is. They
-//! are read from CSV with the columns of [`Row`]; what is empty there stands for all.
+//! A statement sets bounds for a number that is measured over some cells of a figure. Statements come from CSV with the
+//! columns of [`Row`]. An empty field selects everything.
 
 use page::NumbersTable;
 use plan::CellResult;
@@ -19,66 +19,66 @@ pub struct Statement {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    /// What it is called.
+    /// Identifier of the statement.
     id: String,
-    /// Where it stands in the report.
+    /// Section of the report.
     section: String,
-    /// What is said, in a line.
+    /// Text of the statement, one line.
     statement: String,
-    /// The figure whose cells it is about.
+    /// Figure of the selected cells.
     figure: u32,
-    /// Their layout.
+    /// Layout of the cells.
     layout: String,
-    /// Their variant.
+    /// Variant of the cells.
     variant: String,
-    /// The variant that each is compared with, for measures that compare.
+    /// Variant for comparison with each cell, for measures that compare.
     against: String,
-    /// Their patterns, with blanks between them; after `!`, all but these.
+    /// Patterns of the cells, separated by blanks; after `!`, all except these.
     patterns: String,
-    /// The sizes of their records in bytes, with blanks between them.
+    /// Record sizes of the cells in bytes, separated by blanks.
     records: String,
-    /// What is measured over them.
+    /// Name of the measure.
     measure: String,
-    /// The bounds.
+    /// Bounds of the measure.
     least: f64,
     most: f64,
-    /// What the report has.
+    /// Published value.
     published: f64,
 }
 
-/// What is measured over the cells of a statement.
+/// Measure over the cells of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Measure {
-    /// The flushes of each.
+    /// Number of flushes of each cell.
     Flushes,
-    /// The flushes of each because a directory was full.
+    /// Number of flushes due to a full directory, of each cell.
     DirectoryFlushes,
-    /// The median of their throughputs, in MiB/s.
+    /// Median of the throughputs, in MiB/s.
     Median,
-    /// The largest throughput, in MiB/s.
+    /// Largest throughput, in MiB/s.
     Largest,
-    /// The largest coefficient of variation.
+    /// Largest coefficient of variation.
     LargestVariation,
-    /// How many times as fast each is as with the other variant.
+    /// Throughput relative to the other variant, of each cell.
     Ratio,
-    /// By how much, in percent, the one is slower than with the other variant that is most.
+    /// Largest slowdown relative to the other variant, in percent.
     MostSlower,
 }
 
-/// How what came out agrees with a statement.
+/// Agreement of the results with a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is within the bounds.
+    /// Within the bounds.
     Met,
-    /// It is outside by less than half of their distance, or than a tenth of what was published.
+    /// Outside by less than half the distance of the bounds, or less than a tenth of the published value.
     Near,
-    /// It is further outside.
+    /// Further outside.
     Missed,
 }
 
 impl Standing {
-    /// How what was found, from its least to its most, stands to bounds, of which one may be infinite: then only a
-    /// tenth of what was published is near.
+    /// Compares the range of found values with the bounds. If one bound is infinite, only the tenth of the published
+    /// value counts as near.
     pub(crate) fn of(found: (f64, f64), (least, most): (f64, f64), published: f64) -> Standing {
         let distance = most - least;
         let near = if distance.is_finite() { distance / 2.0 } else { 0.0 }.max(published.abs() / 10.0);
@@ -89,7 +89,7 @@ impl Standing {
         }
     }
 
-    /// What it is called.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Standing::Met => "met",
@@ -119,7 +119,7 @@ impl Measure {
 }
 
 impl Statement {
-    /// Reads the statements of a file; the error names it and the line.
+    /// Reads the statements of a file. The error names the file and the line.
     pub fn read(file: &str, text: &str) -> Result<Vec<Statement>, String> {
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let mut statements = Vec::new();
@@ -138,7 +138,7 @@ impl Statement {
         Ok(statements)
     }
 
-    /// The least and the most of what is measured; none if there is not a trial of every cell it is about.
+    /// Returns the least and the largest measured value; `None` unless every selected cell has trials.
     fn measured(&self, results: &[CellResult<'_>]) -> Option<(f64, f64)> {
         let cells: Vec<&CellResult<'_>> = results.iter().filter(|result| self.is_about(result)).collect();
         let throughput = |result: &&CellResult<'_>| result.throughput().map(|sample| sample.mean());
@@ -203,7 +203,7 @@ impl Statement {
     }
 }
 
-/// Whether two results differ in their variants at most.
+/// True if two results differ at most in their variants.
 fn is_same_place(one: &CellResult<'_>, other: &CellResult<'_>) -> bool {
     let place = |result: &CellResult<'_>| {
         let case = &result.cell.case;
@@ -212,7 +212,7 @@ fn is_same_place(one: &CellResult<'_>, other: &CellResult<'_>) -> bool {
     one.plan.published == other.plan.published && place(one) == place(other)
 }
 
-/// The statements beside what came out, of those whose cells have all been run.
+/// Returns the statements whose cells have all run, compared with the results.
 pub fn statements_table(statements: &[Statement], results: &[CellResult<'_>]) -> NumbersTable {
     let shown = |value: f64| {
         let text = format!("{value:.2}");

@@ -1,8 +1,8 @@
-//! A study: plans whose results are the tables and figures of one report, and what that report printed.
+//! A study: plans that reproduce the tables and figures of one report, and the values that the report printed.
 //!
-//! A plan says with `[table]` or `[figure]` which one it is; plans that say neither are no part of the study. All is
-//! checked before anything runs: that each table has one layout and one value in each place, that each figure varies
-//! one number, and that every published value belongs to a cell.
+//! A plan names its table or figure with `[table]` or `[figure]`; other plans do not belong to the study. Everything is
+//! checked before any simulation runs. Each table must have one layout and one value in each place. Each figure must
+//! vary one number. Every published value must belong to a cell.
 
 use std::collections::BTreeSet;
 
@@ -15,58 +15,58 @@ use crate::report::Provenance;
 use crate::results::{CellPlace, ReportTable, TableCell};
 use crate::statements::Statement;
 
-/// Plans and published values that belong together.
+/// Plans, and the published values for comparison.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// What it is called.
+    /// Name of the study.
     pub name: String,
-    /// The plans of its tables, then those of its figures, each by number.
+    /// Plans of the tables, then those of the figures, each by number.
     pub plans: Vec<Plan>,
-    /// What the report printed, as far as it is known.
+    /// Values that the report printed, as far as they are known.
     pub published: PublishedTables,
-    /// What the report says of them in words.
+    /// Statements of the report in words.
     pub statements: Vec<Statement>,
-    /// How its results are shown.
+    /// Presentation of the results.
     pub form: Form,
 }
 
-/// How the results of a study are shown.
+/// Presentation of a study's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Tables, and figures that each have one plan and vary one number.
     Report,
-    /// Any figures, of one plan or several, and no tables: cell by cell.
+    /// Figures only, each of one or several plans, cell by cell.
     Cells,
 }
 
-/// A file that was read: its name, for complaints, and what is in it.
+/// A file that was read: its name, for errors, and its contents.
 #[derive(Clone, Copy, Debug)]
 pub struct TextFile<'a> {
-    /// The file, as the user may know it.
+    /// Name of the file, as the user knows it.
     pub name: &'a str,
-    /// Its contents.
+    /// Contents of the file.
     pub text: &'a str,
 }
 
-/// Why a study makes no sense.
+/// Reason why a study is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StudyError {
-    /// A plan makes no sense.
+    /// A plan is invalid.
     #[error(transparent)]
     Plan(#[from] description::Error),
-    /// Published values make no sense.
+    /// The published values are invalid.
     #[error(transparent)]
     Published(#[from] PublishedError),
-    /// They make no sense together.
+    /// The plans and values do not fit together.
     #[error("{file}: {what}")]
     Invalid {
-        /// The plan's file.
+        /// File of the plan.
         file: String,
-        /// What is wrong with it.
+        /// Reason.
         what: String,
     },
-    /// There is nothing to reproduce.
+    /// No plan reproduces a table or figure.
     #[error("no plan has a [table] or a [figure]: nothing to reproduce")]
     Empty,
 }
@@ -120,7 +120,7 @@ impl Study {
         Ok(())
     }
 
-    /// The numbers of its tables, or of its figures.
+    /// Returns the numbers of the tables, or of the figures.
     pub fn numbers(&self, kind: Kind) -> Vec<u32> {
         let plans = self.plans.iter().map(identity);
         let mut numbers: Vec<u32> = plans.filter(|(of, _)| *of == kind).map(|(_, number)| number).collect();
@@ -128,7 +128,7 @@ impl Study {
         numbers
     }
 
-    /// Leaves out the tables, or the figures, that are not among `numbers`.
+    /// Removes the tables, or the figures, that are not among `numbers`.
     pub fn keep(&mut self, kind: Kind, numbers: &BTreeSet<u32>) {
         self.plans.retain(|plan| {
             let (of, number) = identity(plan);
@@ -136,19 +136,19 @@ impl Study {
         });
     }
 
-    /// The tables that these results make, in order. Cells without any trial are left out.
+    /// Returns the tables of these results, in order. Cells without trials are omitted.
     pub fn tables(results: &[CellResult<'_>]) -> Vec<ReportTable> {
         let of = of_kind(results, Kind::Table);
         of.iter().map(|(plan, results)| table(plan, results)).collect()
     }
 
-    /// The figures that these results make, in order.
+    /// Returns the figures of these results, in order.
     pub fn figures(results: &[CellResult<'_>]) -> Vec<Figure> {
         let of = of_kind(results, Kind::Figure);
         of.iter().map(|(plan, results)| figure(plan, results)).collect()
     }
 
-    /// How the results of the study are made, by this command and version of the program.
+    /// Returns the origin of the study's results: this command and this version of the program.
     pub fn provenance(&self, command: String, version: String) -> Provenance {
         let trials = self.plans.iter().map(|plan| plan.trials as usize);
         let cells = self.plans.iter().flat_map(|plan| &plan.cells);
@@ -164,7 +164,8 @@ impl Study {
     }
 }
 
-/// How these plans are shown: as a report, unless one of them, with a write cache, has more to tell.
+/// Returns the presentation of these plans: cell by cell if they have a write cache and no tables, and otherwise a
+/// report.
 fn form_of(plans: &[Plan]) -> Form {
     let has_tables = plans.iter().any(|plan| identity(plan).0 == Kind::Table);
     let mut cells = plans.iter().flat_map(|plan| &plan.cells);
@@ -172,12 +173,12 @@ fn form_of(plans: &[Plan]) -> Form {
     if has_write_cache && !has_tables { Form::Cells } else { Form::Report }
 }
 
-/// Which table or figure the plan is. A study has no plans that are neither.
+/// Returns the table or figure of a plan. All plans of a study have one.
 fn identity(plan: &Plan) -> (Kind, u32) {
     plan.published.as_ref().map_or((Kind::Figure, u32::MAX), |published| (published.kind, published.number))
 }
 
-/// Tables before figures, each by number.
+/// Returns a sort key: tables before figures, each by number.
 fn order(plan: &Plan) -> (bool, u32) {
     let (kind, number) = identity(plan);
     (kind == Kind::Figure, number)
@@ -230,7 +231,7 @@ fn check_figure(plan: &Plan) -> Result<(), String> {
     }
 }
 
-/// The one number that is varied.
+/// Returns the single varied number.
 fn varied(cell: &plan::PlannedCell) -> Option<f64> {
     match &cell.varied[..] {
         [(_, value)] => value.parse().ok().filter(|value: &f64| value.is_finite()),
@@ -238,7 +239,7 @@ fn varied(cell: &plan::PlannedCell) -> Option<f64> {
     }
 }
 
-/// The results of this kind, plan by plan, in the order of their numbers.
+/// Returns the results of this kind, plan by plan, in the order of their numbers.
 fn of_kind<'a, 'r>(results: &'a [CellResult<'r>], kind: Kind) -> Vec<(&'r Plan, Vec<&'a CellResult<'r>>)> {
     let mut plans: Vec<(&Plan, Vec<&CellResult<'_>>)> = Vec::new();
     for result in
@@ -251,13 +252,13 @@ fn of_kind<'a, 'r>(results: &'a [CellResult<'r>], kind: Kind) -> Vec<(&'r Plan, 
     }
     plans.sort_by_key(|(plan, _)| order(plan));
     for (_, results) in &mut plans {
-        // Stable, so variants and sizes stay in the order of the plan.
+        // A stable sort keeps variants and sizes in the order of the plan.
         results.sort_by_key(|result| pattern_number(result.cell.case.pattern));
     }
     plans
 }
 
-/// Where the reports list the pattern.
+/// Returns the position of the pattern in the reports' lists.
 fn pattern_number(pattern: AccessPattern) -> usize {
     AccessPattern::all().position(|other| other == pattern).unwrap_or(usize::MAX)
 }
@@ -307,20 +308,20 @@ fn figure(plan: &Plan, results: &[&CellResult<'_>]) -> Figure {
     }
 }
 
-/// The throughputs in MiB/s, each byte of the file counted once however many nodes get it.
+/// Returns the throughputs in MiB/s. Each byte of the file counts once, even if several nodes receive it.
 fn file_throughput(result: &CellResult<'_>) -> Option<Sample> {
     let nodes = nodes_with_the_same(result).unwrap_or(1) as f64;
     let throughputs = result.trials.iter().map(|(_, measurement)| measurement.throughput_mib_s() / nodes);
     Sample::of(&throughputs.collect::<Vec<f64>>())
 }
 
-/// How many nodes each byte of the file goes to or comes from, if it is not one.
+/// Returns the number of nodes that access each byte of the file; `None` for one.
 fn nodes_with_the_same(result: &CellResult<'_>) -> Option<u64> {
     let (_, measurement) = result.trials.first()?;
     Some(measurement.bytes_moved / result.cell.case.problem.file_bytes).filter(|&nodes| nodes > 1)
 }
 
-/// The pattern, with whatever else tells lines of this figure apart.
+/// Returns the pattern, and other properties that distinguish the lines of this figure.
 fn line_name(plan: &Plan, cell: &plan::PlannedCell, per_node: Option<u64>) -> String {
     let CellPlace { variant, pattern, record_bytes } = place(cell);
     let mut name = pattern;
@@ -336,7 +337,7 @@ fn line_name(plan: &Plan, cell: &plan::PlannedCell, per_node: Option<u64>) -> St
     name
 }
 
-/// What is varied, in the words of the reports where they have some.
+/// Returns the name of the varied key, in the words of the reports if they have some.
 pub(crate) fn axis_name(key: &str) -> &str {
     if key == "outstanding" { "K, outstanding requests for each compute node and disk" } else { key }
 }

@@ -1,14 +1,14 @@
-//! The simulated tables as CSV: the columns of the published ones, then `cv` and `trials`.
+//! Writes the simulated tables as CSV: the columns of the published tables, then `cv` and `trials`.
 
 use crate::published::COLUMNS;
 use crate::results::ReportTable;
 use plan::Quantity;
 
-/// The tables in the form of the published ones, as the text of a CSV file.
+/// Returns the tables in the form of the published ones, as the text of a CSV file.
 ///
-/// Throughput is in MiB/s with four decimals, movements with one: a mean over trials. `differs_significantly`
-/// is `yes` or `no` on the rows of every variant after the first of its table, which it is compared with by
-/// Student's two-sided t-test for pairs of trials at 95 %; empty where there is only one trial. `cv` is standard
+/// Throughput is in MiB/s with four decimals, movements with one; both are means over trials. `differs_significantly`
+/// is `yes` or `no` on the rows of every variant after the first of its table. Each of these is compared with the first
+/// by Student's two-sided t-test for pairs of trials at 95 %. The field is empty for a single trial. `cv` is standard
 /// deviation over mean.
 pub fn tables_csv(tables: &[ReportTable]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());

@@ -1,4 +1,4 @@
-//! The two files, made of results that nobody simulated.
+//! The two files, made from fabricated results.
 
 mod made_up;
 
@@ -11,7 +11,7 @@ fn page(published: &PublishedTables) -> String {
     Report { study: "made-up", tables: &tables, figures: &figures, published, provenance }.html()
 }
 
-/// The page, read as a browser would read it.
+/// Returns the page as a browser parses it.
 fn parsed(published: &PublishedTables) -> Html {
     let page = Html::parse_document(&page(published));
     assert!(page.errors.is_empty(), "{:?}", page.errors);
@@ -68,7 +68,7 @@ fn every_row_of_a_table_has_as_many_columns() {
             .find(|above| above.value().name() == "table");
         let last_head = table.expect("a table").select(&select("thead tr:last-child th")).count();
         let several_heads = table.expect("a table").select(&select("thead tr")).count() > 1;
-        // The name of the pattern's column stands in the first row of the head.
+        // The title of the pattern column stands in the first row of the head.
         assert_eq!(columns, last_head + usize::from(several_heads));
         seen += 1;
     }
@@ -80,7 +80,7 @@ fn simulated_and_published_stand_side_by_side_with_their_error() {
     let page = parsed(&made_up::published());
     let row = texts(&page, "#table-2 tbody tr:first-child > *");
     let expected = [
-        // The pattern; no records of 8 bytes: two variants and a ratio.
+        // Pattern, then placeholders for two variants and a ratio: there are no records of 8 bytes.
         "ra",
         "\u{2013}",
         "\u{2013}",
@@ -106,11 +106,11 @@ fn simulated_and_published_stand_side_by_side_with_their_error() {
 fn the_summary_names_what_does_not_agree() {
     let page = parsed(&made_up::published());
     let words = texts(&page, "#summary li").join("\n");
-    // 7.125 against 4.0, and 7.1 against 8.0, are the two of six that are far off.
+    // 7.125 against 4.0, and 7.1 against 8.0, are the two of six with large errors.
     assert!(words.contains("Of 6 throughput cells with a published value, half are within 0.1 %"), "{words}");
     assert!(words.contains("66.7 % within 10 %. The largest error is +78.1 %"), "{words}");
     assert!(words.contains("Of 2 counts of disk movements"), "{words}");
-    // 8-byte rb goes down in the report and up here.
+    // 8-byte rb decreases in the report and increases here.
     assert!(words.contains("Of 3 ratios that the report marks"), "{words}");
     assert!(words.contains("were rounded, 2 are on the same side"), "{words}");
     let wrong = texts(&page, "#summary table:last-of-type caption").join("\n");

@@ -1,11 +1,11 @@
-//! What the analysis says of a cell, by the crate `placement`, with r and w as they were measured.
+//! The analysis of a cell by the crate `placement`, with the measured r and w.
 
 use placement::{BlockTimes, ManyDisks, TwoDisks};
 use plan::{PlacedJob, PlacementCase};
 
 use super::{Placed, PlacedCell, mean};
 
-/// The times of a block as they were measured, the mean of the trials.
+/// Returns the measured times of a block, as means over the trials.
 pub(super) fn times(cell: &PlacedCell<'_>) -> BlockTimes {
     let of = |time: fn(&plan::PlacedMeasurement) -> u64| {
         mean(cell.placed().map(|placed| time(placed) as f64 / 1e6))
@@ -13,25 +13,25 @@ pub(super) fn times(cell: &PlacedCell<'_>) -> BlockTimes {
     BlockTimes { read: of(|placed| placed.read_ns), write: of(|placed| placed.write_ns) }
 }
 
-/// The recurrence of d disks for a cell; none for a copy, or one disk.
+/// Returns the recurrence of d disks for a cell; `None` for a copy, or for one disk.
 pub(super) fn many_disks(cell: &PlacedCell<'_>) -> Option<ManyDisks> {
     let case = &cell.cell.case;
     let is_of_many = case.options.kind != PlacedJob::Copy && case.options.disks >= 2;
     is_of_many.then(|| ManyDisks::new(times(cell), case.options.read_blocks as u32, case.options.disks))
 }
 
-/// The recurrence of two disks for a copy.
+/// Returns the recurrence of two disks for a copy.
 pub(super) fn two_disks(cell: &PlacedCell<'_>) -> TwoDisks {
     TwoDisks { times: times(cell), read_blocks: cell.options().read_blocks as u32 }
 }
 
-/// 1/r - 1/w, in blocks a second: how fast the queue of a copy grows while it races.
+/// Returns 1/r - 1/w, in blocks a second: the growth rate of a copy's queue during a race.
 pub(super) fn growth(cell: &PlacedCell<'_>) -> f64 {
     let times = times(cell);
     1000.0 / times.read - 1000.0 / times.write
 }
 
-/// Whether a race is possible: there are other jobs, they are placed so that they can race, and writing is slow enough.
+/// True if a race is possible: several jobs, a placement that permits races, and slow enough writing.
 pub(super) fn can_race(cell: &PlacedCell<'_>) -> bool {
     let case = &cell.cell.case;
     let slow = match case.options.kind {
@@ -41,7 +41,7 @@ pub(super) fn can_race(cell: &PlacedCell<'_>) -> bool {
     case.can_race() && slow
 }
 
-/// What the busiest disk has to do, in seconds: the least that the jobs can take together.
+/// Returns the work of the busiest disk in seconds, a lower bound of the time of all jobs.
 pub(super) fn load(cell: &PlacedCell<'_>) -> f64 {
     let times = times(cell);
     let blocks = disk_blocks(&cell.cell.case);
@@ -49,7 +49,7 @@ pub(super) fn load(cell: &PlacedCell<'_>) -> f64 {
     blocks.iter().map(busy).fold(0.0, f64::max) / 1000.0
 }
 
-/// How many blocks are read from and written to each disk.
+/// Returns the numbers of blocks read from and written to each disk.
 fn disk_blocks(case: &PlacementCase) -> Vec<(u64, u64)> {
     let mut blocks = vec![(0, 0); case.options.disks as usize];
     for placed in case.placements().unwrap_or_default() {

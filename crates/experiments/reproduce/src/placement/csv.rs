@@ -1,10 +1,10 @@
-//! The trials of a study of placements as CSV: a row for each.
+//! Writes the trials of a study of placements as CSV: one row for each trial.
 
 use plan::PlacedJob;
 
 use super::PlacedCell;
 
-/// The columns.
+/// Columns of the file.
 const COLUMNS: [&str; 15] = [
     "figure",
     "kind",
@@ -23,8 +23,8 @@ const COLUMNS: [&str; 15] = [
     "pending_writes_most",
 ];
 
-/// A row for each trial. Seconds are those until all jobs, and until the first, were done; `f` is w / r as it was
-/// measured; `pending_writes_most` counts write requests at one disk. What a column says nothing of is empty.
+/// Returns a row for each trial. The seconds columns are the times until all jobs, and until the first job, ended. `f`
+/// is the measured w / r. `pending_writes_most` counts write requests at one disk. Inapplicable columns are empty.
 pub(super) fn csv(cells: &[PlacedCell<'_>]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written = "writing to memory";

@@ -1,11 +1,11 @@
-//! Placements drawn: disks as columns, runs as boxes in the colour of their job, outputs filled.
+//! Drawings of placements: disks as columns, runs as boxes in the colour of their job, outputs filled.
 
 use page::{BoxDrawing, DrawnBox, NumbersPart};
 use placement::{JobPlacement, Policy};
 
 use crate::report::number::count;
 
-/// Figure 1: two jobs of 20 runs on five disks by each policy; figure 5: three interleaves on three disks.
+/// Draws figure 1, two jobs of 20 runs on five disks by each policy, and figure 5, three interleaves on three disks.
 pub(super) fn drawings() -> Vec<NumbersPart> {
     let merges = Policy::ALL.into_iter().filter_map(|policy| {
         let placed = policy.place(2, 5, 20).ok()?;

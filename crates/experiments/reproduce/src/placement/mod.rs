@@ -1,10 +1,10 @@
-//! The study of jobs that share disks: plans of placements, and what came of them.
+//! The study of jobs that share disks: plans of placements, and their results.
 //!
-//! - this file: the study, and its results cell by cell
-//! - `csv.rs`: a row for each trial
-//! - `analysis.rs`: what is known of a cell before it runs, and what its disks have to do at least
-//! - `said.rs`: what the report says in words, and what came out
-//! - `page.rs`: the page, `drawings.rs`: placements drawn on it
+//! - This file: the study, and its results cell by cell.
+//! - `csv.rs`: a row for each trial.
+//! - `analysis.rs`: predictions for a cell, and the least work of its disks.
+//! - `said.rs`: the report's statements in words, compared with the results.
+//! - `page.rs`: the page; `drawings.rs`: drawings of placements on it.
 
 mod analysis;
 mod csv;
@@ -19,22 +19,22 @@ use plan::{CellResult, Journal, PlacedMeasurement, PlacementCase, PlacementOptio
 
 use crate::{StudyError, TextFile};
 
-/// Plans of jobs that share disks, which belong together.
+/// Plans of jobs that share disks and form a study.
 #[derive(Clone, Debug)]
 pub struct PlacementStudy {
-    /// What it is called.
+    /// Name of the study.
     pub name: String,
-    /// Its plans, by the number of their figure; those without one last.
+    /// Plans of the study, by the number of their figure; plans without a figure last.
     pub plans: Vec<Plan<PlacementCase>>,
 }
 
-/// What came of them, as far as it is there.
+/// Results of the study, as far as available.
 #[derive(Clone, Debug)]
 pub struct PlacementResults<'a> {
     cells: Vec<PlacedCell<'a>>,
 }
 
-/// What came of one cell.
+/// Result of one cell.
 type PlacedCell<'a> = CellResult<'a, PlacementCase>;
 
 impl PlacementStudy {
@@ -50,17 +50,17 @@ impl PlacementStudy {
         }
     }
 
-    /// The numbers of its figures.
+    /// Returns the numbers of the figures.
     pub fn figures(&self) -> BTreeSet<u32> {
         self.plans.iter().filter_map(Plan::number).collect()
     }
 
-    /// Leaves out all but these figures.
+    /// Removes all plans except those of these figures.
     pub fn keep(&mut self, figures: &BTreeSet<u32>) {
         self.plans.retain(|plan| plan.number().is_some_and(|figure| figures.contains(&figure)));
     }
 
-    /// What a journal has of it.
+    /// Returns the results of the study from a journal.
     pub fn results<'a>(&'a self, journal: &'a Journal) -> PlacementResults<'a> {
         let cells = plan::results(&self.plans, journal).into_iter();
         PlacementResults { cells: cells.filter(|cell| !cell.trials.is_empty()).collect() }
@@ -68,39 +68,39 @@ impl PlacementStudy {
 }
 
 impl PlacementResults<'_> {
-    /// A row for each trial, as the text of a CSV file.
+    /// Returns a row for each trial, as the text of a CSV file.
     pub fn csv(&self) -> String {
         csv::csv(&self.cells)
     }
 
-    /// The page of these results, which `command` makes again with this version of the program.
+    /// Returns the page of these results. `command` reproduces it with this version of the program.
     pub fn page(&self, name: &str, command: &str, version: &str) -> NumbersPage {
         page::page(name, &self.cells, command, version)
     }
 
-    /// What the report says in words, and what came out.
+    /// Returns the report's statements in words, compared with the results.
     pub fn statements(&self) -> NumbersTable {
         said::table(&self.cells)
     }
 }
 
-/// What is asked of a cell.
+/// Accessors of a cell's result.
 trait Placed {
-    /// What was chosen for it.
+    /// Returns the options of the cell.
     fn options(&self) -> &PlacementOptions;
 
-    /// What its jobs did, trial by trial.
+    /// Iterates over the measurements of its jobs, trial by trial.
     fn placed(&self) -> impl Iterator<Item = &PlacedMeasurement>;
 
-    /// When all jobs were done, in seconds, of each trial.
+    /// Returns the end of all jobs in seconds, for each trial.
     fn seconds(&self) -> Vec<f64>;
 
-    /// The same, on average.
+    /// Returns the mean end of all jobs over the trials, in seconds.
     fn mean_seconds(&self) -> f64 {
         mean(self.seconds().into_iter())
     }
 
-    /// Whether it is a part of this figure.
+    /// True if the cell belongs to this figure.
     fn is_of(&self, figure: u32) -> bool;
 }
 
@@ -122,7 +122,7 @@ impl Placed for PlacedCell<'_> {
     }
 }
 
-/// The mean of some values; not a number if there are none.
+/// Returns the mean of some values; NaN without values.
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     sum / count

@@ -1,14 +1,14 @@
-//! The page of a study of placements: every trial a dot, the analysis drawn beside the simulation.
+//! The page of a study of placements: a dot for every trial, and the analysis next to the simulation.
 
 use page::{NumbersPage, NumbersPart, NumbersTable, Plot, PlotSeries, ShadedCell, ShadedTable};
 use plan::{BACKLOG_STEPS, PlacedJob, PlacedMeasurement};
 
 use super::{Placed, PlacedCell, analysis, drawings, mean, said};
 
-/// The page of these results, which `command` makes again with this version of the program.
+/// Returns the page of these results. `command` reproduces it with this version of the program.
 pub(super) fn page(name: &str, cells: &[PlacedCell<'_>], command: &str, version: &str) -> NumbersPage {
     let said = said::table(cells);
-    // A study of another system has nothing to do with what the report says and draws.
+    // The report's statements and drawings do not apply to a study of another system.
     let is_of_report = cells.is_empty() || !said.rows.is_empty();
     let mut parts = Vec::new();
     if is_of_report {
@@ -37,7 +37,7 @@ pub(super) fn page(name: &str, cells: &[PlacedCell<'_>], command: &str, version:
     NumbersPage { title: format!("The figures of {name}"), lead, parts }
 }
 
-/// Dots of all trials and a line through the means, for values of `x`.
+/// Returns a series with dots for all trials and a line through the means, over `x`.
 fn series(name: String, cells: &[&PlacedCell<'_>], x: impl Fn(&PlacedCell<'_>) -> f64) -> PlotSeries {
     let mut sorted: Vec<(f64, &PlacedCell<'_>)> = cells.iter().map(|cell| (x(cell), *cell)).collect();
     sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -51,7 +51,7 @@ fn series(name: String, cells: &[&PlacedCell<'_>], x: impl Fn(&PlacedCell<'_>) -
     }
 }
 
-/// A line of something that is known of each cell.
+/// Returns a predicted line of a value that is known for each cell.
 fn line(
     name: String,
     cells: &[&PlacedCell<'_>],
@@ -67,7 +67,8 @@ fn of<'c, 'a>(cells: &'c [PlacedCell<'a>], figure: u32) -> Vec<&'c PlacedCell<'a
     cells.iter().filter(|cell| cell.is_of(figure)).collect()
 }
 
-/// Figures 2 and 7: seconds over the number of jobs, a line for each variant, with its static load.
+/// Plots figures 2 and 7: seconds over the number of jobs, with a line for each variant. Figure 2 also has the static
+/// loads.
 fn by_jobs(cells: &[PlacedCell<'_>], figure: u32, title: &str) -> Option<Plot> {
     let of_figure = of(cells, figure);
     let name = |cell: &PlacedCell<'_>| {
@@ -87,7 +88,7 @@ fn by_jobs(cells: &[PlacedCell<'_>], figure: u32, title: &str) -> Option<Plot> {
     plot(title, "The load is what the busiest disk has to do at least.", "jobs", "seconds", all)
 }
 
-/// Figure 3: the copy over b_w, with its bound N (r + w).
+/// Plots figure 3: the time of the copy over b_w, with its bound N (r + w).
 fn copies(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let of_figure = of(cells, 3);
     let x = |cell: &PlacedCell<'_>| cell.options().write_blocks as f64;
@@ -103,13 +104,13 @@ fn copies(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     Some(Plot { is_logarithmic: true, marks: mark_critical(&of_figure), ..figure })
 }
 
-/// b_w = b_r, where f is 1.
+/// Marks b_w = b_r, where f is 1.
 fn mark_critical(cells: &[&PlacedCell<'_>]) -> Vec<(f64, String)> {
     cells.first().map(|cell| (cell.options().read_blocks as f64, "f = 1".to_owned())).into_iter().collect()
 }
 
-/// Figure 4: pending blocks of both disks over time, of the first trial, and the slope that is predicted for the first
-/// of them.
+/// Plots figure 4: pending blocks of both disks over time in the first trial, and the predicted slope of the first
+/// queue to grow.
 fn backlogs(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let mut all = Vec::new();
     for cell in of(cells, 4) {
@@ -130,7 +131,7 @@ fn backlogs(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     plot("Figure 4: pending writes of the copy", note, "seconds", "pending blocks", all)
 }
 
-/// The predicted line, from where the queue that grows first has passed the threshold.
+/// Returns the predicted line. It starts where the first growing queue passes the threshold.
 fn predicted_backlog(cell: &PlacedCell<'_>, placed: &PlacedMeasurement, step: f64) -> Option<PlotSeries> {
     let times = analysis::two_disks(cell);
     let threshold = (times.threshold() / times.times.write) as u64;
@@ -149,7 +150,7 @@ fn predicted_backlog(cell: &PlacedCell<'_>, placed: &PlacedMeasurement, step: f6
     })
 }
 
-/// Figure 6: when the first, second, ... job was done, over r + w, against the measured f.
+/// Plots figure 6: the end of the first, second, ... job, divided by r + w, over the measured f.
 fn finishes(cells: &[PlacedCell<'_>], kind: PlacedJob, title: &str) -> Option<Plot> {
     let of_kind: Vec<_> = of(cells, 6).into_iter().filter(|cell| cell.options().kind == kind).collect();
     let jobs = of_kind.first()?.cell.case.options.jobs as usize;
@@ -175,7 +176,7 @@ fn finishes(cells: &[PlacedCell<'_>], kind: PlacedJob, title: &str) -> Option<Pl
     Some(Plot { is_logarithmic: true, marks, ..figure })
 }
 
-/// Figure 8: seconds over the buffers; unlimited ones stand at twice the most.
+/// Plots figure 8: seconds over the size of the buffers. Unlimited buffers are drawn at twice the largest size.
 fn by_buffers(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     let of_figure = of(cells, 8);
     let most = of_figure.iter().filter_map(|cell| cell.options().buffer_blocks).max()?;
@@ -192,8 +193,8 @@ fn by_buffers(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     Some(Plot { is_logarithmic: true, marks: vec![(2.0 * most as f64, "unlimited".to_owned())], ..figure })
 }
 
-/// The recurrences: write demand after each depletion cycle, from one and a half times the threshold on, for a cell of
-/// figure 6 that cannot race and two that can.
+/// Plots the recurrences: write demand after each depletion cycle, from one and a half times the threshold. The cells
+/// are one of figure 6 that cannot race and two that can.
 fn recurrences(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     const CYCLES: usize = 5;
     let wanted = [(1, 10), (1, 4), (4, 4)];
@@ -215,7 +216,7 @@ fn recurrences(cells: &[PlacedCell<'_>]) -> Option<Plot> {
     plot("The recurrence of section 4", note, "depletion cycles", "write demand / N*", all)
 }
 
-/// The map: slowdown over f and the jobs, of merges that are no figure of the report.
+/// Returns the maps: slowdown over f and the number of jobs, for merges that belong to no figure of the report.
 fn maps(cells: &[PlacedCell<'_>]) -> Vec<ShadedTable> {
     let without_figure = || cells.iter().filter(|cell| cell.plan.number().is_none());
     let names = crate::results::distinct(without_figure().map(|cell| &*cell.plan.name));
@@ -223,7 +224,7 @@ fn maps(cells: &[PlacedCell<'_>]) -> Vec<ShadedTable> {
     names.into_iter().filter_map(|name| map(&of_plan(name))).collect()
 }
 
-/// The map of one plan.
+/// Returns the map of one plan.
 fn map(cells: &[&PlacedCell<'_>]) -> Option<ShadedTable> {
     let mut jobs: Vec<u32> = cells.iter().map(|cell| cell.options().jobs).collect();
     jobs.sort_unstable();
@@ -270,7 +271,7 @@ fn plot(title: &str, note: &str, x: &str, y: &str, series: Vec<PlotSeries>) -> O
     })
 }
 
-/// All cells, as numbers.
+/// Returns all cells as a table of numbers.
 fn numbers(cells: &[PlacedCell<'_>]) -> NumbersTable {
     let head = [
         "plan",

@@ -1,5 +1,5 @@
-//! What the report says of its figures in words, and whether it came out so: met, near or missed. What it says without
-//! numbers that are known is predicted: found, and set beside nothing.
+//! The report's statements about its figures, compared with the results: met, near or missed. Statements without known
+//! numbers are predictions, and only the found value is shown.
 
 use page::NumbersTable;
 use plan::{PlacedJob, PlacementCase};
@@ -7,23 +7,23 @@ use plan::{PlacedJob, PlacementCase};
 use super::{Placed, PlacedCell, analysis, mean};
 use crate::Standing;
 
-/// Something that the report says.
+/// A statement of the report.
 struct Said {
     section: &'static str,
     statement: &'static str,
-    /// The value that stands there, if one does.
+    /// Published value, if the statement has one.
     published: Option<f64>,
-    /// The bounds within which it is met. Without them it is predicted; or a number of the machine was fitted to the
-    /// value, if one is published.
+    /// Bounds within which the statement is met. A statement without bounds is a prediction; or, if it has a published
+    /// value, a number of the machine was fitted to that value.
     bounds: Option<(f64, f64)>,
-    /// What came out; none if what it is about has not been run.
+    /// Function that returns the measured value; `None` if the cells have not run.
     measured: fn(&[PlacedCell<'_>]) -> Option<f64>,
 }
 
 const ANYTHING_LESS: f64 = f64::NEG_INFINITY;
 const ANYTHING_MORE: f64 = f64::INFINITY;
 
-/// All of them, by section. Bounds are the tolerances of the published values, or what the words mean.
+/// All statements, by section. Bounds are the tolerances of the published values, or an interpretation of the words.
 const SAID: [Said; 22] = [
     Said {
         section: "2.2",
@@ -175,7 +175,7 @@ const fn predicted(
     Said { section, statement, published: None, bounds: None, measured }
 }
 
-/// The schedules that hold up the race.
+/// Schedulers that prevent the race.
 const CURES: [&str; 2] = ["round-robin", "read-priority"];
 
 fn find<'c, 'a>(
@@ -199,7 +199,7 @@ fn copy(cells: &[PlacedCell<'_>], write_blocks: u64) -> Option<f64> {
     Some(find(cells, 3, |case| case.options.write_blocks == write_blocks)?.mean_seconds())
 }
 
-/// When the first job was done, as a part of the whole time, on average.
+/// Returns the mean end of the first job, as a share of the whole time.
 fn first_of(cell: &PlacedCell<'_>) -> Option<f64> {
     let shares = cell.placed().map(|placed| {
         let times = placed.finish_times();
@@ -212,7 +212,7 @@ fn of_reads<'c, 'a>(cells: &'c [PlacedCell<'a>], read_blocks: u64) -> Option<&'c
     find(cells, 4, |case| case.options.read_blocks == read_blocks)
 }
 
-/// How fast the queue of a copy grew, in blocks a second, on average.
+/// Returns the mean growth rate of a copy's queue, in blocks a second.
 fn slope(cell: &PlacedCell<'_>) -> Option<f64> {
     let growths: Option<Vec<f64>> =
         cell.placed().map(|placed| placed.growth.map(|growth| growth as f64 / 1e3)).collect();
@@ -228,7 +228,7 @@ fn interleaves<'c, 'a>(cells: &'c [PlacedCell<'a>]) -> impl Iterator<Item = &'c 
     cells.iter().filter(|cell| cell.is_of(6) && cell.options().kind == PlacedJob::Interleave)
 }
 
-/// Policy 2 by the schedule of this name.
+/// Returns the time of policy 2 with this scheduler.
 fn cured(cells: &[PlacedCell<'_>], scheduling: &str, jobs: u32) -> Option<f64> {
     let is_meant = |case: &PlacementCase| {
         case.options.policy.number() == 2
@@ -238,7 +238,7 @@ fn cured(cells: &[PlacedCell<'_>], scheduling: &str, jobs: u32) -> Option<f64> {
     Some(find(cells, 7, is_meant)?.mean_seconds())
 }
 
-/// Policy 3 beside them.
+/// Returns the time of policy 3 for comparison.
 fn third(cells: &[PlacedCell<'_>], jobs: u32) -> Option<f64> {
     Some(
         find(cells, 7, |case| case.options.policy.number() == 3 && case.options.jobs == jobs)?.mean_seconds(),
@@ -251,17 +251,17 @@ fn portions(cells: &[PlacedCell<'_>], buffer_blocks: u64) -> Option<f64> {
     Some(find(cells, 8, is_meant)?.mean_seconds())
 }
 
-/// The least of these values, if all are there.
+/// Returns the least of these values, if all are present.
 fn least(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
 }
 
-/// The largest of these values, if all are there.
+/// Returns the largest of these values, if all are present.
 fn most(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)
 }
 
-/// Whether a cell is of the system that the report has measured: what it says holds for no other.
+/// True if a cell has the system of the report, because its statements hold for no other system.
 fn is_as_reported(cell: &PlacedCell<'_>) -> bool {
     let options = cell.options();
     let (disks, run_blocks) = match options.kind {
@@ -284,7 +284,7 @@ impl Said {
     }
 }
 
-/// The statements beside what came out, of those whose cells have been run.
+/// Returns the statements whose cells have run, compared with the results.
 pub(super) fn table(cells: &[PlacedCell<'_>]) -> NumbersTable {
     let shown = |value: f64| {
         let text = format!("{value:.2}");

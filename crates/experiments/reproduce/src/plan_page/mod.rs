@@ -1,7 +1,7 @@
-//! A page for any plan: charts of what its cells are compared by, all numbers, and what the names on it mean.
+//! The page of any plan: charts of the compared quantity, all numbers, and an explanation of the names.
 //!
-//! What plans of one kind say of their cells is a [`PageKind`]: `patterns.rs` of access methods, `placements.rs` of
-//! jobs that share disks.
+//! A [`PageKind`] describes the cells of one kind of plans: `patterns.rs` for access methods, `placements.rs` for jobs
+//! that share disks.
 
 mod patterns;
 mod placements;
@@ -15,37 +15,37 @@ use statistics::Sample;
 use crate::report::number;
 use crate::results::distinct;
 
-/// What stands in a table for what there is not.
+/// Placeholder in tables for missing values.
 const ABSENT: &str = "\u{2013}";
 
-/// Number of lines that can be told apart in one chart.
+/// Largest number of distinguishable lines in one chart.
 const LINES_MAX: usize = 8;
 
-/// What a page says of plans of one kind.
+/// Texts and tables of a page for plans of one kind.
 pub trait PageKind: PlanKind {
-    /// What its charts show: the first quantity of the kind.
+    /// Measured quantity of its charts: the first quantity of the kind.
     const MEASURAND: Measurand;
 
-    /// What a reader has to know first.
+    /// Introduction of the page.
     const LEAD: &'static str;
 
-    /// What an axis is called along which this key or column varies.
+    /// Returns the name of an axis along which this key or column varies.
     fn axis_name(key: &str) -> String;
 
-    /// All numbers of a plan, and what its variants are.
+    /// Returns tables of all numbers of a plan, and of its variants.
     fn tables(plan: &Plan<Self>, results: &[PageResult<'_, '_, Self>]) -> Vec<NumbersTable>;
 
-    /// The names that stand on a page of these results, and what they mean.
+    /// Returns the names on a page of these results, with their meanings.
     fn names(results: &[CellResult<'_, Self>]) -> Vec<(String, String)>;
 }
 
-/// A result, and what it is compared by.
+/// A result, and its sample of the compared quantity.
 pub type PageResult<'a, 'r, K> = (&'a CellResult<'r, K>, Sample);
 
-/// The page of these results, which `command` makes again with this version of the program.
+/// Returns the page of these results. `command` reproduces it with this version of the program.
 ///
-/// A number that is varied is the horizontal axis of its plan's charts; without one, the size of the records if there
-/// are several; without these, every cell is a bar. Cells without any trial are left out.
+/// The horizontal axis of a plan's charts is the varied number. Without one it is the size of the records, if there are
+/// several. Otherwise the page shows every cell as a bar. Cells without trials are omitted.
 pub fn plan_page<K: PageKind>(
     plans: &[Plan<K>],
     results: &[CellResult<'_, K>],
@@ -77,12 +77,12 @@ fn heading<K>(plan: &Plan<K>) -> String {
     if plan.title.is_empty() { plan.name.clone() } else { format!("{}: {}", plan.name, plan.title) }
 }
 
-/// What a chart has along its horizontal axis.
+/// Horizontal axis of a chart.
 #[derive(Clone, Copy)]
 enum Axis {
-    /// What varies at this place among the keys of `[vary]`.
+    /// Varied setting at this index among the keys of `[vary]`.
     Varied(usize),
-    /// The number at this place among what names a cell beside its series.
+    /// Number at this index among the parts of a cell's name besides its series.
     Place(usize),
 }
 
@@ -106,7 +106,7 @@ impl Axis {
         }
     }
 
-    /// Whether there are several values, all of them numbers.
+    /// True if the results have several values along this axis, all of them numbers.
     fn is_one<K: PlanKind>(self, results: &[PageResult<'_, '_, K>]) -> bool {
         let values: Option<BTreeSet<u64>> =
             results.iter().map(|(result, _)| self.value(result).map(f64::to_bits)).collect();
@@ -120,7 +120,7 @@ fn axis<K: PlanKind>(results: &[PageResult<'_, '_, K>]) -> Option<Axis> {
     varied.chain((0..K::PLACE.len()).map(Axis::Place)).find(|axis| axis.is_one(results))
 }
 
-/// A chart, or one for each group where one would have too many lines.
+/// Returns one chart, or one for each group if one chart would have too many lines.
 fn charts<K: PageKind>(
     plan: &Plan<K>,
     results: &[PageResult<'_, '_, K>],
@@ -163,13 +163,12 @@ fn charts<K: PageKind>(
 #[derive(Clone)]
 struct DrawnLine {
     group: String,
-    /// What it has in common with the lines of other variants, which it is to be compared with.
+    /// Parts of the name that the line shares with lines of other variants, for comparison.
     setting: Vec<String>,
     curve: Curve,
 }
 
-/// Lines chart by chart, in none more than can be told apart. Those of one setting are in one chart, if it has room
-/// for them.
+/// Distributes lines over charts with at most [`LINES_MAX`] each. Lines of one setting share a chart if they fit.
 fn told_apart(lines: &[DrawnLine]) -> Vec<Vec<Curve>> {
     let all = |lines: &[DrawnLine]| lines.iter().map(|line| line.curve.clone()).collect();
     if lines.len() <= LINES_MAX {
@@ -189,7 +188,7 @@ fn told_apart(lines: &[DrawnLine]) -> Vec<Vec<Curve>> {
     charts
 }
 
-/// The lines along an axis.
+/// Returns the lines along an axis.
 fn lines<K: PlanKind>(results: &[PageResult<'_, '_, K>], axis: Axis) -> Vec<DrawnLine> {
     let mut lines: Vec<DrawnLine> = Vec::new();
     for ((result, sample), name) in results.iter().zip(names(results, Some(axis))) {
@@ -209,7 +208,7 @@ fn lines<K: PlanKind>(results: &[PageResult<'_, '_, K>], axis: Axis) -> Vec<Draw
     lines
 }
 
-/// What groups a cell with others: the words among what names it beside its series, such as its pattern.
+/// Returns the group of a cell: the words of its name besides its series, such as its pattern.
 fn group<K: PlanKind>(result: &CellResult<'_, K>) -> String {
     words(result).collect::<Vec<_>>().join(" ")
 }
@@ -221,12 +220,12 @@ fn words<K: PlanKind>(result: &CellResult<'_, K>) -> impl Iterator<Item = String
     })
 }
 
-/// What tells each cell from the others of its plan, but for what is along the axis.
+/// Returns names that distinguish each cell from the others of its plan, without the value along the axis.
 fn names<K: PlanKind>(results: &[PageResult<'_, '_, K>], axis: Option<Axis>) -> Vec<String> {
     differing(&results.iter().map(|(result, _)| name_parts(result, axis)).collect::<Vec<_>>())
 }
 
-/// All that names a cell, but for what is along the axis.
+/// Returns all parts of a cell's name except the value along the axis.
 fn name_parts<K: PlanKind>(result: &CellResult<'_, K>, axis: Option<Axis>) -> Vec<String> {
     let cell = result.cell;
     let mut parts: Vec<String> = words(result).chain([cell.variant.clone()]).collect();
@@ -246,7 +245,7 @@ fn name_parts<K: PlanKind>(result: &CellResult<'_, K>, axis: Option<Axis>) -> Ve
     parts
 }
 
-/// Names made of the parts in which they differ; of the first two if they do not differ at all.
+/// Builds names from the parts in which they differ, or from the first two parts if no part differs.
 fn differing(named: &[Vec<String>]) -> Vec<String> {
     let differs = |place: usize| named.iter().any(|parts| parts[place] != named[0][place]);
     let count = named.first().map_or(0, Vec::len);
@@ -256,7 +255,7 @@ fn differing(named: &[Vec<String>]) -> Vec<String> {
     named.iter().map(name).collect()
 }
 
-/// Bars by group, those of all variants next to each other.
+/// Returns bars by group, with the bars of all variants next to each other.
 fn bars<K: PageKind>(plan: &Plan<K>, results: &[PageResult<'_, '_, K>]) -> NumbersBars {
     let names = names(results, None);
     let cells: Vec<_> =
@@ -278,13 +277,13 @@ fn names_explained<K: PageKind>(results: &[CellResult<'_, K>]) -> NumbersTable {
     }
 }
 
-/// What the numbers of a plan are.
+/// Returns a note about the numbers of a plan.
 fn means_note<K: PlanKind>(plan: &Plan<K>) -> String {
     let trials = number::count(plan.trials as usize, "trial");
     format!("Means of up to {trials}; seed {}.", plan.seed)
 }
 
-/// A mean, or a dash if there is none.
+/// Formats a mean, or a dash if it is missing.
 fn shown(mean: Option<f64>, digits: usize) -> String {
     mean.map_or_else(|| ABSENT.to_owned(), |mean| format!("{mean:.digits$}"))
 }

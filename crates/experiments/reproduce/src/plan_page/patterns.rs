@@ -1,4 +1,4 @@
-//! What a page says of access methods: how fast a file is read or written.
+//! The page of access methods: speed of reading or writing a file.
 
 use std::collections::BTreeSet;
 
@@ -86,7 +86,7 @@ fn numbers(plan: &Plan, results: &[Measured<'_, '_>]) -> NumbersTable {
     }
 }
 
-/// Whether a result differs significantly from that of the first variant for the same pattern and records.
+/// Returns "yes" or "no": the result differs significantly from the first variant's for the same pattern and records.
 fn differs_from_first(
     result: &CellResult<'_>,
     throughput: &Sample,
@@ -106,7 +106,7 @@ fn differs_from_first(
     }
 }
 
-/// What the write caches of a plan did, if it has any: the latency of a write, and where the time of flushes went.
+/// Returns a table of the plan's write caches, if any: the latency of a write, and the breakdown of the flush time.
 fn write_caches(plan: &Plan, results: &[Measured<'_, '_>]) -> Option<NumbersTable> {
     let head = [
         "variant",
@@ -166,7 +166,7 @@ fn write_caches(plan: &Plan, results: &[Measured<'_, '_>]) -> Option<NumbersTabl
     })
 }
 
-/// What each variant is. What varies has the value of the first cell.
+/// Returns a table of the variants. Varied settings have the value of the first cell.
 fn variants(plan: &Plan) -> NumbersTable {
     let head = [
         "variant",
@@ -215,7 +215,7 @@ fn variants(plan: &Plan) -> NumbersTable {
     }
 }
 
-/// The methods, and what they do.
+/// Methods with descriptions.
 const METHODS: [(&str, &str); 4] = [
     ("traditional", "every compute node asks I/O nodes, which have caches, for its own pieces"),
     (
@@ -232,7 +232,7 @@ const METHODS: [(&str, &str); 4] = [
     ),
 ];
 
-/// A pattern, letter by letter: `rcb` reads a matrix whose rows are cyclic and whose columns are in blocks.
+/// Describes a pattern letter by letter: `rcb` reads a matrix with cyclic rows and columns in blocks.
 fn pattern_in_words(pattern: AccessPattern) -> String {
     let name = pattern.to_string();
     let dealt = |letter: char| match letter {

@@ -1,4 +1,4 @@
-//! What a page says of jobs that share disks: how long they take, and whether one of them was ahead.
+//! The page of jobs that share disks: their times, and the lead of the first job.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ impl PageKind for PlacementCase {
     }
 }
 
-/// What each job does.
+/// Describes the work of each job.
 fn done_by(kind: PlacedJob) -> &'static str {
     match kind {
         PlacedJob::Merge => "each job merges its sorted runs into one",
@@ -55,7 +55,7 @@ fn done_by(kind: PlacedJob) -> &'static str {
     }
 }
 
-/// What the policies are, by number.
+/// Descriptions of the policies, by number.
 const POLICIES: [&str; 4] = [
     "input runs lie on disks that no job writes to",
     "input runs lie on all disks but the one that their job writes to",
@@ -63,7 +63,7 @@ const POLICIES: [&str; 4] = [
     "input runs lie on all disks",
 ];
 
-/// What stands above the numbers.
+/// Explanations above the table of numbers.
 const MEASURED: [(&str, &str); 7] = [
     ("s", "seconds until all jobs are done"),
     ("cv", "standard deviation of the trials, as a part of their mean"),
@@ -116,7 +116,7 @@ fn numbers(plan: &Plan<PlacementCase>, results: &[Measured<'_, '_>]) -> NumbersT
     }
 }
 
-/// What each cell is.
+/// Returns a table of the settings of each cell.
 fn cells(plan: &Plan<PlacementCase>) -> NumbersTable {
     let head = [
         "variant", "machine", "jobs do", "policy", "order", "jobs", "disks", "runs", "run", "block, B",

@@ -1,10 +1,10 @@
-//! The page: what agrees and what does not, every table, every figure, how it was made.
+//! The page of a report: agreement and differences, every table and figure, and the provenance.
 //!
-//! Its frame, style and charts are those of the crate `page`.
+//! Frame, style and charts are those of the crate `page`.
 //!
-//! - `summary.rs`: in plain words, and the cells that differ most
-//! - `table.rs`: a table, simulated beside published
-//! - `number.rs`: numbers for people
+//! - `summary.rs`: the agreement in words, and the cells that differ most.
+//! - `table.rs`: a table, simulated next to published.
+//! - `number.rs`: numbers formatted for people.
 
 pub(crate) mod number;
 mod summary;
@@ -16,38 +16,38 @@ use page::Figure;
 use crate::published::PublishedTables;
 use crate::results::ReportTable;
 
-/// All that stands on the page.
+/// Contents of the page.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// The study, such as `starfish-3.0`.
+    /// Name of the study, such as `starfish-3.0`.
     pub study: &'a str,
-    /// Its tables, in order.
+    /// Tables, in order.
     pub tables: &'a [ReportTable],
-    /// Its figures, in order.
+    /// Figures, in order.
     pub figures: &'a [Figure],
-    /// What to compare with.
+    /// Published values for comparison.
     pub published: &'a PublishedTables,
-    /// How it was made.
+    /// Origin of the results.
     pub provenance: Provenance,
 }
 
-/// How the results were made: enough to make them again.
+/// Origin of the results: enough to reproduce them.
 #[derive(Clone, Debug)]
 pub struct Provenance {
-    /// The command that makes them.
+    /// Command that produces the results.
     pub command: String,
-    /// The version of the program.
+    /// Version of the program.
     pub version: String,
-    /// The seeds that all randomness came from; one for each different one among the plans.
+    /// Distinct seeds of the plans' random numbers.
     pub seeds: Vec<u64>,
-    /// The machines simulated.
+    /// Simulated machines.
     pub machines: Vec<String>,
-    /// The fewest and the most trials of a cell.
+    /// Least and largest number of trials of a cell.
     pub trials: (usize, usize),
 }
 
 impl Report<'_> {
-    /// The page, as the text of an HTML file.
+    /// Returns the page as the text of an HTML file.
     pub fn html(&self) -> String {
         let title = format!("{}, reproduced", self.study);
         let body = html! {
@@ -146,7 +146,7 @@ impl Report<'_> {
     }
 }
 
-/// What has to be known of how tables were made and compared.
+/// Returns notes on the origin and comparison of the tables.
 fn of_tables() -> Markup {
     html! {
         li {

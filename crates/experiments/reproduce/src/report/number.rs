@@ -1,8 +1,8 @@
-//! Numbers for people: a few digits, and a real minus sign.
+//! Numbers formatted for people: a few digits, and a typographic minus sign.
 
 use plan::Quantity;
 
-/// The unit of a value.
+/// Returns the unit of a value.
 pub(super) fn unit(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Throughput => "MiB/s",
@@ -11,7 +11,7 @@ pub(super) fn unit(quantity: Quantity) -> &'static str {
     }
 }
 
-/// A value of a table, in its unit.
+/// Formats a value of a table, in its unit.
 pub(super) fn value(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Movements => format!("{value:.0}"),
@@ -19,7 +19,7 @@ pub(super) fn value(quantity: Quantity, value: f64) -> String {
     }
 }
 
-/// A published value, with the digits it was printed with.
+/// Formats a published value with its printed digits.
 pub(super) fn published(quantity: Quantity, value: f64) -> String {
     match quantity {
         Quantity::Movements => format!("{value:.0}"),
@@ -27,7 +27,7 @@ pub(super) fn published(quantity: Quantity, value: f64) -> String {
     }
 }
 
-/// Half the width of a confidence interval, in the unit of the value; a dash if nothing is known of it.
+/// Formats half the width of a confidence interval in the unit of the value; a dash if it is unknown.
 pub(super) fn half_width(quantity: Quantity, width: Option<f64>) -> String {
     match (width, quantity) {
         (Some(width), Quantity::Movements) => format!("{width:.1}"),
@@ -35,7 +35,7 @@ pub(super) fn half_width(quantity: Quantity, width: Option<f64>) -> String {
     }
 }
 
-/// A relative error: 0.0213 is `+2.1 %`.
+/// Formats a relative error: 0.0213 is `+2.1 %`.
 pub(super) fn error(error: f64) -> String {
     let percent = 100.0 * error;
     let digits = usize::from(percent.abs() < 99.95);
@@ -48,19 +48,19 @@ pub(super) fn error(error: f64) -> String {
     format!("{sign}{text}\u{a0}%")
 }
 
-/// The size of an error: 0.0213 is `2.1 %`.
+/// Formats the size of an error: 0.0213 is `2.1 %`.
 pub(super) fn size(size: f64) -> String {
     format!("{:.1}\u{a0}%", 100.0 * size)
 }
 
-/// A share of a whole: 0.955 is `95.5 %`, and all is `100 %`.
+/// Formats a share of a whole: 0.955 is `95.5 %`, and 1 is `100 %`.
 pub(super) fn share(share: f64) -> String {
     let tenths = (1000.0 * share).round();
     let digits = usize::from(tenths % 10.0 != 0.0);
     format!("{:.digits$}\u{a0}%", tenths / 10.0)
 }
 
-/// `1 cell`, `2 cells`.
+/// Formats a number with a noun: `1 cell`, `2 cells`.
 pub(crate) fn count(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")

@@ -1,4 +1,4 @@
-//! What agrees and what does not, in plain words and in three short tables.
+//! The summary: agreement and differences in plain words and in three short tables.
 
 use maud::{Markup, html};
 
@@ -8,13 +8,13 @@ use crate::agreement::{self, Compared, Errors, Ratio};
 use crate::results::ReportTable;
 use plan::Quantity;
 
-/// How many of the cells that differ most are listed.
+/// Number of listed cells with the largest errors.
 const WORST: usize = 20;
 
-/// The columns that are text; all others are numbers.
+/// Text columns; all others are numbers.
 const TEXTS: [&str; 5] = ["What", "variant", "pattern", "ratio", "marked there"];
 
-/// The section.
+/// Returns the section of the summary.
 pub(super) fn summary(report: &Report<'_>) -> Markup {
     let compared = agreement::compared(report.tables, report.published);
     let ratios = agreement::ratios(report.tables, report.published);
@@ -87,7 +87,8 @@ fn sides_in_words(ratios: &[Ratio<'_>]) -> Markup {
     }
 }
 
-/// How many ratios are significant here where the report says so, and not where it says not; of how many.
+/// Returns the number of ratios whose simulated significance matches the report's mark, and the number of marked
+/// ratios.
 fn significance(ratios: &[Ratio<'_>]) -> (usize, usize) {
     let both = ratios.iter().filter_map(|ratio| ratio.marked.zip(ratio.differs()));
     both.fold((0, 0), |(agree, all), (marked, differs)| (agree + usize::from(marked == differs), all + 1))

@@ -1,4 +1,4 @@
-//! A table of the report: a row for each pattern, simulated beside published, coloured by error.
+//! A table of the report: a row for each pattern, simulated next to published, coloured by error.
 
 use maud::{Markup, html};
 
@@ -8,7 +8,7 @@ use crate::published::{PublishedCell, PublishedTables};
 use crate::results::{ReportTable, TableCell};
 use plan::Quantity;
 
-/// How colours and letters are to be read.
+/// Returns the legend of colours and fonts.
 pub(super) fn legend() -> Markup {
     html! {
         p.legend {
@@ -31,7 +31,7 @@ pub(super) fn legend() -> Markup {
     }
 }
 
-/// The class of an error: where it lies among the bounds, and on which side.
+/// Returns the CSS class of an error, by its range among the bounds and its sign.
 pub(super) fn class(error: f64) -> &'static str {
     let beyond = BOUNDS.iter().filter(|&&bound| error.abs() > bound).count();
     match (beyond, error < 0.0) {
@@ -45,7 +45,7 @@ pub(super) fn class(error: f64) -> &'static str {
     }
 }
 
-/// The table, with heading, caption and a head of three rows.
+/// Returns the table, with heading, caption and a head of three rows.
 pub(super) fn table(table: &ReportTable, published: &PublishedTables) -> Markup {
     let sizes = table.record_sizes();
     let known = published.table(table.number).is_some();
@@ -95,7 +95,7 @@ fn caption(table: &ReportTable, known: bool, published: &PublishedTables) -> Mar
     }
 }
 
-/// Columns of one variant, and of one ratio.
+/// Returns the columns of one variant, and of one ratio.
 fn columns(known: bool) -> (&'static [&'static str], &'static [&'static str]) {
     if known { (&["here", "report", "error"], &["here", "report"]) } else { (&["here", "\u{b1}"], &["here"]) }
 }
@@ -141,7 +141,7 @@ fn head(table: &ReportTable, sizes: &[u64], known: bool) -> Markup {
     }
 }
 
-/// The cells of one pattern and size of records: of each variant, then of each ratio.
+/// Returns the cells of one pattern and size of records: all variants, then all ratios.
 fn groups(table: &ReportTable, published: &PublishedTables, known: bool, pattern: &str, size: u64) -> Markup {
     let cells: Vec<Option<&TableCell>> =
         table.variants().iter().map(|variant| table.cell(variant, pattern, size)).collect();
@@ -165,7 +165,7 @@ fn groups(table: &ReportTable, published: &PublishedTables, known: bool, pattern
     }
 }
 
-/// Cells of a combination that the table does not have.
+/// Returns placeholder cells for a combination that is missing in the table.
 fn absent(columns: usize, first: bool) -> Markup {
     html! { td.absent.group[first].part[!first] colspan=(columns) { "\u{2013}" } }
 }
@@ -216,7 +216,7 @@ fn ratio_cells(ratio: &Ratio<'_>, known: bool) -> Markup {
     }
 }
 
-/// A ratio whose look says whether it is significant.
+/// Returns a ratio whose font shows its significance.
 fn marked(ratio: &str, significant: Option<bool>) -> Markup {
     html! {
         @match significant {

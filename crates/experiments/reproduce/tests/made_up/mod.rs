@@ -1,4 +1,4 @@
-//! Results that nobody simulated: a small study, and one that has the published values with some noise.
+//! Fabricated results: a small study, and a study with the published values plus some noise.
 
 use page::{Curve, Figure, Measurand};
 use plan::Quantity;
@@ -19,14 +19,14 @@ pub(crate) fn provenance() -> Provenance {
     }
 }
 
-/// A value for a variant, a pattern and a size of records.
+/// Returns a cell with values for a variant, a pattern and a size of records.
 pub(crate) fn cell(variant: &str, pattern: &str, record_bytes: u64, values: &[f64]) -> TableCell {
     TableCell { variant: variant.into(), pattern: pattern.into(), record_bytes, sample: sample(values) }
 }
 
-/// A table with two variants, one with three, and one that counts movements.
+/// Returns a table with two variants, one with three, and one that counts movements.
 pub(crate) fn tables() -> Vec<ReportTable> {
-    // Not in order of records and variants, as a runner may have it.
+    // Not in order of records and variants, as runs may produce them.
     let two = vec![
         cell("fcfs", "ra", 8192, &[474.0, 475.0]),
         cell("cscan", "ra", 8192, &[500.0, 500.0]),
@@ -65,7 +65,7 @@ pub(crate) fn table(
     }
 }
 
-/// Published values for the first two tables.
+/// Returns published values for the first two tables.
 pub(crate) fn published() -> PublishedTables {
     let mut published = PublishedTables::default();
     let text = "table,system,layout,variant,pattern,record_bytes,value,differs_significantly\n\
