@@ -1,11 +1,11 @@
 //! Times the simulator, as `starfish simulate` does, without the rest of the program: `cargo run --release -p
 //! experiment --example speed [method] [pattern] [record bytes] [file bytes] [layout] [rounds] [traced]`.
 //!
-//! The same run several times says how much else the computer does: the best of them is the simulator's.
-//! Methods, patterns, records and layouts may be several, with commas between them, or `all`. Equal digests
-//! mean equal runs. Under `valgrind --tool=callgrind` a small file gives instructions per event that do not depend
-//! on what else the computer does. With `traced` each round is followed by one that writes a trace, to a file in memory
-//! if `TMPDIR=/dev/shm`: how many times as long that takes is the best of one kind beside the best of the other.
+//! Run the same experiment several times: the best time is that of the simulator, the others include load of the
+//! computer. Methods, patterns, records and layouts may be lists with commas, or `all`. Equal digests mean equal runs.
+//! Under `valgrind --tool=callgrind` a small file yields instructions per event, independent of other load on the
+//! computer. With `traced`, each round is followed by one that writes a trace, to a file in memory if
+//! `TMPDIR=/dev/shm`. To find the slowdown, compare the best times of both kinds.
 
 #![expect(clippy::print_stderr, reason = "nobody who measures closes standard error")]
 
@@ -23,7 +23,7 @@ use machine::NodeId;
 use recording::FileRecorder;
 use trace::{ProcessInfo, ProcessNumber};
 
-/// As in the program.
+/// Same allocator as the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -85,7 +85,7 @@ fn run(experiment: &Case, rounds: u32, is_traced: bool) {
     }
 }
 
-/// The seconds that the experiment takes with a trace of all that happens, and its digest.
+/// Runs the experiment with a trace of all events, and returns the elapsed seconds and the digest.
 fn traced(experiment: &Case) -> (f64, u64) {
     let start = Instant::now();
     let file: File = tempfile::tempfile().expect("a temporary file");
@@ -106,7 +106,7 @@ fn node(node: NodeId) -> ProcessInfo {
     }
 }
 
-/// The values of these names.
+/// Parses a list of names.
 fn chosen<T: FromStr<Err: std::fmt::Debug> + Clone>(names: &str, all: &[T]) -> Vec<T> {
     if names == "all" {
         return all.to_vec();

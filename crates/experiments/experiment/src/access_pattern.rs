@@ -1,7 +1,7 @@
-//! What the compute nodes of a case do, by its name: patterns of arrays, and drawn request logs.
+//! Access patterns of the compute nodes in a case, by name: patterns of arrays, and random request logs.
 //!
-//! Logs stand for the traces of figure 11 of the ENWRICH report, which are lost. They have its statistics
-//! (`request_log::Generator`), and equal names, sizes and nodes give equal logs.
+//! The logs replace the traces of figure 11 of the ENWRICH report, which are lost. They have the statistics of those
+//! traces (`request_log::Generator`). Equal names, sizes and nodes produce equal logs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,38 +10,38 @@ use jobs::ArrayPattern;
 use layout::{Operation, Problem};
 use request_log::{Generator, Kind};
 
-/// Who accesses what.
+/// Access pattern: the data of each compute node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessPattern {
     /// The compute nodes access arrays in a pattern of the reports.
     Arrays(ArrayPattern),
-    /// They replay a log of writes; each request follows the one before it.
+    /// The compute nodes replay a log of writes. Each request follows the completion of the previous one.
     Log(DrawnLog),
 }
 
-/// A log that is drawn.
+/// A random log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DrawnLog {
-    /// Of message-passing programs: `cmmd`.
+    /// Log of message-passing programs: `cmmd`.
     Cmmd,
-    /// Of data-parallel programs, one of three such logs: `cmf1` to `cmf3`.
+    /// Log of data-parallel programs, one of three: `cmf1` to `cmf3`.
     Cmf(u8),
 }
 
-/// Jobs that share the nodes of a log.
+/// Number of jobs that share the nodes of a log.
 const JOBS: u32 = 4;
 
-/// Files of each job. Those of CMMD programs are ten times as large as those of CMF.
+/// Number of files of each job. Files of CMMD programs are ten times as large as files of CMF programs.
 const CMMD_FILES: u32 = 2;
 const CMF_FILES: u32 = 10 * CMMD_FILES;
 
 impl AccessPattern {
-    /// The patterns of the STARFISH report, in its order.
+    /// Iterates over the patterns of the STARFISH report, in its order.
     pub fn all() -> impl Iterator<Item = AccessPattern> {
         ArrayPattern::all().map(AccessPattern::Arrays)
     }
 
-    /// Which way the data go.
+    /// Returns the operation: read or write.
     pub fn operation(&self) -> Operation {
         match self {
             AccessPattern::Arrays(pattern) => pattern.operation(),
@@ -49,12 +49,12 @@ impl AccessPattern {
         }
     }
 
-    /// Whether it is of a matrix: only then it matters what shape and grid there are.
+    /// True if the pattern is of a matrix. Shape and grid matter only then.
     pub fn is_of_matrix(&self) -> bool {
         matches!(self, AccessPattern::Arrays(pattern) if pattern.is_of_matrix())
     }
 
-    /// The pattern, if it is one of arrays.
+    /// Returns the pattern, if it is one of arrays.
     pub fn arrays(&self) -> Option<ArrayPattern> {
         match self {
             AccessPattern::Arrays(pattern) => Some(*pattern),
@@ -64,10 +64,11 @@ impl AccessPattern {
 }
 
 impl DrawnLog {
-    /// All of them, in the order of the report.
+    /// All random logs, in the order of the report.
     pub const ALL: [DrawnLog; 4] = [DrawnLog::Cmmd, DrawnLog::Cmf(1), DrawnLog::Cmf(2), DrawnLog::Cmf(3)];
 
-    /// What draws it: about the bytes of the problem in all, in requests of the size of its records on average.
+    /// Returns the generator of the log. The log has about `file_bytes` bytes in total, in requests that average
+    /// `record_bytes` bytes.
     pub fn generator(self, problem: &Problem) -> Generator {
         let (kind, files, seed) = match self {
             DrawnLog::Cmmd => (Kind::Cmmd, CMMD_FILES, 0),

@@ -1,5 +1,5 @@
-//! A pattern of an array as the calls of an MPI program: all nodes open the file together, each makes one collective
-//! call for what it has of it, and what they have written they sync together.
+//! Expresses a pattern of an array as the calls of an MPI program. All nodes open the file together. Each makes one
+//! collective call for its part, and all sync written data together.
 
 use std::io;
 
@@ -10,11 +10,11 @@ use request_log::{Action, LogWriter, Reading, Request, RequestLog, ToldCall, Tol
 
 use crate::{AccessPattern, Error};
 
-/// The name of the file, and that of its opening.
+/// Names of the file and of its opening.
 const FILE: &str = "array";
 const OPENING: &str = "o";
 
-/// The calls of a problem's nodes on a file of so many stripes of blocks.
+/// Returns the calls of a problem's nodes on a file with this block size in bytes and number of stripes.
 pub(crate) fn log(
     pattern: AccessPattern,
     problem: &Problem,

@@ -1,4 +1,4 @@
-//! The experiment of the reports, by the names that users have for its parts.
+//! Experiments of the reports, with the parts as users name them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,40 +16,40 @@ use crate::array_calls;
 use crate::experiment::{Beginning, DiskLayout, Experiment, Launch, StoredFile};
 use crate::{AccessPattern, Error, Method, Options, Queued, Replay, Trial};
 
-/// One access pattern, by one method, on one machine: what a row of `starfish simulate` and a cell of a plan are.
+/// One access pattern, by one method, on one machine: a row of `starfish simulate`, or a cell of a plan.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The machine.
+    /// Machine.
     pub machine: MachineDescription,
-    /// The access method.
+    /// Access method.
     pub method: Method,
-    /// Who accesses what.
+    /// Access pattern: the data of each compute node.
     pub pattern: AccessPattern,
-    /// Size of the file, of its records, and the shape of the array in it; of a log about the bytes of all files
-    /// together, and of a request on average.
+    /// Size of the file and its records, and shape of the array in it. For a log: approximate size of all files
+    /// together, and mean size of a request.
     pub problem: Problem,
-    /// How the file lies on the disks.
+    /// Layout of the file on the disks.
     pub layout: DiskLayout,
-    /// What can be chosen of the methods.
+    /// Options of the methods.
     pub options: Options,
-    /// What the file contains.
+    /// Kind of contents of the file.
     pub contents: Contents,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
-/// What the file of an array is called, of so many.
+/// Returns the name of an array's file, among `arrays` files.
 fn name_of(array: usize, arrays: usize) -> String {
     if arrays == 1 { "experiment".to_owned() } else { format!("experiment {array}") }
 }
 
 impl Case {
-    /// The experiment: all compute nodes are members of one job, on one file.
+    /// Returns the experiment: all compute nodes are members of one job, on one file.
     ///
-    /// What has no effect on it is not in it, so cases that come to the same are equal experiments.
+    /// Settings without effect are not part of it, so equivalent cases are equal experiments.
     ///
     /// # Panics
-    /// If a log is to be replayed, or calls made, in a way that [`check`](Self::check) refuses.
+    /// If [`check`](Self::check) rejects the replay of a log, or of calls.
     pub fn experiment(&self) -> Experiment {
         let replayed = self.replay().expect("what check accepts");
         match (self.pattern, replayed) {
@@ -59,7 +59,7 @@ impl Case {
         }
     }
 
-    /// The replay of its log, or of its calls, if it has any.
+    /// Returns the replay of its log or calls, if it has any.
     fn replay(&self) -> Result<Option<Replay>, Error> {
         let log = match self.pattern {
             AccessPattern::Log(log) => log.generator(&self.problem).log(),
@@ -117,7 +117,7 @@ impl Case {
         }
     }
 
-    /// What the compute nodes do with files of these names.
+    /// Returns the job of the compute nodes on files of these names.
     fn job(&self, pattern: ArrayPattern, names: Vec<String>, problem: Problem) -> Job {
         match (pattern, self.access()) {
             (ArrayPattern::One(pattern), Some(access)) => {
@@ -129,7 +129,7 @@ impl Case {
         }
     }
 
-    /// How its nodes work where nothing else is chosen.
+    /// Returns the configuration of its nodes, for settings that are not chosen.
     fn configuration(&self) -> Configuration {
         match self.pattern {
             AccessPattern::Arrays(_) if self.options.calls => Configuration::Agent,
@@ -137,13 +137,13 @@ impl Case {
         }
     }
 
-    /// The write cache of each compute node, if it is accessed through one.
+    /// Returns the settings of each compute node's write cache, if the method uses one.
     pub fn write_cache(&self) -> Option<WriteCacheSettings> {
         let settings = self.options.write_cache(self.configuration(), self.is_queued());
         (self.method == Method::WriteCached).then_some(settings)
     }
 
-    /// Checks what can be checked before anything runs.
+    /// Checks the case as far as possible without running it.
     pub fn check(&self) -> Result<(), Error> {
         let Case { machine, method, problem, options, .. } = self;
         let compute_nodes = machine.nodes.compute.value;
@@ -215,23 +215,23 @@ impl Case {
         self.experiment().trial(number)
     }
 
-    /// Runs the trial of this number and tells `recorder` of it; see [`Experiment::recorded_trial`].
+    /// Runs the trial of this number and reports its events to `recorder`; see [`Experiment::recorded_trial`].
     pub fn recorded_trial(&self, number: u64, recorder: Rc<RefCell<dyn Recorder>>) -> Result<Trial, Error> {
         self.check()?;
         self.experiment().recorded_trial(number, recorder)
     }
 
-    /// Whether data go to the disks or come from them.
+    /// Returns the operation: write if data go to the disks, read otherwise.
     pub fn operation(&self) -> Operation {
         self.pattern.operation()
     }
 
-    /// Why a field that is chosen does nothing for what is accessed, or by the method of it, if so.
+    /// Returns the reason why a chosen field has no effect with this pattern or method; `None` if it has an effect.
     pub(crate) fn ignores(&self, field: &str) -> Option<&'static str> {
         let (writes, uses_cache) = (self.operation() == Operation::Write, self.options.page_cache_bytes > 0);
         match field {
             "memget_writes" if !writes => Some("there are no writes to fetch data for"),
-            // A page cache reads pages of which a part is written.
+            // A page cache reads a page before it is partly overwritten, so prefetching may have an effect on writes.
             "prefetch" if writes && !uses_cache => {
                 Some("nothing is read, after which I/O nodes would prefetch")
             }
@@ -242,8 +242,8 @@ impl Case {
         }
     }
 
-    /// The same case without options that have no effect on it: a read fetches no data of writes, and there are two
-    /// ways to say what is queued.
+    /// Returns the same case without options that have no effect. A read fetches no data of writes, and `queued`
+    /// becomes `Always` or `Never`.
     pub fn in_effect(&self) -> Case {
         let mut case = self.clone();
         let options = &mut case.options;
@@ -253,12 +253,12 @@ impl Case {
         case
     }
 
-    /// Whether its Memputs and Memgets are queued, if it makes any.
+    /// True if its Memputs and Memgets are queued, if it makes any.
     fn is_queued(&self) -> bool {
         self.options.is_queued(self.problem.record_bytes)
     }
 
-    /// How one array is accessed; none if that is through a write cache.
+    /// Returns the access method of one array; `None` for a write cache.
     fn access(&self) -> Option<PatternAccess> {
         let method = match self.method {
             Method::Traditional => {
@@ -272,8 +272,8 @@ impl Case {
         Some(PatternAccess::Collective(CollectiveSettings { method, queued: self.is_queued() }))
     }
 
-    /// The compute nodes start in their order, each later than its predecessor by the work of a barrier, as if one that
-    /// they have all come to let one after the other go.
+    /// Returns the delay between the starts of consecutive compute nodes: the work of a barrier, as if a barrier
+    /// released the nodes one after the other.
     fn stagger(&self) -> Duration {
         let processor = &self.machine.processor;
         processor.cost.at(Work::Barrier.index()).cycles.value.at(processor.clock.value)
@@ -281,7 +281,7 @@ impl Case {
 }
 
 impl fmt::Display for Case {
-    /// What it is, for people, in a line.
+    /// Writes a description for people, one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Case { method, pattern, problem, layout, .. } = self;
         write!(f, "{method} {pattern}, {layout}, records of {} bytes", problem.record_bytes)

@@ -1,4 +1,4 @@
-//! What a user has chosen: a value for every field, and the cases that come of it.
+//! Settings that a user has chosen: a value for every field, and the resulting cases.
 
 use std::collections::BTreeMap;
 
@@ -9,35 +9,35 @@ use layout::{Grid, Problem, Shape};
 use crate::case::Case;
 use crate::{AccessPattern, DiskLayout, Error, Method, Options};
 
-/// A choice for every [field](crate::FIELDS).
+/// A value for every [field](crate::FIELDS).
 #[derive(Clone, Debug)]
 pub struct Choices {
     /// Name or path of the machine, as [`MachineDescription::load_with`] takes it.
     pub machine: String,
-    /// Numbers of the machine that are replaced, by dotted key.
+    /// Replaced numbers of the machine, by dotted key.
     pub set: BTreeMap<String, String>,
-    /// The access method; there is no default.
+    /// Access method; there is no default.
     pub method: Option<Method>,
-    /// How the file lies on each disk.
+    /// Layout of the file on each disk.
     pub layout: DiskLayout,
-    /// Size of the file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// Rows and columns of the matrix in it, if they are not to be as square as can be.
+    /// Rows and columns of the matrix in the file; by default as square as possible.
     pub shape: Option<Shape>,
-    /// Rows and columns of the grid of compute nodes, likewise.
+    /// Rows and columns of the grid of compute nodes; by default as square as possible.
     pub grid: Option<Grid>,
-    /// What the file contains.
+    /// Kind of contents of the file.
     pub contents: Contents,
-    /// What can be chosen of the methods.
+    /// Options of the methods.
     pub options: Options,
 }
 
-/// What is compared with each other: every combination is a case.
+/// A comparison: every combination of its values is a case.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The machine, with its numbers replaced.
+    /// Machine, with its numbers replaced.
     pub machine: MachineDescription,
-    /// Ways in which files lie on each disk.
+    /// Layouts of the files on each disk.
     pub layouts: Vec<DiskLayout>,
     /// Sizes of records, in bytes.
     pub records: Vec<u64>,
@@ -45,40 +45,40 @@ pub struct Comparison {
     pub patterns: Vec<AccessPattern>,
     /// Access methods.
     pub methods: Vec<Method>,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
-/// Why choices cannot be compared so.
+/// Reason why choices cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum ComparisonError {
-    /// A choice that has an effect with one method only, which is not among those compared.
+    /// A choice without effect on any of the compared cases.
     #[error("{field}: {why}")]
     WithoutEffect {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// Why it would do nothing.
+        /// Reason why the choice has no effect.
         why: &'static str,
-        /// The method that it is for, if it is one.
+        /// Method that the choice requires, if there is a single one.
         method: Option<Method>,
     },
-    /// A case makes no sense.
+    /// A case is invalid.
     #[error("{what}: {error}")]
     Case {
-        /// Which.
+        /// Description of the case.
         what: String,
-        /// Why.
+        /// Error of the case.
         error: Error,
     },
 }
 
-/// Why rows and columns do nothing.
+/// Reason why rows and columns have no effect.
 pub const OF_NO_MATRIX: &str = "no pattern chosen is of a matrix";
 
 const NO_WRITE_CACHE: &str = "only the write-cached method has a write cache";
 const NO_BUFFERS: &str = "only disk-directed and write-cached operations use the buffers of I/O nodes";
 
-/// Why a field would do nothing with a method, whatever is chosen for it, if so.
+/// Returns the reason why a field has no effect with a method for any value; `None` if it may have an effect.
 pub fn unheeded_by(field: &str, method: Method) -> Option<&'static str> {
     match field {
         "outstanding" | "scheduling" | "thread_per_request" | "prefetch" => {
@@ -112,7 +112,7 @@ impl Default for Choices {
 }
 
 impl Choices {
-    /// The case of these choices.
+    /// Returns the case of these choices.
     pub fn case(
         &self,
         machine: MachineDescription,
@@ -134,8 +134,8 @@ impl Choices {
         }
     }
 
-    /// Every combination of what is compared, each checked: for each layout, record size and pattern the methods in
-    /// their order. An option that one method only has leaves the others alone.
+    /// Returns every combination of the compared values, each checked: for each layout, record size and pattern, the
+    /// methods in their order. A method ignores options that only other methods have.
     pub fn cases(&self, compared: &Comparison) -> Result<Vec<Case>, ComparisonError> {
         self.check_methods(&compared.methods)?;
         let mut cases = Vec::new();
@@ -159,7 +159,7 @@ impl Choices {
         Ok(cases)
     }
 
-    /// Refuses a choice that would do nothing in any of these cases.
+    /// Rejects a choice without effect on any of these cases.
     fn check_effects(&self, cases: &[Case]) -> Result<(), ComparisonError> {
         let (options, usual) = (&self.options, Options::default());
         let chosen = [
@@ -176,7 +176,7 @@ impl Choices {
         Ok(())
     }
 
-    /// Refuses a choice that would do nothing with these methods.
+    /// Rejects a choice without effect with any of these methods.
     pub fn check_methods(&self, methods: &[Method]) -> Result<(), ComparisonError> {
         let refused = |field, why, method| Err(ComparisonError::WithoutEffect { field, why, method });
         let has = |method| methods.contains(&method);
@@ -217,7 +217,7 @@ impl Choices {
 }
 
 impl Options {
-    /// Those of them that the method has.
+    /// Returns the options that apply to a method, with defaults for the others.
     pub fn of(self, method: Method) -> Options {
         let (usual, is_directed) = (Options::default(), method == Method::DiskDirected);
         let is_traditional = method == Method::Traditional;

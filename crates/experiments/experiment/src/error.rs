@@ -1,16 +1,16 @@
-//! What can go wrong.
+//! Errors of experiments.
 
-/// Why an experiment could not be run, or cannot be believed.
+/// Reason why an experiment could not be run, or its result is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A job makes no sense, or has failed.
+    /// A job is invalid or has failed.
     #[error(transparent)]
     Job(#[from] jobs::Error),
 }
 
 impl Error {
-    /// The experiment makes no sense as it is.
+    /// Creates the error of an invalid experiment.
     pub(crate) fn invalid(why: impl Into<String>) -> Self {
         jobs::Error::Invalid(why.into()).into()
     }

@@ -1,4 +1,4 @@
-//! An experiment as a value: a machine, how its nodes work, files, and jobs.
+//! An experiment as a value: a machine, settings of its nodes, files, and jobs.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,95 +13,94 @@ use crate::Error;
 /// Jobs on files of a machine. Equal experiments have equal trials.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// The machine.
+    /// Machine.
     pub machine: MachineDescription,
-    /// How its I/O nodes serve.
+    /// Settings of its I/O nodes.
     pub io_nodes: IoNodeSettings,
-    /// How its clients work.
+    /// Settings of its clients.
     pub clients: ClientSettings,
-    /// How files lie on each disk.
+    /// Layout of the files on each disk.
     pub layout: DiskLayout,
-    /// What files contain.
+    /// Kind of contents of the files.
     pub contents: Contents,
-    /// The files.
+    /// Files.
     pub files: Vec<StoredFile>,
-    /// The jobs. Time begins for all of them together.
+    /// Jobs. The time counts from a common beginning.
     pub jobs: Vec<Launch>,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
 const NO_METADATA: &str =
     "it has no place for names; describe in [metadata] what they take, as `loopback` does";
 
-/// How a file lies on each disk.
+/// Layout of a file on each disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskLayout {
-    /// From the first block of the disk on.
+    /// Contiguous from the first block of the disk on.
     Contiguous,
-    /// As contiguous, but each file right behind the one that was made before it, without space ahead for growing.
+    /// Contiguous, directly after the previously created file, without reserved space for growth.
     Packed,
-    /// Each block at a random place of its own.
+    /// Each block at a random place.
     Random,
 }
 
 /// A file of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFile {
-    /// What jobs call it.
+    /// Name of the file in jobs.
     pub name: String,
-    /// Its size in bytes; of a file that a job makes, what it will be.
+    /// Size in bytes; the final size for a file that a job creates.
     pub bytes: u64,
-    /// Bytes of a block, and of a stripe unit.
+    /// Size in bytes of a block, and of a stripe unit.
     pub block_bytes: u64,
-    /// Where it lies.
+    /// Place of the file.
     pub place: FilePlace,
-    /// How it comes to be what jobs find.
+    /// State of the file when the jobs start.
     pub beginning: Beginning,
 }
 
-/// Where a file lies.
+/// Place of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilePlace {
     /// Striped over all disks.
     AllDisks,
-    /// Striped over these disks, in this order: disk *i* is that of stripe *i* of a file over all disks.
+    /// Striped over these disks, in this order: disk *i* takes the role of stripe *i* of a file over all disks.
     Disks(Vec<u32>),
     /// In one piece on the first disk of the I/O node of this index, without a file system.
     Local(u32),
 }
 
-/// How a file comes to be what jobs find.
+/// State of a file when the jobs start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
-    /// It has no stripes: a job makes them.
+    /// Without stripes: a job creates them.
     Absent,
-    /// Its stripes are made, with nothing in them.
+    /// With empty stripes.
     Empty,
-    /// Its stripes are made, with space on the disks for what it will be: zeros until a job writes it.
+    /// With stripes and allocated space for the final size: zeros until a job writes.
     Allocated,
-    /// Its contents are on the disks, and in no cache.
+    /// With its contents on the disks, and nothing in caches.
     OnDisks,
-    /// A client has written its contents, as users do: what I/O nodes keep in their caches is there.
+    /// Written by a client, as users do: the I/O nodes' caches may hold contents.
     Written,
 }
 
-/// A job, and who does it when.
+/// A job with its nodes and start times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// What is done.
+    /// Job to run.
     pub job: Job,
-    /// Its members in the order of their ranks, by the index of their nodes in the machine: compute nodes first, then
-    /// I/O nodes.
+    /// Nodes of the members in the order of their ranks, by index in the machine: compute nodes first, then I/O nodes.
     pub nodes: Vec<u32>,
-    /// When its first member begins.
+    /// Start of its first member.
     pub start: Duration,
-    /// How much later than its predecessor each other member begins.
+    /// Delay between the starts of consecutive members.
     pub stagger: Duration,
 }
 
 impl StoredFile {
-    /// A file over all disks, in no cache, as those of the reports are.
+    /// Creates a file over all disks with nothing in caches, as in the reports.
     pub fn on_disks(name: &str, bytes: u64, block_bytes: u64) -> Self {
         let (place, beginning) = (FilePlace::AllDisks, Beginning::OnDisks);
         StoredFile { name: name.to_owned(), bytes, block_bytes, place, beginning }
@@ -109,7 +108,7 @@ impl StoredFile {
 }
 
 impl Launch {
-    /// The job, begun by these nodes at once.
+    /// Creates a launch in which all members start at once.
     pub fn at_once(job: Job, nodes: impl IntoIterator<Item = u32>) -> Self {
         let nodes = nodes.into_iter().collect();
         Launch { job, nodes, start: Duration::ZERO, stagger: Duration::ZERO }
@@ -117,7 +116,7 @@ impl Launch {
 }
 
 impl Experiment {
-    /// A machine whose I/O nodes and clients work as agents and their clients do, with nothing to do yet.
+    /// Creates an experiment without jobs, whose I/O nodes and clients work as agents and their clients do.
     pub fn with_agents(machine: MachineDescription) -> Self {
         Experiment {
             machine,
@@ -131,7 +130,7 @@ impl Experiment {
         }
     }
 
-    /// Checks what can be checked before anything runs.
+    /// Checks the experiment as far as possible without running it.
     pub fn check(&self) -> Result<(), Error> {
         for launch in &self.jobs {
             launch.job.check(launch.nodes.len() as u32)?;
@@ -147,7 +146,7 @@ impl Experiment {
         self.check_disks()
     }
 
-    /// Members of a job are on nodes of the kind that it needs, each on another.
+    /// Checks that the members of a job are on distinct nodes of the kind it needs.
     fn check_nodes(&self, launch: &Launch) -> Result<(), Error> {
         let (compute, all) = (self.machine.nodes.compute.value, self.machine.node_count());
         let (kind, allowed) = match launch.job.has_clients() {
@@ -166,7 +165,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Files fit onto their disks, block by block.
+    /// Checks that the files fit on their disks, block by block.
     fn check_disks(&self) -> Result<(), Error> {
         let machine = &self.machine;
         let model = machine.disk().map(|disk| disk::Model::new(disk, 0.0));
@@ -188,7 +187,7 @@ impl Experiment {
             let needed = bytes.div_ceil(block).div_ceil(disks.len() as u64);
             let sectors = model.capacity_sectors();
             for &disk in &disks {
-                // Each block begins where one can.
+                // Each block begins at a multiple of its size.
                 let there = (sectors - used[disk]) / (block / sector);
                 if needed > there {
                     let count = disks.len();
@@ -204,7 +203,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The disks of a file, by index.
+    /// Returns the disks of a file, by index.
     fn disks_of(&self, file: &StoredFile) -> Result<Vec<usize>, Error> {
         let (nodes, per_node) = (self.machine.nodes.io.value, self.machine.disks.per_io_node.value);
         let all = nodes * per_node;
@@ -218,7 +217,7 @@ impl Experiment {
                     _ => Err(Error::invalid(format!("{name} lies on disks of 0 to {}, each once", all - 1))),
                 }
             }
-            // The first disks of all nodes come first, each on the next node.
+            // Disk indices run over the nodes first: disks 0 to n - 1 are the first disks of the n nodes.
             FilePlace::Local(node) if *node < nodes => Ok(vec![*node as usize]),
             FilePlace::Local(node) => {
                 Err(Error::invalid(format!("{name} lies on I/O node {node}, of {nodes}")))
@@ -226,7 +225,7 @@ impl Experiment {
         }
     }
 
-    /// The unit in which files get space on disks: one that all their blocks are multiples of.
+    /// Returns the allocation unit of files on disks: a common divisor of all block sizes.
     pub(crate) fn allocation_bytes(&self) -> Option<u64> {
         self.files.iter().map(|file| file.block_bytes).reduce(greatest_common_divisor)
     }
@@ -237,7 +236,7 @@ fn greatest_common_divisor(one: u64, other: u64) -> u64 {
 }
 
 impl fmt::Display for Experiment {
-    /// What it is, for people, in a line.
+    /// Writes a description for people, one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, launch) in self.jobs.iter().enumerate() {
             write!(f, "{}{}", if index == 0 { "" } else { "; " }, launch.job)?;

@@ -1,8 +1,8 @@
-//! The fields of a case: their names, what each takes and means, and how it is chosen.
+//! The fields of a case: their names, values and meanings, and the functions that set them.
 //!
-//! Options of `starfish simulate`, keys of plans and arguments in Python all come from [`FIELDS`], and so do the
-//! manual's pages, the types of the Python package and the columns of results. A new field is a row here, its place in
-//! [`Choices`], and its use. Jobs that share disks have a table of their own, in `placement_fields.rs`.
+//! Options of `starfish simulate`, keys of plans and arguments in Python all come from [`FIELDS`]. So do the manual's
+//! pages, the types of the Python package and the columns of results. To add a field, add a row here and a field of
+//! [`Choices`], and use it. Jobs that share disks have a separate table in `placement_fields.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -16,55 +16,55 @@ use machine::Duration;
 
 use crate::choices::{Choices, OF_NO_MATRIX, unheeded_by};
 
-/// Choices, each for a field of a table, of which cases of one kind are made.
+/// Settings for the fields of a table, from which cases of one kind are created.
 pub trait FieldSet: Clone + Default + 'static {
-    /// What is made of them.
+    /// Kind of the created cases.
     type Case;
 
-    /// All fields, in the order in which results have their columns.
+    /// Returns all fields, in the order of the columns of results.
     fn fields() -> &'static [FieldOf<Self>];
 
-    /// What is chosen of the machine.
+    /// Returns the choice of the machine.
     fn machine_choice(&self) -> MachineChoice;
 
-    /// Name or path of the machine.
+    /// Returns the name or path of the machine.
     fn machine(&mut self) -> &mut String;
 
-    /// Numbers of the machine that are replaced, by dotted key.
+    /// Returns the replaced numbers of the machine, by dotted key.
     fn set(&mut self) -> &mut BTreeMap<String, String>;
 
-    /// Why a field that is chosen does nothing for this case, if so.
+    /// Returns the reason why a chosen field has no effect on this case; `None` if it has an effect.
     fn without_effect(field: &str, case: &Self::Case) -> Option<String>;
 
-    /// The machine, with its numbers replaced.
+    /// Loads the machine, with its numbers replaced.
     fn load_machine(&self) -> Result<MachineDescription, description::Error> {
         self.machine_choice().load()
     }
 }
 
-/// A machine, as it is chosen.
+/// Choice of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MachineChoice {
-    /// Its name or path, as [`MachineDescription::load_with`] takes it.
+    /// Name or path, as [`MachineDescription::load_with`] takes it.
     pub name: String,
-    /// Numbers that are replaced, by dotted key.
+    /// Replaced numbers, by dotted key.
     pub set: BTreeMap<String, String>,
-    /// How many compute nodes and disks it has, unless that is among the numbers that are replaced.
+    /// Numbers of compute nodes and disks, unless `set` replaces them.
     pub nodes_and_disks: Option<(u32, u32)>,
 }
 
 impl MachineChoice {
-    /// The machine, with its numbers replaced.
+    /// Loads the machine, with its numbers replaced.
     fn load(&self) -> Result<MachineDescription, description::Error> {
         self.made_by(&|set| MachineDescription::load_with(&self.name, set))
     }
 
-    /// The machine that `text` describes, whatever that of the name is, with its numbers replaced.
+    /// Parses the machine that `text` describes, instead of loading the named machine, with its numbers replaced.
     pub fn parse(&self, text: &str) -> Result<MachineDescription, description::Error> {
         self.made_by(&|set| MachineDescription::parse_with(text, &self.name, set))
     }
 
-    /// The machine that `make` makes with numbers replaced.
+    /// Creates the machine by `make`, with its numbers replaced.
     fn made_by(&self, make: &Make<'_>) -> Result<MachineDescription, description::Error> {
         let Some((nodes, disks)) = self.nodes_and_disks else { return self.made_with(&[], make) };
         let per_node = self.made_with(&[], make)?.disks.per_io_node.value.max(1);
@@ -78,37 +78,37 @@ impl MachineChoice {
         make: &Make<'_>,
     ) -> Result<MachineDescription, description::Error> {
         let set = self.set.iter().map(|(key, value)| (&**key, &**value));
-        // What the user has chosen counts.
+        // The user's choice has precedence.
         let more = more.iter().copied().filter(|(key, _)| !self.set.contains_key(*key));
         make(&more.chain(set).collect::<Vec<_>>())
     }
 }
 
-/// Makes a machine with numbers replaced, by dotted key.
+/// Function that creates a machine with numbers replaced, by dotted key.
 type Make<'a> = dyn Fn(&[(&str, &str)]) -> Result<MachineDescription, description::Error> + 'a;
 
-/// Something that can be chosen for a case of the reports on access methods.
+/// A field of a case of the reports on access methods.
 pub type Field = FieldOf<Choices>;
 
-/// What such a field takes.
+/// Values of such a field.
 pub type Takes = TakesOf<Choices>;
 
-/// Something that can be chosen for a case.
+/// A field: a setting of a case.
 pub struct FieldOf<C: FieldSet> {
-    /// Its name, as plans and Python have it; an option has hyphens.
+    /// Name in plans and Python; an option has hyphens instead.
     pub name: &'static str,
-    /// What it takes.
+    /// Kind of its values.
     pub takes: TakesOf<C>,
-    /// What it is if nothing is chosen, as TOML; empty if there is no such value.
+    /// Default value as TOML; empty without a default.
     pub default: &'static str,
-    /// What it says, in a sentence or two.
+    /// Meaning, a sentence or two.
     pub meaning: &'static str,
-    /// What its column is called in tables of results; empty if it has none.
+    /// Name of its column in tables of results; empty without a column.
     pub column: &'static str,
     pub(crate) shown: fn(&C::Case) -> Shown,
 }
 
-/// What a field takes, and where that goes.
+/// Kind of a field's values, with the function that sets the field.
 pub enum TakesOf<C> {
     /// True or false.
     Flag(fn(&mut C, bool)),
@@ -118,7 +118,7 @@ pub enum TakesOf<C> {
     Whole(RangeInclusive<u64>, fn(&mut C, u64)),
     /// One of these names.
     Name(&'static [&'static str], Choose<C>),
-    /// A text of a form of its own: what it is called in a command line, and what it may be.
+    /// A text of a special form: its name in a command line, and its possible values.
     Text(&'static str, &'static str, Choose<C>),
     /// A whole number, or one of these names.
     WholeOrName(&'static [&'static str], Choose<C>),
@@ -126,13 +126,13 @@ pub enum TakesOf<C> {
     WholeOrUnlimited(RangeInclusive<u64>, fn(&mut C, Option<u64>)),
 }
 
-/// What a bound is called that there is not.
+/// Name of a missing limit.
 pub const UNLIMITED: &str = "unlimited";
 
-/// Chooses what a text says, or fails with what would be right.
+/// Function that sets a field from a text. Fails with the expected values.
 type Choose<C> = fn(&mut C, &str) -> Result<(), String>;
 
-/// A value as it was given for a field, wherever that was.
+/// A value given for a field, from any source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given<'a> {
     /// A text.
@@ -141,13 +141,13 @@ pub enum Given<'a> {
     Whole(u64),
     /// True or false.
     Flag(bool),
-    /// A word of a command line, which may be any of these.
+    /// A word of a command line, which may be any of the above.
     Word(&'a str),
-    /// Something else, as it is shown.
+    /// Any other value, as text for errors.
     Other(String),
 }
 
-/// The value of a field, to be shown.
+/// Value of a field in a case, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// Text.
@@ -156,7 +156,7 @@ pub enum Shown {
     Whole(u64),
     /// True or false.
     Flag(bool),
-    /// There is none.
+    /// No value.
     Missing,
 }
 
@@ -189,13 +189,13 @@ impl FieldSet for Choices {
     }
 }
 
-/// Larger numbers are mistakes, and would only make a simulation die of memory.
+/// Limit of counts. Larger numbers are mistakes, and a simulation would run out of memory.
 const COUNT_MAX: u64 = 1 << 16;
-/// An I/O node has no memory for a queue of larger ones.
+/// Limit of the block size in bytes: an I/O node has no memory for a queue of larger blocks.
 const BLOCK_BYTES_MAX: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
-/// All of them, in the order in which results have their columns.
+/// All fields, in the order of the columns of results.
 pub static FIELDS: [Field; 24] = [
     Field {
         name: "machine",
@@ -452,50 +452,50 @@ pub static FIELDS: [Field; 24] = [
 /// Name of a write cache without a part reserved for its directory.
 const SHARED: &str = "shared";
 
-/// Returns a number within limits, or the expectation that the text fails.
+/// Parses a number within limits. Fails with the expected range.
 fn fraction(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| allowed.contains(number));
     number.ok_or_else(|| format!("expected a number from {} to {}", allowed.start(), allowed.end()))
 }
 
-/// Returns a time, or the expectation that the text fails.
+/// Parses a time. Fails with the expected form.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     Time::parse(text).map(|time| time.0).ok_or_else(|| format!("expected {}, not {text:?}", Time::EXPECTED))
 }
 
-/// Rows and columns.
+/// Form of rows and columns: in a command line, and in plans.
 const SIDES: (&str, &str) = ("RxC", "`\"RxC\"`");
 
-/// The names of all fields of the table of these choices.
+/// Returns the names of all fields of these settings.
 pub fn field_names<C: FieldSet>() -> Vec<&'static str> {
     C::fields().iter().map(|field| field.name).collect()
 }
 
 impl<C: FieldSet> FieldOf<C> {
-    /// The field of this name, which may have hyphens as an option has: `file-size` is `file_size`.
+    /// Returns the field of this name. Hyphens are accepted as in options: `file-size` is `file_size`.
     pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.replace('-', "_");
         C::fields().iter().find(|field| field.name == name)
     }
 
-    /// The field of this name, or what to say if there is none.
+    /// Returns the field of this name, or an error message.
     pub fn expect(name: &str) -> Result<&'static Self, String> {
         Self::named(name).ok_or_else(|| unknown("key", name, &field_names::<C>()))
     }
 
-    /// Chooses a value for it. Fails with what would be right.
+    /// Sets the field to a value. Fails with the expected values.
     pub fn choose(&self, choices: &mut C, value: Given<'_>) -> Result<(), String> {
         self.takes.choose(choices, value)
     }
 
-    /// Its value in a case.
+    /// Returns the value of the field in a case.
     pub fn shown(&self, case: &C::Case) -> Shown {
         (self.shown)(case)
     }
 }
 
 impl<C> TakesOf<C> {
-    /// Chooses a value, if it is of the kind.
+    /// Sets the field to a value of its kind.
     fn choose(&self, choices: &mut C, given: Given<'_>) -> Result<(), String> {
         let expected = |what: &str| Err(format!("expected {what}, not {}", given.shown()));
         match self {
@@ -538,7 +538,7 @@ impl<C> TakesOf<C> {
         Ok(())
     }
 
-    /// What it takes, in the manual's words.
+    /// Describes the values, in the manual's words.
     pub fn in_words(&self) -> String {
         match self {
             TakesOf::Flag(_) => "flag".to_owned(),
@@ -575,7 +575,7 @@ impl Given<'_> {
         }
     }
 
-    /// The value as a complaint shows it.
+    /// Returns the value as an error shows it.
     fn shown(&self) -> String {
         match self {
             Given::Text(text) => format!("{text:?}"),
@@ -587,7 +587,7 @@ impl Given<'_> {
     }
 }
 
-/// These as a list in words.
+/// Joins these as alternatives in words.
 fn alternatives(of: impl Iterator<Item = String>) -> String {
     let of: Vec<String> = of.collect();
     match &of[..] {
@@ -604,7 +604,7 @@ pub(crate) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> 
 mod tests {
     use super::*;
 
-    /// What a field is said to be by default is what nothing chosen is.
+    /// The documented default of each field must be the default of the choices.
     #[test]
     fn defaults_are_those_of_the_choices() {
         for field in FIELDS.iter().filter(|field| !field.default.is_empty()) {

@@ -1,18 +1,18 @@
 //! Experiments: jobs on files of a simulated machine, as values.
 //!
-//! An [`Experiment`] says what is done, with which files, by which nodes, on which machine; [`Experiment::trial`] does
-//! it once, with all that is random drawn from the seed and the trial's number, checks every byte, and tells how long
-//! it took. A [`Case`] is the experiment of the reports, by the names that users have for its parts: a group of compute
-//! nodes accesses one file in a pattern. [`summarise`] makes one line of several trials.
+//! An [`Experiment`] describes jobs, their files and nodes, and the machine. [`Experiment::trial`] runs it once, checks
+//! every byte, and returns the elapsed time. All randomness comes from the seed and the trial's number. A [`Case`] is
+//! an experiment of the reports, with the parts as users name them: a group of compute nodes accesses one file in a
+//! pattern. [`summarise`] combines several trials.
 //!
-//! - `experiment.rs`: the value, and what makes no sense of it; `error.rs`: what can go wrong
-//! - `trial.rs`: one trial, step by step
-//! - `case.rs`, `options.rs`: the experiments of the reports; `access_pattern.rs`: what nodes do in them, by its name;
-//!   `array_calls.rs`: the calls that MPI programs make of one
-//! - `placement_case.rs`: jobs that share disks, placed by a policy; `placement_outcome.rs`: what a trial of it tells
-//! - `replay.rs`: the replay of a request log
-//! - `fields.rs`, `choices.rs`: what users can choose of them, by name; `placement_fields.rs`: of jobs that share disks
-//! - `summary.rs`: several trials
+//! - `experiment.rs`: the value and its check; `error.rs`: errors.
+//! - `trial.rs`: one trial, step by step.
+//! - `case.rs`, `options.rs`: the experiments of the reports; `access_pattern.rs`: the nodes' accesses in them, by
+//!   name; `array_calls.rs`: the calls of an equivalent MPI program.
+//! - `placement_case.rs`: jobs that share disks, placed by a policy; `placement_outcome.rs`: the outcome of a trial.
+//! - `replay.rs`: the replay of a request log.
+//! - `fields.rs`, `choices.rs`: user settings by name; `placement_fields.rs`: settings of jobs that share disks.
+//! - `summary.rs`: statistics of several trials.
 
 mod access_pattern;
 mod array_calls;

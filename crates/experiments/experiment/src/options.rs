@@ -1,4 +1,4 @@
-//! What can be chosen of an experiment of the reports.
+//! Options of the experiments of the reports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,62 +15,61 @@ use machine::Duration;
 pub enum Method {
     /// Compute nodes request blocks; I/O nodes cache, prefetch and write behind.
     Traditional,
-    /// Compute nodes request blocks of a distribution that suits the disks, and exchange data among themselves.
+    /// Compute nodes request blocks in a distribution that suits the disks, and exchange data among themselves.
     TwoPhase,
-    /// Compute nodes make one collective request; I/O nodes work through their disks in their own order.
+    /// Compute nodes make one collective request; I/O nodes access their disks in an order they choose.
     DiskDirected,
-    /// Compute nodes write into their memory, and flush it together when one of them has no more room: for writing
-    /// only.
+    /// Compute nodes write into their memory, and flush it together when one of them is full. For writing only.
     WriteCached,
 }
 
-/// What can be chosen of the methods. The default is the report's own choice (section 5).
+/// Options of the methods. The defaults are the choice of the report (section 5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Bytes of a block, and of a stripe unit.
+    /// Size in bytes of a block, and of a stripe unit.
     pub block_bytes: u64,
-    /// Outstanding requests for each compute node and disk (the reports' K).
+    /// Number of outstanding requests for each compute node and disk (the reports' K).
     pub outstanding: usize,
-    /// The order in which a disk's requests are served; traditional only.
+    /// Order in which a disk's requests are served; traditional only.
     pub scheduling: Scheduling,
-    /// Whether each request has a thread of its own; traditional only.
+    /// True if each request has a separate thread; traditional only.
     pub thread_per_request: bool,
-    /// Blocks brought in ahead of each read; traditional only.
+    /// Number of blocks to prefetch after each read; traditional only.
     pub prefetch_blocks: u64,
-    /// Whether an I/O node fetches the data of a write with Memget, instead of finding them in the request; not for
-    /// the disk-directed method.
+    /// True if an I/O node fetches the data of a write with Memget, false if the request contains them. Not for the
+    /// disk-directed method.
     pub memget_writes: bool,
-    /// Which Memputs and Memgets are queued, to be sent many at a time; not for the traditional method.
+    /// Choice of the Memputs and Memgets that are queued and sent in batches; not for the traditional method.
     pub queued: Queued,
-    /// Whether each disk's blocks are sorted by physical position; disk-directed only.
+    /// True if each disk's blocks are sorted by physical position; disk-directed only.
     pub presort: bool,
-    /// Bytes of pages that each compute node caches, 0 for no page cache; traditional only.
+    /// Size in bytes of each compute node's page cache, 0 for no page cache; traditional only.
     pub page_cache_bytes: u64,
-    /// Which pages a page cache brings in ahead of their use; if nothing is said, as many as pay off.
+    /// Choice of the pages that a page cache prefetches; adaptive by default.
     pub window: Option<Prefetch>,
-    /// Bytes of each compute node's write cache, if they are not to be those of the configuration; write-cached only.
+    /// Size in bytes of each compute node's write cache, if not that of the configuration; write-cached only.
     pub write_cache_bytes: Option<u64>,
     /// Division of the write cache between data and directory, if not that of the configuration; write-cached only.
     pub division: Option<Division>,
-    /// Fullness of a half of the write cache at which it is flushed in the background, from 0.1 to 1, if not that of
-    /// the configuration; write-cached only.
+    /// Fullness of a half of the write cache that triggers a background flush, from 0.1 to 1; by default that of the
+    /// configuration. Write-cached only.
     pub flush_at: Option<f64>,
     /// Time after which a write is flushed at the latest, if not that of the configuration; write-cached only.
     pub flush_after: Option<Duration>,
-    /// Buffers of an I/O node for each disk in a collective operation; disk-directed and write-cached only.
+    /// Number of buffers of an I/O node for each disk in a collective operation; disk-directed and write-cached only.
     pub buffers: u64,
-    /// Whether each node makes one call for all that it has of an array, as an MPI program on agents does.
+    /// True if each node makes one call for its whole part of an array, as an MPI program on agents does.
     pub calls: bool,
 }
 
-/// Which Memputs and Memgets are queued for their destination and sent a block at a time (gather/scatter).
+/// Choice of the Memputs and Memgets that are queued for their destination and sent a block at a time (gather/scatter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
     /// None.
     Never,
     /// All.
     Always,
-    /// Those of records smaller than a block, as the report does where it compares methods.
+    /// Those of records smaller than a block, as in the report's comparison of methods.
     SmallRecords,
 }
 
@@ -98,8 +97,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The settings of the I/O nodes of a machine: the cache has two buffers for each compute node, disk and
-    /// outstanding request, and a pool as many threads as buffers (the report, sections 2.2 and 3.2).
+    /// Returns the settings of the I/O nodes of a machine. The cache has two buffers for each compute node, disk and
+    /// outstanding request. A thread pool has one thread for each buffer (the report, sections 2.2 and 3.2).
     pub fn io_nodes(&self, machine: &MachineDescription) -> IoNodeSettings {
         let (nodes, disks) = (machine.nodes.compute.value as usize, machine.disks.per_io_node.value as usize);
         let buffers = 2 * self.outstanding * nodes * disks;
@@ -115,7 +114,7 @@ impl Options {
         }
     }
 
-    /// The page cache of each compute node, if it has one.
+    /// Returns the settings of each compute node's page cache, if it has one.
     pub fn page_cache(&self) -> Option<PageCacheSettings> {
         let (bytes, prefetch) = (self.page_cache_bytes, self.window.unwrap_or(Prefetch::Adaptive));
         (bytes > 0).then_some(PageCacheSettings {
@@ -126,7 +125,7 @@ impl Options {
         })
     }
 
-    /// The write cache of each compute node that works as a configuration has it otherwise.
+    /// Returns the settings of each compute node's write cache, with defaults from a configuration.
     pub fn write_cache(&self, configuration: Configuration, queued: bool) -> WriteCacheSettings {
         let usual = match configuration {
             Configuration::Report => WriteCacheSettings::report(),
@@ -141,7 +140,7 @@ impl Options {
         }
     }
 
-    /// Whether Memputs and Memgets of records of so many bytes are queued.
+    /// True if Memputs and Memgets of records of this size in bytes are queued.
     pub fn is_queued(&self, record_bytes: u64) -> bool {
         match self.queued {
             Queued::Never => false,
@@ -152,7 +151,7 @@ impl Options {
 }
 
 impl Method {
-    /// Those of the STARFISH report, by which every pattern can be read and written.
+    /// Methods of the STARFISH report. They can read and write every pattern.
     pub const ALL: [Method; 3] = [Method::Traditional, Method::TwoPhase, Method::DiskDirected];
 }
 

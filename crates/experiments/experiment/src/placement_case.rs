@@ -1,12 +1,14 @@
-//! Jobs that share disks: each reads runs from some disks and writes one to another, as a placement policy says.
+//! Jobs that share disks: each reads runs from some disks and writes one run to another, according to a placement
+//! policy.
 //!
-//! The experiments of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996), by the
-//! names that users have for their parts. What makes the file system behave as the model of that report:
+//! These are the experiments of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996),
+//! with the parts as users name them. Three settings make the file system behave as the model of that report:
 //!
-//! - a run is a file of one stripe, and its block is what is read or written at once; so each is one disk request;
-//! - I/O nodes read nothing ahead, have a thread for each request, and memory for all blocks of their disks: nothing
-//!   but a disk makes anybody wait;
-//! - a disk is given one request at a time, in the order of the schedule.
+//! - A run is a file of one stripe. Its block size is the amount that is read or written at once, so each access is one
+//!   disk request.
+//! - I/O nodes do not prefetch, have a thread for each request, and have memory for all blocks of their disks. Jobs
+//!   therefore wait only for disks.
+//! - A disk receives one request at a time, in the order of the scheduler.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -23,71 +25,72 @@ use crate::experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, St
 use crate::placement_outcome::{DiskBacklog, PlacementOutcome, ends};
 use crate::{Error, Trial};
 
-/// Jobs of one kind on shared disks.
+/// A case of jobs of one kind on shared disks.
 #[derive(Clone, Debug)]
 pub struct PlacementCase {
-    /// The machine: it has as many compute nodes as there are jobs at least, and the disks.
+    /// Machine. It needs a compute node for each job, and the disks.
     pub machine: MachineDescription,
-    /// What is chosen of the jobs and their disks.
+    /// Options of the jobs and their disks.
     pub options: PlacementOptions,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
-/// What can be chosen of jobs that share disks. The default are the report's merges (section 2.1), five of them placed
-/// by policy 2 on five disks.
+/// Options of jobs that share disks. The defaults are the report's merges (section 2.1): five, placed by policy 2 on
+/// five disks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlacementOptions {
-    /// What the jobs do.
+    /// Kind of the jobs.
     pub kind: PlacedJob,
-    /// Which disks the runs of merges lie on.
+    /// Policy that places the runs of merges on disks.
     pub policy: Policy,
-    /// How many jobs there are (j); as many as disks of those that do not merge.
+    /// Number of jobs (j); equal to the number of disks for other kinds than merges.
     pub jobs: u32,
-    /// How many disks they share (d).
+    /// Number of shared disks (d).
     pub disks: u32,
-    /// Input runs of each merge.
+    /// Number of input runs of each merge.
     pub runs: u32,
-    /// Blocks of an input run.
+    /// Number of blocks of an input run.
     pub run_blocks: u64,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
-    /// Blocks that are read at once (b_r).
+    /// Number of blocks read at once (b_r).
     pub read_blocks: u64,
-    /// Blocks that are written at once (b_w).
+    /// Number of blocks written at once (b_w).
     pub write_blocks: u64,
-    /// The order in which a disk serves requests.
+    /// Order in which a disk serves requests.
     pub scheduling: Scheduling,
-    /// Blocks of buffers, of which each merge has an equal portion; without bound if this is none.
+    /// Total number of blocks in buffers, shared equally by the merges; `None` for no limit.
     pub buffer_blocks: Option<u64>,
-    /// When merges ask for batches.
+    /// Time at which merges request batches.
     pub reading: BatchReading,
-    /// What a merge works on each block.
+    /// Computation time of a merge for each block.
     pub work: Duration,
-    /// How much later than the one before each job begins.
+    /// Delay between the starts of consecutive jobs.
     pub stagger: Duration,
-    /// What runs contain.
+    /// Kind of contents of the runs.
     pub contents: Contents,
 }
 
-/// What jobs do that share disks.
+/// Kind of jobs that share disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacedJob {
-    /// Each merges its input runs (sections 2 and 2.1 of the report).
+    /// Each job merges its input runs (sections 2 and 2.1 of the report).
     Merge,
     /// Two jobs copy two disks onto each other (section 3).
     Copy,
-    /// Each interleaves a run of every disk but the one it writes to (section 4).
+    /// Each job interleaves one run of every disk except the one it writes to (section 4).
     Interleave,
 }
 
 impl PlacementCase {
-    /// Whether its jobs can race, if writing is slow enough: there are several, and they are placed so that they can.
+    /// True if the jobs can race if writing is slow enough: several jobs, and a placement that permits races.
     pub fn can_race(&self) -> bool {
         self.options.jobs >= 2 && self.policy().can_race()
     }
 
-    /// By which policy its runs are placed: jobs that do not merge read from all disks but the one they write to.
+    /// Returns the policy that places its runs. Jobs that do not merge read from all disks except the one they write
+    /// to.
     fn policy(&self) -> Policy {
         match self.options.kind {
             PlacedJob::Merge => self.options.policy,
@@ -95,24 +98,23 @@ impl PlacementCase {
         }
     }
 
-    /// Whether it is of two jobs that copy two disks onto each other, as which an interleave of two disks comes to the
-    /// same.
+    /// True for two jobs that copy two disks onto each other. An interleave of two disks is equivalent to a copy.
     pub fn is_copy(&self) -> bool {
         self.options.kind != PlacedJob::Merge && self.options.disks == 2
     }
 
-    /// The disks of each job's runs.
+    /// Returns the disks of each job's runs.
     pub fn placements(&self) -> Result<Vec<JobPlacement>, Error> {
         let (jobs, disks) = (self.options.jobs as usize, self.options.disks as usize);
         let runs = match self.options.kind {
             PlacedJob::Merge => self.options.runs as usize,
-            // One run on each disk but that of the output.
+            // One run on each disk except that of the output.
             PlacedJob::Copy | PlacedJob::Interleave => disks.saturating_sub(1),
         };
         self.policy().place(jobs, disks, runs).map_err(|error| Error::invalid(error.to_string()))
     }
 
-    /// The blocks of all input runs of a job, which are those of its output.
+    /// Returns the number of blocks in all input runs of a job, which is that of its output.
     pub fn job_blocks(&self) -> u64 {
         let runs = match self.options.kind {
             PlacedJob::Merge => u64::from(self.options.runs),
@@ -121,7 +123,7 @@ impl PlacementCase {
         runs * self.options.run_blocks
     }
 
-    /// The experiment.
+    /// Returns the experiment.
     pub fn experiment(&self) -> Result<Experiment, Error> {
         self.check_numbers()?;
         let placements = self.placements()?;
@@ -130,13 +132,14 @@ impl PlacementCase {
         let outputs = placements.iter().enumerate().map(|(job, placed)| self.output(job, placed));
         let jobs = self.launches(&inputs);
         let files: Vec<StoredFile> = match self.options.kind {
-            // Job by job: its input runs in order, then its output run.
+            // Job by job: input runs in order, then the output run. The order of creation determines the places on the
+            // disks.
             PlacedJob::Merge => inputs
                 .into_iter()
                 .zip(outputs)
                 .flat_map(|(input, output)| input.into_iter().chain([output]))
                 .collect(),
-            // All inputs, then the output.
+            // All inputs, then all outputs.
             PlacedJob::Copy | PlacedJob::Interleave => inputs.into_iter().flatten().chain(outputs).collect(),
         };
         Ok(Experiment {
@@ -151,8 +154,8 @@ impl PlacementCase {
         })
     }
 
-    /// The same files and jobs, with I/O nodes and clients that work as agents and their clients do. Of what is the
-    /// report's there are left the order at the disks, that nothing is read ahead, and memory for all blocks of a disk.
+    /// Returns the same files and jobs, with I/O nodes and clients that work as agents and their clients do. Three
+    /// settings of the report remain: the scheduling at the disks, no prefetching, and memory for all blocks of a disk.
     pub fn experiment_on_agents(&self) -> Result<Experiment, Error> {
         let experiment = self.experiment()?;
         let IoNodeSettings { scheduling, block_bytes_max, prefetch_blocks, .. } = experiment.io_nodes;
@@ -202,7 +205,8 @@ impl PlacementCase {
         }
     }
 
-    /// What the jobs work and wait as it is chosen, at most: where they share a processor, one works after the other.
+    /// Returns an upper bound of the chosen computation times and delays of the jobs, in nanoseconds. The sum covers
+    /// jobs that share a processor.
     fn chosen_time_ns(&self) -> u128 {
         let PlacementOptions { jobs, work, stagger, .. } = &self.options;
         let of_job = u128::from(work.as_nanos()) * u128::from(self.job_blocks());
@@ -271,7 +275,7 @@ impl PlacementCase {
         }
     }
 
-    /// Checks what can be checked before anything runs.
+    /// Checks the case as far as possible without running it.
     pub fn check(&self) -> Result<(), Error> {
         self.experiment()?.check()
     }
@@ -281,37 +285,38 @@ impl PlacementCase {
         self.experiment()?.trial(number)
     }
 
-    /// Runs the trial of this number and tells `recorder` of it; see [`Experiment::recorded_trial`].
+    /// Runs the trial of this number and reports its events to `recorder`; see [`Experiment::recorded_trial`].
     pub fn recorded_trial(&self, number: u64, recorder: Rc<RefCell<dyn Recorder>>) -> Result<Trial, Error> {
         self.experiment()?.recorded_trial(number, recorder)
     }
 
-    /// What a trial of this case tells.
+    /// Returns the outcome of a trial of this case.
     pub fn outcome(&self, trial: &Trial) -> PlacementOutcome {
         PlacementOutcome::of(trial, &self.outputs(), self.options.block_bytes, self.options.stagger)
     }
 
-    /// When the disk had the last write of each job, by number, since the first began: of jobs on whatever machine.
+    /// Returns the time at which the disk completed the last write of each job, by number, since the first job began.
+    /// The jobs may have run on any machine.
     pub fn ends(&self, jobs: &[Outcome]) -> Vec<Duration> {
         ends(jobs, self.options.stagger)
     }
 
-    /// The writes that were pending at each disk: of jobs on whatever machine.
+    /// Returns the writes that were pending at each disk. The jobs may have run on any machine.
     pub fn backlogs(&self, jobs: &[Outcome]) -> Vec<DiskBacklog> {
         DiskBacklog::of_disks(self.options.disks as usize, jobs, &self.outputs(), self.options.stagger)
     }
 
-    /// The disk that each job writes to.
+    /// Returns the disk that each job writes to.
     fn outputs(&self) -> Vec<usize> {
         self.placements().unwrap_or_default().iter().map(|placed| placed.output).collect()
     }
 }
 
-/// A hundred years, the most that jobs may take by what is chosen: with what the disks take besides, the clock does not
-/// come near the end of 64 bits of nanoseconds.
+/// Limit of the chosen times of jobs: a hundred years. With the time of the disks added, the clock stays far below the
+/// end of 64 bits of nanoseconds.
 const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Fewer blocks of cache than this would make requests of an agent wait for each other.
+/// Least number of cache blocks. With fewer, requests of an agent would wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 64;
 
 fn output_name(job: usize) -> String {
@@ -346,7 +351,7 @@ fn counted(count: impl Into<u64>, one: &str) -> String {
 }
 
 impl fmt::Display for PlacementCase {
-    /// What it is, for people, in a line.
+    /// Writes a description for people, one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PlacementOptions { kind, jobs, disks, read_blocks, write_blocks, scheduling, .. } = &self.options;
         write!(

@@ -1,5 +1,5 @@
-//! The fields of jobs that share disks, as `fields.rs` has them for the cases of the reports on access methods: options
-//! of `starfish merge`, keys of plans of placements, their pages in the manual.
+//! The fields of jobs that share disks, as `fields.rs` has them for access methods: options of `starfish merge`, keys
+//! of plans of placements, and their pages in the manual.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use placement::Policy;
 use crate::fields::{FieldOf, FieldSet, MachineChoice, Shown, TakesOf, parsed, time};
 use crate::placement_case::{PlacedJob, PlacementCase, PlacementOptions};
 
-/// Something that can be chosen for jobs that share disks.
+/// A field of jobs that share disks.
 pub type PlacementField = FieldOf<PlacementChoices>;
 
-/// A choice for every one of [`PLACEMENT_FIELDS`].
+/// A value for every one of [`PLACEMENT_FIELDS`].
 #[derive(Clone, Debug)]
 pub struct PlacementChoices {
     /// Name or path of the machine.
     pub machine: String,
-    /// Numbers of the machine that are replaced, by dotted key.
+    /// Replaced numbers of the machine, by dotted key.
     pub set: BTreeMap<String, String>,
-    /// What is chosen of the jobs and their disks.
+    /// Options of the jobs and their disks.
     pub options: PlacementOptions,
 }
 
-/// Larger numbers are mistakes, and would only make a simulation die of memory.
+/// Limits of the fields. Larger numbers are mistakes, and a simulation would run out of memory.
 const NODES_MAX: u64 = 1024;
 const RUNS_MAX: u64 = 1 << 16;
 const BLOCKS_MAX: u64 = u32::MAX as u64;
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 
-/// All of them, in the order in which results have their columns.
+/// All fields, in the order of the columns of results.
 pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     FieldOf {
         name: "machine",
@@ -207,7 +207,7 @@ impl Default for PlacementChoices {
 }
 
 impl PlacementChoices {
-    /// The case of these choices on this machine.
+    /// Returns the case of these choices on this machine.
     pub fn case(&self, machine: MachineDescription, seed: u64) -> PlacementCase {
         PlacementCase { machine, options: self.options, seed }
     }
@@ -238,7 +238,7 @@ impl FieldSet for PlacementChoices {
     }
 }
 
-/// Why a field would do nothing for jobs of a kind, whatever is chosen for it, if so.
+/// Returns the reason why a field has no effect on jobs of a kind for any value; `None` if it may have an effect.
 pub fn unheeded_by_kind(field: &str, kind: PlacedJob) -> Option<String> {
     let is_of_merges = matches!(field, "policy" | "runs" | "on_demand" | "work");
     (is_of_merges && kind != PlacedJob::Merge).then(|| format!("these jobs {kind}"))
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
     use crate::fields::Given;
 
-    /// What a field is said to be by default is what nothing chosen is.
+    /// The documented default of each field must be the default of the choices.
     #[test]
     fn defaults_are_those_of_the_choices() {
         for field in &PLACEMENT_FIELDS {

@@ -1,39 +1,39 @@
-//! What a trial of jobs that share disks tells: when each was done, what a block cost, how long queues of writes were.
+//! Outcome of a trial of jobs that share disks: their ends, times per block, and lengths of write queues.
 
 use jobs::{Outcome, PendingWrites, WriteStep};
 use machine::Duration;
 
 use crate::Trial;
 
-/// What came of jobs that share disks. Times are since the first of them began.
+/// Outcome of jobs that share disks. Times count from the start of the first job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacementOutcome {
-    /// When all jobs were done.
+    /// End of all jobs.
     pub elapsed: Duration,
-    /// When the disk had the last write of each job, by number.
+    /// Time at which the disk completed the last write of each job, by number.
     pub ends: Vec<Duration>,
-    /// Blocks that all jobs have read.
+    /// Number of blocks that all jobs have read.
     pub blocks_read: u64,
-    /// Blocks that all disks have written.
+    /// Number of blocks that all disks have written.
     pub blocks_written: u64,
-    /// r: milliseconds that a disk took to read a block, on average.
+    /// r: mean time of a disk to read a block, in milliseconds.
     pub read_ms: f64,
-    /// w: milliseconds that a disk took to write one.
+    /// w: mean time of a disk to write a block, in milliseconds.
     pub write_ms: f64,
-    /// The writes that were pending at each disk.
+    /// Writes that were pending at each disk.
     pub backlogs: Vec<DiskBacklog>,
 }
 
-/// The writes that jobs had started to one disk, and that were not done.
+/// Pending writes at one disk: started by jobs and not completed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskBacklog {
-    /// How many, from each time on when that changed.
+    /// Number of pending writes from each change on.
     pub steps: Vec<(Duration, PendingWrites)>,
 }
 
 impl PlacementOutcome {
-    /// That of a trial whose jobs write to these disks, in blocks of so many bytes, each beginning so much later than
-    /// the one before.
+    /// Returns the outcome of a trial whose jobs write to the disks `outputs`, in blocks of `block_bytes` bytes.
+    /// Consecutive jobs start `stagger` apart.
     pub(crate) fn of(trial: &Trial, outputs: &[usize], block_bytes: u64, stagger: Duration) -> Self {
         let disks = &trial.statistics.disks;
         let sum = |of: fn(&sim::DiskCounts) -> u64| disks.iter().map(|disk| of(&disk.counts)).sum::<u64>();
@@ -51,25 +51,25 @@ impl PlacementOutcome {
         }
     }
 
-    /// When the first job was done.
+    /// Returns the end of the first job to finish.
     pub fn first(&self) -> Duration {
         self.ends.iter().copied().min().unwrap_or(Duration::ZERO)
     }
 
-    /// f = w / r as it was measured, without unit.
+    /// Returns the measured f = w / r, without unit.
     pub fn ratio(&self) -> f64 {
         self.write_ms / self.read_ms
     }
 
-    /// The most writes that were pending at one disk.
+    /// Returns the largest number of writes that were pending at one disk.
     pub fn pending_most(&self) -> PendingWrites {
         self.backlogs.iter().map(DiskBacklog::most).max().unwrap_or_default()
     }
 }
 
-/// When the disk had the last write of each of these jobs, each of which has begun so much later than the one before.
+/// Returns the time at which the disk completed the last write of each job. Consecutive jobs start `stagger` apart.
 pub(crate) fn ends(jobs: &[Outcome], stagger: Duration) -> Vec<Duration> {
-    // What a job waits for after that is the flush, which a disk does when it is through with a request of others.
+    // The job's end includes the flush, which may wait for a disk request of other jobs; it is excluded here.
     let last_write = |outcome: &Outcome| {
         let last = outcome.timeline.as_ref().and_then(|timeline| timeline.writes.last());
         last.map_or(Duration::ZERO, |step| step.at)
@@ -78,7 +78,7 @@ pub(crate) fn ends(jobs: &[Outcome], stagger: Duration) -> Vec<Duration> {
 }
 
 impl DiskBacklog {
-    /// The writes that were pending at each disk, of jobs that write to the disks `outputs`.
+    /// Returns the writes that were pending at each disk, for jobs that write to the disks `outputs`.
     pub(crate) fn of_disks(
         disks: usize,
         jobs: &[Outcome],
@@ -97,29 +97,30 @@ impl DiskBacklog {
     }
 
     fn of(mut steps: Vec<WriteStep>) -> Self {
-        // Stable: of one instant, they stay in the order in which a job made them.
+        // A stable sort keeps simultaneous steps in the order of the job.
         steps.sort_by_key(|step| step.at);
         let all = jobs::JobTimeline { writes: steps, waits: Vec::new() };
         DiskBacklog { steps: all.pending().collect() }
     }
 
-    /// The most that were pending.
+    /// Returns the largest number of pending writes.
     pub fn most(&self) -> PendingWrites {
         self.steps.iter().map(|(_, pending)| *pending).max().unwrap_or_default()
     }
 
-    /// When more than `blocks` blocks were pending first.
+    /// Returns the first time at which more than `blocks` blocks were pending.
     pub fn first_above(&self, blocks: u64) -> Option<Duration> {
         self.steps.iter().find(|(_, pending)| pending.blocks > blocks).map(|(time, _)| *time)
     }
 
-    /// The blocks that were pending at a time.
+    /// Returns the number of blocks that were pending at a time.
     pub fn blocks_at(&self, time: Duration) -> u64 {
         let before = self.steps.partition_point(|(at, _)| *at <= time);
         before.checked_sub(1).map_or(0, |last| self.steps[last].1.blocks)
     }
 
-    /// How fast the pending blocks grew from `begin` to `end`, in blocks a second, by least squares over the steps.
+    /// Returns the growth rate of the pending blocks from `begin` to `end`, in blocks a second, by least squares over
+    /// the steps. `None` if the steps do not determine it.
     pub fn growth(&self, begin: Duration, end: Duration) -> Option<f64> {
         let between = self.steps.iter().filter(|(time, _)| (begin..=end).contains(time));
         let points: Vec<(f64, f64)> =

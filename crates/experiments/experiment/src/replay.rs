@@ -1,4 +1,4 @@
-//! The replay of a request log on a simulated machine, by the names that users have for its parts.
+//! The replay of a request log on a simulated machine, with the parts as users name them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,46 +14,46 @@ use request_log::RequestLog;
 use crate::experiment::{Beginning, DiskLayout, Experiment, Launch, StoredFile};
 use crate::{Error, Method, Options, Queued, Trial};
 
-/// A request log, replayed by one method on one machine: a row of `starfish replay`.
+/// A replay of a request log by one method on one machine: a row of `starfish replay`.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// The machine. The nodes of the log are its first compute nodes.
+    /// Machine. The nodes of the log are its first compute nodes.
     pub machine: MachineDescription,
-    /// The access method.
+    /// Access method.
     pub method: Method,
-    /// What is replayed.
+    /// Log to replay.
     pub log: Arc<RequestLog>,
-    /// What becomes of the time between requests.
+    /// Treatment of the time between requests.
     pub think: Think,
-    /// How files lie on the disks.
+    /// Layout of the files on the disks.
     pub layout: DiskLayout,
-    /// What can be chosen of the methods.
+    /// Options of the methods.
     pub options: Options,
-    /// How nodes work otherwise.
+    /// Configuration of the nodes, for settings that are not chosen.
     pub configuration: Configuration,
-    /// Bytes that a node gathers for one collective operation.
+    /// Size in bytes of a node's batch for one collective operation.
     pub batch_bytes: u64,
-    /// What files contain.
+    /// Kind of contents of the files.
     pub contents: Contents,
-    /// Where all randomness comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
 impl Replay {
-    /// The methods by which every log can be replayed.
+    /// Methods that can replay every log.
     pub const METHODS: [Method; 4] =
         [Method::Traditional, Method::TwoPhase, Method::DiskDirected, Method::WriteCached];
 
-    /// Bytes that a node gathers for one collective operation, if nobody says otherwise.
+    /// Default size in bytes of a node's batch for one collective operation.
     pub const BATCH_BYTES: u64 = 1 << 20;
 
-    /// The job, for any machine, on files of these names.
+    /// Returns the job, for any machine, on files of these names.
     pub fn job(&self, files: Vec<String>) -> ReplayJob {
         let access = self.options.access(self.method, &self.log, self.configuration, self.batch_bytes);
         ReplayJob::new(self.log.clone(), files, access, self.think)
     }
 
-    /// The experiment.
+    /// Returns the experiment.
     pub fn experiment(&self) -> Result<Experiment, Error> {
         let nodes = self.log.nodes().len() as u32;
         let compute = self.machine.nodes.compute.value;
@@ -82,22 +82,22 @@ impl Replay {
         })
     }
 
-    /// Checks what can be checked before anything runs.
+    /// Checks the replay as far as possible without running it.
     pub fn check(&self) -> Result<(), Error> {
         self.experiment()?.check()
     }
 
-    /// Runs it.
+    /// Runs the replay.
     pub fn trial(&self) -> Result<Trial, Error> {
         self.numbered_trial(0)
     }
 
-    /// Runs the trial of this number: they differ in all that is random.
+    /// Runs the trial of this number. Trials differ in all random numbers.
     pub fn numbered_trial(&self, number: u64) -> Result<Trial, Error> {
         self.experiment()?.trial(number)
     }
 
-    /// Runs it and tells `recorder` of it; see [`Experiment::recorded_trial`].
+    /// Runs the replay and reports its events to `recorder`; see [`Experiment::recorded_trial`].
     pub fn recorded_trial(&self, recorder: Rc<RefCell<dyn Recorder>>) -> Result<Trial, Error> {
         self.experiment()?.recorded_trial(0, recorder)
     }
@@ -119,11 +119,11 @@ impl Replay {
     }
 }
 
-/// Bytes of a block of files on agents, if nobody says otherwise.
+/// Default block size in bytes of files on agents.
 const AGENT_BLOCK_BYTES: u64 = 256 << 10;
 
 impl Options {
-    /// What agents and MPI programs on them do unless they are told otherwise.
+    /// Returns the default options of agents and MPI programs on them.
     pub fn of_agents() -> Options {
         Options {
             block_bytes: AGENT_BLOCK_BYTES,
@@ -137,8 +137,8 @@ impl Options {
         }
     }
 
-    /// How the requests of a log are made: by a collective method in batches of so many bytes, unless the log says what
-    /// was made together.
+    /// Returns the access method for the requests of a log. A collective method uses batches of `batch_bytes` bytes,
+    /// unless the log identifies its collective calls.
     pub fn access(
         &self,
         method: Method,
@@ -164,7 +164,7 @@ impl Options {
 }
 
 impl fmt::Display for Replay {
-    /// What it is, for people, in a line.
+    /// Writes a description for people, one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} replay, {}", self.method, self.layout)
     }

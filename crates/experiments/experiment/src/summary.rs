@@ -1,31 +1,31 @@
-//! Several trials, summed up.
+//! Statistics of several trials.
 
 use statistics::Sample;
 
 use crate::Trial;
 
-/// The outcome of several trials of one experiment.
+/// Summary of several trials of one experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// How many trials.
+    /// Number of trials.
     pub trials: usize,
     /// Mean throughput in MiB/s.
     pub throughput_mib_s: f64,
     /// Coefficient of variation of the throughput: standard deviation over mean.
     pub cv: f64,
-    /// Mean number of disk movements, of all disks together.
+    /// Mean number of disk movements of all disks.
     pub disk_movements: f64,
-    /// Mean number of flushes of the write cache, and of those because a directory was full; none without one.
+    /// Mean number of flushes of the write cache, and of those due to a full directory; `None` without a write cache.
     pub flushes: Option<(f64, f64)>,
-    /// Timed events of all trials.
+    /// Number of timed events of all trials.
     pub events: u64,
     /// Mean virtual time of the measured part, in seconds.
     pub virtual_s: f64,
-    /// A mix of the event digests of all trials, in order.
+    /// Hash of the event digests of all trials, in order.
     pub digest: u64,
 }
 
-/// The numbers of a trial that enter a summary.
+/// Numbers of a trial that enter a summary.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialNumbers {
     throughput_mib_s: f64,
@@ -49,10 +49,10 @@ impl From<&Trial> for TrialNumbers {
     }
 }
 
-/// Summarises trials that have moved something.
+/// Summarises trials that have moved data.
 ///
 /// # Panics
-/// If there are none.
+/// If `trials` is empty.
 pub fn summarise(trials: &[TrialNumbers]) -> Summary {
     let sample = |value: &dyn Fn(&TrialNumbers) -> f64| {
         let values: Vec<f64> = trials.iter().map(value).collect();

@@ -1,12 +1,12 @@
 //! One trial of an experiment.
 //!
 //! ```text
-//!  set up: serve, connect, make the files, prepare the jobs    untimed
+//!  set up: serve, connect, create the files, prepare the jobs   untimed
 //!          until a whole second
-//!  start:  all jobs, each at its time, of each               ---.
-//!          the members, one just after another                  | the elapsed time
-//!  end:    the last job is done, all data on the media       ---'
-//!  check:  every byte, where it should be                      untimed
+//!  start:  all jobs, each at its time; in each job the        ---.
+//!          members, one just after another                       | the elapsed time
+//!  end:    the last job has ended, all data persisted         ---'
+//!  check:  every byte, in its place                             untimed
 //! ```
 
 use std::cell::RefCell;
@@ -22,44 +22,44 @@ use sim::{Layout, Settings, SimMachine, Simulation, Statistics};
 
 use crate::{Beginning, DiskLayout, Error, Experiment, FilePlace, StoredFile};
 
-/// What one trial took.
+/// Result of one trial.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Virtual time from the common start until all data are where they belong.
+    /// Virtual time from the common start until all data are in place.
     pub elapsed: Duration,
-    /// The bytes moved in it, for all jobs and nodes together: in `ra` each node gets the whole file.
+    /// Number of bytes moved by all jobs and nodes. In `ra`, for example, each node receives the whole file.
     pub bytes_moved: u64,
-    /// Disk movements of all disks in it.
+    /// Number of disk movements of all disks.
     pub disk_movements: u64,
-    /// When it began, by the machine's clock.
+    /// Start of the timed part, by the machine's clock.
     pub start: Instant,
-    /// Timed events in it.
+    /// Number of timed events.
     pub events: u64,
-    /// A mix of all events of the trial, set-up and check included: equal for equal trials.
+    /// Hash of all events of the trial, including set-up and check: equal for equal trials.
     pub digest: u64,
-    /// What came of each job.
+    /// Outcome of each job.
     pub jobs: Vec<Outcome>,
-    /// What each part of the machine did in the elapsed time.
+    /// Statistics of each part of the machine in the elapsed time.
     pub statistics: Statistics,
 }
 
 impl Trial {
-    /// What the write cache did, if a job had one.
+    /// Returns the statistics of the write cache, if a job used one.
     pub fn flushes(&self) -> Option<&FlushTally> {
         self.jobs.iter().find_map(|job| job.flushes.as_ref())
     }
 
-    /// Throughput in MiB/s.
+    /// Returns the throughput in MiB/s.
     pub fn throughput_mib_s(&self) -> f64 {
         self.bytes_moved as f64 / f64::from(1 << 20) / self.elapsed.as_secs_f64()
     }
 }
 
-/// Jobs start at a multiple of this time, in nanoseconds: where disks have turned to does not depend on how long the
-/// set-up takes.
+/// Unit of the jobs' start time, in nanoseconds. Starting at a multiple keeps the rotational position of disks
+/// independent of the duration of the set-up.
 const START_NANOS: u64 = 1_000_000_000;
 
-/// The number of the first file: that of the root directory marks disks.
+/// Number of the first file. The number before it is that of the root directory, which marks disks.
 const FIRST_NUMBER: u64 = 2;
 
 type Clients = BTreeMap<u32, Client<SimMachine>>;
@@ -73,13 +73,13 @@ struct Ready {
 }
 
 impl Experiment {
-    /// Runs the trial of this number. Trials of different numbers differ in all that is random.
+    /// Runs the trial of this number. Trials of different numbers differ in all random numbers.
     pub fn trial(&self, number: u64) -> Result<Trial, Error> {
         self.run_trial(number, None)
     }
 
-    /// Runs the trial of this number and tells `recorder` what happens in the elapsed time. The trial is the same as
-    /// without it, event by event.
+    /// Runs the trial of this number and reports the events of the elapsed time to `recorder`. The trial is the same as
+    /// without a recorder, event by event.
     pub fn recorded_trial(&self, number: u64, recorder: Rc<RefCell<dyn Recorder>>) -> Result<Trial, Error> {
         self.run_trial(number, Some(recorder))
     }
@@ -117,7 +117,7 @@ impl Experiment {
     fn settings(&self, number: u64) -> Settings {
         let usual = Settings::default();
         Settings {
-            // An odd multiplier keeps trials of neighbouring seeds apart.
+            // An odd multiplier separates the trials of neighbouring seeds.
             seed: self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number),
             layout: match self.layout {
                 DiskLayout::Contiguous => self.contiguous(),
@@ -129,8 +129,8 @@ impl Experiment {
         }
     }
 
-    /// A contiguous layout, in which each file has as much space ahead as is usual, or less if there are so many that
-    /// this would be half of a disk.
+    /// Returns a contiguous layout. Each file has the usual reserved space, or less if the files would reserve more
+    /// than half of a disk.
     fn contiguous(&self) -> Layout {
         match (Layout::default(), self.machine.disk()) {
             (Layout::Contiguous { reserve_bytes }, Some(disk)) => {
@@ -143,7 +143,7 @@ impl Experiment {
         }
     }
 
-    /// Starts the file system if there is a use for it, makes the files, and prepares the jobs.
+    /// Starts the file system if a job needs it, creates the files, and prepares the jobs.
     async fn set_up(&self, simulation: &Simulation, number: u64) -> Result<Vec<Ready>, Error> {
         let clients = self.connect(simulation).await?;
         let mut files = BTreeMap::new();
@@ -193,7 +193,7 @@ impl Experiment {
         Ok(clients)
     }
 
-    /// Makes a file, as far as it is there before the jobs begin. A striped one has a number.
+    /// Creates a file in its state before the jobs begin. Returns the numbered file if it is striped.
     async fn make(
         &self,
         simulation: &Simulation,
@@ -220,7 +220,8 @@ impl Experiment {
         made.make_stripes().await?;
         match file.beginning {
             Beginning::OnDisks => {
-                // I/O nodes know the length of what they have open.
+                // Set the length through the client: I/O nodes track the length of open files, and `install` bypasses
+                // them.
                 made.truncate(bytes).await?;
                 self.install(simulation.io_nodes(), client, &new, bytes).await?;
             }
@@ -234,7 +235,7 @@ impl Experiment {
         Ok(Some(NumberedFile { bytes, ..new }))
     }
 
-    /// Puts the contents of a striped file of `bytes` bytes onto its disks, without any time passing.
+    /// Puts the contents of a striped file of `bytes` bytes onto its disks, in no virtual time.
     async fn install(
         &self,
         io_nodes: &[SimMachine],
@@ -256,7 +257,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Puts a whole file onto the first disk of a node, as an object of its own.
+    /// Puts a whole file onto the first disk of a node, as a separate object.
     fn install_whole(&self, node: &SimMachine, file: &StoredFile) -> Result<(), Error> {
         let (disk, block) = (&node.disks()[0], file.block_bytes);
         let object = disk.install(&file.name, 0, &self.contents.payload(0, block.min(file.bytes)))?;
@@ -268,9 +269,9 @@ impl Experiment {
     }
 }
 
-/// The timed part; over when the last job is done. What came of each.
+/// Runs the timed part until the last job has ended, and returns the outcomes.
 async fn run_all(ready: &[Ready], begin: Instant) -> Result<Vec<Outcome>, Error> {
-    // Within one task: jobs are no tasks of the machine's.
+    // Run all jobs within one task, because jobs are not tasks of the machine.
     Ok(try_join_all(ready.iter().map(|job| job.run(begin))).await?)
 }
 
@@ -282,7 +283,7 @@ async fn check_all(ready: &[Ready]) -> Result<(), Error> {
 }
 
 impl Ready {
-    /// Runs the job, which is over when its last member is done.
+    /// Runs the job until its last member has ended.
     async fn run(&self, begin: Instant) -> Result<Outcome, jobs::Error> {
         let begin = begin + self.start;
         let (members, sum) = (TaskGroup::<jobs::Error>::new(), Rc::<RefCell<Outcome>>::default());

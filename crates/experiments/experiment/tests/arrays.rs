@@ -1,4 +1,4 @@
-//! Write caches on a simulated machine, as the ENWRICH report counts their flushes.
+//! Write caches on a simulated machine: their flushes against the counts of the ENWRICH report.
 
 use description::{Description, MachineDescription};
 use experiment::{Case, Contents, DiskLayout, Method, Options, Queued, Trial};
@@ -6,7 +6,7 @@ use fs::Scheduling;
 use layout::Problem;
 use machine::Duration;
 
-/// A trial on the report's machine (section 4.1), contents checked.
+/// Runs a trial on the report's machine (section 4.1), with contents checked.
 fn trial(
     pattern: &str,
     bytes: u64,
@@ -54,7 +54,7 @@ fn flushes_are_those_of_the_report() {
     assert!((favorable / 34.1 - 1.0).abs() < 0.02, "{favorable}");
 }
 
-/// A write cache flushed by threshold or by time is flushed more often than one that waits until it is full.
+/// A write cache flushed by threshold or by time flushes more often than one that is flushed only when full.
 #[test]
 fn a_write_cache_is_flushed_by_threshold_and_by_time() {
     let flushes = |options: Options| {
@@ -99,7 +99,7 @@ fn one_buffer_leaves_disks_idle_while_data_are_sent() {
     assert!(one > 1.05 * two, "{one} s with one buffer, {two} s with two");
 }
 
-/// Every byte gets to where it belongs, whatever the pattern, from however many nodes, in pieces of whatever size.
+/// Every byte arrives for any pattern, number of nodes and size of pieces.
 #[test]
 fn arrays_are_written_whole() {
     for (pattern, record) in [
@@ -124,7 +124,7 @@ fn arrays_are_written_whole() {
     }
 }
 
-/// What makes no sense is refused before anything runs.
+/// Invalid cases are rejected before a simulation runs.
 #[test]
 fn patterns_have_methods_that_can_write_them() {
     let case = |pattern: &str, method, bytes| {

@@ -1,4 +1,4 @@
-//! Options that are said to have no effect have none.
+//! Options without effect change no event.
 
 use description::{Description, MachineDescription};
 use experiment::{Case, Choices, Contents, DiskLayout, FieldSet, Method, Options, Queued};

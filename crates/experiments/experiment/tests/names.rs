@@ -21,7 +21,7 @@ fn trial(members: u32, set: &[(&str, &str)], job: NamesJob) -> Trial {
     experiment(members, set, job).trial(0).expect("a trial")
 }
 
-/// Each kind of work is done with all files, on sixteen nodes at once, and the same each time.
+/// Each operation handles all files, on sixteen nodes at once, and repeats exactly.
 #[test]
 fn small_files_are_made_looked_at_listed_and_removed() {
     let works = [NamesWork::Create, NamesWork::Stat, NamesWork::List, NamesWork::Remove];
@@ -35,8 +35,7 @@ fn small_files_are_made_looked_at_listed_and_removed() {
     }
 }
 
-/// The node that keeps the namespace limits what many clients do with it: with twice the time for a transaction they
-/// take nearly twice as long.
+/// The metadata server is the bottleneck of many clients: twice the time for a transaction nearly doubles their time.
 #[test]
 fn many_clients_are_as_fast_as_the_store_of_metadata() {
     let set = |transaction| [("metadata.transaction", transaction), ("metadata.entry", "0 us")];
@@ -49,7 +48,7 @@ fn many_clients_are_as_fast_as_the_store_of_metadata() {
     assert!((1.9..2.0).contains(&(two / one)), "{}", two / one);
 }
 
-/// A round trip is two messages on their way, each of which a processor sends and another one receives.
+/// A round trip is two messages. One processor sends each message, and another receives it.
 #[test]
 fn round_trips_take_what_messages_cost() {
     let set = [
@@ -61,7 +60,7 @@ fn round_trips_take_what_messages_cost() {
     let machine = MachineDescription::load_with("loopback", &set).expect("a machine");
     let jobs = vec![Launch::at_once(Job::RoundTrips(RoundTripsJob { round_trips: 100 }), 0..1)];
     let trial = Experiment { jobs, ..Experiment::with_agents(machine) }.trial(0).expect("a trial");
-    // At 3 GHz 10 and 20 us; the bytes of the messages take less than one.
+    // At 3 GHz 10 and 20 us; the bytes of the messages take less than 1 us.
     let each = trial.elapsed.as_secs_f64() / 100.0;
     assert!((260e-6..262e-6).contains(&each), "{each}");
 }

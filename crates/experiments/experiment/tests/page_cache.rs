@@ -1,4 +1,4 @@
-//! The experiments of the reports through a page cache at each compute node.
+//! Experiments of the reports through a page cache at each compute node.
 
 use description::{Description, MachineDescription};
 use experiment::{Case, Contents, DiskLayout, Method, Options, Trial};
@@ -23,7 +23,7 @@ fn run(case: &Case) -> Trial {
     case.trial(0).unwrap_or_else(|error| panic!("{case}: {error}"))
 }
 
-/// Every byte is checked, also where pages are shared by many nodes and where the cache is smaller than a node's part.
+/// Every byte is checked, also if nodes share pages, and if the cache is smaller than a node's part.
 #[test]
 fn every_pattern_passes_through_any_cache() {
     for pattern in Pattern::all() {
@@ -36,7 +36,7 @@ fn every_pattern_passes_through_any_cache() {
     }
 }
 
-/// Small records of a cached page are no requests of their own, and what is asked for ahead need not be waited for.
+/// Small records of a cached page need no separate requests, and prefetched pages save waiting.
 #[test]
 fn caching_and_prefetching_pay_off() {
     let pattern = "rn".parse().expect("a pattern");

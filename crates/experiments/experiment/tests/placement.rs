@@ -1,4 +1,4 @@
-//! Jobs that share disks: the race between them, its cures, and what holds in every run of them.
+//! Jobs that share disks: the race between them, its remedies, and invariants of every run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,21 +19,21 @@ fn machine(jobs: u32, disks: u32) -> MachineDescription {
     MachineDescription::load_with("shared-disks-1996", &set).expect("it is built in")
 }
 
-/// The report's merges (section 2.1).
+/// Returns the report's merges (section 2.1).
 fn merges(policy: Policy, jobs: u32) -> PlacementCase {
     let options = PlacementOptions { policy, jobs, ..PlacementOptions::default() };
     PlacementCase { machine: machine(jobs, 5), options, seed: 1 }
 }
 
-/// The same case, but for what `change` changes.
+/// Returns the same case with the change of `change`.
 fn with(case: &PlacementCase, change: impl FnOnce(&mut PlacementOptions)) -> PlacementCase {
     let mut case = case.clone();
     change(&mut case.options);
     case
 }
 
-/// What holds in every run: every block that is read is written, once, each disk is busy or idle, and jobs end when
-/// their last write does. That each byte is where it should be, the trial has checked.
+/// Checks invariants of every run: every block read is written once, each disk is busy or idle, and jobs end with their
+/// last write. The trial itself has checked that each byte is in its place.
 fn check(case: &PlacementCase, trial: &Trial) {
     let outcome = case.outcome(trial);
     let blocks = u64::from(case.options.jobs) * case.job_blocks();
@@ -82,7 +82,7 @@ fn jobs_that_read_where_they_write_finish_together_and_others_one_after_the_othe
     }
 }
 
-/// The results of the report that are given: figure 2 for policies 3 and 4 with five jobs.
+/// Published results of the report: figure 2 for policies 3 and 4 with five jobs.
 #[test]
 fn policy_3_takes_as_long_as_published_and_policy_4_hardly_longer() {
     let mean = |policy, jobs| {
@@ -97,7 +97,7 @@ fn policy_3_takes_as_long_as_published_and_policy_4_hardly_longer() {
     }
 }
 
-/// The results of the report that are given: figure 8 for three jobs and 2000 blocks.
+/// Published results of the report: figure 8 for three jobs and 2000 blocks.
 #[test]
 fn small_portions_hold_up_the_race() {
     let times = [Some(2000), Some(12_000), None].map(|buffer_blocks| {
@@ -125,13 +125,13 @@ fn copies(read_blocks: u64, write_blocks: u64) -> PlacementCase {
     PlacementCase { machine: machine(2, 2), options, seed: 1 }
 }
 
-/// While a copy races, the queue of writes grows by what one disk reads less what the other writes: 1/r - 1/w (section
-/// 3.2 of the report).
+/// While a copy races, the queue of writes grows by the read rate of one disk minus the write rate of the other: 1/r -
+/// 1/w (section 3.2 of the report).
 #[test]
 fn the_queue_of_a_racing_copy_grows_as_predicted() {
     for read_blocks in [4, 8] {
         let outcome = checked(&copies(read_blocks, 1), 0);
-        // The job that comes second has a queue, too: when the first is through.
+        // The second job also has a queue, after the first has ended.
         let mut backlogs: Vec<_> = outcome.backlogs.iter().collect();
         backlogs.sort_by_key(|backlog| backlog.first_above(100).expect("both have a queue"));
         let (backlog, other) = (backlogs[0], backlogs[1]);
@@ -175,7 +175,7 @@ fn interleaves_diverge_where_writes_are_slow_enough() {
     assert!(share(12, 1) < 0.4, "f^ is 22: they take turns");
 }
 
-/// Processor time, a late start and demand I/O: what the report says of them.
+/// Effects of processor time, a late start and demand I/O, as the report describes them.
 #[test]
 fn other_conditions_change_what_they_should() {
     let usual = merges(Policy::SharedWithinJob, 1);
@@ -183,7 +183,7 @@ fn other_conditions_change_what_they_should() {
     let busy = checked(&with(&usual, |merge| merge.work = Duration::from_millis(2)), 0);
     assert!(seconds(busy.elapsed) > 40.0, "20,000 blocks of 2 ms");
     assert!(seconds(alone.elapsed) < 26.0);
-    // Writes that are large enough leave the reads to limit the job.
+    // With large enough writes, the reads limit the job.
     let read_limited = with(&usual, |merge| merge.write_blocks = 400);
     let demand = with(&read_limited, |merge| merge.reading = BatchReading::OnDemand);
     assert!(checked(&demand, 0).elapsed > checked(&read_limited, 0).elapsed);
@@ -193,7 +193,7 @@ fn other_conditions_change_what_they_should() {
     assert!(outcome.elapsed > plain.elapsed && outcome.ends[0] < outcome.ends[1]);
 }
 
-/// Real bytes take the same time as statements about bytes, and arrive.
+/// Real bytes take the same time as phantom contents, and arrive.
 #[test]
 fn real_bytes_are_merged() {
     let case = with(&merges(Policy::AllDisks, 3), |merge| {
@@ -211,7 +211,7 @@ fn trials_repeat_and_differ() {
     assert_ne!(digest(1), digest(2));
 }
 
-/// A disk's accesses, with the gaps between them, are the time of the trial.
+/// A disk's accesses and the gaps between them add up to the time of the trial.
 #[test]
 fn each_disk_is_busy_or_idle() {
     let case = with(&merges(Policy::SeparateWithinJob, 5), |merge| merge.run_blocks = 200);
@@ -233,10 +233,10 @@ fn each_disk_is_busy_or_idle() {
     assert_eq!(last.since(start), trial.elapsed, "the last write ends the trial");
 }
 
-/// The accesses of each disk, from beginning to end.
+/// Recorder of the accesses of each disk, with their begin and end.
 #[derive(Default)]
 struct Accesses {
-    /// The disk whose row each is, if it is one's.
+    /// Disk of each row, if the row belongs to a disk.
     rows: Vec<Option<usize>>,
     begun: Instant,
     ended: Vec<(usize, Instant, Instant)>,
@@ -250,7 +250,7 @@ impl Recorder for Accesses {
 
     fn note(&mut self, row: RowId, time: Instant, event: NotedEvent<'_>) {
         match (self.rows[row.0 as usize], event) {
-            // The beginning and the end of an access come one after the other.
+            // Accesses of a disk do not overlap: the end of an access directly follows its beginning.
             (Some(_), NotedEvent::Begin { .. }) => self.begun = time,
             (Some(disk), NotedEvent::End) => self.ended.push((disk, self.begun, time)),
             _ => {}

@@ -1,6 +1,6 @@
-//! What the simulated machine of 1996 makes of the report's experiments, against what the report published.
+//! The report's experiments on the simulated machine of 1996, against the published values.
 //!
-//! Records of 8192 bytes and five trials for each cell, as in the report; but of two-phase I/O one trial, and two
+//! Records have 8192 bytes and each cell has five trials, as in the report. Two-phase I/O has one trial, and two
 //! patterns with records of 8 bytes. Every trial moves real bytes and checks each of them.
 
 use std::fs::read_to_string;
@@ -11,7 +11,7 @@ use layout::{Operation, Pattern, Problem};
 
 const RECORD_BYTES: u64 = 8192;
 
-/// The published values of one variant of a table, for each pattern in the table's order.
+/// Returns the published values of one variant of a table, for each pattern in the table's order.
 fn published(table: u32, variant: &str) -> Vec<(Pattern, f64)> {
     let cells = published_for(table, variant, RECORD_BYTES);
     assert_eq!(cells.len(), 19, "table {table}, {variant}");
@@ -41,7 +41,7 @@ fn simulated(pattern: Pattern, method: Method, layout: DiskLayout, presort: bool
     summarise(&(0..5).map(trial).collect::<Vec<_>>())
 }
 
-/// Collects the cells that are off by more than allowed, so that one run shows them all.
+/// Collects the cells that deviate by more than the allowed error, so that one run shows them all.
 fn compare(cells: impl IntoIterator<Item = (Pattern, f64, f64, f64)>) {
     let far_off: Vec<String> = cells
         .into_iter()
@@ -66,7 +66,7 @@ fn the_traditional_method_has_the_published_throughput_and_movements() {
             .map(|(&(pattern, published), summary)| (pattern, published, summary.throughput_mib_s, 0.05)),
     );
     compare(movements.iter().zip(&summaries).map(|(&(pattern, published), summary)| {
-        // The furthest off are rnb, which varies most from trial to trial, and wb (record 9): 9 % and 28 % low.
+        // The largest deviations are rnb, which varies most between trials, and wb (record 9): 9 % and 28 % low.
         let allowed = if pattern.operation() == Operation::Read { 0.10 } else { 0.30 };
         (pattern, published, summary.disk_movements, allowed)
     }));
@@ -95,7 +95,7 @@ fn the_presorted_disk_directed_method_on_random_blocks_has_the_published_through
     disk_directed(8, "plain-mem", DiskLayout::Random, true, 0.04);
 }
 
-/// One trial of each cell, of which the report's differ by a hundredth.
+/// Runs one trial of each cell; trials in the report differ by only a hundredth.
 fn two_phase(variant: &str, queued: Queued, problem: Problem, is_compared: impl Fn(Pattern) -> bool) {
     let cells = published_for(9, variant, problem.record_bytes).into_iter();
     compare(cells.filter(|&(pattern, _)| is_compared(pattern)).map(|(pattern, published)| {
@@ -118,7 +118,7 @@ fn two_phase(variant: &str, queued: Queued, problem: Problem, is_compared: impl 
 fn the_two_phase_method_has_the_published_throughput() {
     let large = Problem::new(10 << 20, RECORD_BYTES, 16);
     two_phase("plain-mem", Queued::Never, large, |_| true);
-    // Those two are 26 and 47 % fast (record 9).
+    // These two are 26 and 47 % fast (record 9).
     let is_near = |pattern: Pattern| !["ra", "wn"].contains(&&*pattern.to_string());
     two_phase("queued-mem", Queued::Always, large, is_near);
     let small = Problem::new(10 << 20, 8, 16);

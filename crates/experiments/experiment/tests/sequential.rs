@@ -1,4 +1,4 @@
-//! The thesis on PDIOL, simulated: what holds of windows and disks.
+//! Simulation of the thesis on PDIOL: effects of windows and disks.
 
 use description::{Description, MachineDescription};
 use experiment::{
@@ -17,7 +17,7 @@ fn machine(name: &str, disks: u32) -> MachineDescription {
     machine
 }
 
-/// A program that reads its file from all disks.
+/// Returns a program that reads its file from all disks.
 fn program(prefetch: Prefetch) -> Sequential {
     Sequential {
         file: "file".into(),
@@ -35,13 +35,13 @@ fn striped(machine: MachineDescription, program: Sequential) -> Experiment {
     Experiment {
         files: vec![StoredFile { beginning, ..file }],
         jobs: vec![Launch::at_once(Job::Sequential(program), [0])],
-        // What is asked for and no more: who prefetches is the client.
+        // I/O nodes do not prefetch here; only the client does.
         io_nodes: IoNodeSettings { prefetch_blocks: 0, block_bytes_max: PAGE, ..IoNodeSettings::agent() },
         ..Experiment::with_agents(machine)
     }
 }
 
-/// The same program on the same disk used locally.
+/// Returns the same program on a local disk.
 fn local(machine: MachineDescription, bytes: u64) -> Experiment {
     let program = LocalProgram { object: "file".into(), bytes, page_bytes: PAGE, work: Duration::ZERO };
     let io_node = machine.nodes.compute.value;
@@ -61,7 +61,7 @@ fn seconds(experiment: &Experiment) -> f64 {
     run(experiment).elapsed.as_secs_f64()
 }
 
-/// How much faster than the same disk used locally.
+/// Returns the speed-up over a local disk of the same kind.
 fn speed_up(name: &str, disks: u32, prefetch: Prefetch) -> f64 {
     seconds(&local(machine(name, 1), BYTES)) / seconds(&striped(machine(name, disks), program(prefetch)))
 }
@@ -97,7 +97,8 @@ fn without_overlap_four_disks_are_slower_than_one_used_locally() {
     }
 }
 
-/// Table 4.5 for one page: 7.82 s of 5.17 s used locally (table 4.3). Four disks: the processor of the client.
+/// Table 4.5 for one page: 7.82 s against 5.17 s for a local disk (table 4.3). With four disks the client's processor
+/// is the limit.
 #[test]
 fn the_testbed_is_as_slow_without_overlap_as_the_thesis_says() {
     let speed_up = |disks, window| speed_up("pdiol-2003", disks, Prefetch::Window(window));

@@ -1,4 +1,4 @@
-//! Several jobs and several files in one experiment: each on its own nodes and disks, each at its own time.
+//! Several jobs and files in one experiment, each with separate nodes, disks and start times.
 
 use description::{Description, MachineDescription};
 use experiment::{
@@ -11,7 +11,7 @@ use machine::Duration;
 const PAGE: u64 = 64 << 10;
 const BYTES: u64 = 4 << 20;
 
-/// Two nodes and four disks of 20 MiB/s.
+/// Returns a machine with two nodes and four disks of 20 MiB/s.
 fn machine() -> MachineDescription {
     let values = [("nodes.compute", "2"), ("nodes.io", "4"), ("disks.model", "streaming-20")];
     MachineDescription::load_with("loopback", &values).expect("built in")
@@ -22,7 +22,7 @@ fn file(name: &str, disks: &[u32]) -> StoredFile {
     StoredFile { place, ..StoredFile::on_disks(name, BYTES, PAGE) }
 }
 
-/// A program on a node that reads a file from front to back, and begins so late.
+/// Returns a program on a node that starts at `start` and reads a file from front to back.
 fn reader(name: &str, node: u32, start: Duration) -> Launch {
     let job = Job::Sequential(Sequential {
         file: name.into(),
@@ -44,7 +44,7 @@ fn seconds(trial: &Trial) -> Vec<f64> {
     trial.jobs.iter().map(|job| job.elapsed.as_secs_f64()).collect()
 }
 
-/// How busy each disk was, in seconds.
+/// Returns the busy time of each disk in seconds.
 fn busy(trial: &Trial) -> Vec<f64> {
     trial.statistics.disks.iter().map(|disk| disk.mechanics.busy().as_secs_f64()).collect()
 }
@@ -85,7 +85,7 @@ fn jobs_on_the_same_disks_share_them() {
     assert!(both.iter().all(|elapsed| *elapsed > 1.7 * alone[0]), "{both:?} of both, {alone:?} of one");
 }
 
-/// Half of the nodes read one file while the others write another, by any method: each job has a group of its own.
+/// Half of the nodes read one file while the others write another, by any method: each job has a separate group.
 #[test]
 fn groups_access_files_beside_each_other() {
     let machine = MachineDescription::load("starfish-1996").expect("built in");

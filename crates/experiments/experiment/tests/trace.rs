@@ -1,5 +1,5 @@
-//! What a recorder of a trial is told: slices that do not overlap and that add up to the statistics, and a trial that
-//! is the same as without it.
+//! Events that a trial reports to its recorder: slices that do not overlap and that add up to the statistics. The trial
+//! is the same as without a recorder.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use layout::Problem;
 use machine::{Duration, Instant, NodeId, NotedEvent, Recorder, RowId};
 use sim::Statistics;
 
-/// A slice without its arguments but for one.
+/// A slice with one of its arguments.
 struct Told {
     name: &'static str,
     begin: u64,
@@ -19,18 +19,18 @@ struct Told {
     interrupted: u64,
 }
 
-/// A row: its node and its name.
+/// A row: its node and name.
 type Track = (usize, String);
 
 #[derive(Default)]
 struct Tracks {
     rows: Vec<Track>,
-    /// What has begun on each row and has not ended.
+    /// Slices that have begun on each row and not ended.
     open: BTreeMap<RowId, Vec<Told>>,
     slices: BTreeMap<Track, Vec<Told>>,
-    /// The highest count of each track.
+    /// Highest count of each track.
     highest: BTreeMap<Track, u64>,
-    /// Messages that were sent and that were received.
+    /// Numbers of sent messages, and of received messages.
     messages: [BTreeSet<u64>; 2],
 }
 
@@ -51,7 +51,7 @@ impl Recorder for Tracks {
             }
             NotedEvent::End => {
                 let told = Told { end: time.as_nanos(), ..open.pop().expect("it has begun") };
-                // What is within another span is part of it.
+                // A slice within another is part of it.
                 if open.is_empty() {
                     self.slices.entry(track).or_default().push(told);
                 }
@@ -151,7 +151,7 @@ fn slices_add_up_to_the_statistics() {
         for (index, node) in nodes.iter().enumerate() {
             let interrupts = tracks.total(index, "processor: interrupts");
             assert_eq!(interrupts, node.processor_interrupts.as_nanos(), "interrupts of node {index}");
-            // Work that is under way when recording stops is in the statistics already.
+            // Work in flight when recording stops is already in the statistics.
             let under_way = node.processor_threads.as_nanos() - tracks.total(index, "processor: threads");
             assert!(under_way < Duration::from_micros(100).as_nanos(), "{under_way} ns at node {index}");
             let links = ["link out", "link in"].map(|name| tracks.total(index, name));
@@ -194,7 +194,7 @@ fn work_has_its_names() {
     assert!(tracks.highest[&(16, "threads waiting for the processor".to_owned())] > 1);
 }
 
-/// What the file system notes is there: what clients and I/O nodes do, and each message from sender to receiver.
+/// The file system records the work of clients and I/O nodes, and each message from sender to receiver.
 #[test]
 fn nodes_note_what_they_do() {
     for experiment in experiments() {
@@ -215,7 +215,7 @@ fn nodes_note_what_they_do() {
         let (busiest, elapsed) = ((0..io_node).map(busy).max().unwrap_or(0), trial.elapsed.as_nanos());
         assert!((elapsed / 50..=elapsed).contains(&busiest), "{busiest} ns of {elapsed} ns");
         let [sent, received] = &tracks.messages;
-        // What is on its way when recording ends is not received.
+        // Messages in flight when recording ends are not received.
         let (came, left) = (received.len(), sent.len());
         assert!(received.is_subset(sent) && left < came + 40 && left > 32, "{came} of {left} messages");
     }
