@@ -1,7 +1,7 @@
-//! Names the shared library as the shims will look for it.
+//! Sets the soname of the shared library by which the shims load it.
 
 fn main() {
-    // The number changes when the shims have to be compiled anew.
+    // Raise this number if shims must be recompiled.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libstarfish_mpi_io.so.0");
     println!("cargo::rerun-if-changed=build.rs");
 }

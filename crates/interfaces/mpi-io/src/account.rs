@@ -1,4 +1,4 @@
-//! What each kind of call took, told when a file is closed to who asks for it.
+//! Report of a file's calls by kind, printed when the file is closed if the user asked for it.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,7 +11,7 @@ use node::counted;
 use crate::hints::Hints;
 use crate::way::Choice;
 
-/// The environment variable that asks for it.
+/// The environment variable that requests the report.
 const VARIABLE: &str = "STARFISH_MPI_REPORT";
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,15 +22,15 @@ struct CallTotals {
     time: Duration,
 }
 
-/// A kind of call: its direction, and which way the data went, and why.
+/// A kind of call: its direction, its access path, and the reason for that path.
 pub(crate) type CallKind = (&'static str, Choice);
 
-/// What the calls of this process on a file took.
+/// Totals of the calls of this process on a file, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct CallAccount(Mutex<BTreeMap<CallKind, CallTotals>>);
 
 impl CallAccount {
-    /// Takes in a call of a kind: bytes moved, in so many pieces.
+    /// Adds a call of a kind that moved `bytes` bytes in `pieces` pieces.
     pub(crate) fn note(&self, kind: CallKind, bytes: u64, pieces: u64, time: Duration) {
         let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = kinds.entry(kind).or_default();
@@ -40,12 +40,12 @@ impl CallAccount {
         totals.time += time;
     }
 
-    /// Whether anybody asks.
+    /// True if the user requested the report.
     pub(crate) fn is_asked_for() -> bool {
         env::var_os(VARIABLE).is_some_and(|value| !value.is_empty() && value != "0")
     }
 
-    /// The account, a line for each kind; then the hints that were given and did nothing.
+    /// Returns the report: a line for each kind of call, then the hints without effect.
     pub(crate) fn lines(&self, path: &str, (rank, size): (u32, u32), hints: &Hints) -> String {
         let mut text = format!("starfish: {path}, process {rank} of {size}:");
         let kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,25 +1,25 @@
-//! What a process reads and writes for itself, as one job of the node thread for each call: under the lock of the file
-//! in atomic mode, and seen by others at once if it is to be.
+//! Independent reads and writes, each as one job of the node thread. In atomic mode the job holds the lock of the file;
+//! if the call must be visible at once, the job also exchanges data with the agents.
 
 use layout::Selection;
 use node::{Handle, Pending, Tree};
 
 use crate::atomic::FileLock;
 
-/// Bytes that are read in one piece: as few as do not keep the page cache from its pages.
+/// Bytes per read: few enough that the pages lent for the read leave the page cache room for others.
 const READ_BYTES: u64 = 1 << 20;
 
-/// How a call is made alone.
+/// Settings of an independent call.
 pub(crate) struct Alone {
     pub(crate) handle: Handle,
-    /// Whether it sees what others have written, and they what it writes.
+    /// True if the call must see writes of other processes, and they its writes.
     pub(crate) is_seen: bool,
-    /// What it holds meanwhile.
+    /// The lock to hold during the call.
     pub(crate) lock: Option<FileLock>,
 }
 
 impl Alone {
-    /// Begins to read what is selected: fewer bytes where the file ends.
+    /// Begins to read the selection. Returns fewer bytes if the file ends within it.
     pub(crate) fn begin_read(self, tree: &Tree, selection: Selection) -> Pending<Vec<u8>> {
         match self.is_plain() && selection.runs() > 1 {
             true => self.handle.begin_read_selected(selection),
@@ -27,7 +27,7 @@ impl Alone {
         }
     }
 
-    /// Begins to write what is selected.
+    /// Begins to write the selection.
     pub(crate) fn begin_write(self, tree: &Tree, selection: Selection, bytes: Vec<u8>) -> Pending<()> {
         match self.is_plain() {
             true => self.begin_plain_write(selection, bytes),
@@ -35,14 +35,14 @@ impl Alone {
         }
     }
 
-    /// Whether nothing comes before what is moved, and nothing after it.
+    /// True if the call only moves data: no lock to take, nothing to fetch before or send after.
     fn is_plain(&self) -> bool {
         !self.is_seen && self.lock.is_none()
     }
 
     fn begin_plain_write(&self, selection: Selection, bytes: Vec<u8>) -> Pending<()> {
         match selection.runs() {
-            // A write cache that has no room waits for the node thread, which this may be.
+            // A full write cache blocks until the node thread makes room, and this may be the node thread.
             1 if !self.handle.caches_writes() => self.handle.begin_write(selection.span().offset, bytes),
             _ => self.handle.begin_write_selected(selection, bytes),
         }

@@ -1,8 +1,8 @@
-//! The lock of atomic mode: one for a whole file, which the keeper of the namespace gives to one call at a time. It is
-//! that of programs which lock the file on a mount, so these are kept out, too.
+//! The lock of atomic mode: one per file, granted by the metadata server to one call at a time. Programs that lock the
+//! file on a mount use the same lock, so it excludes them, too.
 //!
-//! It is of the lease of this process: that of a process that is killed ends with it, and what is on its way still from
-//! one that has lost its lease is refused.
+//! The lock belongs to the lease of this process. If the process is killed, the lock ends with the lease, and the
+//! agents refuse requests in flight from a process that lost its lease.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use machine::{Duration, Machine};
 use namespace::FileNumber;
 use node::{LockMode, LockRange, TreeNode};
 
-/// The first and the longest pause before a lock that somebody else has is asked for again.
+/// The first and the longest pause between attempts to take a lock that another call holds.
 const PAUSE: Duration = Duration::from_micros(250);
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
@@ -22,7 +22,7 @@ pub(crate) struct FileLock {
 }
 
 impl FileLock {
-    /// Does `work` on the node thread with the lock held, once nobody else has it.
+    /// Runs `work` on the node thread while holding the lock. Waits until the lock is free.
     pub(crate) async fn hold<T>(
         &self,
         node: &TreeNode,
@@ -35,7 +35,7 @@ impl FileLock {
         };
         let (tree, told) = (node.tree(), |outcome| node.explained(&self.path, outcome));
         let kept = told(tree.check_locks(self.number).await);
-        // What the keeper is not told ends with the lease.
+        // If the unlock request does not arrive, the lock ends with the lease.
         let given_back = told(tree.unlock(self.number, owner, LockRange::WHOLE).await);
         let value = outcome?;
         kept.and(given_back).map(|()| value)
@@ -55,7 +55,7 @@ impl FileLock {
     }
 }
 
-/// Who holds a lock, among all calls of this process: two of them keep each other out.
+/// Returns a lock owner that is unique in this process, so that two of its calls exclude each other.
 fn next_owner() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     LAST.fetch_add(1, Ordering::Relaxed) + 1

@@ -1,8 +1,8 @@
 //! The functions of `include/starfish_mpi_io.h`.
 //!
-//! `unsafe` here is what a face for C consists of: pointers are what the header asks for. Its callers are the shims of
-//! `shim/`, which keep this: a file is of `starfish_mpi_open` and not freed, a type of one of the functions for
-//! types and not freed, a string ends, an array has as many elements as it is said to have.
+//! A C interface takes pointers, hence `unsafe`. Its callers are the shims of `shim/`, which guarantee valid pointers.
+//! A file comes from `starfish_mpi_open`, a type from one of the functions for types, and neither has been freed. A
+//! string is terminated. An array has the stated number of elements.
 
 #![expect(unsafe_code, reason = "a face for C: see above")]
 
@@ -30,14 +30,14 @@ use crate::process;
 use crate::recording;
 use crate::waiting::{self, Progress};
 
-/// The number of the outcome of `call`. A panic stays here: it has been told on standard error.
+/// Runs `call` and returns its outcome as a number. Catches panics; the panic hook has printed them.
 fn to_c(call: impl FnOnce() -> Outcome<()>) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(call));
     let outcome = outcome.unwrap_or_else(|_| Err(MpiError::new(ErrorClass::Io, "a defect of Starfish")));
     failure::number(outcome)
 }
 
-/// The same of a call on an open file, which has this name for whoever traces this process.
+/// Like [`to_c`], for a call on an open file; `name` is the name of the call in traces.
 fn named(
     of: &CollectiveFile,
     name: &'static str,
@@ -47,12 +47,12 @@ fn named(
     of_file(of, || call(of))
 }
 
-/// The same of a call without a name.
+/// Like [`to_c`], for a call on an open file that traces do not record.
 fn of_file(of: &CollectiveFile, call: impl FnOnce() -> Outcome<()>) -> c_int {
     to_c(|| call().map_err(|error| error.about(of.path())))
 }
 
-/// The same of a call on the file of a name.
+/// Like [`to_c`], for a call on the file of a name.
 fn of_name(name: Outcome<&str>, call: impl FnOnce(&NamedPlace) -> Outcome<()>) -> c_int {
     to_c(|| {
         let place = process::place(name?)?;
@@ -64,75 +64,75 @@ fn argument(why: &str) -> MpiError {
     MpiError::new(ErrorClass::Argument, why)
 }
 
-/// A string of a caller.
+/// Borrows a string of a caller.
 ///
 /// # Safety
-/// It is null or a string that ends and stays as long as the reference is used.
+/// `text` is null or a terminated string that stays valid as long as the reference is used.
 unsafe fn string<'a>(text: *const c_char) -> Outcome<&'a str> {
     if text.is_null() {
         return Err(argument("a string is NULL"));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: by the caller's guarantee.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str().map_err(|_| MpiError::new(ErrorClass::BadFile, format!("{text:?} is not in UTF-8")))
 }
 
-/// An array of a caller.
+/// Borrows an array of a caller.
 ///
 /// # Safety
-/// It has `count` elements, and stays as long as the reference is used.
+/// The array has `count` elements and stays valid as long as the reference is used.
 unsafe fn array<'a, T>(first: *const T, count: usize) -> &'a [T] {
     match count {
         0 => &[],
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's guarantee.
         _ => unsafe { slice::from_raw_parts(first, count) },
     }
 }
 
-/// The same, to be filled.
+/// Borrows an array of a caller for writing.
 ///
 /// # Safety
-/// It has `count` elements, which nobody else uses as long as the reference is.
+/// The array has `count` elements and is not accessed otherwise as long as the reference is used.
 unsafe fn array_mut<'a, T>(first: *mut T, count: usize) -> &'a mut [T] {
     match count {
         0 => &mut [],
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's guarantee.
         _ => unsafe { slice::from_raw_parts_mut(first, count) },
     }
 }
 
-/// A file of a caller.
+/// Borrows a file of a caller.
 ///
 /// # Safety
-/// It is of `starfish_mpi_open`, and not freed as long as the reference is used.
+/// `file` comes from `starfish_mpi_open` and is not freed as long as the reference is used.
 unsafe fn file<'a>(file: *const CollectiveFile) -> &'a CollectiveFile {
-    // SAFETY: as the caller says.
+    // SAFETY: by the caller's guarantee.
     unsafe { &*file }
 }
 
-/// Puts a number where a caller wants it.
+/// Stores a number for a caller; numbers above `i64::MAX` are stored as `i64::MAX`.
 ///
 /// # Safety
 /// `into` has room for it.
 unsafe fn put(number: Outcome<u64>, into: *mut i64) -> Outcome<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: by the caller's guarantee.
     unsafe { into.write(number?.try_into().unwrap_or(i64::MAX)) };
     Ok(())
 }
 
-/// Keys and values in turn, up to a null.
+/// Returns keys and values from an array that alternates them and ends with a null pointer.
 ///
 /// # Safety
-/// They are so, or the array is null; strings that are not in UTF-8 end it.
+/// The array has that form, or is null. A string that is not in UTF-8 ends the list.
 unsafe fn hints<'a>(mut at: *const *const c_char) -> Vec<(&'a str, &'a str)> {
     let mut found = Vec::new();
-    // SAFETY: what is pointed at is a key, or the end.
+    // SAFETY: `at` points to a key or to the end.
     while !at.is_null() && unsafe { !(*at).is_null() } {
-        // SAFETY: after a key comes its value.
+        // SAFETY: each key is followed by its value.
         let pair = unsafe { (string(*at), string(*at.add(1))) };
         let (Ok(key), Ok(value)) = pair else { break };
         found.push((key, value));
-        // SAFETY: after a value comes a key, or the end.
+        // SAFETY: each value is followed by a key or the end.
         at = unsafe { at.add(2) };
     }
     found
@@ -140,12 +140,12 @@ unsafe fn hints<'a>(mut at: *const *const c_char) -> Vec<(&'a str, &'a str)> {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_note_error(class: c_int, why: *const c_char) -> c_int {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: the header requires a valid string.
     let why = unsafe { string(why) }.unwrap_or_default();
     let error = MpiError::new(ErrorClass::numbered(class as u64), why);
     to_c(|| {
         Err(match error.class {
-            // What the shim cannot do nobody expects.
+            // The user does not expect an unsupported call, so log it.
             ErrorClass::Unsupported => error.logged(),
             _ => error.logged_elsewhere(),
         })
@@ -154,7 +154,7 @@ unsafe extern "C" fn starfish_mpi_note_error(class: c_int, why: *const c_char) -
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_note_own_error(class: c_int, why: *const c_char) -> c_int {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: the header requires a valid string.
     let why = unsafe { string(why) }.unwrap_or_default();
     to_c(|| Err(MpiError::new(ErrorClass::numbered(class as u64), why).logged()))
 }
@@ -168,14 +168,14 @@ extern "C" fn starfish_mpi_tell_error() {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_is_ours(name: *const c_char) -> c_int {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: the header requires a valid string.
     let name = unsafe { string(name) };
     name.is_ok_and(|name| crate::names::find(name).is_some()).into()
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_connect(name: *const c_char) -> c_int {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: the header requires a valid string.
     let name = unsafe { string(name) };
     of_name(name, |place| process::session(place).map(drop).map_err(MpiError::logged))
 }
@@ -194,7 +194,7 @@ extern "C" fn starfish_mpi_progress(progress: Progress) {
 unsafe extern "C" fn starfish_mpi_draw_name(into: *mut c_char) -> c_int {
     to_c(|| {
         let name = format!("{:016x}{:016x}\0", node::random()?, node::random()?);
-        // SAFETY: there is room for as many, as the header asks for.
+        // SAFETY: the header requires room for this many bytes.
         unsafe { into.cast::<u8>().copy_from_nonoverlapping(name.as_ptr(), name.len()) };
         Ok(())
     })
@@ -205,13 +205,13 @@ unsafe extern "C" fn starfish_mpi_hint_file(into: *mut c_char) {
     let mut lines = hint_file::read().into_bytes();
     lines.truncate(hint_file::BYTES_MAX);
     lines.push(0);
-    // SAFETY: there is room for as many, as the header asks for.
+    // SAFETY: the header requires room for this many bytes.
     unsafe { into.cast::<u8>().copy_from_nonoverlapping(lines.as_ptr(), lines.len()) };
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_note_hints(lines: *const c_char) {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: the header requires a valid string.
     hint_file::note(unsafe { string(lines) }.unwrap_or_default());
 }
 
@@ -225,7 +225,7 @@ unsafe extern "C" fn starfish_mpi_open(
     given: *const *const c_char,
     into: *mut *const CollectiveFile,
 ) -> c_int {
-    // SAFETY: two strings and an array of strings, as the header asks for.
+    // SAFETY: the header requires two strings and an array of strings.
     let (name, group, given) = unsafe { (string(name), string(group), hints(given)) };
     of_name(name, |place| {
         let mode = AccessMode::of_bits(mode)?;
@@ -237,7 +237,7 @@ unsafe extern "C" fn starfish_mpi_open(
         let file = CollectiveFile::open(started, place, mode, (group?, rank, size), hints)?;
         let file = Arc::new(file);
         open_files::enter(&file);
-        // SAFETY: there is room for a pointer, as the header asks for.
+        // SAFETY: the header requires room for a pointer.
         unsafe { into.write(Arc::into_raw(file)) };
         Ok(())
     })
@@ -245,7 +245,7 @@ unsafe extern "C" fn starfish_mpi_open(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: the header requires a valid string.
     let name = unsafe { string(name) };
     of_name(name, |place| {
         let session = process::session(place)?.session;
@@ -256,11 +256,11 @@ unsafe extern "C" fn starfish_mpi_delete(name: *const c_char) -> c_int {
     })
 }
 
-// Open files, by all processes of the group.
+// Collective calls on open files.
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_close(closed: *const CollectiveFile) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: the header requires a valid file.
     let closed = unsafe { file(closed) };
     open_files::remove(closed);
     of_file(closed, || closed.close())
@@ -268,13 +268,13 @@ unsafe extern "C" fn starfish_mpi_close(closed: *const CollectiveFile) -> c_int 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_file_free(freed: *const CollectiveFile) {
-    // SAFETY: `starfish_mpi_open` gave it away, and the caller gives it back, once.
+    // SAFETY: `starfish_mpi_open` passed this reference to the caller, and the caller returns it once.
     drop(unsafe { Arc::from_raw(freed) });
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_sync(synced: *const CollectiveFile) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: the header requires a valid file.
     let synced = unsafe { file(synced) };
     named(synced, "MPI_File_sync", CollectiveFile::sync)
 }
@@ -285,7 +285,7 @@ unsafe extern "C" fn starfish_mpi_set_size(
     bytes: i64,
     only_longer: c_int,
 ) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: the header requires a valid file.
     let sized = unsafe { file(sized) };
     let name = if only_longer != 0 { "MPI_File_preallocate" } else { "MPI_File_set_size" };
     named(sized, name, |sized| sized.set_size(bytes, only_longer != 0))
@@ -293,7 +293,7 @@ unsafe extern "C" fn starfish_mpi_set_size(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_set_atomic(set: *const CollectiveFile, atomic: c_int) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: the header requires a valid file.
     let set = unsafe { file(set) };
     named(set, "MPI_File_set_atomicity", |set| set.set_atomic(atomic != 0))
 }
@@ -304,16 +304,16 @@ unsafe extern "C" fn starfish_mpi_seek_shared(
     units: i64,
     whence: c_int,
 ) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: the header requires a valid file.
     let sought = unsafe { file(sought) };
     named(sought, "MPI_File_seek_shared", |sought| sought.seek_shared(units, whence_of(whence)?))
 }
 
-// Open files, by each process for itself.
+// Independent calls on open files.
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_size(asked: *const CollectiveFile, bytes: *mut i64) -> c_int {
-    // SAFETY: a file and room for a number, as the header asks for.
+    // SAFETY: the header requires a valid file and room for a number.
     named(unsafe { file(asked) }, "MPI_File_get_size", |asked| unsafe { put(asked.size(), bytes) })
 }
 
@@ -324,7 +324,7 @@ unsafe extern "C" fn starfish_mpi_set_view(
     unit_bytes: i64,
     of: *const FileType,
 ) -> c_int {
-    // SAFETY: a file and a type, as the header asks for, or null.
+    // SAFETY: the header requires a valid file, and a type or null.
     let (set, of) = unsafe { (file(set), of.as_ref()) };
     named(set, "MPI_File_set_view", |set| {
         let of = of.ok_or_else(|| MpiError::new(ErrorClass::Type, "there is no such type"))?;
@@ -337,22 +337,22 @@ unsafe extern "C" fn starfish_mpi_current_displacement(
     asked: *const CollectiveFile,
     into: *mut i64,
 ) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: the header requires a valid file.
     let asked = unsafe { file(asked) };
-    // SAFETY: room for a number, as the header asks for.
+    // SAFETY: the header requires room for a number.
     of_file(asked, || unsafe { put(asked.current_displacement(), into) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_seek(sought: *const CollectiveFile, units: i64, whence: c_int) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: the header requires a valid file.
     let sought = unsafe { file(sought) };
     named(sought, "MPI_File_seek", |sought| sought.seek(units, whence_of(whence)?))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_position(asked: *const CollectiveFile, units: *mut i64) -> c_int {
-    // SAFETY: a file and room for a number, as the header asks for.
+    // SAFETY: the header requires a valid file and room for a number.
     named(unsafe { file(asked) }, "MPI_File_get_position", |asked| unsafe {
         put(Ok(asked.position()), units)
     })
@@ -360,7 +360,7 @@ unsafe extern "C" fn starfish_mpi_position(asked: *const CollectiveFile, units: 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_shared_position(asked: *const CollectiveFile, units: *mut i64) -> c_int {
-    // SAFETY: a file and room for a number, as the header asks for.
+    // SAFETY: the header requires a valid file and room for a number.
     named(unsafe { file(asked) }, "MPI_File_get_position_shared", |asked| unsafe {
         put(asked.shared_position(), units)
     })
@@ -372,7 +372,7 @@ unsafe extern "C" fn starfish_mpi_byte_offset(
     units: i64,
     offset: *mut i64,
 ) -> c_int {
-    // SAFETY: a file and room for a number, as the header asks for.
+    // SAFETY: the header requires a valid file and room for a number.
     named(unsafe { file(asked) }, "MPI_File_get_byte_offset", |asked| unsafe {
         put(asked.byte_offset(units), offset)
     })
@@ -383,14 +383,14 @@ unsafe extern "C" fn starfish_mpi_set_hints(
     set: *const CollectiveFile,
     given: *const *const c_char,
 ) -> c_int {
-    // SAFETY: a file and an array of strings, as the header asks for.
+    // SAFETY: the header requires a valid file and an array of strings.
     let (set, given) = unsafe { (file(set), hints(given)) };
     named(set, "MPI_File_set_info", |set| set.take_hints(given.into_iter()))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_set_view_hints(set: *const CollectiveFile, given: *const *const c_char) {
-    // SAFETY: a file and an array of strings, as the header asks for.
+    // SAFETY: the header requires a valid file and an array of strings.
     unsafe { file(set).take_hints_with_view(hints(given).into_iter()) };
 }
 
@@ -406,13 +406,13 @@ unsafe extern "C" fn starfish_mpi_hint(
     let copy = |text: &str, into: *mut c_char, room: usize| {
         let Some(room) = room.checked_sub(1) else { return };
         let bytes = text.len().min(room);
-        // SAFETY: there is room for as many and a 0, as the header asks for.
+        // SAFETY: the header requires room for this many bytes and a final 0.
         unsafe {
             into.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), bytes);
             into.add(bytes).write(0);
         }
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: the header requires a valid file.
     let found = unsafe { file(asked) }.hint(index, |hint, of_hint| {
         copy(hint, key, key_bytes);
         copy(of_hint, value, value_bytes);
@@ -451,11 +451,11 @@ unsafe extern "C" fn starfish_mpi_read(
     bytes: usize,
     moved: *mut usize,
 ) -> c_int {
-    // SAFETY: a file and room for as many, as the header asks for.
+    // SAFETY: the header requires a valid file and room for this many bytes.
     let (from, into) = unsafe { (file(from), array_mut(into.cast::<u8>(), bytes)) };
     of_file(from, || {
         let read = from.read(place_of(place, units)?, together != 0, into)?;
-        // SAFETY: there is room for a number, as the header asks for.
+        // SAFETY: the header requires room for a number.
         unsafe { moved.write(read as usize) };
         Ok(())
     })
@@ -470,30 +470,30 @@ unsafe extern "C" fn starfish_mpi_write(
     from: *const c_void,
     bytes: usize,
 ) -> c_int {
-    // SAFETY: there are as many, and a file, as the header asks for.
+    // SAFETY: the header requires this many bytes and a valid file.
     let (from, to) = unsafe { (array(from.cast::<u8>(), bytes), file(to)) };
     of_file(to, || to.write(place_of(place, units)?, together != 0, from.into()))
 }
 
-// The same of memory that is packed.
+// Reading and writing of packed memory.
 
-/// Packs elements into memory for so many bytes, or unpacks them from there; the class of an error, which it has noted.
+/// Packs elements into `bytes` bytes of memory, or unpacks them. Returns 0 or the class of an error that it has noted.
 type Packing = unsafe extern "C" fn(of: *const c_void, packed: *mut c_void, bytes: usize) -> c_int;
 
-/// Elements, packed into memory of ours; the class of an error, which has been noted.
+/// Packs elements into a new buffer. Fails with the class of an error that has been noted.
 ///
 /// # Safety
-/// `pack` packs so many bytes of them.
+/// `pack` packs exactly `bytes` bytes from `of`.
 unsafe fn packed(pack: Packing, of: *const c_void, bytes: usize) -> Result<Vec<u8>, c_int> {
     let mut packed = Vec::<u8>::new();
     if packed.try_reserve_exact(bytes).is_err() {
         let error = MpiError::new(ErrorClass::NoMemory, "there is no memory to pack in");
         return Err(to_c(|| Err(error)));
     }
-    // SAFETY: as the caller says; there is room for them.
+    // SAFETY: by the caller's guarantee; the buffer has room for `bytes` bytes.
     match unsafe { pack(of, packed.as_mut_ptr().cast(), bytes) } {
         0 => {
-            // SAFETY: they have been packed there.
+            // SAFETY: `pack` has initialised these bytes.
             unsafe { packed.set_len(bytes) };
             Ok(packed)
         }
@@ -501,10 +501,10 @@ unsafe fn packed(pack: Packing, of: *const c_void, bytes: usize) -> Result<Vec<u
     }
 }
 
-/// Unpacks what was read, if it was, and says how many bytes that are.
+/// Reads, unpacks the bytes, and stores their number in `moved`. Returns 0 or the class of the error.
 ///
 /// # Safety
-/// `unpack` unpacks any number of bytes up to what was asked for, and there is room for a number.
+/// `unpack` unpacks any number of bytes up to the requested number, and `moved` is valid for writing.
 unsafe fn unpacked(
     read: impl FnOnce() -> Outcome<Vec<u8>>,
     about: &CollectiveFile,
@@ -519,17 +519,17 @@ unsafe fn unpacked(
     if class != 0 {
         return class;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: by the caller's guarantee.
     unsafe {
         moved.write(bytes.len());
         unpack(of, bytes.as_mut_ptr().cast(), bytes.len())
     }
 }
 
-/// Begins a call with nothing, if all members make it, so that the others need not wait; returns the class of why.
+/// Takes part in a collective call with no data, so that the other members need not wait. Returns `class`.
 fn give_up(class: c_int, of: &CollectiveFile, place: c_int, together: c_int, units: i64) -> c_int {
     if together != 0 {
-        // Why is told by whoever knows the class.
+        // The function that determined `class` reports the reason.
         let _ = place_of(place, units).and_then(|place| of.begin_write(place, true, Cow::Borrowed(&[])));
     }
     class
@@ -546,10 +546,10 @@ unsafe extern "C" fn starfish_mpi_read_packed(
     bytes: usize,
     moved: *mut usize,
 ) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: the header requires a valid file.
     let from = unsafe { file(from) };
     let read = || from.read_own(place_of(place, units)?, together != 0, bytes as u64);
-    // SAFETY: a function that unpacks these and room for a number, as the header asks for.
+    // SAFETY: the header requires a function that unpacks these elements, and room for a number.
     unsafe { unpacked(read, from, (unpack, of), moved) }
 }
 
@@ -563,7 +563,7 @@ unsafe extern "C" fn starfish_mpi_write_packed(
     of: *const c_void,
     bytes: usize,
 ) -> c_int {
-    // SAFETY: a file and a function that packs these, as the header asks for.
+    // SAFETY: the header requires a valid file and a function that packs these elements.
     let (to, packed) = unsafe { (file(to), packed(pack, of, bytes)) };
     match packed {
         Ok(bytes) => of_file(to, || to.write(place_of(place, units)?, together != 0, bytes.into())),
@@ -571,9 +571,9 @@ unsafe extern "C" fn starfish_mpi_write_packed(
     }
 }
 
-// Calls under way.
+// Calls in flight.
 
-/// A call that has begun, and the file that it is of.
+/// A call in flight and its file.
 struct BegunCall {
     of: Arc<CollectiveFile>,
     moving: Moving,
@@ -582,7 +582,7 @@ struct BegunCall {
 /// Begins a call on a file, for C.
 ///
 /// # Safety
-/// There is room for a pointer.
+/// `into` is valid for writing.
 unsafe fn begin(
     of: &CollectiveFile,
     into: *mut *mut BegunCall,
@@ -590,12 +590,12 @@ unsafe fn begin(
 ) -> c_int {
     of_file(of, || {
         let moving = begin(of)?;
-        // SAFETY: it is of `starfish_mpi_open`, which made it so, and one more has it from here on.
+        // SAFETY: `starfish_mpi_open` made this `Arc`; the added reference belongs to the call.
         let of = unsafe {
             Arc::increment_strong_count(of);
             Arc::from_raw(of)
         };
-        // SAFETY: as the caller says.
+        // SAFETY: by the caller's guarantee.
         unsafe { into.write(Box::into_raw(Box::new(BegunCall { of, moving }))) };
         Ok(())
     })
@@ -611,7 +611,7 @@ unsafe extern "C" fn starfish_mpi_begin_read(
     into: *mut *mut BegunCall,
 ) -> c_int {
     let read = |from: &CollectiveFile| from.begin_read(place_of(place, units)?, together != 0, bytes as u64);
-    // SAFETY: a file and room for a pointer, as the header asks for.
+    // SAFETY: the header requires a valid file and room for a pointer.
     unsafe { begin(file(from), into, read) }
 }
 
@@ -625,10 +625,10 @@ unsafe extern "C" fn starfish_mpi_begin_write(
     bytes: usize,
     into: *mut *mut BegunCall,
 ) -> c_int {
-    // SAFETY: there are as many, as the header asks for.
+    // SAFETY: the header requires this many bytes.
     let from = unsafe { array(from.cast::<u8>(), bytes) };
     let write = |to: &CollectiveFile| to.begin_write(place_of(place, units)?, together != 0, from.into());
-    // SAFETY: a file and room for a pointer, as the header asks for.
+    // SAFETY: the header requires a valid file and room for a pointer.
     unsafe { begin(file(to), into, write) }
 }
 
@@ -643,20 +643,20 @@ unsafe extern "C" fn starfish_mpi_begin_write_packed(
     bytes: usize,
     into: *mut *mut BegunCall,
 ) -> c_int {
-    // SAFETY: a file and a function that packs these, as the header asks for.
+    // SAFETY: the header requires a valid file and a function that packs these elements.
     let (to, packed) = unsafe { (file(to), packed(pack, of, bytes)) };
     let bytes = match packed {
         Ok(bytes) => bytes,
         Err(class) => return give_up(class, to, place, together, units),
     };
     let write = |to: &CollectiveFile| to.begin_write(place_of(place, units)?, together != 0, bytes.into());
-    // SAFETY: there is room for a pointer, as the header asks for.
+    // SAFETY: the header requires room for a pointer.
     unsafe { begin(to, into, write) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_is_done(call: *const BegunCall) -> c_int {
-    // SAFETY: a call that has begun, as the header asks for.
+    // SAFETY: the header requires a call that has begun.
     unsafe { &*call }.moving.is_done().into()
 }
 
@@ -667,13 +667,13 @@ unsafe extern "C" fn starfish_mpi_end(
     bytes: usize,
     moved: *mut usize,
 ) -> c_int {
-    // SAFETY: a function that begins gave it away, and the caller gives it back, once.
+    // SAFETY: a function that begins a call passed it to the caller, and the caller returns it once.
     let BegunCall { of, moving } = *unsafe { Box::from_raw(ended) };
-    // SAFETY: there is room for as many, as the header asks for.
+    // SAFETY: the header requires room for this many bytes.
     let into = unsafe { array_mut(into.cast::<u8>(), bytes) };
     of_file(&of, || {
         let bytes = of.end(moving, into)?;
-        // SAFETY: there is room for a number, as the header asks for.
+        // SAFETY: the header requires room for a number.
         unsafe { moved.write(bytes as usize) };
         Ok(())
     })
@@ -686,21 +686,21 @@ unsafe extern "C" fn starfish_mpi_end_packed(
     of: *const c_void,
     moved: *mut usize,
 ) -> c_int {
-    // SAFETY: a function that begins gave it away, and the caller gives it back, once.
+    // SAFETY: a function that begins a call passed it to the caller, and the caller returns it once.
     let BegunCall { of: file, moving } = *unsafe { Box::from_raw(ended) };
-    // SAFETY: a function that unpacks these and room for a number, as the header asks for.
+    // SAFETY: the header requires a function that unpacks these elements, and room for a number.
     unsafe { unpacked(|| file.end_own(moving), &file, (unpack, of), moved) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_let_go(call: *mut BegunCall) {
-    // SAFETY: a function that begins gave it away, and the caller gives it back, once.
+    // SAFETY: a function that begins a call passed it to the caller, and the caller returns it once.
     drop(unsafe { Box::from_raw(call) });
 }
 
 // Types.
 
-/// A new type for C.
+/// Makes a type for C; returns null if that fails.
 fn made(make: impl FnOnce() -> Outcome<FileType>) -> *mut FileType {
     let mut made = ptr::null_mut();
     to_c(|| {
@@ -714,12 +714,12 @@ fn no_type() -> MpiError {
     MpiError::new(ErrorClass::Type, "a type that it is made of does not exist")
 }
 
-/// A type of a caller.
+/// Borrows a type of a caller.
 ///
 /// # Safety
-/// It is null, or of a function for types, and not freed as long as the reference is used.
+/// `of` is null, or comes from a function for types and is not freed as long as the reference is used.
 unsafe fn type_<'a>(of: *const FileType) -> Outcome<&'a FileType> {
-    // SAFETY: as the caller says.
+    // SAFETY: by the caller's guarantee.
     unsafe { of.as_ref() }.ok_or_else(no_type)
 }
 
@@ -730,7 +730,7 @@ extern "C" fn starfish_mpi_type_bytes(count: i64) -> *mut FileType {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_type_contiguous(count: i64, of: *const FileType) -> *mut FileType {
-    // SAFETY: a type, as the header asks for.
+    // SAFETY: the header requires a valid type.
     made(|| unsafe { type_(of) }?.contiguous(count))
 }
 
@@ -741,7 +741,7 @@ unsafe extern "C" fn starfish_mpi_type_strided(
     stride: i64,
     of: *const FileType,
 ) -> *mut FileType {
-    // SAFETY: a type, as the header asks for.
+    // SAFETY: the header requires a valid type.
     made(|| unsafe { type_(of) }?.contiguous(block)?.strided(count, stride))
 }
 
@@ -752,7 +752,7 @@ unsafe extern "C" fn starfish_mpi_type_indexed(
     displacements: *const i64,
     of: *const FileType,
 ) -> *mut FileType {
-    // SAFETY: two arrays of this length and a type, as the header asks for.
+    // SAFETY: the header requires two arrays of this length and a valid type.
     let (blocks, displacements, of) =
         unsafe { (array(blocks, count), array(displacements, count), type_(of)) };
     made(|| of?.indexed(blocks.iter().copied().zip(displacements.iter().copied())))
@@ -765,9 +765,9 @@ unsafe extern "C" fn starfish_mpi_type_struct(
     displacements: *const i64,
     types: *const *const FileType,
 ) -> *mut FileType {
-    // SAFETY: arrays of this length, as the header asks for.
+    // SAFETY: the header requires arrays of this length.
     let (blocks, displacements) = unsafe { (array(blocks, count), array(displacements, count)) };
-    // SAFETY: the same, of types.
+    // SAFETY: the header requires an array of valid types of this length.
     let types = unsafe { array(types, count) }.iter().map(|&of| unsafe { type_(of) });
     made(|| {
         let parts = blocks.iter().zip(types).zip(displacements).filter(|((block, _), _)| **block != 0);
@@ -783,7 +783,7 @@ unsafe extern "C" fn starfish_mpi_type_resized(
     extent: i64,
     of: *const FileType,
 ) -> *mut FileType {
-    // SAFETY: a type, as the header asks for.
+    // SAFETY: the header requires a valid type.
     made(|| unsafe { type_(of) }?.resized(lower, extent))
 }
 
@@ -796,7 +796,7 @@ unsafe extern "C" fn starfish_mpi_type_box(
     rows_first: c_int,
     of: *const FileType,
 ) -> *mut FileType {
-    // SAFETY: three arrays of this length and a type, as the header asks for.
+    // SAFETY: the header requires three arrays of this length and a valid type.
     let (lengths, counts, firsts, of) =
         unsafe { (array(lengths, sides), array(counts, sides), array(firsts, sides), type_(of)) };
     made(|| {
@@ -818,7 +818,7 @@ unsafe extern "C" fn starfish_mpi_type_dealt(
     rows_first: c_int,
     of: *const FileType,
 ) -> *mut FileType {
-    // SAFETY: four arrays of this length and a type, as the header asks for.
+    // SAFETY: the header requires four arrays of this length and a valid type.
     let (lengths, dealings, blocks, processes, of) = unsafe {
         let (lengths, dealings) = (array(lengths, sides), array(dealings, sides));
         (lengths, dealings, array(blocks, sides), array(processes, sides), type_(of))
@@ -842,7 +842,7 @@ unsafe extern "C" fn starfish_mpi_type_dealt(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn starfish_mpi_type_free(freed: *mut FileType) {
     if !freed.is_null() {
-        // SAFETY: a function for types gave it away, and the caller gives it back, once.
+        // SAFETY: a function for types passed it to the caller, and the caller returns it once.
         drop(unsafe { Box::from_raw(freed) });
     }
 }
@@ -854,11 +854,11 @@ unsafe extern "C" fn starfish_mpi_type_run(
     displacement: *mut i64,
     bytes: *mut i64,
 ) -> c_int {
-    // SAFETY: a type, as the header asks for.
+    // SAFETY: the header requires a valid type.
     let of = unsafe { type_(of) };
     to_c(|| {
         let (first, run) = of?.run_at(position)?;
-        // SAFETY: there is room for two numbers, as the header asks for.
+        // SAFETY: the header requires room for two numbers.
         unsafe {
             displacement.write(first);
             bytes.write(run);

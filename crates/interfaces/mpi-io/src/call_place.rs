@@ -1,23 +1,23 @@
-//! Where a call that reads or writes begins, and what MPI calls it.
+//! The starting position of a call that reads or writes, and the MPI name of the call.
 
 use layout::Operation;
 
-/// Where a call begins.
+/// The starting position of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallPlace {
     /// At an offset, in elementary types of the view.
     At(i64),
-    /// Where this process is.
+    /// The individual file pointer of this process.
     Own,
-    /// Where the shared pointer is.
+    /// The shared file pointer.
     Shared,
-    /// The same, the members in the order of their ranks.
+    /// The shared file pointer, the members in the order of their ranks.
     Ordered,
 }
 
 impl CallPlace {
-    /// The name of such a call in traces. One that returns before it is over, or is split, does here what the one
-    /// without that does, and has its name.
+    /// Returns the name of such a call in traces. Nonblocking and split calls have the name of the blocking call that
+    /// does the same.
     pub(crate) fn call_name(self, operation: Operation, together: bool) -> &'static str {
         let (reads, writes) = match (self, together) {
             (CallPlace::At(_), false) => ("MPI_File_read_at", "MPI_File_write_at"),

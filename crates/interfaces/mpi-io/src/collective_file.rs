@@ -1,10 +1,12 @@
-//! An open file of MPI: a file of the namespace, and those who have opened it together.
+//! An open file of MPI: a file of the namespace and the processes that opened it together (its members).
 //!
-//! What a call reads or writes (`moving.rs`) is a stretch of the stream that a view shows, so a selection of the file.
-//! A collective call moves the selections of all members at once. Any other goes through the page cache if it is one
-//! piece, and in one request to each agent if it is more. What is written is with the agents when the call returns,
-//! since libraries count on that, though MPI lets others see it after a sync only; a hint says whether a program does
-//! without. In atomic mode each call is made alone, under the lock of the file.
+//! A call reads or writes (`moving.rs`) a range of the stream that a view shows, thus a selection of the file. A
+//! collective call moves the selections of all members at once. An independent call goes through the page cache if it
+//! is one piece, and otherwise in one request to each agent.
+//!
+//! Written data are with the agents when the call returns. MPI only requires that other processes see them after a
+//! sync, but libraries rely on seeing them at once; a hint says that a program does not. In atomic mode each call is
+//! made independently, under the lock of the file.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -30,7 +32,7 @@ pub(crate) struct CollectiveFile {
     place: NamedPlace,
     number: FileNumber,
     pub(crate) mode: AccessMode,
-    /// Whether what is written goes into a write cache of this file's own.
+    /// True if writes go into a write cache of this file alone.
     pub(crate) caches_writes: bool,
     pub(crate) members: Members,
     pub(crate) handle: Handle,
@@ -40,17 +42,17 @@ pub(crate) struct CollectiveFile {
     state: Mutex<State>,
 }
 
-/// What changes while it is open.
+/// Mutable state of an open file.
 pub(crate) struct State {
     pub(crate) view: FileView,
-    /// Where this process is in the stream that the view shows, in bytes: between two elementary types.
+    /// Position of this process in the stream of the view, in bytes: a multiple of the elementary type.
     pub(crate) position: u64,
     pub(crate) shared: SharedPointer,
     pub(crate) is_atomic: bool,
     pub(crate) hints: Hints,
 }
 
-/// From where an offset is counted.
+/// Origin of a seek offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whence {
     Start,
@@ -63,7 +65,7 @@ pub(crate) fn argument(why: &str) -> MpiError {
 }
 
 impl CollectiveFile {
-    /// Opens the file at a place, together with all others who come with the name of the members.
+    /// Opens the file at a place together with the other processes that pass the same member name.
     pub(crate) fn open(
         started: Connected,
         place: &NamedPlace,
@@ -79,18 +81,18 @@ impl CollectiveFile {
         let cached = (hints.caches_writes() && mode.writes).then(|| started.with_write_cache(name));
         let (started, cached) = match cached {
             Some(Ok(cached)) => (cached, Ok(true)),
-            // The others are told, once all have met.
+            // Report the error only after the barrier, so that all members fail together.
             Some(Err(error)) => (started, Err(error)),
             None => (started, Ok(false)),
         };
-        // What there is to know of it came with the answer to opening it.
+        // The answer to the open request contains these attributes.
         let open = || -> Outcome<(Handle, FileNumber, Stat)> {
             cached.clone()?;
             let handle = open_handle(&started, path, mode, rank == 0, &hints)?;
             let (number, stat) = (handle.number()?, handle.known_stat()?);
             Ok((handle, number, stat))
         };
-        // The first makes it, if it is to be made, and then comes: when all have come, it is there.
+        // The first member creates the file before it enters the barrier, so that the others find it.
         let first = (rank == 0).then(open);
         let members = Members::meet(&started.session, path, (name, rank, size))?;
         let opened = first.unwrap_or_else(open);
@@ -129,16 +131,16 @@ impl CollectiveFile {
         Ok(file)
     }
 
-    /// Closes it, as all members do.
+    /// Closes the file; collective.
     pub(crate) fn close(&self) -> Outcome<()> {
         let _call = self.traced("MPI_File_close");
-        // Calls with which this member has nothing to do any more may be under way still.
+        // Nonblocking calls whose result this member no longer wants may still be in flight.
         let closed = wait(self.handle.begin_close());
         let mut outcome = self.members.agree(closed.map_err(MpiError::from));
         self.state().shared.remove();
         if self.mode.deletes {
             let unlink = || self.started.session.unlink(&self.place.path).map_err(MpiError::from);
-            // Who comes back may make another file of this name.
+            // After this barrier a member may create another file of this name.
             let unlinked = self.members.agree(if self.members.is_first() { unlink() } else { Ok(()) });
             outcome = outcome.and(unlinked);
         }
@@ -152,20 +154,20 @@ impl CollectiveFile {
         outcome
     }
 
-    /// Brings what has been written onto the disks when the process ends and has not closed the file. The others are
-    /// not waited for, nor what they would have to do.
+    /// Flushes written data to stable storage when the process ends without closing the file. Does not wait for the
+    /// other members and does none of their work.
     pub(crate) fn end_with_process(&self) -> Outcome<()> {
         self.members.leave();
         self.handle.close()?;
         Ok(self.started.session.finish()?)
     }
 
-    /// Its path in the namespace.
+    /// Returns the path of the file in the namespace.
     pub(crate) fn path(&self) -> &str {
         &self.place.path
     }
 
-    /// A call of this name begins, for whoever traces this process.
+    /// Records the start of a call of this name in the trace of this process.
     pub(crate) fn traced(&self, name: &'static str) -> TracedCall {
         let mut call = self.started.session.traced_call(name);
         call.say(|| [("file", self.number.0)]);
@@ -173,7 +175,7 @@ impl CollectiveFile {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // All that panics under the lock leaves it as it was.
+        // A panic under the lock leaves the state as it was.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,7 +194,7 @@ impl CollectiveFile {
     }
 }
 
-/// Opens the file for one member. Striping that there cannot be is ignored, as hints are.
+/// Opens the file for one member. Ignores impossible striping, as any impossible hint.
 fn open_handle(
     started: &Connected,
     path: &str,
@@ -214,7 +216,8 @@ fn open_handle(
     opened(started.session.open(path, options))
 }
 
-/// Why there is no file at a path. That there is no directory for it programs do not expect.
+/// Returns the error for a missing file. If its directory is missing, the error says so, since programs do not expect
+/// that case.
 fn missing(started: &Connected, path: &str, error: node::Error) -> MpiError {
     let directory = path.trim_end_matches('/').rsplit_once('/').map_or("", |(directory, _)| directory);
     let look = TreeOperation::Look { at: Location::of_path(directory), follow: true };
@@ -229,7 +232,8 @@ fn missing(started: &Connected, path: &str, error: node::Error) -> MpiError {
 
 /// Pointers, views, sizes.
 impl CollectiveFile {
-    /// Sets the view; pointers begin at 0. No displacement stands for where the shared pointer is.
+    /// Sets the view and resets the pointers to 0. The shim has resolved `MPI_DISPLACEMENT_CURRENT` with
+    /// [`Self::current_displacement`].
     pub(crate) fn set_view(&self, view: FileView) -> Outcome<()> {
         if self.mode.writes && view.overlaps() {
             let why = "a view: its data overlap, which is for files that are open for reading only";
@@ -242,7 +246,7 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// The offset in the file where the shared pointer is, for the view of a sequential file.
+    /// Returns the file offset of the shared pointer, for the view of a sequential file.
     pub(crate) fn current_displacement(&self) -> Outcome<u64> {
         if !self.mode.is_sequential {
             return Err(argument("MPI_DISPLACEMENT_CURRENT is for files opened with MPI_MODE_SEQUENTIAL"));
@@ -252,7 +256,7 @@ impl CollectiveFile {
         state.view.offset_of(position)
     }
 
-    /// Moves the pointer of this process, by elementary types.
+    /// Moves the pointer of this process. `offset` is in elementary types.
     pub(crate) fn seek(&self, offset: i64, whence: Whence) -> Outcome<()> {
         if self.mode.is_sequential {
             return Err(MpiError::new(
@@ -267,15 +271,15 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Where this process is, in elementary types.
+    /// Returns the position of this process, in elementary types.
     pub(crate) fn position(&self) -> u64 {
         let state = self.state();
         state.position / state.view.unit()
     }
 
-    /// Moves the shared pointer, as all members do, by elementary types.
+    /// Moves the shared pointer; collective. `offset` is in elementary types.
     pub(crate) fn seek_shared(&self, offset: i64, whence: Whence) -> Outcome<()> {
-        // Nobody moves it before all have come.
+        // Barrier: the pointer moves only after all members have called.
         self.members.agree(Ok(()))?;
         let seek = || -> Outcome<()> {
             let end = self.end_for(whence)?;
@@ -288,12 +292,12 @@ impl CollectiveFile {
         self.members.agree(if self.members.is_first() { seek() } else { Ok(()) })
     }
 
-    /// Where the shared pointer is, in elementary types.
+    /// Returns the position of the shared pointer, in elementary types.
     pub(crate) fn shared_position(&self) -> Outcome<u64> {
         self.state().shared.position()
     }
 
-    /// The offset in the file of the elementary type of this number.
+    /// Returns the offset in the file, in bytes, of elementary type number `offset`.
     pub(crate) fn byte_offset(&self, offset: i64) -> Outcome<u64> {
         let state = self.state();
         state.view.offset_of(position_at(&state.view, offset)?)
@@ -303,12 +307,12 @@ impl CollectiveFile {
         if whence == Whence::End { self.size() } else { Ok(0) }
     }
 
-    /// How long the file is, in bytes.
+    /// Returns the size of the file in bytes.
     pub(crate) fn size(&self) -> Outcome<u64> {
         Ok(self.handle.stat()?.bytes)
     }
 
-    /// Cuts or extends the file, as all members do; if `only_longer`, it is not cut.
+    /// Truncates or extends the file; collective. If `only_longer`, never truncates.
     pub(crate) fn set_size(&self, bytes: i64, only_longer: bool) -> Outcome<()> {
         let ready = || -> Outcome<u64> {
             self.check_writes()?;
@@ -333,7 +337,7 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Brings everything written onto the disks, as all members do; then each reads what the others have written.
+    /// Flushes all written data to stable storage; collective. Afterwards each member reads the others' writes.
     pub(crate) fn sync(&self) -> Outcome<()> {
         let recorded = self.recorder.as_ref().map(|recorder| (recorder, recorder.common_call()));
         self.members.sync(&self.handle)?;
@@ -344,7 +348,7 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Says whether calls see each other whole or not at all, as all members do.
+    /// Turns atomic mode on or off; collective. In atomic mode a call sees each other call whole or not at all.
     pub(crate) fn set_atomic(&self, is_atomic: bool) -> Outcome<()> {
         let all = self.members.gather(is_atomic.into())?;
         if all.iter().any(|&other| other != u64::from(is_atomic)) {
@@ -357,7 +361,7 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Takes in hints, as all members do.
+    /// Applies hints; collective.
     pub(crate) fn take_hints<'a>(&self, hints: impl Iterator<Item = (&'a str, &'a str)>) -> Outcome<()> {
         let mut taken = self.state().hints.clone();
         hints.for_each(|(key, value)| taken.take_later(key, value));
@@ -366,13 +370,13 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Takes in hints that are given with a view.
+    /// Applies hints that the program passed with a view.
     pub(crate) fn take_hints_with_view<'a>(&self, hints: impl Iterator<Item = (&'a str, &'a str)>) {
         let mut state = self.state();
         hints.for_each(|(key, value)| state.hints.take_with_view(key, value));
     }
 
-    /// Hands the hint of this index to `read`, if there is one.
+    /// Passes the hint of this index to `read`, if it exists.
     pub(crate) fn hint<T>(&self, index: usize, read: impl FnOnce(&str, &str) -> T) -> Option<T> {
         self.state().hints.numbered(index).map(|(key, value)| read(key, value))
     }
@@ -383,7 +387,7 @@ pub(crate) fn position_at(view: &FileView, offset: i64) -> Outcome<u64> {
     position.ok_or_else(|| argument("an offset is negative, or beyond any file"))
 }
 
-/// A position moved by elementary types.
+/// Returns a position moved by `offset` elementary types.
 fn moved(view: &FileView, offset: i64, whence: Whence, position: u64, end: u64) -> Outcome<u64> {
     let from = match whence {
         Whence::Start => 0,

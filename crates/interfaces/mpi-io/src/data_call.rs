@@ -1,5 +1,5 @@
-//! A call that reads or writes, from its beginning to what is told of it: to whoever traces the process, to the log of
-//! what it does, and in the account of its file.
+//! A call that reads or writes, from its start to its records: in the trace of the process, in its request log, and in
+//! the account of the file.
 
 use std::time::Instant;
 
@@ -10,13 +10,13 @@ use crate::account::CallAccount;
 use crate::recording::{BegunCall, CallRecorder};
 use crate::way::{Choice, Way};
 
-/// A call that is under way.
+/// A call in flight.
 pub(crate) struct DataCall {
     pub(crate) operation: Operation,
-    /// Whether all members make it.
+    /// True if the call is collective.
     pub(crate) together: bool,
     begun: Instant,
-    /// Until it returns.
+    /// Span of the call in the trace; ends when the call returns.
     traced: Option<TracedCall>,
     recorded: Option<BegunCall>,
     choice: Option<Choice>,
@@ -33,7 +33,7 @@ impl DataCall {
         DataCall { operation, together, begun: Instant::now(), traced: Some(traced), recorded, choice: None }
     }
 
-    /// From here on it moves its data, of so many pieces, as it has been chosen.
+    /// Records the chosen access path and the number of pieces. The call moves its data from here on.
     pub(crate) fn goes(&mut self, choice: Choice, pieces: u64) -> Way {
         if let Some(traced) = &mut self.traced {
             traced.within(choice.way.name(), || [("pieces", pieces)]);
@@ -42,19 +42,19 @@ impl DataCall {
         choice.way
     }
 
-    /// Whether all members move their data at once.
+    /// True if all members move their data at once.
     pub(crate) fn is_common(&self) -> bool {
         matches!(self.choice, Some(Choice { way: Way::Together(_), .. }))
     }
 
-    /// It returns, if it has not: so many bytes have been moved, or will be.
+    /// Ends the span of the call, unless it has ended. `bytes` is the number of bytes moved or to be moved.
     pub(crate) fn returns(&mut self, bytes: u64) {
         if let Some(mut traced) = self.traced.take() {
             traced.say(|| [("bytes", bytes)]);
         }
     }
 
-    /// It has moved so many bytes of what it has selected.
+    /// Records that the call has moved `bytes` bytes of its selection.
     pub(crate) fn done(
         mut self,
         account: &CallAccount,

@@ -1,4 +1,4 @@
-//! What went wrong, by the classes of MPI.
+//! Errors, by the error classes of MPI.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -19,15 +19,15 @@ pub(crate) fn say_once(line: String) {
     }
 }
 
-/// Writes lines to standard error, if they can be written. Of several processes with one standard error each has its
-/// lines: they are written at once.
+/// Writes lines to standard error, and ignores errors of that. One write for all lines keeps them together if several
+/// processes share standard error.
 pub(crate) fn say(mut lines: String) {
     lines.push('\n');
     let _ = io::stderr().write_all(lines.as_bytes());
 }
 
-/// The classes of errors that MPI-IO knows, numbered as the header has them. Greater ones come first when members
-/// fail differently. The last but one is the shim's, which finds out by itself.
+/// Error classes of MPI-IO, numbered as in the header. If members fail differently, the greatest class wins. The shim
+/// alone uses the last but one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(i32)]
 pub(crate) enum ErrorClass {
@@ -67,12 +67,12 @@ impl ErrorClass {
         ErrorClass::NoMemory,
     ];
 
-    /// Whether a class says so little that programs are not expected to meet with it, and people want to know more.
+    /// True if programs do not expect the class and it says too little for users: then print the text.
     fn wants_words(self) -> bool {
         matches!(self, ErrorClass::Argument | ErrorClass::BadFile | ErrorClass::NoSpace | ErrorClass::Io)
     }
 
-    /// The class of this number; that of all else if there is none.
+    /// Returns the class of this number, or `Io` if no class has it.
     pub(crate) fn numbered(number: u64) -> ErrorClass {
         let of_number = |class: &ErrorClass| *class as u64 == number;
         ErrorClass::ALL.into_iter().find(of_number).unwrap_or(ErrorClass::Io)
@@ -99,7 +99,7 @@ impl ErrorClass {
     }
 }
 
-/// An error: its class, and what there is to say.
+/// An error: its class and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MpiError {
     pub(crate) class: ErrorClass,
@@ -107,18 +107,18 @@ pub(crate) struct MpiError {
     telling: Telling,
 }
 
-/// Whether this process says an error on standard error.
+/// State of the report of an error on standard error by this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Telling {
-    /// It does: the class does not tell it, and no other process does.
+    /// To be printed: the class says too little, and no other process prints it.
     Wanted,
-    /// It does if all errors are asked for.
+    /// To be printed only if the user requested all errors.
     IfAsked,
-    /// It has.
+    /// Already printed.
     Done,
 }
 
-/// The outcome of a call.
+/// Result of a call.
 pub(crate) type Outcome<T> = Result<T, MpiError>;
 
 impl MpiError {
@@ -127,20 +127,20 @@ impl MpiError {
         MpiError { class, text: text.into(), telling }
     }
 
-    /// The same, of which people want to know whatever the class.
+    /// Returns this error marked to be printed, whatever its class.
     #[must_use]
     pub(crate) fn logged(self) -> Self {
         MpiError { telling: Telling::Wanted, ..self }
     }
 
-    /// The same, which another process tells if anybody does.
+    /// Returns this error marked as one that another process prints.
     #[must_use]
     pub(crate) fn logged_elsewhere(self) -> Self {
         MpiError { telling: Telling::IfAsked, ..self }
     }
 
-    /// The same, which has been told now: on standard error, if that is for this process to do, or if all are asked
-    /// for.
+    /// Prints the error on standard error if this process must print it or the user requested all errors. Returns it
+    /// marked as printed.
     #[must_use]
     pub(crate) fn told(self, all: bool) -> Self {
         if let Some(words) = self.words(all) {
@@ -149,19 +149,19 @@ impl MpiError {
         MpiError { telling: Telling::Done, ..self }
     }
 
-    /// What there is to tell: nothing if the class says it, or another process, unless all is asked for.
+    /// Returns the text to print. `None` if the class or another process reports the error, unless `all` is true.
     pub(crate) fn words(&self, all: bool) -> Option<&str> {
         let is_wanted = self.telling == Telling::Wanted || (all && self.telling == Telling::IfAsked);
         is_wanted.then_some(&self.text)
     }
 
-    /// The same without these words.
+    /// Returns this error without these words in its message.
     #[must_use]
     pub(crate) fn without(self, words: &str) -> Self {
         MpiError { text: self.text.replace(words, ""), ..self }
     }
 
-    /// The same of a file, whose path comes first.
+    /// Returns this error with the path of its file first in the message.
     #[must_use]
     pub(crate) fn about(self, path: &str) -> Self {
         let text = match self.text.strip_prefix(path) {
@@ -171,7 +171,8 @@ impl MpiError {
         MpiError { text, ..self }
     }
 
-    /// The same of what this process has been told of agents and keys: no argument of a call is wrong.
+    /// Returns this error as one of the configuration (agents, keys): not `Argument`, since no argument of the call is
+    /// wrong.
     #[must_use]
     pub(crate) fn of_setup(self) -> Self {
         let class = if self.class == ErrorClass::Argument { ErrorClass::Io } else { self.class };
@@ -180,7 +181,7 @@ impl MpiError {
 }
 
 impl MpiError {
-    /// The same of data that are to be moved: no argument of the call is wrong, it is more than can be done at once.
+    /// Returns this error as one of the data to move: too much for one call, so `Unsupported` instead of `Argument`.
     #[must_use]
     pub(crate) fn of_data(self) -> Self {
         match self.class {
@@ -212,7 +213,7 @@ thread_local! {
     static LAST: RefCell<Option<MpiError>> = const { RefCell::new(None) };
 }
 
-/// The number of an outcome for C: 0 if it is good. What there is to say is kept for [`tell_last`].
+/// Returns the number of an outcome for C: 0 for success. Keeps the message for [`tell_last`].
 pub(crate) fn number(outcome: Outcome<()>) -> c_int {
     let Err(error) = outcome else { return 0 };
     let class = error.class as c_int;
@@ -220,7 +221,7 @@ pub(crate) fn number(outcome: Outcome<()>) -> c_int {
     class
 }
 
-/// Tells the last error of this thread, once.
+/// Prints the last error of this thread, once.
 pub(crate) fn tell_last(all: bool) {
     let _ = LAST.take().map(|error| error.told(all));
 }

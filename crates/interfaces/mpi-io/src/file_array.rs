@@ -1,40 +1,40 @@
-//! Parts of arrays as types: a box of one, and what one process has of one that is dealt out.
+//! Parts of arrays as types: subarrays, and the part of one process in a distributed array.
 //!
-//! Both are built from the side whose neighbours lie next to each other in the file, outwards.
+//! Both are built outwards, from the dimension whose elements are adjacent in the file.
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_type::FileType;
 
-/// One side of a box.
+/// One dimension of a box (subarray).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoxSide {
-    /// Its length in elements (or rows, or planes).
+    /// Length of the array in this dimension, in elements (or rows, or planes).
     pub(crate) length: i64,
-    /// How many are in the box.
+    /// Number of elements (or rows, or planes) in the box.
     pub(crate) count: i64,
-    /// The first that is.
+    /// Index of the first one in the box.
     pub(crate) first: i64,
 }
 
-/// One side of an array that is dealt out.
+/// One dimension of a distributed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DealtSide {
-    /// Its length in elements (or rows, or planes).
+    /// Length in elements (or rows, or planes).
     pub(crate) length: i64,
-    /// How it is dealt.
+    /// Distribution of this dimension.
     pub(crate) dealing: Dealing,
-    /// To how many processes.
+    /// Number of processes along this dimension.
     pub(crate) processes: i64,
 }
 
-/// How a side is dealt out.
+/// Distribution of a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dealing {
-    /// It is not.
+    /// Not distributed.
     Whole,
-    /// In one block for each process, of this length; or as long as needed.
+    /// One block per process, of this length; without a length, as long as needed.
     Blocks(Option<i64>),
-    /// In blocks of this length, in turn.
+    /// Blocks of this length, dealt cyclically.
     Cyclic(i64),
 }
 
@@ -46,8 +46,8 @@ fn product(left: i64, right: i64) -> Outcome<i64> {
     left.checked_mul(right).ok_or_else(|| wrong("it is longer than any file"))
 }
 
-/// A box of an array of elements. The sides come in the order of the language: the last is that of neighbours if
-/// `rows_first` (C), otherwise the first (Fortran).
+/// Returns a box of an array of elements. `sides` are in the order of the language: adjacent elements are along the
+/// last dimension if `rows_first` (C), otherwise along the first (Fortran).
 pub(crate) fn array_box(element: &FileType, sides: &[BoxSide], rows_first: bool) -> Outcome<FileType> {
     inwards_out(element, sides, rows_first, |inner, stride, side| {
         let BoxSide { length, count, first } = *side;
@@ -58,8 +58,8 @@ pub(crate) fn array_box(element: &FileType, sides: &[BoxSide], rows_first: bool)
     })
 }
 
-/// What the process of this rank has of an array that is dealt to a grid of processes, which are numbered with the last
-/// side running fastest. The sides come in the order of the language, as in [`array_box`].
+/// Returns the part of process `rank` of an array that is distributed over a grid of processes. Ranks run fastest along
+/// the last dimension. `sides` are in the order of the language, as in [`array_box`].
 pub(crate) fn dealt_array(
     element: &FileType,
     sides: &[DealtSide],
@@ -84,7 +84,7 @@ pub(crate) fn dealt_array(
     })
 }
 
-/// What the process at `place` of a side has of it.
+/// Returns the part of the process at coordinate `place` of one dimension.
 fn share(inner: &FileType, stride: i64, side: &DealtSide, place: i64) -> Outcome<FileType> {
     let DealtSide { length, dealing, processes } = *side;
     let run = match dealing {
@@ -105,7 +105,7 @@ fn share(inner: &FileType, stride: i64, side: &DealtSide, place: i64) -> Outcome
     FileType::in_order(parts)?.moved(product(first, stride)?)
 }
 
-/// Builds a type side by side; `with` gives what is selected of a side, and its length.
+/// Builds a type dimension by dimension; `with` returns the selection of one dimension and its length.
 fn inwards_out<S>(
     element: &FileType,
     sides: &[S],
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(array_box(&byte, &[outside], true).expect_err("outside").class, ErrorClass::Type);
     }
 
-    /// Every element of an array of any shape is dealt to the process that the definition says.
+    /// Checks the distribution of every element against the definition in the standard.
     #[test]
     fn elements_are_dealt_as_the_standard_defines() {
         let byte = FileType::bytes(1).expect("a byte");

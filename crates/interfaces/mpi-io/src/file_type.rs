@@ -1,7 +1,7 @@
 //! Types of MPI as selections of a file.
 //!
-//! A type is a map of bytes, repeated every `extent` bytes. MPI wants the bytes of a type of a file in ascending order,
-//! and without overlap if it is written; so they are a [`Selection`], a small tree whatever the number of bytes, unless
+//! A type is a map of bytes, repeated every `extent` bytes. MPI requires the bytes of a file type in ascending order,
+//! and without overlap if it is written. So they are a [`Selection`], a small tree whatever the number of bytes, unless
 //! they overlap (`type_data.rs`).
 
 use layout::{Extent, Selection};
@@ -9,18 +9,18 @@ use layout::{Extent, Selection};
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::type_data::TypeData;
 
-/// A type of MPI, as far as files are concerned.
+/// A type of MPI, with the properties that matter for files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileType {
-    /// The displacement of the first byte of data.
+    /// Displacement in bytes of the first byte of data.
     first: i64,
-    /// The data, counted from that byte.
+    /// The data, relative to that byte.
     data: TypeData,
-    /// Where the type begins and ends for whatever comes next to it.
+    /// Lower and upper bound, which determine the place of the next copy.
     bounds: TypeBounds,
 }
 
-/// From where to where a type reaches, in bytes.
+/// The bounds of a type, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TypeBounds {
     pub(crate) lower: i64,
@@ -40,29 +40,29 @@ fn count_of(number: i64) -> Outcome<u64> {
 }
 
 impl FileType {
-    /// `count` bytes in a row.
+    /// Returns a type of `count` adjacent bytes.
     pub(crate) fn bytes(count: i64) -> Outcome<FileType> {
         let data = Selection::contiguous(Extent::new(0, count_of(count)?))?;
         let bounds = TypeBounds { lower: 0, upper: count };
         Ok(FileType { first: 0, data: TypeData::Once(data), bounds })
     }
 
-    /// Nothing at all.
+    /// Returns the empty type.
     fn nothing() -> FileType {
         FileType { first: 0, data: TypeData::EMPTY, bounds: TypeBounds { lower: 0, upper: 0 } }
     }
 
-    /// From one to the next, in bytes.
+    /// Returns the distance from one copy to the next, in bytes.
     pub(crate) fn extent(&self) -> Outcome<i64> {
         fits(self.bounds.upper.checked_sub(self.bounds.lower))
     }
 
-    /// Bytes of data.
+    /// Returns the number of data bytes.
     pub(crate) fn size(&self) -> u64 {
         self.data.bytes()
     }
 
-    /// The data in a file of whose bytes this type begins to be counted at `displacement`.
+    /// Returns the data of the type placed at file offset `displacement`.
     pub(crate) fn placed(&self, displacement: u64) -> Outcome<TypeData> {
         if self.size() == 0 {
             return Ok(TypeData::EMPTY);
@@ -72,30 +72,30 @@ impl FileType {
         self.data.shifted(first)
     }
 
-    /// The run of data that begins with the byte at `position` of the data: its displacement, and its bytes; none at
-    /// the end.
+    /// Returns the run of data that begins at byte `position` of the data: its displacement and length in bytes. Both
+    /// are 0 at the end.
     pub(crate) fn run_at(&self, position: i64) -> Outcome<(i64, i64)> {
         let run = self.data.run_at(count_of(position)?)?;
         Ok(run.map_or((0, 0), |run| (self.first + run.offset as i64, run.bytes as i64)))
     }
 
-    /// The same with other bounds.
+    /// Returns the same data with other bounds.
     pub(crate) fn resized(&self, lower: i64, extent: i64) -> Outcome<FileType> {
         let upper = fits(lower.checked_add(extent))?;
         Ok(FileType { bounds: TypeBounds { lower, upper }, ..self.clone() })
     }
 
-    /// The same so many bytes further on.
+    /// Returns the type moved by `bytes` bytes.
     pub(crate) fn moved(&self, bytes: i64) -> Outcome<FileType> {
         FileType::in_order(std::iter::once((bytes, self)))
     }
 
-    /// `count` of them, one next to the other.
+    /// Returns `count` adjacent copies.
     pub(crate) fn contiguous(&self, count: i64) -> Outcome<FileType> {
         self.strided(count, self.extent()?)
     }
 
-    /// `count` of them, each `stride` bytes after the one before.
+    /// Returns `count` copies, each `stride` bytes after the previous one.
     pub(crate) fn strided(&self, count: i64, stride: i64) -> Outcome<FileType> {
         match count_of(count)? {
             0 => Ok(FileType::nothing()),
@@ -118,7 +118,7 @@ impl FileType {
         }
     }
 
-    /// Blocks of `lengths` of them, one next to the other, at these displacements in bytes.
+    /// Returns blocks of adjacent copies. Each block is a length in copies and a displacement in bytes.
     pub(crate) fn indexed(&self, blocks: impl Iterator<Item = (i64, i64)>) -> Outcome<FileType> {
         let blocks = blocks.filter(|&(length, _)| length != 0);
         let placed: Outcome<Vec<(i64, FileType)>> =
@@ -126,7 +126,7 @@ impl FileType {
         FileType::in_order(placed?.iter().map(|(displacement, block)| (*displacement, block)))
     }
 
-    /// These types, moved by the displacements beside them, in ascending order.
+    /// Joins types, each moved by its displacement, in ascending order.
     pub(crate) fn in_order<'a>(parts: impl Iterator<Item = (i64, &'a FileType)>) -> Outcome<FileType> {
         let (mut bounds, mut first, mut joined) = (None::<TypeBounds>, None, Vec::new());
         for (displacement, part) in parts {
@@ -162,7 +162,7 @@ impl TypeBounds {
 mod tests {
     use super::*;
 
-    /// The displacements of all bytes.
+    /// Returns the displacements of all data bytes.
     fn map(of: &FileType) -> Vec<i64> {
         let runs = of.data.chunks().map(|chunk| chunk.file_offset..chunk.file_offset + chunk.bytes);
         runs.flatten().map(|offset| of.first + offset as i64).collect()

@@ -1,8 +1,8 @@
-//! What a process sees of a file: the bytes that its view selects, as one stream.
+//! View of a process on a file: the bytes that the view selects, as one stream.
 //!
-//! The type of a view is repeated, each its extent after the one before. Libraries make types whose data reach beyond
-//! their bounds, of parts that have bounds of their own, and use them once. Repeated they would overlap, so they are
-//! there once. Of a file that is only read a type may overlap itself (`type_data.rs`).
+//! The type of a view is repeated, each copy one extent after the previous one. Libraries make types whose data reach
+//! beyond their bounds, from parts that have their own bounds, and use them once. Such a type would overlap if
+//! repeated, so it is not repeated. If the file is only read, a type may overlap itself (`type_data.rs`).
 
 use layout::SelectionError;
 
@@ -10,15 +10,15 @@ use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_type::FileType;
 use crate::type_data::TypeData;
 
-/// A view: a type, repeated from a displacement on to the end of the largest file, and the unit in which is counted.
+/// A view: a type that is repeated from a displacement to the end of the largest file, and its elementary type.
 #[derive(Clone, Debug)]
 pub(crate) struct FileView {
     displacement: u64,
-    /// Bytes of the file from one type to the next; none if it is there once, since it cannot be repeated.
+    /// Bytes from one copy of the type to the next; `None` if the type cannot be repeated and occurs once.
     extent: Option<u64>,
-    /// Bytes of data of the elementary type.
+    /// Data bytes of the elementary type.
     unit: u64,
-    /// All that is selected; of a type that overlaps itself the first.
+    /// The whole selection; only the first copy if the type overlaps itself.
     selected: TypeData,
 }
 
@@ -27,13 +27,13 @@ fn wrong(class: ErrorClass, why: &str) -> MpiError {
 }
 
 impl FileView {
-    /// The view that a file is opened with: all its bytes.
+    /// Returns the view of a newly opened file: all its bytes.
     pub(crate) fn of_bytes() -> FileView {
         let byte = FileType::bytes(1).expect("a byte");
         FileView::new(0, 1, &byte).expect("all bytes of a file")
     }
 
-    /// A view of this type, which has a multiple of `unit` bytes.
+    /// Returns a view of type `of`, whose size must be a multiple of `unit` bytes.
     pub(crate) fn new(displacement: i64, unit: i64, of: &FileType) -> Outcome<FileView> {
         let displacement = u64::try_from(displacement).map_err(|_| {
             wrong(ErrorClass::Argument, &format!("its displacement is negative: {displacement}"))
@@ -57,17 +57,17 @@ impl FileView {
         Ok(FileView { displacement, extent, unit, selected })
     }
 
-    /// Whether it has some bytes of the file more than once.
+    /// True if the view contains some bytes of the file more than once.
     pub(crate) fn overlaps(&self) -> bool {
         !self.selected.is_once()
     }
 
-    /// Bytes of an elementary type.
+    /// Returns the number of bytes of an elementary type.
     pub(crate) fn unit(&self) -> u64 {
         self.unit
     }
 
-    /// The bytes of the file from this position of the stream on, so many of them.
+    /// Returns the `bytes` bytes of the view from position `position` of the stream on.
     pub(crate) fn select(&self, position: u64, bytes: u64) -> Outcome<TypeData> {
         if bytes == 0 {
             return Ok(TypeData::EMPTY);
@@ -90,7 +90,7 @@ impl FileView {
         }
     }
 
-    /// The offset in the file of the byte at this position of the stream.
+    /// Returns the file offset of the byte at this position of the stream.
     pub(crate) fn offset_of(&self, position: u64) -> Outcome<u64> {
         if self.selected.bytes() == 0 {
             return Ok(self.displacement);
@@ -98,8 +98,8 @@ impl FileView {
         Ok(self.select(position, 1)?.selection().span().offset)
     }
 
-    /// The position of the first elementary type that does not begin before this offset of the file; of data that
-    /// overlap, the one behind as many as have bytes before it.
+    /// Returns the position of the first elementary type that begins at or after this file offset. If data overlap,
+    /// counts the elementary types with bytes before the offset instead.
     pub(crate) fn position_of(&self, offset: u64) -> u64 {
         let before = match &self.selected {
             TypeData::Once(selection) => selection.bytes_before(offset),
@@ -113,7 +113,7 @@ impl FileView {
     }
 }
 
-/// All that is selected by a type at every `extent` bytes, and the extent; by one of them, if more would overlap.
+/// Repeats `tile` every `extent` bytes, and returns the extent with it. Returns a single copy if copies would overlap.
 fn repeated(tile: TypeData, extent: u64) -> Outcome<(TypeData, Option<u64>)> {
     match &tile {
         TypeData::Once(selection) => match selection.tiled(extent) {
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Every second pair of bytes, from byte 5 on.
+    /// Returns a view of every second pair of bytes, from byte 5 on.
     fn pairs() -> FileView {
         let pair = FileType::bytes(2).and_then(|pair| pair.resized(0, 4)).expect("a type");
         FileView::new(5, 2, &pair).expect("a view")
@@ -155,7 +155,8 @@ mod tests {
         assert_eq!(selected(&all, 3, 9).span(), Extent::new(3, 9));
     }
 
-    /// As HDF5 and PnetCDF make them: of the parts of a struct, one has bounds of its own, which become those of all.
+    /// HDF5 and PnetCDF make such types: one part of a struct has its own bounds, which become the bounds of the
+    /// struct.
     #[test]
     fn a_type_with_data_out_of_its_bounds_is_there_once() {
         let two = FileType::bytes(2).expect("a type");

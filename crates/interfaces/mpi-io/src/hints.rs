@@ -1,7 +1,7 @@
-//! The hints of an `MPI_Info` that are in force: those of ROMIO that have an effect here, and our own. Hints that were
-//! given and have no effect are kept with the reason.
+//! The hints of an `MPI_Info` in force: those of ROMIO that have an effect here, and ours. Hints without effect are
+//! kept with the reason.
 //!
-//! Programs can ask for hints, so their texts are kept; [`Effects::of`] alone parses them.
+//! Programs can query hints, so their texts are kept; [`Effects::of`] alone parses them.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -12,21 +12,21 @@ use layout::Operation;
 use node::{CollectiveMethod, OpenOptions, SelectedSettings, Stat};
 use request_log::CallMethod;
 
-/// The environment variable with hints for programs that give none; what a program says itself takes precedence.
+/// The environment variable with hints for programs that pass none; hints of the program take precedence.
 const VARIABLE: &str = "STARFISH_MPI_HINTS";
 
-/// A hint that is known.
+/// A known hint.
 struct KnownHint {
     name: &'static str,
     values: Values,
-    /// Why it does nothing, if it does nothing.
+    /// The reason if the hint has no effect.
     idle: Option<&'static str>,
 }
 
-/// What values a hint can have.
+/// Valid values of a hint.
 enum Values {
     Any,
-    /// From this on.
+    /// A whole number, at least this one.
     Number(u32),
     Among(&'static [&'static str]),
 }
@@ -59,7 +59,7 @@ const KNOWN: [KnownHint; 17] = [
     known("striping_unit", Values::Number(1)),
 ];
 
-/// Beginning of the names of our own hints.
+/// Prefix of the names of our hints.
 const OURS: &str = "starfish_";
 
 /// The hint that names the method.
@@ -69,25 +69,25 @@ const WRITE_CACHED: &str = "write-cached";
 const SWITCH: Values = Values::Among(&["enable", "disable", "automatic"]);
 const FLAG: Values = Values::Among(&["true", "false"]);
 
-/// Hints of how a file is striped, which count when it is made.
+/// Hints for striping, which count only when the file is created.
 const OF_STRIPING: [&str; 3] = ["start_iodevice", "striping_factor", "striping_unit"];
 
-/// The hints in force of a file.
+/// The hints of a file that are in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hints {
     in_force: Texts,
     effects: Effects,
-    /// Hints that were given and have no effect: their values, and why.
+    /// Hints without effect, with their values and the reasons.
     idle: BTreeMap<String, (String, String)>,
 }
 
-/// Hints as programs give them and ask for them.
+/// Hints as text, as programs set and query them.
 type Texts = BTreeMap<&'static str, String>;
 
 /// The hints in force that have an effect, parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Effects {
-    /// The method of collective calls; none for `auto`.
+    /// The method of collective calls; `None` for `auto`.
     method: Option<CallMethod>,
     /// True if ROMIO's hint disables collective reads.
     reads_alone: bool,
@@ -97,11 +97,11 @@ struct Effects {
     queued: bool,
     /// True if other processes see a write when its call has returned.
     visible_at_once: bool,
-    /// The disk of a file on one disk.
+    /// Number of the disk of a file on one disk.
     first_disk: Option<u32>,
     /// Number of disks of a new file.
     disks: Option<NonZeroU32>,
-    /// Bytes of a block of a new file.
+    /// Block size of a new file in bytes.
     block_bytes: Option<NonZeroU32>,
 }
 
@@ -124,7 +124,7 @@ impl Effects {
     }
 }
 
-/// Hints that decide which way data go, on which all processes that have a file open have to agree.
+/// Hints that decide the method; all processes with the file open must agree on them.
 const OF_METHOD: [&str; 3] = [METHOD, "romio_cb_read", "romio_cb_write"];
 
 /// The hints that all processes with a file open must have in common.
@@ -141,13 +141,13 @@ impl CommonHints {
         u16::from_le_bytes(self.methods.map(|method| index(method).expect("it is one of all") as u8))
     }
 
-    /// Returns the hints that [`packed`](Self::packed) made this number of.
+    /// Returns the hints that [`packed`](Self::packed) encoded in this number.
     pub(crate) fn of_packed(packed: u16) -> Self {
         let method = |index: u8| CallMethod::ALL[usize::from(index) % CallMethod::ALL.len()];
         CommonHints { methods: packed.to_le_bytes().map(method) }
     }
 
-    /// Describes in words in what others differ.
+    /// Describes the differences to the hints of another process.
     pub(crate) fn differences(self, others: CommonHints) -> String {
         let of = [("what is written", "romio_cb_write"), ("what is read", "romio_cb_read")];
         let each = of.into_iter().zip(self.methods.into_iter().zip(others.methods));
@@ -168,7 +168,7 @@ impl fmt::Display for Values {
     }
 }
 
-/// The hint of this name, if it is known.
+/// Returns the known hint of this name.
 fn known_as(name: &str) -> Option<&'static KnownHint> {
     KNOWN.iter().find(|known| known.name == name)
 }
@@ -184,8 +184,8 @@ impl KnownHint {
 }
 
 impl Hints {
-    /// Those of a file that so many processes open, before anybody says anything else. What ROMIO's programs expect to
-    /// find is there, whether it means anything or not.
+    /// Returns the hints of a file opened by `processes` processes, before any hint is set. Includes hints that ROMIO's
+    /// programs expect, even those that mean nothing here.
     pub(crate) fn usual(processes: u32) -> Hints {
         let nodes = processes.to_string();
         let usual = [
@@ -207,7 +207,7 @@ impl Hints {
         Hints { effects: Effects::of(&in_force), in_force, idle: BTreeMap::new() }
     }
 
-    /// Puts a hint in force, or removes it; returns the value that was in force before.
+    /// Sets or removes a hint in force; returns the previous value.
     fn set(&mut self, key: &'static str, value: Option<String>) -> Option<String> {
         let before = match value {
             Some(value) => self.in_force.insert(key, value),
@@ -217,7 +217,7 @@ impl Hints {
         before
     }
 
-    /// Takes in the hints of a file as ROMIO has them: `key value` in a line, comments after `#`.
+    /// Reads hints in ROMIO's format: one `key value` per line; lines that begin with `#` are comments.
     pub(crate) fn take_lines(&mut self, lines: &str) {
         for line in lines.lines().filter(|line| !line.starts_with('#')) {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -227,12 +227,12 @@ impl Hints {
         }
     }
 
-    /// Takes in the hints of the environment.
+    /// Reads the hints in the environment.
     pub(crate) fn take_environment(&mut self) {
         self.take_pairs(&env::var(VARIABLE).unwrap_or_default());
     }
 
-    /// Takes in hints, `key=value` with commas between.
+    /// Reads hints in the form `key=value`, separated by commas.
     fn take_pairs(&mut self, given: &str) {
         for pair in given.split(',').filter(|pair| !pair.trim().is_empty()) {
             match pair.split_once('=') {
@@ -246,7 +246,7 @@ impl Hints {
         self.idle.insert(key.to_owned(), (value.to_owned(), why.into()));
     }
 
-    /// Takes in a hint; one that is not known, or whose value makes no sense, does nothing, as MPI wants it.
+    /// Sets a hint. As MPI requires, an unknown hint or an invalid value has no effect.
     pub(crate) fn take(&mut self, key: &str, value: &str) {
         let value = value.trim();
         let why = match known_as(key) {
@@ -263,7 +263,7 @@ impl Hints {
         }
     }
 
-    /// Takes in a hint for a file that is open: how it is striped does not change any more.
+    /// Sets a hint of an open file, whose striping can no longer change.
     pub(crate) fn take_later(&mut self, key: &str, value: &str) {
         let value = value.trim();
         let makes_sense = known_as(key).is_some_and(|known| known.takes(value));
@@ -276,7 +276,8 @@ impl Hints {
         }
     }
 
-    /// Takes in a hint that is given with a view, for which processes do not meet: what they have to agree on stays.
+    /// Sets a hint that is passed with a view. That call has no barrier, so hints on which processes must agree do not
+    /// change.
     pub(crate) fn take_with_view(&mut self, key: &str, value: &str) {
         let (before, is_of_method) = (self.in_common(), OF_METHOD.contains(&key));
         let mut taken = self.clone();
@@ -292,13 +293,13 @@ impl Hints {
         }
     }
 
-    /// Whether a hint has this value already, with effect or without.
+    /// True if a hint already has this value, with or without effect.
     fn is_known(&self, key: &str, value: &str) -> bool {
         let is_idle = self.idle.get(key).is_some_and(|(idle, _)| idle == value);
         is_idle || self.in_force.get(key).is_some_and(|in_force| in_force == value)
     }
 
-    /// Takes in how many disks there are, before a file is opened: there are no hints that ask for others.
+    /// Clears hints that ask for disks beyond the existing `disks`, before a file is opened.
     pub(crate) fn note_disks(&mut self, disks: u32) {
         let Effects { disks: factor, first_disk, .. } = self.effects;
         let counted = [
@@ -315,7 +316,7 @@ impl Hints {
         }
     }
 
-    /// How the file is striped in fact.
+    /// Replaces the striping hints by the actual striping of the file.
     pub(crate) fn note_striping(&mut self, stat: Stat) {
         for (key, fact) in [("striping_factor", stat.stripes.into()), ("striping_unit", stat.block_bytes)] {
             let fact = fact.to_string();
@@ -330,7 +331,7 @@ impl Hints {
         }
     }
 
-    /// The options for a file that may be made; nothing if they ask for nothing.
+    /// Returns the options for creating a file with these hints; `None` if no hint asks for striping.
     pub(crate) fn striped(&self, options: OpenOptions) -> Option<OpenOptions> {
         let Effects { first_disk, disks, block_bytes, .. } = self.effects;
         let options = disks.map_or(options, |disks| options.disks(disks));
@@ -342,26 +343,27 @@ impl Hints {
         (disks.is_some() || block_bytes.is_some()).then_some(striped)
     }
 
-    /// Messages about our own hints that are unknown or have an unknown value. Others may be meant for another library.
+    /// Returns messages about our hints that are unknown or have an invalid value. Others may be meant for another
+    /// library.
     pub(crate) fn mistakes(&self) -> impl Iterator<Item = String> {
         let ours = self.without_effect().filter(|(key, ..)| key.starts_with(OURS));
         let mistaken = ours.filter(|(key, value, _)| known_as(key).is_none_or(|known| !known.takes(value)));
         mistaken.map(|(key, value, why)| format!("the hint {key}={value} has no effect: {why}"))
     }
 
-    /// The hints that were given and do nothing: keys, values, and why.
+    /// Returns the hints without effect: key, value and reason.
     pub(crate) fn without_effect(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.idle.iter().map(|(key, (value, why))| (&**key, &**value, &**why))
     }
 
-    /// The method of collective calls, and which hint says so; none if none does.
+    /// Returns the method of collective calls and the hint that chose it; `None` if no hint did.
     pub(crate) fn method(&self, operation: Operation) -> (CallMethod, Option<&'static str>) {
         let (is_disabled, switch) = match operation {
             Operation::Read => (self.effects.reads_alone, "romio_cb_read"),
             Operation::Write => (self.effects.writes_alone, "romio_cb_write"),
         };
         match self.effects.method {
-            // What is read does not go through a write cache.
+            // Reads do not go through a write cache.
             Some(CallMethod::WriteCached) => (CallMethod::DiskDirected, None),
             Some(method) => (method, Some(METHOD)),
             None if is_disabled => (CallMethod::Independent, Some(switch)),
@@ -369,24 +371,24 @@ impl Hints {
         }
     }
 
-    /// What all who have the file open have to have in common.
+    /// Returns the hints that all processes with the file open must share.
     pub(crate) fn in_common(&self) -> CommonHints {
         let [written, read] = [Operation::Write, Operation::Read].map(|operation| self.method(operation).0);
         let written = if self.caches_writes() { CallMethod::WriteCached } else { written };
         CommonHints { methods: [written, read] }
     }
 
-    /// Whether what is written goes into a write cache.
+    /// True if writes go into a write cache.
     pub(crate) fn caches_writes(&self) -> bool {
         self.effects.method == Some(CallMethod::WriteCached)
     }
 
-    /// Whether processes see what others have written when these calls have returned, not only after a sync.
+    /// True if processes see each other's writes when the calls have returned, not only after a sync.
     pub(crate) fn is_seen_at_once(&self) -> bool {
         !self.caches_writes() && self.effects.visible_at_once
     }
 
-    /// How all members move data by this method.
+    /// Returns the settings with which all members move data by this method.
     pub(crate) fn moves(&self, method: CallMethod) -> SelectedSettings {
         let Effects { presort, queued, .. } = self.effects;
         let method = match method {
@@ -396,7 +398,7 @@ impl Hints {
         SelectedSettings { method, queued, ..SelectedSettings::default() }
     }
 
-    /// The hint of this index, in the order of their names.
+    /// Returns the hint of this index, in the order of names.
     pub(crate) fn numbered(&self, index: usize) -> Option<(&str, &str)> {
         self.in_force.iter().nth(index).map(|(key, value)| (*key, value.as_str()))
     }
@@ -421,7 +423,7 @@ mod tests {
         assert_eq!(hints.striped(OpenOptions::new()), Some(OpenOptions::new().block_bytes(65536)));
     }
 
-    /// Hints of another library may be meant for it; ours are misspelt.
+    /// A hint of another library may be valid for that library; an unknown hint with our prefix is a typing error.
     #[test]
     fn our_hints_that_are_misspelt_are_mistakes() {
         let mut hints = Hints::usual(4);
@@ -455,7 +457,7 @@ mod tests {
             ("starfish_queued", "perhaps", "expected true, false"),
         ];
         assert_eq!(without_effect(&hints), idle);
-        // A later value that makes sense has its effect.
+        // A later valid value takes effect.
         hints.take("starfish_queued", "false");
         assert_eq!(without_effect(&hints), idle[..2]);
         assert_eq!(hints.in_force["cb_nodes"], "2");
@@ -474,7 +476,7 @@ mod tests {
             stripes: 3,
             attributes: Default::default(),
         });
-        // As a program gives them again with its view.
+        // The program passes the same hints again with its view.
         given.iter().for_each(|(key, value)| hints.take_later(key, value));
         let idle = [
             ("rubbish", "", "a hint is written key=value"),
@@ -526,7 +528,7 @@ mod tests {
         hints.take_with_view("starfish_visible", "sync");
         assert_eq!((hints.in_common(), hints.is_seen_at_once()), (Hints::usual(2).in_common(), false));
         assert_eq!(without_effect(&hints).len(), 1);
-        // As it is already.
+        // The value is already in force.
         hints.take_later("romio_cb_write", "disable");
         hints.take_with_view("romio_cb_write", "disable");
         assert_eq!(without_effect(&hints), []);

@@ -1,4 +1,4 @@
-//! The core of MPI-IO on Starfish, behind a plain C interface. There is no MPI in it.
+//! The core of MPI-IO on Starfish behind a plain C interface. It does not use MPI.
 //!
 //! ```text
 //!   a program: MPI_File_write_all(...)
@@ -7,29 +7,29 @@
 //!        |
 //!   c.rs              the functions of include/starfish_mpi_io.h: bytes, integers, pointers
 //!        |
-//!   collective_file.rs   an open file: its view, its pointers, who has it open
+//!   collective_file.rs   an open file: its view, its pointers, its members
 //!        |
 //!   members.rs        what the members of a file do together
 //!        |
-//!   crate node        files of the namespace, on a thread of its own that never calls MPI
+//!   crate node        files of the namespace, on a separate thread that never calls MPI
 //! ```
 //!
 //! Map of the code, in reading order:
 //!
 //! - `c.rs`: the functions of the header; start here
-//! - `collective_file.rs`: an open file; `mode.rs`: how it was opened; `members.rs`: those who have it open
-//! - `waiting.rs`: for other processes
-//! - `moving.rs`: reading and writing it; `alone.rs`: by this process for itself
+//! - `collective_file.rs`: an open file; `mode.rs`: its access mode; `members.rs`: the processes that have it open
+//! - `waiting.rs`: waiting for other processes
+//! - `moving.rs`: reading and writing; `alone.rs`: independent calls
 //! - `file_type.rs`, `file_array.rs`: types as selections; `type_data.rs`: their data, which may overlap;
-//!   `file_view.rs`: what a process sees of a file
-//! - `shared_pointer.rs`, `atomic.rs`: what processes on any hosts share
-//! - `hints.rs`: what is in force of an `MPI_Info`; `hint_file.rs`: ROMIO's file of them
-//! - `call_place.rs`: where a call begins; `way.rs`: which way its data go, and why; `data_call.rs`: a call that is
-//!   under way; `account.rs`: what all of them took
-//! - `recording.rs`: what this process reads and writes, as a log to be replayed
-//! - `process.rs`: the session of this process; `open_files.rs`: what is open when it ends
-//! - `names.rs`: which names mean files on Starfish
-//! - `failure.rs`: classes of errors
+//!   `file_view.rs`: the view of a process on a file
+//! - `shared_pointer.rs`, `atomic.rs`: state shared by processes on any hosts
+//! - `hints.rs`: the hints of an `MPI_Info` in force; `hint_file.rs`: ROMIO's hint file
+//! - `call_place.rs`: the starting position of a call; `way.rs`: its access path and the reason; `data_call.rs`: a call
+//!   in flight; `account.rs`: totals of all calls
+//! - `recording.rs`: the log of this process's calls, for replay
+//! - `process.rs`: the session of this process; `open_files.rs`: files open when it ends
+//! - `names.rs`: names of files on Starfish
+//! - `failure.rs`: error classes
 
 mod account;
 mod alone;

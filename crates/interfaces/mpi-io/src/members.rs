@@ -1,7 +1,8 @@
-//! Those who have a file open together.
+//! The members of a file: the processes that have it open together.
 //!
-//! They meet at an agent, not in MPI: who waits for a disk does not keep a processor busy with waiting. What fails for
-//! all of them one of them tells, and if they agree on that, before any of them goes on: it may end the program.
+//! Their barriers are at an agent, not in MPI, so that a process that waits for a disk does not busy-wait on a
+//! processor. If a call fails for all members, one member prints the error. All agree on that before any continues,
+//! since the next step may end the program.
 
 use node::{Handle, Session, Team};
 
@@ -10,16 +11,16 @@ use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::hints::CommonHints;
 use crate::waiting::wait;
 
-/// The processes that have opened a file together, as one of them knows them.
+/// The members of a file, as seen by one of them.
 pub(crate) struct Members {
     team: Team,
     name: String,
-    /// The path of the file.
+    /// Path of the file.
     path: String,
 }
 
 impl Members {
-    /// Meets the others, who come with the same name, which nobody else has, for the file at this path.
+    /// Meets the other members at a barrier. All pass the same unique `name` and the same `path`.
     pub(crate) fn meet(
         session: &Session,
         path: &str,
@@ -41,19 +42,20 @@ impl Members {
         self.rank() == 0
     }
 
-    /// What each has brought, by rank.
+    /// Returns the values of all members, by rank.
     pub(crate) fn gather(&self, value: u64) -> Outcome<Vec<u64>> {
         wait(self.team.gather(value)).map_err(|error| self.common(error))
     }
 
-    /// Waits for the others; fails if it has failed for any of them. The first for which it has tells why.
+    /// Enters a barrier. Fails if the call failed for any member; the first member for which it failed prints the
+    /// error.
     pub(crate) fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
         let numbers = self.gather(number_of(&outcome));
         self.agreed(outcome, numbers)
     }
 
-    /// The same of what the first has tried before the others have: if it has failed there, that is what all have. If
-    /// it has failed nowhere, what each brings has to be the same.
+    /// Like [`Members::agree`], if the first member has acted before the others. If it failed there, all members return
+    /// its error. If no member failed, all must have the same `common`.
     pub(crate) fn agree_after_first<T>(&self, outcome: Outcome<T>, common: CommonHints) -> Outcome<T> {
         let told = self.gather(match number_of(&outcome) {
             0 => u64::from(common.packed()) << CLASS_BITS,
@@ -70,12 +72,12 @@ impl Members {
         Ok(value)
     }
 
-    /// Waits for the others; fails if they have not all brought the same.
+    /// Enters a barrier. Fails unless all members passed the same hints.
     pub(crate) fn agree_on(&self, common: CommonHints) -> Outcome<()> {
         self.check_common(self.gather(common.packed().into())?.into_iter())
     }
 
-    /// Fails if what the members have brought, by rank, is not the same; the first tells it.
+    /// Fails if the values of the members, by rank, differ; the first member prints the error.
     fn check_common(&self, brought: impl Iterator<Item = u64>) -> Outcome<()> {
         let mut brought =
             brought.zip(0..).map(|(packed, rank)| (CommonHints::of_packed(packed as u16), rank));
@@ -86,9 +88,9 @@ impl Members {
         Err(self.failed(if self.is_first() { error.logged() } else { error }))
     }
 
-    /// Leaves them, at the end of the process: nobody waits for it any more.
+    /// Leaves the members at the end of the process, so that no member waits for it.
     pub(crate) fn leave(&self) {
-        // That it has not been told, the others find out. The MPI may have ended already.
+        // If this fails, the others notice the disconnect. MPI may have ended already.
         let _ = self.team.leave().wait();
     }
 
@@ -105,47 +107,47 @@ impl Members {
         }))
     }
 
-    /// An error that all members know of, each its own: when this returns, the one that tells it has told it.
+    /// Makes each member return its own error. Prints it first if this member must, then enters a barrier.
     fn failed(&self, error: MpiError) -> MpiError {
         let error = error.about(&self.path).told(CallAccount::is_asked_for());
-        // If they do not meet, there is no more to be done for it.
+        // If the barrier fails, nothing more can be done for this error.
         let _ = self.gather(0);
         error
     }
 
-    /// What has failed for all of them alike.
+    /// Returns the error of a call that failed for all members alike.
     pub(crate) fn common(&self, error: node::Error) -> MpiError {
         common(error, &self.path, &self.name, self.rank())
     }
 
-    /// Brings what all have written onto the disks.
+    /// Flushes the writes of all members to stable storage.
     pub(crate) fn sync(&self, file: &Handle) -> Outcome<()> {
         wait(self.team.sync(file)).map_err(|error| self.common(error))
     }
 
-    /// What moves data of all members together.
+    /// Returns the team that moves data of all members together.
     pub(crate) fn team(&self) -> &Team {
         &self.team
     }
 }
 
-/// Bits in which members tell each other the class of an error; what is above them belongs to a good outcome.
+/// Bits for the class of an error in gathered values; the bits above belong to a successful outcome.
 const CLASS_BITS: u32 = 8;
 const CLASS_MASK: u64 = (1 << CLASS_BITS) - 1;
 
-/// The number of an outcome, as members tell it each other: 0 if it is good.
+/// Returns the number of an outcome, as members exchange it: 0 for success.
 fn number_of<T>(outcome: &Outcome<T>) -> u64 {
     outcome.as_ref().err().map_or(0, |error| error.class as u64)
 }
 
-/// What has failed, by this class, for another member.
+/// Returns the error for a call that failed with this class in another member.
 fn failed_for(rank: usize, number: u64) -> MpiError {
     let why = format!("it has failed for process {rank}");
     MpiError::new(ErrorClass::numbered(number), why).logged_elsewhere()
 }
 
-/// What has failed for all members of a team alike, of the file that they have open: the first tells it, and if that is
-/// the one that they have lost, the others do.
+/// Returns the error of a call that failed for all members alike. The first member prints it; if the first is the one
+/// that was lost, the others do.
 fn common(error: node::Error, path: &str, name: &str, rank: u32) -> MpiError {
     let of_team = format!(" of the team {name}");
     let has_lost_first = error.lost_rank() == Some(0);
@@ -159,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// What a member says when another one is lost, and why that is so.
+    /// Returns the message that a member prints when another one is lost.
     fn words(lost: u32, why: &str, rank: u32) -> Option<String> {
         let error = node::Error::new(ErrorKind::Gone, "0123", why).with_lost_rank(lost);
         common(error, "dir/x", "0123", rank).words(false).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! How a file is opened.
+//! Access modes of files.
 
 use std::ffi::c_int;
 
@@ -6,7 +6,7 @@ use node::OpenOptions;
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 
-/// How a file is opened, as the header has it in bits.
+/// Access mode of a file, from the bits of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AccessMode {
     pub(crate) reads: bool,
@@ -19,10 +19,10 @@ pub(crate) struct AccessMode {
 }
 
 impl AccessMode {
-    /// Those of the bits of the header, in its order.
+    /// Returns the mode for bits in the order of the header.
     ///
     /// # Errors
-    /// If they contradict each other.
+    /// Fails if the bits contradict each other.
     pub(crate) fn of_bits(bits: c_int) -> Outcome<AccessMode> {
         let has = |bit: c_int| bits & (1 << bit) != 0;
         let mode = AccessMode {
@@ -47,7 +47,7 @@ impl AccessMode {
         Ok(mode)
     }
 
-    /// The options by which the first member opens the file, and the others then.
+    /// Returns the options by which the first member opens the file, and afterwards the others.
     pub(crate) fn options(self, is_first: bool) -> OpenOptions {
         let options = OpenOptions::new().read(self.reads).write(self.writes);
         match is_first {

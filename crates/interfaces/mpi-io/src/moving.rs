@@ -1,8 +1,8 @@
-//! Reading and writing: a call is begun, moves its data on the node thread, and is ended by whoever has made it. A
-//! blocking call is one that is ended at once.
+//! Reading and writing: a call is begun, moves its data on the node thread, and is ended by its caller. A blocking call
+//! ends at once.
 //!
-//! Collective calls have their place among those of the file when they are begun, whatever is under way still. The
-//! pointer of the process is moved on by what a call asks for when it is begun, the shared one too.
+//! A collective call takes its place among those of the file when it begins, whatever calls are in flight. Beginning a
+//! call advances the pointer of the process, or the shared one, by the requested bytes.
 
 use std::borrow::Cow;
 
@@ -19,16 +19,16 @@ use crate::type_data::TypeData;
 use crate::waiting::wait;
 use crate::way::{Choice, Situation, Way};
 
-/// A call that has begun. Its data are moved whether it is ended or not.
+/// A call in flight. Its data are moved even if it is never ended.
 pub(crate) struct Moving {
     call: DataCall,
     located: Located,
     data: Data,
-    /// Whether the pointer of this process stops where the file ends, once it is known where that is.
+    /// True if the pointer of this process must stop at the end of the file, once that is known.
     stops_at_end: bool,
 }
 
-/// Where a call moves data: of the stream, and of the file.
+/// Data of a call: position in the stream, and bytes of the file.
 struct Located {
     position: u64,
     data: TypeData,
@@ -39,37 +39,37 @@ impl Located {
         self.data.selection()
     }
 
-    /// Whether it is all of one piece, and not more than that.
+    /// True if the data are one piece of the file, each byte once.
     fn is_piece(&self) -> bool {
         self.selection().runs() == 1 && self.selection().bytes() == self.data.bytes()
     }
 }
 
-/// The data of a call, on their way.
+/// The data of a call in flight.
 enum Data {
-    /// Nothing is left to be done.
+    /// Complete.
     Moved,
     Read(Pending<Vec<u8>>),
-    /// Into the memory of whoever waits.
+    /// Read into the memory of the waiting caller.
     ReadInto(Pending<u64>),
     Written(Pending<()>),
-    /// One piece, which whoever waits reads from pages, without a copy of them.
+    /// One piece that the waiting caller reads from pages without a further copy.
     InPages {
         is_seen: bool,
     },
 }
 
-/// How whoever reads goes on.
+/// The caller of a read.
 enum Reader {
-    /// Waits, and lends the memory that is to be read into meanwhile.
+    /// Waits, and lends the target memory until then.
     Lends(LentMemory),
     Waits,
-    /// Does something else meanwhile.
+    /// Continues with other work.
     Leaves,
 }
 
 impl Moving {
-    /// Whether nobody has to wait for it.
+    /// True if the call has completed.
     pub(crate) fn is_done(&self) -> bool {
         match &self.data {
             Data::Moved => true,
@@ -82,9 +82,9 @@ impl Moving {
 }
 
 impl CollectiveFile {
-    /// Reads into memory, together with the other members or not; how many bytes there were before the file ended.
+    /// Reads into memory, collectively or not. Returns the number of bytes before the end of the file.
     pub(crate) fn read(&self, place: CallPlace, together: bool, into: &mut [u8]) -> Outcome<u64> {
-        // SAFETY: nobody uses it until the answer is there, which comes after all that is done with the memory.
+        // SAFETY: this call does not touch the memory until the answer arrives, after all use of the memory.
         #[expect(unsafe_code, reason = "memory that this call has, and waits for")]
         let lent = unsafe { LentMemory::new(into) };
         let moving = self.begin_reading(place, together, into.len() as u64, Reader::Lends(lent))?;
@@ -94,17 +94,16 @@ impl CollectiveFile {
         }
     }
 
-    /// Reads so many bytes, together with the other members or not: as many as there were before the file ended.
+    /// Reads `bytes` bytes, or fewer if the file ends, collectively or not.
     pub(crate) fn read_own(&self, place: CallPlace, together: bool, bytes: u64) -> Outcome<Vec<u8>> {
         let moving = self.begin_reading(place, together, bytes, Reader::Waits)?;
         self.end_own(moving)
     }
 
-    /// Writes from memory, together with the other members or not.
+    /// Writes from memory, collectively or not.
     pub(crate) fn write(&self, place: CallPlace, together: bool, bytes: Cow<'_, [u8]>) -> Outcome<()> {
         let lent = match &bytes {
-            // SAFETY: nobody writes to it until the answer is there, which comes after all that is done with the
-            // memory.
+            // SAFETY: the memory is not written until the answer arrives, after all use of the memory.
             #[expect(unsafe_code, reason = "memory that this call has, and waits for")]
             Cow::Borrowed(bytes) => Some(unsafe { LentMemory::to_be_read(bytes) }),
             Cow::Owned(_) => None,
@@ -113,14 +112,14 @@ impl CollectiveFile {
         self.end(moving, &mut []).map(drop)
     }
 
-    /// Begins to read so many bytes for whoever does something else meanwhile.
+    /// Begins a nonblocking read of `bytes` bytes.
     pub(crate) fn begin_read(&self, place: CallPlace, together: bool, bytes: u64) -> Outcome<Moving> {
         let mut moving = self.begin_reading(place, together, bytes, Reader::Leaves)?;
         moving.call.returns(bytes);
         Ok(moving)
     }
 
-    /// Begins to write for whoever does something else meanwhile. The memory is the caller's again.
+    /// Begins a nonblocking write. The caller may reuse the memory when this returns.
     pub(crate) fn begin_write(
         &self,
         place: CallPlace,
@@ -133,8 +132,8 @@ impl CollectiveFile {
         Ok(moving)
     }
 
-    /// Waits for a call, and puts what it has read into memory that is as long as was asked for; how many bytes it has
-    /// moved.
+    /// Waits for a call and copies the bytes it read to `into`, which has the requested length. Returns the number of
+    /// bytes moved.
     pub(crate) fn end(&self, moving: Moving, into: &mut [u8]) -> Outcome<u64> {
         let Moving { call, located, data, stops_at_end } = moving;
         let wanted = &located.data;
@@ -149,7 +148,7 @@ impl CollectiveFile {
         Ok(moved)
     }
 
-    /// Waits for a call that reads; what it has read.
+    /// Waits for a read and returns its bytes.
     pub(crate) fn end_own(&self, moving: Moving) -> Outcome<Vec<u8>> {
         match moving {
             Moving { call, located, data: Data::Read(data), stops_at_end } if located.data.is_once() => {
@@ -181,21 +180,21 @@ impl CollectiveFile {
         Ok(read.map_err(|error| self.failed(call, error))? as u64)
     }
 
-    /// A call has moved so many bytes.
+    /// Records that a call has moved `moved` bytes.
     fn ended(&self, call: DataCall, located: &Located, stops_at_end: bool, moved: u64) {
         let Located { position, data } = located;
         if stops_at_end {
             let mut state = self.state();
-            // Unless somebody has moved it since.
+            // Skip this if another call has moved the pointer since.
             if state.position == position + data.bytes() {
-                // Behind the last elementary type of which there was something.
+                // The pointer stops after the last elementary type with any byte.
                 state.position = position + moved.next_multiple_of(state.view.unit());
             }
         }
         call.done(&self.account, self.recorder.as_ref(), data.selection(), moved);
     }
 
-    /// If it fails, nothing has begun that has memory of the reader's.
+    /// Begins a read. If it fails, nothing uses the memory of the reader.
     fn begin_reading(&self, place: CallPlace, together: bool, bytes: u64, reader: Reader) -> Outcome<Moving> {
         self.check_reads()?;
         let mut call = self.begin(Operation::Read, place, together);
@@ -225,7 +224,7 @@ impl CollectiveFile {
         Ok(Moving { call, located: located?, data, stops_at_end: waits && place == CallPlace::Own })
     }
 
-    /// `lent` is the memory of the bytes, if the writer waits. If this fails, nothing has begun that has it.
+    /// Begins a write. `lent` is the memory of the bytes if the writer waits. If it fails, nothing uses that memory.
     fn begin_writing(
         &self,
         place: CallPlace,
@@ -272,7 +271,7 @@ impl CollectiveFile {
         Alone { handle: self.handle.clone(), is_seen: self.is_seen(place), lock }
     }
 
-    /// How a call moves its data. All members come to the same answer of how they do it together.
+    /// Chooses the access path of a call. All members choose the same path for a collective call.
     fn choose(&self, call: &DataCall, located: &Outcome<Located>) -> Choice {
         let state = self.state();
         let situation = Situation {
@@ -286,9 +285,9 @@ impl CollectiveFile {
         situation.choose(&state.hints)
     }
 
-    /// Whether others see at once what a call writes, and a call what others have written: always by the shared
-    /// pointer, whose users take turns, and in atomic mode; otherwise if any of several processes writes, and no hint
-    /// says that they do without.
+    /// True if other processes must see a write at once, and this call theirs. Always true for the shared pointer,
+    /// whose users take turns, and in atomic mode. Otherwise true if several processes have the file open for writing,
+    /// unless a hint says that they can do without.
     fn is_seen(&self, place: CallPlace) -> bool {
         let state = self.state();
         let is_written = self.mode.writes && self.members.size() > 1;
@@ -306,7 +305,7 @@ impl CollectiveFile {
         Ok(if is_seen { Data::Written(self.handle.begin_send()) } else { Data::Moved })
     }
 
-    /// Where a call of so many bytes moves data; moves the pointer on that it uses.
+    /// Returns the data of a call of `bytes` bytes, and advances the pointer that the call uses.
     fn locate(&self, place: CallPlace, bytes: u64) -> Outcome<Located> {
         if self.mode.is_sequential && !matches!(place, CallPlace::Shared | CallPlace::Ordered) {
             let why = "it is sequential, and has a shared pointer only";
@@ -337,15 +336,15 @@ impl CollectiveFile {
         }
     }
 
-    /// The place of this member's bytes, after those of all members of lower rank.
+    /// Returns the position of this member's bytes: after the bytes of all members of lower rank.
     fn take_turn(&self, bytes: u64) -> Outcome<u64> {
         let units = units_of(&self.state().view, bytes);
-        // Whoever is wrong has nothing in it; the others go on.
+        // A member with an invalid size takes part with 0 units; the others continue.
         let all = self.members.gather(*units.as_ref().unwrap_or(&0))?;
         let total = all.iter().fold(0, |sum: u64, units| sum.saturating_add(*units));
         let begin = || self.state().shared.advance(total);
         let begun = if self.members.is_first() { begin() } else { Ok(0) };
-        // 0 says that the first has failed.
+        // 0 means that the first member failed.
         let first = self.members.gather(begun.as_ref().map_or(0, |begun| begun + 1))?[0];
         begun?;
         let first = first.checked_sub(1).ok_or_else(|| {
@@ -358,17 +357,17 @@ impl CollectiveFile {
     }
 }
 
-/// What a member selects of a call that all make: nothing, if it has failed to find out.
+/// Returns this member's selection in a collective call; empty if locating it failed.
 fn selection_of(located: &Outcome<Located>) -> Selection {
     located.as_ref().map_or(Selection::empty(), |located| located.selection().clone())
 }
 
-/// Of how many pieces a call is that may have failed to find out.
+/// Returns the number of pieces of a call; 0 if locating them failed.
 fn pieces_of(located: &Outcome<Located>) -> u64 {
     located.as_ref().map_or(0, |located| located.selection().runs())
 }
 
-/// Memory for so many bytes: zeros.
+/// Allocates `bytes` zero bytes. Fails with `NoMemory`.
 fn memory_of(bytes: u64) -> Outcome<Vec<u8>> {
     let mut memory = Vec::new();
     let is_there = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
@@ -379,7 +378,7 @@ fn memory_of(bytes: u64) -> Outcome<Vec<u8>> {
     Ok(memory)
 }
 
-/// How many elementary types these bytes are.
+/// Returns the number of elementary types in these bytes.
 fn units_of(view: &FileView, bytes: u64) -> Outcome<u64> {
     match bytes % view.unit() {
         0 => Ok(bytes / view.unit()),

@@ -1,34 +1,35 @@
-//! Which names mean files on Starfish: those with the prefix, and those in a directory where a namespace is mounted.
+//! Names of files on Starfish: names with the prefix, and names in a directory where a namespace is mounted.
 
 use std::fs;
 use std::path::{self, Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-/// The prefix of names, in the manner of ROMIO.
+/// The prefix of names, as ROMIO has prefixes for file systems.
 const PREFIX: &str = "starfish:";
 
-/// The type of a mount, as the kernel knows it.
+/// The file system type of a mount in the kernel.
 const MOUNT_TYPE: &str = "fuse.starfish";
 
 /// A file on Starfish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedPlace {
-    /// Its path in the namespace.
+    /// Path in the namespace.
     pub(crate) path: String,
-    /// The agents, if they are those of a mount.
+    /// The agents, if the file was named on a mount.
     pub(crate) agents: Option<String>,
-    /// Its path on the mount, if it was named by that.
+    /// Path on the mount, if the file was named by it.
     on_mount: Option<PathBuf>,
 }
 
 impl NamedPlace {
-    /// Has the kernel ask the mount of this computer about the name and the attributes of the file, which it would
-    /// believe for a second: they were changed behind its back. So programs see the change as soon as the call returns.
+    /// Makes the kernel ask the mount of this host for the name and attributes of the file. Otherwise the kernel would
+    /// use its cached values for up to a second, although this process changed the file without the mount. So local
+    /// programs see the change as soon as the call returns.
     pub(crate) fn revalidate(&self) {
         let Some(path) = &self.on_mount else { return };
         let how = AtFlags::STATX_FORCE_SYNC | AtFlags::SYMLINK_NOFOLLOW;
-        // The answer is the kernel's: a file that was removed has none.
+        // Ignore the result: a removed file has no attributes.
         let _ = statx(CWD, path, how, StatxFlags::BASIC_STATS);
     }
 }
@@ -36,12 +37,12 @@ impl NamedPlace {
 /// A mounted namespace.
 struct MountedPlace {
     directory: PathBuf,
-    /// The directory of the namespace that is mounted.
+    /// The mounted directory of the namespace.
     root: String,
     agents: String,
 }
 
-/// What a name means, if it is on Starfish.
+/// Returns the file on Starfish that `name` denotes; `None` for any other name.
 pub(crate) fn find(name: &str) -> Option<NamedPlace> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     find_among(name, &mounted(&mounts))
@@ -59,7 +60,7 @@ fn on_mount(name: &str, mounts: &[MountedPlace]) -> Option<NamedPlace> {
         return None;
     }
     let path = path::absolute(name).ok()?;
-    // The file itself need not be there yet.
+    // The file itself may not exist yet, so resolve its directory.
     let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
     let path = match (directory, path.file_name()) {
         (Some(directory), Some(name)) => directory.join(name),
@@ -72,7 +73,7 @@ fn on_mount(name: &str, mounts: &[MountedPlace]) -> Option<NamedPlace> {
     Some(NamedPlace { path: within, agents: Some(mount.agents.clone()), on_mount: Some(path) })
 }
 
-/// The mounted namespaces among the lines of mountinfo, see proc(5).
+/// Returns the mounted namespaces in the lines of mountinfo, see proc(5).
 fn mounted(lines: &str) -> Vec<MountedPlace> {
     let place = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
@@ -89,7 +90,7 @@ fn mounted(lines: &str) -> Vec<MountedPlace> {
     lines.lines().filter_map(place).collect()
 }
 
-/// Spaces and the like are written as a backslash and three octal digits.
+/// Undoes the escapes of mountinfo: spaces, tabs, newlines and backslashes are a backslash and three octal digits.
 fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut found = parts.next().unwrap_or_default().to_owned();

@@ -1,5 +1,4 @@
-//! The files that are open: those that are so when the process ends are closed then, and what was written to them is
-//! brought onto the disks.
+//! The open files of this process. At its end, those still open are closed and their data flushed to stable storage.
 
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::{mem, ptr};
@@ -14,14 +13,14 @@ fn open_files() -> MutexGuard<'static, Vec<Weak<CollectiveFile>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes that a file is open.
+/// Adds an open file.
 pub(crate) fn enter(file: &Arc<CollectiveFile>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| process::at_exit(end_all));
     open_files().push(Arc::downgrade(file));
 }
 
-/// Notes that a file is open no more.
+/// Removes a file that is being closed.
 pub(crate) fn remove(file: &CollectiveFile) {
     open_files().retain(|other| !ptr::eq(other.as_ptr(), file));
 }

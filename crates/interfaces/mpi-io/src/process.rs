@@ -1,4 +1,4 @@
-//! The session of this process. It is started with the first file, and ends with the process.
+//! The session of this process. It starts with the first file, and ends with the process.
 
 use std::process;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,7 +17,7 @@ pub(crate) struct Connected {
 }
 
 impl Connected {
-    /// A session beside this one whose writes go into a write cache: those who name the same job flush together.
+    /// Starts a second session whose writes go into a write cache. Sessions with the same `job` flush together.
     pub(crate) fn with_write_cache(&self, job: &str) -> Outcome<Connected> {
         let mut settings = self.settings.clone();
         let cache = settings.write_cache.unwrap_or_else(CacheWrites::usual);
@@ -40,25 +40,25 @@ extern "C" fn end_session() {
     }
 }
 
-/// Starts a session with the agents there are for this place.
+/// Starts a session with the agents of this place.
 fn connect(place: &NamedPlace) -> node::Result<Connected> {
     let found = agents::find();
     let agents = match &place.agents {
-        // What a mount says counts if nobody says anything else.
+        // The agents of a mount count only if the environment and the configuration name none.
         Some(of_mount) if found.is_err() => agents::named(of_mount.split(','))?,
         _ => found?,
     };
     let settings = Settings::of_environment(agents)?;
     let session = Session::start(settings.clone())?;
-    // What is wrong with a disk whoever opens a file on it is told.
+    // Ignore the error: opening a file on a faulty disk reports it.
     let _ = session.learn_disks();
     Ok(Connected { tree: session.tree(), session, settings })
 }
 
-/// What a name means.
+/// Returns the file that a name denotes.
 ///
 /// # Errors
-/// If it means no file on Starfish.
+/// Fails if the name denotes no file on Starfish.
 pub(crate) fn place(name: &str) -> Outcome<NamedPlace> {
     names::find(name).ok_or_else(|| {
         let why = format!("{name}: it is neither on a mount of Starfish nor begins with `starfish:`");
@@ -66,13 +66,13 @@ pub(crate) fn place(name: &str) -> Outcome<NamedPlace> {
     })
 }
 
-/// The session of this process, which is started now if there is none.
+/// Returns the session of this process; starts it if necessary.
 pub(crate) fn session(place: &NamedPlace) -> Outcome<Connected> {
     let mut started = started();
     if let Some(connected) = &*started {
         return Ok(connected.clone());
     }
-    // If it cannot be started, whoever asks again may mean other agents.
+    // A failure is not kept: the next call may name other agents.
     let connected = connect(place).map_err(|error| MpiError::from(error).of_setup())?;
     PROCESS.get_or_init(|| {
         at_exit(end_session);
@@ -81,19 +81,18 @@ pub(crate) fn session(place: &NamedPlace) -> Outcome<Connected> {
     Ok(started.insert(connected).clone())
 }
 
-/// The process whose session it is, and whose threads.
+/// Process that started the session and owns its threads.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
-/// Whether this process is the one that has started the session: a child that it has forked has nothing of that but
-/// memory.
+/// True if this process started the session. A forked child has only a copy of its memory, not its threads.
 pub(crate) fn is_its_own() -> bool {
     PROCESS.get() == Some(&process::id())
 }
 
-/// Has a function called when the process ends, before those of which this was said earlier.
+/// Registers a function to be called when the process ends, before the functions registered earlier.
 pub(crate) fn at_exit(end: extern "C" fn()) {
     #[expect(unsafe_code, reason = "a function without arguments, of code that stays until the process ends")]
-    // SAFETY: as the reason says.
+    // SAFETY: see the reason above.
     unsafe {
         libc::atexit(end);
     }

@@ -1,12 +1,14 @@
-//! Recording: what this process reads and writes through MPI-IO, as a log that `starfish replay` makes anew.
+//! Recording: the reads and writes of this process through MPI-IO, as a log that `starfish replay` repeats.
 //!
-//! With `STARFISH_MPI_RECORD=FILE` each process writes a request log of format 2 of its own, `FILE.0`, `FILE.1` and so
-//! on by its rank among all processes: a line for each call that has moved data, with its pieces in closed form, and
-//! for each sync. Lines are in the order in which calls have begun. Each is with the operating system before the call
-//! returns, or when those are over that have begun before it: so a process that is killed leaves what it has done.
-//! Without the variable there is a test for nothing at each call.
+//! With `STARFISH_MPI_RECORD=FILE` each process writes a separate request log of format 2: `FILE.0`, `FILE.1` and so
+//! on, by its rank among all processes. The log has a line for each call that moved data, with its pieces in closed
+//! form, and for each sync.
 //!
-//! A log that cannot be written ends, with a word on standard error; the program goes on.
+//! Lines are in the order in which calls began. A line is passed to the operating system before its call returns, or
+//! when all calls that began earlier have completed. So the log of a killed process contains its completed calls.
+//! Without the variable, each call costs one test.
+//!
+//! If the log cannot be written, a message on standard error says so, recording ends, and the program continues.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -25,21 +27,21 @@ use request_log::{
 
 use crate::failure::say;
 
-/// The environment variable that asks for it.
+/// The environment variable that requests a recording.
 const VARIABLE: &str = "STARFISH_MPI_RECORD";
 
-/// Letters of the name of an opening: enough that no two have the same.
+/// Letters of the name of a collective open: enough to make it unique.
 const NAME_LETTERS: usize = 16;
 
-/// Which process this is of how many, if the MPI has said it.
+/// Rank of this process and number of processes, once MPI has reported them.
 static PLACE: OnceLock<(u32, u32)> = OnceLock::new();
 
-/// The log of this process: none if nobody asks for one, or if it could not be written.
+/// The log of this process; `None` if recording is off or has failed.
 static LOG: OnceLock<Mutex<Option<ProcessLog>>> = OnceLock::new();
 
-/// Takes in which process this is, of how many.
+/// Stores the rank of this process and the number of processes.
 pub(crate) fn note_process(rank: u32, size: u32) {
-    // The first time counts: it does not change.
+    // Only the first call counts: the values do not change.
     let _ = PLACE.set((rank, size));
 }
 
@@ -47,31 +49,31 @@ struct ProcessLog {
     file_name: String,
     node: u32,
     writer: LogWriter<BufWriter<File>>,
-    /// Times are since 1970, and do not run backwards.
+    /// Times in the log are since 1970. Counting from these two keeps them monotonic.
     started: Instant,
     started_at: Duration,
-    /// The calls that have begun, by their numbers, from the first that is not over: with its line, if one is.
+    /// Calls by number, from the first one in flight on; a completed call has its line.
     begun: BTreeMap<u64, Option<Line>>,
-    /// How many have begun.
+    /// Number of calls begun.
     count: u64,
 }
 
-/// What writes the line of a call.
+/// A function that writes the line of a call.
 type Line = Box<dyn FnOnce(&mut ProcessLog) -> io::Result<()> + Send>;
 
-/// What is recorded of an open file.
+/// Recording of an open file.
 pub(crate) struct CallRecorder {
     path: String,
     opening: String,
     size: u32,
-    /// The number of the next collective call.
+    /// Number of the next collective call.
     next: AtomicU64,
 }
 
-/// A call that has begun. Dropped without a line, it has moved nothing.
+/// A call that has begun. If it is dropped without a line, it has moved nothing.
 pub(crate) struct BegunCall {
     begun: Instant,
-    /// Its number among all calls of this process.
+    /// Number of the call among all calls of this process.
     place: u64,
     number: Option<u64>,
 }
@@ -94,7 +96,7 @@ fn log() -> MutexGuard<'static, Option<ProcessLog>> {
 }
 
 impl ProcessLog {
-    /// The log of this process, if anybody asks for it.
+    /// Returns the log of this process if a recording is requested.
     fn asked_for() -> Option<ProcessLog> {
         let name = env::var(VARIABLE).ok().filter(|name| !name.is_empty())?;
         let (rank, size) = PLACE.get().copied().unwrap_or((0, 1));
@@ -112,14 +114,14 @@ impl ProcessLog {
         Ok(ProcessLog { file_name, node, writer, started, started_at, begun: BTreeMap::new(), count: 0 })
     }
 
-    /// A call begins; its place, and when that is.
+    /// Starts a call; returns its number and the start time.
     fn begin_call(&mut self) -> (u64, Instant) {
         self.count += 1;
         self.begun.insert(self.count, None);
         (self.count, Instant::now())
     }
 
-    /// Writes the lines of those calls that are over with all before them.
+    /// Writes the lines of completed calls, up to the first call in flight.
     fn write_lines(&mut self) -> io::Result<()> {
         while let Some(first) = self.begun.first_entry().filter(|first| first.get().is_some()) {
             first.remove().expect("it has one")(self)?;
@@ -136,7 +138,7 @@ fn tell(file_name: &str, error: &io::Error) {
     say(format!("starfish: {file_name}: what this process does is not recorded: {error}"));
 }
 
-/// Writes to the log of this process, if there is one; it ends if that fails.
+/// Writes to the log of this process, if it exists; ends the log if that fails.
 fn record(write: impl FnOnce(&mut ProcessLog) -> io::Result<()>) {
     let mut log = log();
     let Some(open) = &mut *log else { return };
@@ -147,8 +149,8 @@ fn record(write: impl FnOnce(&mut ProcessLog) -> io::Result<()>) {
 }
 
 impl CallRecorder {
-    /// Records that this process, of so many, has opened a file with the others who come with this name; nothing if
-    /// nobody asks for it.
+    /// Records that this process opened a file with the other processes of this name. Returns `None` if recording is
+    /// off.
     pub(crate) fn begin(
         path: &str,
         (name, rank, size): (&str, u32, u32),
@@ -167,7 +169,7 @@ impl CallRecorder {
         Some(recorder)
     }
 
-    /// A call begins, made together with the others or not.
+    /// Records the start of a call, collective or not.
     pub(crate) fn call(&self, together: bool) -> BegunCall {
         match together && self.size > 1 {
             true => self.common_call(),
@@ -175,12 +177,12 @@ impl CallRecorder {
         }
     }
 
-    /// A call begins that is common to all members, also if there is one only.
+    /// Records the start of a collective call, even if the file has a single member.
     pub(crate) fn common_call(&self) -> BegunCall {
         BegunCall::begin(Some(self.next.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// A call has moved so many of the bytes that were selected, by a method of this name.
+    /// Records that a call has moved `bytes` bytes of its selection, by the method of this name.
     pub(crate) fn moved(
         &self,
         call: BegunCall,
@@ -196,7 +198,7 @@ impl CallRecorder {
         self.record(call, Some((operation, &selection)), Some(method));
     }
 
-    /// What was written has been brought onto the disks.
+    /// Records a completed sync.
     pub(crate) fn synced(&self, call: BegunCall) {
         self.record(call, None, None);
     }
@@ -229,7 +231,7 @@ impl BegunCall {
         BegunCall { begun, place, number }
     }
 
-    /// It is over, and has this line.
+    /// Completes the call with this line.
     fn end(self, line: impl FnOnce(&mut ProcessLog) -> io::Result<()> + Send + 'static) {
         record(|log| {
             log.begun.insert(self.place, Some(Box::new(line)));
@@ -250,7 +252,7 @@ impl Drop for BegunCall {
     }
 }
 
-/// Whether it is one piece, as any request log has it.
+/// True if the selection is a single range, as any request log can express it.
 fn is_stretch(selection: &Selection) -> bool {
     selection.runs() == 1 && selection.bytes() <= REQUEST_BYTES_MAX
 }

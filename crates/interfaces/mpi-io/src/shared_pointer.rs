@@ -1,9 +1,9 @@
-//! The pointer that all members of a file share.
+//! The file pointer that all members of a file share.
 //!
-//! It is the length of a hidden file beside theirs, which the keeper of the namespace makes longer for one of them at a
-//! time. It is made when somebody uses it first, and each view has one of its own: so a new view begins at 0 without
-//! anybody being asked. Its name is one of those that stand for what is under way, so that what a killed program leaves
-//! is not listed, and `starfish rm --unfinished` removes it.
+//! The pointer is the length of a hidden file next to theirs, which the metadata server extends for one member at a
+//! time. The first use creates the hidden file. Each view has a separate one, so a new view begins at 0 without any
+//! request. Its name is a temporary name: a file left by a killed program is not listed, and `starfish rm --unfinished`
+//! removes it.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +13,36 @@ use twox_hash::XxHash3_64;
 
 use crate::failure::{ErrorClass, MpiError, Outcome};
 
-/// Nobody but the members is to touch it.
+/// Only the owner of the members' processes may access the hidden files.
 const MODE: u16 = 0o600;
 
 /// The shared pointer, in elementary types of the view.
 pub(crate) struct SharedPointer {
     tree: Tree,
-    /// The directory of the hidden files, with its slash.
+    /// Directory of the hidden files, with its final slash.
     directory: String,
-    /// What those who have the file open have in common.
+    /// Name that the members have in common.
     members: String,
     view: u32,
-    /// The hidden files that this process has used, by views.
+    /// Hidden files that this process has used, by view.
     known: BTreeMap<u32, FileNumber>,
 }
 
 impl SharedPointer {
-    /// That of the file at a path, for those who have this name in common.
+    /// Returns the shared pointer of the file at `path`, for members with this name.
     pub(crate) fn new(tree: &Tree, path: &str, members: &str) -> Self {
         let directory = path.rfind('/').map_or("", |end| &path[..=end]).to_owned();
         let members = members.to_owned();
         SharedPointer { tree: tree.clone(), directory, members, view: 0, known: BTreeMap::new() }
     }
 
-    /// The hidden file of a view.
+    /// Returns the path of the hidden file of a view.
     fn path(&self, view: u32) -> String {
         let number = XxHash3_64::oneshot_with_seed(view.into(), self.members.as_bytes());
         format!("{}.starfish-{number:016x}", self.directory)
     }
 
-    /// Begins at 0, with another view.
+    /// Changes to the next view; its pointer begins at 0.
     pub(crate) fn begin_view(&mut self) {
         self.view += 1;
     }
@@ -72,7 +72,7 @@ impl SharedPointer {
     /// Sets the pointer.
     pub(crate) fn set(&mut self, position: u64) -> Outcome<()> {
         let number = self.number()?;
-        // Only a cut gives up reserved bytes: the file is made longer first.
+        // Only truncation releases reserved bytes, so extend the file first.
         for size in [position + 1, position] {
             let changes = AttributeChanges { size: Some(size), ..AttributeChanges::default() };
             self.tree.inode(&self.path(self.view), TreeOperation::Change { number, changes }).wait()?;
@@ -80,13 +80,13 @@ impl SharedPointer {
         Ok(())
     }
 
-    /// Removes what this process has used of it; others may have done so.
+    /// Removes the hidden files that this process has used, unless other members have removed them.
     pub(crate) fn remove(&mut self) {
         for view in std::mem::take(&mut self.known).into_keys() {
             let path = self.path(view);
             let at = Location::of_path(path.as_bytes());
             let removed = self.tree.unname(&path, TreeOperation::Remove { at, what: WhatToRemove::File });
-            // Somebody else has been faster.
+            // Ignore the error: another member may have removed it first.
             let _ = removed.wait();
         }
     }

@@ -1,8 +1,8 @@
-//! The data of a type of a file, in the order that they have in memory.
+//! The data of a file type, in memory order.
 //!
-//! Mostly they are a selection: bytes in ascending order, none of them twice, in closed form whatever their number. A
-//! file that is only read may be seen by types that overlap, too, as long as no run begins before the one before it:
-//! these are listed run by run.
+//! Usually they are a selection: bytes in ascending order, each once, in closed form whatever their number. If a file
+//! is only read, its types may overlap, as long as no run begins before the previous one. Such runs are listed one by
+//! one.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ pub(crate) enum TypeData {
     Overlapping(OverlappingRuns),
 }
 
-/// Runs of a file, some of which overlap, in the order that they have in memory.
+/// Runs of a file in memory order, some of which overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OverlappingRuns {
     runs: Arc<[Chunk]>,
-    /// The bytes that are in any of them.
+    /// The union of the runs.
     selection: Selection,
 }
 
@@ -35,7 +35,7 @@ fn wrong(why: &str) -> MpiError {
 impl TypeData {
     pub(crate) const EMPTY: TypeData = TypeData::Once(Selection::empty());
 
-    /// How many bytes they are in memory.
+    /// Returns the number of bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             TypeData::Once(selection) => selection.bytes(),
@@ -43,12 +43,12 @@ impl TypeData {
         }
     }
 
-    /// Whether they are each byte once.
+    /// True if each byte occurs once.
     pub(crate) fn is_once(&self) -> bool {
         matches!(self, TypeData::Once(_))
     }
 
-    /// The bytes of the file that they are.
+    /// Returns the bytes of the file that the data contain.
     pub(crate) fn selection(&self) -> &Selection {
         match self {
             TypeData::Once(selection) => selection,
@@ -56,8 +56,8 @@ impl TypeData {
         }
     }
 
-    /// Puts what was read of that where it belongs in memory; how many bytes there are before the first that was not
-    /// read.
+    /// Copies the bytes read of the selection to their places in memory. Returns the number of bytes before the first
+    /// missing one.
     pub(crate) fn put(&self, read: &[u8], into: &mut [u8]) -> u64 {
         match self {
             TypeData::Once(_) => {
@@ -68,7 +68,7 @@ impl TypeData {
         }
     }
 
-    /// The run that begins with the byte at this position in memory, if there is one.
+    /// Returns the run that begins at this position in memory; `None` behind the end.
     pub(crate) fn run_at(&self, position: u64) -> Outcome<Option<Extent>> {
         match self {
             TypeData::Once(selection) => {
@@ -79,7 +79,7 @@ impl TypeData {
         }
     }
 
-    /// Where they are in the file and in memory, run by run.
+    /// Returns the offsets of the data in the file and in memory, run by run.
     pub(crate) fn chunks(&self) -> Box<dyn Iterator<Item = Chunk> + '_> {
         match self {
             TypeData::Once(selection) => Box::new(selection.chunks()),
@@ -87,7 +87,7 @@ impl TypeData {
         }
     }
 
-    /// The same, so many bytes further on in the file.
+    /// Returns the data moved by `bytes` bytes in the file.
     pub(crate) fn shifted(&self, bytes: u64) -> Outcome<TypeData> {
         match self {
             TypeData::Once(selection) => Ok(TypeData::Once(selection.shifted(bytes)?)),
@@ -95,7 +95,7 @@ impl TypeData {
         }
     }
 
-    /// The same `count` times, each `stride` bytes of the file after the one before.
+    /// Returns `count` copies of the data, each `stride` bytes of the file after the previous one.
     pub(crate) fn repeated(&self, count: u64, stride: u64) -> Outcome<TypeData> {
         if let TypeData::Once(selection) = self {
             match selection.repeated(count, stride) {
@@ -106,7 +106,7 @@ impl TypeData {
         TypeData::listed((0..count).flat_map(|times| self.extents_at(times.saturating_mul(stride))))
     }
 
-    /// These data, each moved on by the offset beside them.
+    /// Joins data, each moved by its offset.
     pub(crate) fn joined(parts: &[(u64, TypeData)]) -> Outcome<TypeData> {
         let once = parts.iter().map(|(offset, part)| match part {
             TypeData::Once(selection) => Some((*offset, selection.clone())),
@@ -121,12 +121,12 @@ impl TypeData {
         TypeData::listed(parts.iter().flat_map(|(offset, part)| part.extents_at(*offset)))
     }
 
-    /// Their runs in the file, so many bytes further on.
+    /// Returns the runs in the file, moved by `bytes` bytes.
     fn extents_at(&self, bytes: u64) -> impl Iterator<Item = Extent> + '_ {
         self.chunks().map(move |run| Extent::new(run.file_offset.saturating_add(bytes), run.bytes))
     }
 
-    /// Runs of a file, which may overlap. They are in the order of their first bytes.
+    /// Returns data for runs that may overlap. Fails unless they are ordered by their first bytes.
     fn listed(extents: impl Iterator<Item = Extent>) -> Outcome<TypeData> {
         let mut last = 0;
         let checked = extents.map(|extent| {
@@ -160,23 +160,23 @@ impl OverlappingRuns {
         Ok(OverlappingRuns { runs: runs.into(), selection })
     }
 
-    /// How many bytes they are in memory.
+    /// Returns the number of bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
         self.runs.last().map_or(0, |last| last.memory_offset + last.bytes)
     }
 
-    /// Where the first of them begins in the file.
+    /// Returns the file offset of the first run.
     pub(crate) fn first(&self) -> u64 {
         self.selection.span().offset
     }
 
-    /// How many bytes of the file there are from the first to the last of them.
+    /// Returns the number of bytes in the file from the first to the last byte.
     pub(crate) fn reach(&self) -> u64 {
         self.selection.span().bytes
     }
 
-    /// Of these runs, there once or again after every `stride` bytes as long as any file can be, the bytes from
-    /// `position` in memory on, so many of them or as many as there are.
+    /// Returns the runs for `bytes` bytes in memory from `position` on, or up to the end. With `stride`, the runs
+    /// repeat every `stride` bytes, up to the largest file offset; without it, they occur once.
     pub(crate) fn slice(&self, stride: Option<u64>, position: u64, bytes: u64) -> Outcome<Self> {
         let (all, end) = (self.bytes(), position.saturating_add(bytes));
         let times = match stride {
@@ -193,7 +193,7 @@ impl OverlappingRuns {
         OverlappingRuns::new(found.take_while(is_in_file).map(Ok))
     }
 
-    /// What the bytes from one position in memory to another are in the file.
+    /// Returns the file extents of the bytes from one position in memory to another.
     fn within(&self, start: u64, end: u64) -> impl Iterator<Item = Extent> + '_ {
         let first = self.runs.partition_point(|run| run.memory_offset + run.bytes <= start);
         let runs = self.runs[first..].iter().take_while(move |run| run.memory_offset < end);
@@ -204,13 +204,13 @@ impl OverlappingRuns {
         })
     }
 
-    /// How many bytes of memory are before this offset of the file.
+    /// Returns the number of bytes in memory whose file offset is below `offset`.
     pub(crate) fn bytes_before(&self, offset: u64) -> u64 {
         self.runs.iter().map(|run| run.bytes.min(offset.saturating_sub(run.file_offset))).sum()
     }
 
-    /// Puts what was read of the selection where it belongs in memory; how many bytes there are before the first that
-    /// was not read.
+    /// Copies the bytes read of the selection to their places in memory. Returns the number of bytes before the first
+    /// missing one.
     fn put(&self, read: &[u8], into: &mut [u8]) -> u64 {
         for &Chunk { file_offset, memory_offset, bytes } in self.runs.iter() {
             let from = self.selection.bytes_before(file_offset) as usize;
@@ -225,7 +225,7 @@ impl OverlappingRuns {
     }
 }
 
-/// The bytes that are in any of these runs.
+/// Returns the union of these runs.
 fn union(runs: &[Chunk]) -> Outcome<Selection> {
     let all: RangeSet = runs.iter().map(|run| run.file_offset..run.file_extent().end()).collect();
     let extents = all.ranges().map(|run| Extent::new(run.start, run.end - run.start));
@@ -236,7 +236,7 @@ fn union(runs: &[Chunk]) -> Outcome<Selection> {
 mod tests {
     use super::*;
 
-    /// Four bytes, again two bytes further on, and two at byte 10.
+    /// Returns four bytes, four bytes that begin two bytes later, and two bytes at offset 10.
     fn overlapping() -> OverlappingRuns {
         let runs = [Extent::new(0, 4), Extent::new(2, 4), Extent::new(10, 2)];
         OverlappingRuns::new(runs.into_iter().map(Ok)).expect("a few runs")
@@ -249,7 +249,7 @@ mod tests {
         let mut memory = [b'.'; 10];
         assert_eq!(found.put(b"abcdefkl", &mut memory), 10);
         assert_eq!(&memory, b"abcdcdefkl");
-        // A file that ends after 5 bytes, and one that ends before the last two.
+        // A file that ends after 5 bytes, and one that ends before the last two bytes.
         for (read, there, expected) in [(&b"abcde"[..], 7, b"abcdcde..."), (b"abcdef", 8, b"abcdcdef..")] {
             let mut memory = [b'.'; 10];
             assert_eq!((found.put(read, &mut memory), &memory), (there, expected));

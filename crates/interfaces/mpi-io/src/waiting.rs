@@ -1,33 +1,33 @@
-//! Waiting for what other processes take part in.
+//! Waits for calls in which other processes take part.
 //!
-//! The others may need messages of this process before they take part, and an MPI moves messages on only while somebody
-//! calls it. So the wait is cut into pauses, and after each of them the shim calls its MPI.
+//! Other processes may need messages of this process before they take part, and MPI makes progress only inside MPI
+//! calls. So the wait is divided into pauses, after each of which the shim calls MPI.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use node::Pending;
 
-/// Has the MPI move its messages on.
+/// Lets MPI make progress on its messages.
 pub(crate) type Progress = extern "C" fn();
 
-/// How long this process sleeps before the first such call: some thousand times as long as one takes, and short beside
-/// the milliseconds that a collective call takes anyway.
+/// Pause before the first progress call: about a thousand times as long as such a call, and short compared with the
+/// milliseconds of a collective call.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 
-/// How long it sleeps at most. Pauses double until then: each wakes the process, which takes a processor from others
-/// where processes are more than processors, and delays a message by no more than the wait has lasted already.
+/// Limit of a pause. Pauses double up to this: each wake-up takes processor time from other processes on an
+/// oversubscribed host, and a pause never delays a message longer than the wait has already lasted.
 const LONGEST_PAUSE: Duration = Duration::from_millis(32);
 
 static PROGRESS: OnceLock<Progress> = OnceLock::new();
 
-/// Says how the MPI moves its messages on. The first that says so counts.
+/// Sets the progress function of MPI. Only the first call counts.
 pub(crate) fn note_progress(progress: Progress) {
     PROGRESS.get_or_init(|| progress);
 }
 
-/// Waits for a call while the messages of this process go on: in the thread that has called MPI, and with nothing
-/// locked that a call of MPI may want.
+/// Waits for a call while MPI continues to make progress. Runs in the thread that called MPI; the caller must hold no
+/// lock that a call of MPI may need.
 pub(crate) fn wait<T>(mut call: Pending<T>) -> node::Result<T> {
     let mut pause = FIRST_PAUSE;
     loop {

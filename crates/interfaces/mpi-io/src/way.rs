@@ -1,4 +1,4 @@
-//! Which way the data of a call go, and why that one.
+//! Chooses the access path of a call and records the reason.
 
 use std::fmt;
 
@@ -7,32 +7,32 @@ use request_log::CallMethod;
 
 use crate::hints::{Hints, METHOD};
 
-/// Which way the data of a call go.
+/// Access path of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Way {
-    /// Those of all members at once, by a collective method.
+    /// Data of all members at once, by a collective method.
     Together(CallMethod),
-    /// For itself, under the lock of the file.
+    /// Independent, under the lock of the file.
     Atomic,
-    /// For itself, one piece or nothing.
+    /// Independent, at most one piece.
     PageCache,
-    /// For itself, several pieces: in one request to each agent.
+    /// Independent, several pieces: one request to each agent.
     Selections,
-    /// Into the write cache of this process, which all flush together.
+    /// Into the write cache of this process, which all members flush together.
     WriteCached,
 }
 
-/// The way of a call, and why.
+/// The access path of a call, and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Choice {
     pub(crate) way: Way,
     pub(crate) why: Why,
 }
 
-/// Why a call goes its way.
+/// Reason for an access path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Why {
-    /// `starfish_method=auto`, and nothing else that counts.
+    /// `starfish_method=auto`, and no other hint decides.
     Auto,
     /// A hint names the method.
     Method,
@@ -40,28 +40,28 @@ pub(crate) enum Why {
     Disabled(&'static str),
     /// Calls see each other whole or not at all.
     AtomicMode,
-    /// There is nobody to do it with.
+    /// A single process has the file open.
     OneProcess,
-    /// It is no collective call.
+    /// The call is not collective.
     OwnCall,
 }
 
-/// What is known of a call when its way is chosen.
+/// Properties of a call that decide its access path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation {
     pub(crate) operation: Operation,
     pub(crate) together: bool,
     pub(crate) is_atomic: bool,
-    /// Whether the file was opened for writing through a write cache.
+    /// True if the file was opened for writing through a write cache.
     pub(crate) caches_writes: bool,
-    /// How many have the file open.
+    /// Number of processes with the file open.
     pub(crate) members: u32,
-    /// How many this one moves.
+    /// Number of pieces that this process moves.
     pub(crate) pieces: u64,
 }
 
 impl Situation {
-    /// The way of the call. What members do together depends on nothing but what is the same for all of them.
+    /// Returns the access path. For collective calls it depends only on values that are the same in all members.
     pub(crate) fn choose(self, hints: &Hints) -> Choice {
         let alone = |why| Choice { way: self.way_alone(), why };
         let is_write = self.operation == Operation::Write;
@@ -101,7 +101,7 @@ impl Way {
 }
 
 impl Why {
-    /// The hint says so, if it is one.
+    /// Returns the reason for the hint that decided.
     fn of(hint: Option<&'static str>) -> Why {
         match hint {
             None => Why::Auto,
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Machines of the slice, with what is replaced of them.
+    /// Machines of the slice, with their changed settings.
     const MACHINES: [(&str, &[(&str, &str)]); 4] = [
         ("loopback", &[FOUR, SHARED, ("disks.model", "streaming-20")]),
         ("loopback", &[FOUR, SHARED, ("disks.model", "flash-qlc")]),
@@ -145,8 +145,8 @@ mod tests {
     const ONE_DISK: (&str, &str) = ("disks.per_io_node", "1");
     const ONE_BUS: (&str, &str) = ("buses.per_io_node", "1");
 
-    /// Where another method is more than a tenth faster than the one that `auto` takes: machine, pattern, bytes of a
-    /// record, and the method. Of the last machine the network limits and not the disks.
+    /// Cells where another method is more than a tenth faster than that of `auto`: machine, pattern, record size in
+    /// bytes, and method. The last machine is limited by its network, not its disks.
     const EXCEPTIONS: [(usize, &str, u64, Method); 4] = [
         (3, "ra", 64, Method::TwoPhase),
         (3, "ra", 8192, Method::TwoPhase),
@@ -154,7 +154,7 @@ mod tests {
         (3, "rb", 8192, Method::Traditional),
     ];
 
-    /// Throughput of a pattern by a method, as calls of an MPI program.
+    /// Returns the simulated throughput of a pattern by a method, as calls of an MPI program.
     fn simulated(machine: usize, method: Method, pattern: AccessPattern, record_bytes: u64) -> f64 {
         let (name, set) = MACHINES[machine];
         let options =
@@ -175,7 +175,7 @@ mod tests {
         case.trial(0).unwrap_or_else(|error| panic!("{case}: {error}")).throughput_mib_s()
     }
 
-    /// The method by which `auto` makes the calls of several processes.
+    /// Returns the method of `auto` for calls of several processes.
     fn of_auto(operation: Operation) -> Method {
         let situation = Situation {
             operation,
@@ -191,8 +191,8 @@ mod tests {
         }
     }
 
-    /// A slice of the plans of `experiments/mpi`: what `auto` takes is within a tenth of the best method, or the cell
-    /// is one of the exceptions, which the manual explains.
+    /// Checks a slice of the plans of `experiments/mpi`: the method of `auto` is within a tenth of the best one, or the
+    /// cell is an exception, which the manual explains.
     #[test]
     fn what_auto_takes_is_nearly_the_best() {
         let mut found = Vec::new();

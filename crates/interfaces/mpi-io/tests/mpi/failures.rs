@@ -1,4 +1,5 @@
-//! What is told of what fails: a class to all processes, and by one of them, once, what that does not say.
+//! Reports of failures: every process gets the error class, and one process prints, once, the details that the class
+//! lacks.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,17 +8,17 @@ use std::process::Command;
 
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 
-/// What 3 processes met with: their classes, and what has been told.
+/// The error classes that 3 processes got, and the printed lines.
 struct Met {
     classes: Vec<String>,
     told: Vec<String>,
 }
 
 impl Testbed {
-    /// Opens a file to write or to read it, in an environment that may be wrong.
+    /// Opens a file for writing or reading, in an environment that `change` may break.
     fn open_with(&self, program: &Path, words: [&str; 2], change: impl FnOnce(&mut Command)) -> Met {
         let mut command = self.launch(3, program);
-        // The user's own agents and key are not to be found.
+        // Hide the user's own agents and key.
         command.env("HOME", self.agents.path("")).env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
         change(&mut command);
         let output = succeed(command.args(words));
@@ -28,7 +29,7 @@ impl Testbed {
         Met { classes: lines(&output.stdout, ""), told: lines(&output.stderr, "starfish: ") }
     }
 
-    /// A key file of this text, which so many may read.
+    /// Writes a key file with this text and file mode.
     fn key_file(&self, name: &str, text: &str, mode: u32) -> PathBuf {
         let path = self.agents.path(name);
         fs::write(&path, text).expect("room");
@@ -37,7 +38,7 @@ impl Testbed {
     }
 }
 
-/// All processes met with this class, and one has told these parts, unless there are none.
+/// Checks that all processes got this class, and that one printed all these parts; with no parts, none may print.
 fn check(met: &Met, class: &str, parts: &[&str]) {
     let Met { classes, told } = met;
     assert_eq!(*classes, [class; 3], "{told:?}");
@@ -47,7 +48,7 @@ fn check(met: &Met, class: &str, parts: &[&str]) {
     }
 }
 
-/// Members that do different things are told so, of the file that they have open, and no agent is blamed.
+/// Members whose calls do not match get an error for the file they have open, and it blames no agent.
 fn out_of_step(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("apart", &[]);
@@ -59,7 +60,7 @@ fn out_of_step(mpi: &'static Mpi) {
     ] {
         let begin = format!("starfish: {file}: the members are out of step: {apart}. ");
         let of_file: Vec<&str> = text.lines().filter(|line| line.contains(file)).collect();
-        // Of the call, and of the closing.
+        // One line for the call, one for the close.
         assert_eq!(of_file.len(), 2, "{text}");
         assert!(of_file.iter().all(|line| line.starts_with(&begin)), "{text}");
         assert!(of_file[0].ends_with("in the same order and with the same settings"), "{text}");
@@ -76,7 +77,7 @@ fn members_that_do_different_things_are_told_so_with_open_mpi() {
     out_of_step(&OPEN_MPI);
 }
 
-/// Members that cannot connect to each other fail together, and connect when they can.
+/// Members that cannot connect to each other fail together, and connect once they can.
 fn reached(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("reached", &[]);
@@ -98,7 +99,7 @@ fn members_that_could_not_reach_each_other_do_so_later_with_open_mpi() {
     reached(&OPEN_MPI);
 }
 
-/// What is more than one call can move is refused with words for people, once by each process that cannot or for all.
+/// A call that is too large fails with a readable message, printed by each process it affects or once for all.
 fn limits(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("limits", &[]);
@@ -135,7 +136,7 @@ fn what_one_call_cannot_move_is_refused_with_open_mpi() {
     limits(&OPEN_MPI);
 }
 
-/// Why a file cannot be opened is told before any process can end the program because of it.
+/// The reason why a file cannot be opened is printed before any process can end the program because of it.
 fn aborted(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("aborted", &[]);
@@ -144,7 +145,7 @@ fn aborted(mpi: &'static Mpi) {
         ("starfish:no/such", None, "starfish: no/such: there is no directory no."),
         ("starfish:mpi/x", Some(&nowhere), "there is no such file"),
     ] {
-        // By chance the right process may be the first to end.
+        // A single run could pass by chance, if the right process is the first to end.
         for _ in 0..5 {
             let mut command = testbed.launch(4, &program);
             command.arg(name).arg(&told).envs(key_file.map(|file| ("STARFISH_KEY_FILE", file)));
@@ -194,16 +195,16 @@ fn failures(mpi: &'static Mpi) {
     let parts =
         ["starfish: results/deep/x: ", "no directory results/deep", "`starfish mkdir -p results/deep`"];
     check(&met, "MPI_ERR_NO_SUCH_FILE", &parts);
-    // For that programs look.
+    // Programs expect this class, so no process prints it.
     check(&testbed.open_with(&program, ["starfish:mpi/x", "read"], |_| {}), "MPI_ERR_NO_SUCH_FILE", &[]);
     let met = testbed.open_with(&program, ["starfish:mpi/large", "write"], |command| {
         command.env("STARFISH_MPI_HINTS", "striping_unit=4194304");
     });
-    // A hint that cannot be had is none.
+    // An impossible hint is ignored.
     check(&met, "MPI_SUCCESS", &[]);
     check(&testbed.open_with(&program, ["starfish:mpi/large", "read"], |_| {}), "MPI_SUCCESS", &[]);
     check(&testbed.open_with(&program, write, |_| {}), "MPI_SUCCESS", &[]);
-    // No other namespace is begun on an agent that does not keep it.
+    // An agent that is not the metadata server does not create another namespace.
     let alone = testbed.agents.agents.iter().map(|agent| {
         testbed.open_with(&program, ["starfish:x", "write"], |command| {
             command.env("STARFISH_AGENTS", &agent.address);

@@ -1,10 +1,10 @@
-//! Hints: where they come from, and what is told of them.
+//! Hints: their sources, and the messages about them.
 
 use std::fs;
 
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 
-/// What 3 processes of an example report of their calls, with variables of the environment.
+/// Returns the report of 3 processes of an example about their calls, with these environment variables.
 fn report(testbed: &Testbed, variables: &[(&str, &str)]) -> String {
     let field = testbed.compile_source("../../../examples/mpi/field.c", &[]);
     let mut command = testbed.launch(3, &field);
@@ -12,12 +12,12 @@ fn report(testbed: &Testbed, variables: &[(&str, &str)]) -> String {
     String::from_utf8(succeed(&mut command).stderr).expect("text")
 }
 
-/// Whether a line of a report begins and ends so.
+/// True if a line of the report has this beginning and end.
 fn has_line(report: &str, begin: &str, end: &str) -> bool {
     report.lines().any(|line| line.starts_with(&format!("starfish:   {begin}")) && line.ends_with(end))
 }
 
-/// ROMIO's file gives hints, the environment others, and the report says what came of each.
+/// Hints from ROMIO's file and from the environment take effect, and the report explains the ineffective ones.
 fn files_and_environment(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let file = testbed.agents.path("hints");
@@ -39,7 +39,7 @@ fn files_and_environment(mpi: &'static Mpi) {
     assert!(has_line(&told, "collective writes, two-phase: 1 call,", "(starfish_method)"), "{told}");
 }
 
-/// What there cannot be of a file that is made has no effect for its own reason, and the rest has its effect.
+/// Impossible striping hints have no effect, each with its own reason; the others take effect.
 fn striping(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let given = "striping_factor=1,start_iodevice=77,striping_unit=0,rubbish";

@@ -1,5 +1,5 @@
-//! The examples of `examples/mpi` by libraries on MPI-IO: what some processes have written, others read, and what the
-//! serial tools of the library find in the file that `starfish get` would bring is the same.
+//! The examples of `examples/mpi` with libraries on MPI-IO. Other processes, and the library's serial tools on a copy
+//! of the file, must read the values that the writers wrote.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,26 @@ use prerequisites::has;
 
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 
-/// Values that the examples write: each is its place in the array.
+/// Number of values that the examples write. Each value equals its index in the array.
 const VALUES: usize = 120 * 200;
 
-/// Debian's Python, for which Debian's modules are.
+/// Debian's Python, which has Debian's modules.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// The numbers in a text that stand between the first `from` and the next `to`.
+/// Returns the numbers in a text between the first `from` and the next `to`.
 fn numbers<'a>(text: &'a str, from: &str, to: char) -> Vec<&'a str> {
     let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("no {from} in {text:.500}"));
     let (found, _) = rest.split_once(to).unwrap_or_else(|| panic!("no {to} after {from}"));
     found.split([',', ' ', '\n']).filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether there are so many arrays in which each value is its place.
+/// Checks that there are `times` arrays in which each value equals its index.
 fn check_places(found: &[&str], times: usize, what: &str) {
     let wrong = found.iter().zip(0..times * VALUES).find(|(value, place)| **value != place.to_string());
     assert_eq!((found.len(), wrong), (times * VALUES, None), "{what}");
 }
 
-/// Whether arrays of a file hold what the examples write, as HDF5's own tool sees it.
+/// Checks with HDF5's own tool that arrays of a file contain the values of the examples.
 fn check_by_h5dump(file: &Path, arrays: &[&str]) {
     if !has("h5dump") {
         return;
@@ -43,7 +43,7 @@ fn check_by_h5dump(file: &Path, arrays: &[&str]) {
 }
 
 impl Testbed {
-    /// 4 processes write, 3 others read.
+    /// Lets 4 processes write and 3 others read.
     fn write_and_read(&self, words: &[&str], name: &str) {
         for (processes, what) in [(4, "write"), (3, "read")] {
             let mut launched = self.launch(processes, Path::new(words[0]));
@@ -58,7 +58,7 @@ impl Testbed {
         copy
     }
 
-    /// Runs an example in Python with a file of this name, if there are the modules that it needs.
+    /// Runs an example in Python with a file of this name; returns false if its modules are not installed.
     fn run_python(&self, example: &str, name: &str) -> bool {
         let example = crate::testbed::root().join("../../../examples/mpi").join(example);
         let needs = if example.ends_with("field.py") { "import mpi4py" } else { "import mpi4py, h5py" };
@@ -92,7 +92,7 @@ fn hdf5_with_open_mpi() {
     hdf5(&OPEN_MPI, "h5pcc.openmpi");
 }
 
-/// Debian has PnetCDF for Open MPI.
+/// Debian provides PnetCDF for Open MPI only.
 #[test]
 fn pnetcdf_on_a_mount() {
     if !Path::new("/usr/include/pnetcdf.h").exists() {
@@ -114,7 +114,7 @@ fn pnetcdf_on_a_mount() {
     mounted.end();
 }
 
-/// Debian has mpi4py for Open MPI.
+/// Debian provides mpi4py for Open MPI only.
 #[test]
 fn mpi4py() {
     let Some(testbed) = Testbed::new(&OPEN_MPI) else { return };
@@ -125,7 +125,7 @@ fn mpi4py() {
     }
 }
 
-/// Debian has h5py with MPI for Open MPI.
+/// Debian provides h5py with MPI for Open MPI only.
 #[test]
 fn h5py() {
     let Some(testbed) = Testbed::new(&OPEN_MPI) else { return };

@@ -1,4 +1,4 @@
-//! The lock of atomic mode is that of programs on mounts, and no call takes away what somebody else has.
+//! The lock of atomic mode excludes programs on mounts, and no call releases a lock that it does not hold.
 
 use std::fs;
 use std::thread;
@@ -9,13 +9,13 @@ use node::{LockMode, LockRange, OpenOptions, Session, Tree};
 
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed};
 
-/// How long the program may take to come to its call.
+/// Limit of the time until the program makes its call.
 const BOUND: Duration = Duration::from_secs(40);
 
-/// Long enough for a call that waits for nobody.
+/// Long enough for a call that does not block.
 const MEANWHILE: Duration = Duration::from_millis(500);
 
-/// Locks a file or unlocks it, as a mount does.
+/// Locks or unlocks a file, as a mount does.
 fn lock(tree: &Tree, number: FileNumber, locks: bool) {
     let held = tree.run("mpi/locked", move |node, what| async move {
         let (tree, range) = (node.tree(), LockRange::WHOLE);

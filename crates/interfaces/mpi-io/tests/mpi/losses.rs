@@ -1,4 +1,4 @@
-//! A process of several, or an agent, is lost in the middle of a collective call.
+//! A process or an agent fails in the middle of a collective call.
 
 use std::fs;
 use std::io::{Write, read_to_string};
@@ -11,10 +11,10 @@ use node::OpenOptions;
 
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed};
 
-/// What another file holds, before and after.
+/// Contents of another file, which must not change.
 const OTHER: &[u8] = b"what nobody of them touches";
 
-/// How long it may take until all processes have ended.
+/// Limit of the time until all processes have ended.
 const BOUND: Duration = Duration::from_secs(40);
 
 impl Testbed {
@@ -26,7 +26,7 @@ impl Testbed {
         file.close().expect("all is well");
     }
 
-    /// What each of these processes has told, when all have ended.
+    /// Waits until all processes have ended, and returns the report of each of these ranks.
     fn survivors(&self, mut child: Child, ranks: Range<u32>) -> Vec<String> {
         let begun = Instant::now();
         child.wait().expect("it has been started");
@@ -43,7 +43,8 @@ impl Testbed {
     }
 }
 
-/// The launcher may end the others, too, before they can tell; those that can have got the error, and nobody waits.
+/// The launcher may end the other processes before they can report. Those that report must have got the error, and none
+/// may hang.
 #[test]
 fn a_member_is_killed_in_a_collective_call() {
     let Some(testbed) = Testbed::new(&MPICH) else { return };
@@ -61,7 +62,7 @@ fn agent_ends(mpi: &'static Mpi) {
     testbed.make_other();
     let (program, begun) = (testbed.compile("lost", &[]), testbed.agents.path("begun"));
     let mut launched = testbed.launch(3, &program);
-    // How long an agent may be gone until that is an error.
+    // Seconds until an unreachable agent is an error.
     launched.env("STARFISH_SILENCE", "2");
     launched.arg("agent").arg(testbed.agents.path("")).stderr(Stdio::piped());
     let mut child = launched.spawn().expect("an MPI");
@@ -75,7 +76,7 @@ fn agent_ends(mpi: &'static Mpi) {
     let told = testbed.survivors(child, 0..3);
     testbed.agents.restart();
     testbed.check_lost(&told);
-    // One process tells of the call, and one of the closing.
+    // One process reports the failed call, and one the failed close.
     let errors = read_to_string(errors).expect("text");
     let errors: Vec<&str> = errors.lines().filter(|line| line.starts_with("starfish: ")).collect();
     assert!((1..=2).contains(&errors.len()), "{errors:?}");

@@ -1,17 +1,16 @@
-//! Programs of MPI, compiled by the compilers of MPICH and of Open MPI, with the shim in front of each, and real agents
-//! on loopback.
+//! MPI programs, compiled by the compilers of MPICH and Open MPI, with the shim preloaded, and real agents on loopback.
 //!
 //! - `testbed.rs`: an MPI, agents and the shim; start here
-//! - `programs.rs`: what the shim does, by programs that check themselves (`tests/c`), and our examples
-//! - `libraries.rs`: the examples by HDF5, PnetCDF, mpi4py and h5py
-//! - `recordings.rs`: what is recorded of programs, and replayed
-//! - `traces.rs`: what is traced of programs
-//! - `hints.rs`: where hints come from, and what is told of them
-//! - `syncs.rs`: what others see of a file that is open
-//! - `locks.rs`: who has a file locked
-//! - `failures.rs`: what is told of what fails
-//! - `losses.rs`: a process or an agent is lost in the middle of a call
-//! - `symbols.rs`: what the core and the shims define
+//! - `programs.rs`: functions of the shim, by programs that check themselves (`tests/c`), and our examples
+//! - `libraries.rs`: the examples with HDF5, PnetCDF, mpi4py and h5py
+//! - `recordings.rs`: recordings of programs, and their replay
+//! - `traces.rs`: traces of programs
+//! - `hints.rs`: sources of hints, and messages about them
+//! - `syncs.rs`: visibility of synced data while the file is open
+//! - `locks.rs`: file locks
+//! - `failures.rs`: reports of failures
+//! - `losses.rs`: a process or an agent fails in the middle of a call
+//! - `symbols.rs`: symbols of the core and the shims
 
 mod failures;
 mod hints;

@@ -1,4 +1,4 @@
-//! Programs of `tests/c`, which check themselves; what they leave is compared here. And our examples.
+//! Programs of `tests/c`, which check themselves; their files are compared here. Also our examples.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use prerequisites::has;
 use crate::symbols::check_functions;
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, core, root, succeed, wheel};
 
-/// The byte that belongs at an offset of a file, as `tests/c/check.h` has it.
+/// Returns the expected byte at an offset of a file, as in `tests/c/check.h`.
 fn at(offset: u64) -> u8 {
     (offset * 31 + (offset >> 8) * 7 + (offset >> 16) + 1) as u8
 }
@@ -84,12 +84,12 @@ fn begun(mpi: &'static Mpi) {
     testbed.run("begun", &[]);
 }
 
-/// What processes agree on; one tells what they do not.
+/// Values on which processes must agree: one process reports a difference.
 fn agreed(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("agreed", &[]);
     let mut command = testbed.launch(3, &program);
-    // What is freed is not as it was.
+    // Overwrite freed memory, so that its use after the free is noticed.
     let perturbed = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0";
     command.env("GLIBC_TUNABLES", perturbed).arg(testbed.agents.path(""));
     let told = String::from_utf8(succeed(&mut command).stderr).expect("text");
@@ -103,7 +103,7 @@ fn agreed(mpi: &'static Mpi) {
     }
 }
 
-/// What was written is there when a program ends without closing its file, whatever it was to wait for.
+/// Written data survive a program that ends without closing its file, whatever hint delays its writes.
 fn left(mpi: &'static Mpi) {
     const BYTES: usize = 100_000;
     let Some(testbed) = Testbed::new(mpi) else { return };
@@ -131,7 +131,7 @@ fn large(mpi: &'static Mpi) {
     testbed.run("large", &[]);
 }
 
-/// What we show and measure: the examples in C and in Fortran, and the benchmarks.
+/// Published and benchmarked programs: the examples in C and Fortran, and the benchmarks.
 fn examples(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let field = testbed.compile_source("../../../examples/mpi/field.c", &[]);
@@ -152,7 +152,7 @@ fn examples(mpi: &'static Mpi) {
     let Some(fortran) = mpi.fortran.filter(|fortran| has(fortran)) else { return };
     let program = testbed.agents.path("field90");
     let mut compile = Command::new(fortran);
-    // Modules of Fortran are where nobody else has any.
+    // Each test puts Fortran modules in its own directory, to avoid conflicts.
     compile
         .arg("-Wall")
         .arg("-J")
@@ -284,7 +284,7 @@ fn types_with_open_mpi() {
     types(&OPEN_MPI);
 }
 
-/// All of it with an MPI of a wheel.
+/// Runs all of these with an MPI from a wheel.
 fn with_wheel(environment: &str, compiler: &str) {
     let Some(mpi) = wheel(environment, compiler) else { return };
     examples(mpi);

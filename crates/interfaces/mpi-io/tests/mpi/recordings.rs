@@ -1,4 +1,4 @@
-//! What is recorded of a program, and that it can be replayed on a simulated machine.
+//! Recordings of programs, and their replay on a simulated machine.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -11,10 +11,10 @@ use request_log::{Action, CallMethod, LogCollector, Reading, Request, RequestLog
 
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 
-/// The variable that asks for it.
+/// The variable that requests a recording.
 const VARIABLE: &str = "STARFISH_MPI_RECORD";
 
-/// The log of so many processes.
+/// Reads the log of this number of processes.
 fn read(testbed: &Testbed, name: &str, processes: u32) -> RequestLog {
     let reading = Reading::default();
     let mut collector = LogCollector::new(&reading);
@@ -26,7 +26,7 @@ fn read(testbed: &Testbed, name: &str, processes: u32) -> RequestLog {
     collector.finish().expect("a log")
 }
 
-/// An example writes, syncs and reads its field of doubles, together, and nothing else.
+/// An example collectively writes, syncs and reads its field of doubles, and nothing else.
 fn recorded(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let field = testbed.compile_source("../../../examples/mpi/field.c", &[]);
@@ -80,7 +80,7 @@ fn call<'a>(log: &'a RequestLog, request: &Request) -> &'a request_log::LoggedCa
     log.call(index)
 }
 
-/// Calls of all kinds, by communicators of all processes and of some; the program checks what it reads.
+/// Calls of all kinds, by communicators of all processes and of some; the program checks the data it reads.
 fn all_kinds(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let directory = testbed.agents.path("local files");
@@ -111,7 +111,7 @@ fn calls_of_all_kinds_are_recorded() {
     all_kinds(&MPICH);
 }
 
-/// Calls that are under way at once are recorded as they have begun.
+/// Calls in flight at the same time are recorded in the order in which they began.
 fn begun(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("begun", &[]);
@@ -119,7 +119,7 @@ fn begun(mpi: &'static Mpi) {
     let log = read(&testbed, "run", 4);
     let calls = log.calls().expect("format 2");
     assert_eq!((calls.left_out, calls.openings.len()), (0, 4));
-    // Whatever each of the four has begun, but for what has failed.
+    // All calls that each of the four processes began, except failed ones.
     let totals = log.totals();
     assert_eq!((totals.reads, totals.writes), (4 * 62, 4 * 387));
 }
@@ -134,7 +134,7 @@ fn calls_under_way_are_recorded_with_open_mpi() {
     begun(&OPEN_MPI);
 }
 
-/// Where nothing can be written the program does what it does without.
+/// A program whose recording cannot be written runs as it would without recording.
 #[test]
 fn a_program_whose_recording_fails_goes_on() {
     let Some(testbed) = Testbed::new(&MPICH) else { return };

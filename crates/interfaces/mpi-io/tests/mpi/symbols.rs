@@ -1,11 +1,11 @@
-//! What the core and the shims define.
+//! Symbols that the core and the shims define.
 
 use std::fs;
 use std::process::Command;
 
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, core, root, succeed};
 
-/// The functions that the header declares, and those that the library has.
+/// Compares the functions that the header declares with those that the library exports.
 #[test]
 fn the_core_has_what_its_header_declares_and_no_more() {
     let header = fs::read_to_string(root().join("include/starfish_mpi_io.h")).expect("the header");
@@ -17,7 +17,7 @@ fn the_core_has_what_its_header_declares_and_no_more() {
             (rest[end..].starts_with('(')).then_some(&rest[..end])
         })
         .collect();
-    // A remark may name a function again.
+    // A comment may mention a function again.
     declared.sort_unstable();
     declared.dedup();
     let symbols = succeed(
@@ -30,7 +30,7 @@ fn the_core_has_what_its_header_declares_and_no_more() {
     assert_eq!(defined, declared);
 }
 
-/// Whatever functions of files an MPI has, the shim has too, with both names.
+/// Checks that the shim has every file function of the MPI, with both names.
 pub(crate) fn check_functions(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let needed = succeed(Command::new("ldd").arg(&testbed.shim).env("LD_LIBRARY_PATH", core())).stdout;
@@ -47,7 +47,7 @@ pub(crate) fn check_functions(mpi: &'static Mpi) {
         let names = symbols.lines().filter_map(|line| line.rsplit(' ').next().map(str::to_owned));
         let mut names: Vec<String> = names
             .filter(|name| name.starts_with("MPI_File_") || name.starts_with("PMPI_File_"))
-            // Open MPI has them before they were functions of MPI, and does not declare them.
+            // Open MPI has these before they became functions of MPI, and does not declare them.
             .filter(|name| !is_open_mpi || !(name.ends_with("_fromint") || name.ends_with("_toint")))
             .collect();
         names.sort();

@@ -1,5 +1,5 @@
-//! Data that one process has synced are seen by other clients and a mount while the file is open. The mount of the same
-//! computer shows a change when the call that made it returns.
+//! Data that one process has synced are visible to other clients and a mount while the file is open. The mount of the
+//! same host shows a change as soon as the call that made it returns.
 
 use std::fs;
 use std::thread;
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 
-/// Numbers of each process, as the program has them.
+/// Numbers per process, as in the program.
 const COUNT: i32 = 5000;
 
 const PROCESSES: i32 = 3;
 
-/// How long the program may take to come to its sync.
+/// Limit of the time until the program calls sync.
 const BOUND: Duration = Duration::from_secs(40);
 
 fn seen(mpi: &'static Mpi, hints: &str) {

@@ -1,4 +1,4 @@
-//! An MPI with the shim in front of it, and agents that run in the test's process.
+//! An MPI with the shim preloaded, and agents that run in the process of the test.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use node::{OpenOptions, Session};
 use prerequisites::{cannot_mount, has, skip};
 use test_agents::{Agents, make_directory, unmount_when_unused};
 
-/// An MPI, as Debian calls its programs.
+/// Programs of an MPI, by their names in Debian.
 pub(crate) struct Mpi {
     pub(crate) compiler: &'static str,
-    /// If its module files are for the compiler of this computer.
+    /// Set if its module files match the compiler of this computer.
     pub(crate) fortran: Option<&'static str>,
     pub(crate) launcher: &'static str,
     pub(crate) options: &'static [&'static str],
@@ -40,14 +40,14 @@ pub(crate) const OPEN_MPI: Mpi = Mpi {
     ],
 };
 
-/// The directory of Python environments in which wheels with MPIs are installed, as `benches/mpi/wheels.sh` makes them.
+/// The directory of Python environments with MPIs from wheels, as made by `benches/mpi/wheels.sh`.
 const WHEELS: &str = "STARFISH_MPI_WHEELS";
 
-/// An MPI of a wheel, with the compiler for one of its ABIs; nothing if it is not there.
+/// Returns an MPI from a wheel, with the compiler for one of its ABIs; `None` if it is not installed.
 pub(crate) fn wheel(environment: &str, compiler: &str) -> Option<&'static Mpi> {
     let place = |program: &str| {
         let programs = Path::new(&std::env::var_os(WHEELS)?).join(environment).join("bin");
-        // Tests have few of them, until they end.
+        // Leaking is acceptable: a test has few such names.
         Some(&*programs.join(program).into_os_string().into_string().ok()?.leak())
     };
     let found = place(compiler).zip(place("mpirun")).filter(|(compiler, _)| Path::new(compiler).exists());
@@ -59,7 +59,7 @@ pub(crate) fn wheel(environment: &str, compiler: &str) -> Option<&'static Mpi> {
     Some(Box::leak(Box::new(Mpi { compiler, fortran: None, launcher, options })))
 }
 
-/// How Open MPI 5 is launched on a busy computer.
+/// Options for Open MPI 5 on a busy computer.
 const OPEN_MPI_5: &[&str] = &[
     "--allow-run-as-root",
     "--oversubscribe",
@@ -71,10 +71,10 @@ const OPEN_MPI_5: &[&str] = &[
     "1",
 ];
 
-/// How long a program may take, in seconds.
+/// Limit of the time of a program, in seconds.
 const PATIENCE: &str = "50";
 
-/// The directory of the crate.
+/// Returns the directory of the crate.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -86,7 +86,7 @@ pub(crate) fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// A directory with the core, called as it is when it is installed.
+/// Returns a directory with the core under the name it has when installed.
 pub(crate) fn core() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -95,18 +95,18 @@ pub(crate) fn core() -> &'static Path {
         let built = built.expect("Cargo builds all kinds of a library for its tests");
         let directory = built.join("libstarfish_mpi_io");
         fs::create_dir_all(&directory).expect("a directory");
-        // It may be there from the last time, and the directory elsewhere since.
+        // The link may exist from an earlier run, with the directory moved since.
         let _ = symlink("../libstarfish_mpi_io.so", directory.join("libstarfish_mpi_io.so.0"));
         directory
     })
 }
 
-/// The shim for an MPI: compiled by the first test that wants it, for all.
+/// Returns the shim for an MPI. The first test that needs it compiles it for all.
 fn shim(mpi: &Mpi) -> PathBuf {
     static COMPILED: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let compile = || {
-        // Those of two releases of an MPI may have the same name.
+        // The libraries of two releases of an MPI may have the same name, so each gets its own directory.
         let directory = core().join(mpi.compiler.replace('/', "_"));
         let mut build = Command::new(root().join("shim/build.sh"));
         let built = succeed(build.arg(mpi.compiler).arg(core()).arg(directory)).stdout;
@@ -115,7 +115,7 @@ fn shim(mpi: &Mpi) -> PathBuf {
     compiled.entry(mpi.compiler).or_insert_with(compile).clone()
 }
 
-/// Agents with a namespace and a directory in it, and where to compile; nothing if there is no such MPI.
+/// Agents with a namespace and a directory in it, and a directory for compiled programs.
 pub(crate) struct Testbed {
     pub(crate) mpi: &'static Mpi,
     pub(crate) agents: Agents,
@@ -137,29 +137,29 @@ impl Testbed {
         self.compile_source(&format!("tests/c/{name}.c"), &[&[&*include], more].concat())
     }
 
-    /// Compiles a source, by its path from the crate.
+    /// Compiles a source, given by its path relative to the crate.
     pub(crate) fn compile_source(&self, source: &str, more: &[&str]) -> PathBuf {
         self.compile_by(self.mpi.compiler, source, more)
     }
 
-    /// The same by another compiler, which a library has.
+    /// Compiles a source with another compiler, such as that of a library.
     pub(crate) fn compile_by(&self, compiler: &str, source: &str, more: &[&str]) -> PathBuf {
         let source = root().join(source);
         let program = self.agents.path(source.file_stem().and_then(|name| name.to_str()).expect("text"));
         let mut compile = Command::new(compiler);
-        // Some leave an object where they are.
+        // Some compilers leave an object file in the current directory.
         compile.current_dir(self.agents.path(""));
         compile.args(["-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-Wall", "-Wextra", "-Werror"]);
         succeed(compile.arg(source).args(more).arg("-o").arg(&program));
         program
     }
 
-    /// A command that starts so many processes of a program, in front of which the shim is.
+    /// Returns a command that starts this number of processes of a program with the shim preloaded.
     pub(crate) fn launch(&self, processes: u32, program: &Path) -> Command {
         self.launch_with(&[], processes, program)
     }
 
-    /// The same, with more options of the launcher.
+    /// Like [`Testbed::launch`], with more options of the launcher.
     pub(crate) fn launch_with(&self, options: &[&str], processes: u32, program: &Path) -> Command {
         let mut command = Command::new("timeout");
         command.args([PATIENCE, self.mpi.launcher]).args(self.mpi.options).args(options);
@@ -167,7 +167,7 @@ impl Testbed {
         let libraries = format!("LD_LIBRARY_PATH={}", core().display());
         command.arg(format!("LD_PRELOAD={}", self.shim.display())).arg(libraries).arg(program);
         command.env("STARFISH_AGENTS", self.agents.names()).env("STARFISH_KEY_FILE", self.agents.key_file());
-        // Launchers of Open MPI that make a directory for all of them there at once get in each other's way.
+        // Launchers of Open MPI that create a common directory there at the same time fail.
         command.env("TMPDIR", self.agents.path(""));
         command
     }
@@ -178,7 +178,8 @@ impl Testbed {
         succeed(self.launch(4, &program).args(arguments));
     }
 
-    /// Runs a program with hints from the environment; what it says on standard error, with an account of its calls.
+    /// Runs a program with hints in the environment. Returns its standard error, which includes the report of its
+    /// calls.
     pub(crate) fn run_with_hints(&self, name: &str, hints: &str) -> String {
         let program = self.compile(name, &[]);
         let mut command = self.launch(4, &program);
@@ -193,7 +194,7 @@ impl Testbed {
         found
     }
 
-    /// Mounts the namespace; nothing where one cannot mount.
+    /// Mounts the namespace; returns `None` on hosts that cannot mount.
     pub(crate) fn mount(&self) -> Option<MountedFiles> {
         let path = self.agents.path("mounted");
         fs::create_dir_all(&path).expect("a directory");
@@ -218,7 +219,7 @@ pub(crate) struct MountedFiles {
 }
 
 impl MountedFiles {
-    /// Unmounts it in order.
+    /// Unmounts the directory cleanly.
     pub(crate) fn end(mut self) {
         unmount_when_unused(|| unmount(&self.path, false));
         self.mounted.take().expect("until now").wait().expect("all is well");
@@ -229,7 +230,7 @@ impl MountedFiles {
 impl Drop for MountedFiles {
     fn drop(&mut self) {
         if let Some(mounted) = self.mounted.take() {
-            // A test has failed. Whoever waits for the mount waits no more, and the process ends soon.
+            // A test has failed. Detach the mount so that no task keeps waiting for it; the process ends soon.
             let _ = unmount(&self.path, true);
             std::mem::forget((mounted, self.session.clone()));
         }

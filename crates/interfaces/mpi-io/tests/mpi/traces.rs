@@ -1,4 +1,4 @@
-//! What is traced of a program: its calls, as spans of the thread that makes them.
+//! Traces of a program: its calls, as spans of the threads that make them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use trace::{Amount, Argument, ArgumentValue, Timeline};
 
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 
-/// The states of the threads that have made calls.
+/// Returns the states of the threads that have made calls.
 fn states(timeline: &Timeline) -> BTreeSet<&str> {
     let is_of_program = |&thread: &u32| timeline.threads[thread as usize].name.starts_with("calls of thread");
     let spans = timeline.spans.thread.iter().zip(&timeline.spans.state);
@@ -15,7 +15,7 @@ fn states(timeline: &Timeline) -> BTreeSet<&str> {
     of_calls.map(|(_, state)| timeline.states[*state as usize].name.as_str()).collect()
 }
 
-/// The values of an argument of the spans of a state.
+/// Returns the values of an argument of the spans of a state.
 fn arguments(timeline: &Timeline, state: &str, name: &str) -> Vec<u64> {
     let is_meant = |argument: &&Argument| {
         let of = timeline.spans.state[argument.span as usize];
@@ -28,7 +28,7 @@ fn arguments(timeline: &Timeline, state: &str, name: &str) -> Vec<u64> {
     timeline.arguments.iter().filter(is_meant).map(number).collect()
 }
 
-/// How often a process was in one state while it was in another, each time that it was there.
+/// Returns, for each span of state `outer`, the number of spans of state `inner` within it.
 fn counts_within(timeline: &Timeline, outer: &str, inner: &str) -> Vec<usize> {
     let spans = &timeline.spans;
     let of = |state: &str| -> Vec<usize> {
@@ -45,7 +45,7 @@ fn counts_within(timeline: &Timeline, outer: &str, inner: &str) -> Vec<usize> {
     of(outer).into_iter().map(count).collect()
 }
 
-/// An example writes, syncs and reads its field of doubles, together.
+/// An example collectively writes, syncs and reads its field of doubles.
 fn traced(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let field = testbed.compile_source("../../../examples/mpi/field.c", &[]);
@@ -66,7 +66,7 @@ fn traced(mpi: &'static Mpi) {
     ] {
         assert!(states.contains(state), "{state}: {states:?}");
     }
-    // They come together when the first has opened the file, and meet once, when all have.
+    // The members form a team when the first has opened the file, and enter one barrier when all have opened it.
     for (asked, rounds) in [("ask: form team", 1), ("ask: meet", 1), ("ask: describe disks", 0)] {
         let counts = counts_within(&timeline, "MPI_File_open", asked);
         assert!(!counts.is_empty() && counts.iter().all(|&count| count == rounds), "{asked}: {counts:?}");
