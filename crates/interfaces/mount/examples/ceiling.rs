@@ -1,6 +1,6 @@
-//! What FUSE itself gives on this computer: a mount with one file, `zeros`, that is read from a buffer at hand, and
-//! into which everything may be written and nothing is kept. Requests are as large, and as many under way, as in a
-//! real mount. It runs until it is unmounted.
+//! Shows the limit of FUSE on this host: a mount with one file, `zeros`. Reads return bytes of a buffer in memory;
+//! writes are accepted and discarded. Request size and number of requests in flight are those of a real mount. Runs
+//! until it is unmounted.
 //!
 //! ```text
 //! cargo run --release -p mount --example ceiling -- DIR BYTES

@@ -1,4 +1,4 @@
-//! Attributes: asking for them and changing them.
+//! Queries and changes attributes.
 
 use std::time::Duration;
 
@@ -8,18 +8,19 @@ use namespace::{AttributeChanges, FileNumber, Inode, TreeOperation};
 use crate::file_attributes::attributes_of;
 use crate::mounted_tree::{MountedTree, Outcome, about};
 
-/// Bits of a mode: a program runs as the file's user, or as its group.
+/// Mode bits that run a program as the file's user, or as its group.
 const SET_USER: u16 = 0o4000;
 const SET_GROUP: u16 = 0o2000;
-/// The group may run it.
+/// Mode bit that lets the group run the program.
 const GROUP_RUNS: u16 = 0o0010;
 
 impl MountedTree {
-    /// Attributes, and for how long they may be believed.
+    /// Returns the attributes of a file and how long the kernel may cache them. Fails with `ESTALE` if it has neither a
+    /// name nor an open handle here.
     pub(crate) async fn attributes(&self, number: FileNumber) -> Outcome<(FileAttr, Duration)> {
         let believed = self.settings.attribute_timeout;
-        // The kernel forgets what it knows of a directory whenever it has changed a name there, and asks before the
-        // next one, to see whether it may.
+        // After each change of a name the kernel drops its cached attributes of the directory. Before the next change
+        // it requests them again to check permissions. Answer these requests from the reply to the change.
         if let Some((directory, age)) = self.tree().changed_directory(number)
             && let Some(left) = believed.checked_sub(Duration::from_nanos(age.as_nanos()))
             && !left.is_zero()
@@ -31,7 +32,7 @@ impl MountedTree {
             None => {
                 let got = self.tree().inode(TreeOperation::Get { number }).await;
                 match got {
-                    // The kernel has an old name of it, and looks it up again.
+                    // The kernel has an outdated name of the file; this makes it look the name up again.
                     Ok(inode) if inode.links == 0 && !inode.is_directory() => return Err(Errno::ESTALE),
                     got => got.map(|inode| self.tree().seen(inode)),
                 }
@@ -40,8 +41,8 @@ impl MountedTree {
         Ok((attributes_of(&self.settle(about(number), got)?), believed))
     }
 
-    /// Changes attributes, through the open file of this handle if there is one. `may_keep_rights` says whether the
-    /// caller may change the contents of a program that runs as somebody else without that being taken from it.
+    /// Changes attributes, through the open file of this handle if given. If `may_keep_rights`, a program that runs as
+    /// its owner or group keeps that right when its contents change.
     pub(crate) async fn change(
         &self,
         number: FileNumber,
@@ -66,7 +67,7 @@ impl MountedTree {
         Ok(attributes_of(&self.settle(about(number), changed)?))
     }
 
-    /// Changes the length of a file that is not open here.
+    /// Changes the length of a file that has no open handle here.
     async fn change_closed(&self, number: FileNumber, changes: AttributeChanges) -> fs::Result<Inode> {
         let file = self.tree().open(TreeOperation::Get { number }).await?;
         let changed = file.change(changes).await;
@@ -75,9 +76,9 @@ impl MountedTree {
     }
 }
 
-/// The mode that a file has when it does not run as somebody else any more, if it does now.
+/// Returns the mode without the bits that run a program as its user or group; `None` if neither is set.
 pub(crate) fn without_rights(inode: &Inode) -> Option<u16> {
-    // Without being run by the group the second bit means something else.
+    // Without group execution the second bit has another meaning.
     let taken = if inode.mode & GROUP_RUNS != 0 { SET_USER | SET_GROUP } else { SET_USER };
     (!inode.is_directory() && inode.mode & taken != 0).then_some(inode.mode & !taken)
 }

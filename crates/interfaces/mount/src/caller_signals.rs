@@ -1,19 +1,19 @@
-//! Whether a signal has come for a thread that waits for an answer of ours.
+//! Detects signals for a thread that waits for our answer.
 //!
-//! The kernel tells it by a message that `fuser` 0.18 hands on to nobody, and then lets not even SIGKILL end the wait.
-//! So for waits without a bound we look ourselves. An answer of EINTR is right only if there is a signal that the
-//! thread itself will take: otherwise its program would be told of an error that there is not.
+//! The kernel sends an interrupt message, but `fuser` 0.18 does not forward it, and then not even SIGKILL ends the
+//! wait. So unbounded waits poll for signals. The answer EINTR is correct only if the waiting thread itself will
+//! receive the signal; otherwise its program would get an error without a cause.
 
 use std::fs;
 
 /// The signals of a thread.
 pub(crate) struct CallerSignals {
     thread: u32,
-    /// Those for any thread of its process that were there at the last look.
+    /// Signals to the whole process that were pending at the last poll.
     shared_before: u64,
 }
 
-/// What /proc tells of a thread's signals.
+/// Signal state of a thread in /proc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Pending {
     own: u64,
@@ -27,7 +27,7 @@ impl CallerSignals {
         CallerSignals { thread, shared_before: 0 }
     }
 
-    /// Whether one has come that ends the wait. Of a thread that cannot be seen from here there never is one.
+    /// True if a signal has arrived that ends the wait. Always false for a thread that is not visible in /proc here.
     pub(crate) fn have_come(&mut self) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.thread)).unwrap_or_default();
         self.look(read(&status))
@@ -35,7 +35,8 @@ impl CallerSignals {
 
     fn look(&mut self, pending: Pending) -> bool {
         let shared = pending.shared & !pending.blocked;
-        // Another thread may be about to take one that is for any of them; if none has, this one is to.
+        // Another thread may be about to receive a signal to the process. If it is still pending at the next poll, this
+        // thread will receive it.
         let is_left = shared & self.shared_before != 0;
         self.shared_before = shared;
         pending.own & !pending.blocked != 0 || is_left || shared != 0 && pending.threads == 1

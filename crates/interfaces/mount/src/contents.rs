@@ -1,16 +1,17 @@
 //! Contents of files: opening, reading, writing, flushing.
 //!
-//! Pages are kept by the kernel if the version at opening is the one it has pages of. Past its pages goes
+//! On open the kernel keeps its cached pages of a file if they are of the file's current version. The following bypass
+//! its page cache:
 //!
-//! - what is appended, since only the keeper knows where the end is;
-//! - a file that is opened for writing and that another client has open for writing;
-//! - what is written through a handle that cannot read, unless somebody has the file open through the kernel's pages:
-//!   it would fill memory with a copy that nobody may want. Whoever opens the file meanwhile goes past them, too, so
-//!   that none of its pages are filled while they change;
-//! - what the caller or the settings want so.
+//! - Appends, since only the metadata server knows the end of the file.
+//! - A file opened for writing that another client has open for writing.
+//! - Writes through a write-only handle, unless the file is open through the kernel's pages: they would fill memory
+//!   with a copy that may never be read. A file opened during that time bypasses the pages, too, so that none of its
+//!   pages are filled while they change.
+//! - Handles for which the caller or the settings request it.
 //!
-//! Shared mappings of a file are refused where its handle goes past the pages (ENODEV): pages that several computers
-//! change would be written back as a whole.
+//! Shared mappings through a handle that bypasses the pages fail with ENODEV: pages changed on several hosts would be
+//! written back as a whole.
 
 use fs::{Advice, OpenFor, OpenTreeFile};
 use fuser::{Errno, FileAttr, FopenFlags, WriteFlags};
@@ -27,31 +28,31 @@ use crate::names::{Maker, named};
 use crate::settings::LockScope;
 use crate::tally::add;
 
-/// Zeros that are written at a time.
+/// Zeros per write, in bytes.
 const ZEROS_AT_ONCE: u64 = 1 << 20;
 
-/// Has the kernel look up a path once more, and open what is there: it checks whether the caller may, and follows links
-/// only if he wants that. Of what it is told to be made for the caller it checks nothing.
+/// Makes the kernel look up a path again and open the existing file. Then it checks the caller's permissions, and
+/// follows links only if the caller asks for that. The answer to a create request gets no such checks.
 const LOOK_AGAIN: Errno = Errno::ESTALE;
 
-/// What is to happen to a part of a file.
+/// The operation of `fallocate` on a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allocation {
-    /// The file reaches to its end.
+    /// Extends the file to the end of the range.
     Extend,
-    /// It reads as zeros; the file's length stays if so said.
+    /// Makes the range read as zeros.
     Zero {
-        /// Whether the length stays.
+        /// True if the length of the file does not change.
         keeps_length: bool,
     },
 }
 
-/// What is looked for in a file.
+/// The target of a search in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SoughtStretch {
-    /// What was written.
+    /// Written bytes.
     Data,
-    /// What was not.
+    /// A hole.
     Hole,
 }
 
@@ -95,13 +96,14 @@ impl MountedTree {
             open_flags |= FopenFlags::FOPEN_KEEP_CACHE;
         }
         if !writes && self.settings.locks != LockScope::Everywhere {
-            // Otherwise it is told by that who has closed the file, and has no locks on it any more.
+            // With locks between mounts the flush is needed: it reports the process that closed the file, whose locks
+            // end.
             open_flags |= FopenFlags::FOPEN_NOFLUSH;
         }
         (self.enter(file, HandleUse { writes, is_direct }), open_flags)
     }
 
-    /// Whether a handle that is opened now goes past the kernel's pages, whatever is written where.
+    /// True if a handle opened now bypasses the kernel's pages for all its reads and writes.
     fn goes_past_pages(&self, file: &OpenTreeFile<RealMachine>, flags: i32) -> bool {
         let is_shared = used_for(flags) == OpenFor::Writing && file.had_other_writers();
         if is_shared || self.settings.direct || flags & libc::O_DIRECT != 0 {
@@ -134,8 +136,8 @@ impl MountedTree {
         self.check_locks(&open).await?;
         let cache = self.tree().cache();
         let (bytes, data) = (data.len() as u32, cache.take_in(data));
-        // What the kernel has pages of has its place: also what was mapped, whatever the handle it comes through. The
-        // program may have changed its mind since it opened the file (F_SETFL).
+        // Data from the kernel's pages, also mapped ones, have a fixed offset, whichever handle they arrive through.
+        // The program may have changed its flags since it opened the file (F_SETFL).
         let has_place = !open.used.is_direct || how.contains(WriteFlags::FUSE_WRITE_CACHE);
         let appends = flags & libc::O_APPEND != 0 && !has_place;
         let wrote = if appends {
@@ -163,7 +165,7 @@ impl MountedTree {
         Ok(bytes)
     }
 
-    /// Has a file that runs as somebody else not do so any more.
+    /// Removes the right of a program to run as its owner or group.
     async fn take_rights(&self, open: &MountedFile) -> Outcome<()> {
         let Some(mode) = without_rights(&open.file.known()) else { return Ok(()) };
         let changes = AttributeChanges { mode: Some(mode), ..AttributeChanges::default() };
@@ -171,8 +173,8 @@ impl MountedTree {
         self.settle(about(open.file.number()), changed).map(drop)
     }
 
-    /// Sends what was written, for whoever opens the file after this. What could not be sent is told here, and again to
-    /// who synchronizes or closes: a process that has inherited the file says nothing when it starts a program.
+    /// Sends written data to the agents, for clients that open the file after this. A failure is reported here and
+    /// again at sync or close: a process that inherited the file ignores this result when it starts a program.
     pub(crate) async fn flush(&self, handle: u64) -> Outcome<()> {
         let open = self.file(handle)?;
         let flushed = open.file.flush_shared().await;
@@ -181,7 +183,7 @@ impl MountedTree {
         self.check_locks(&open).await
     }
 
-    /// Fails if locks on the file may have been given to others.
+    /// Fails if locks on the file may have been granted to others.
     async fn check_locks(&self, open: &MountedFile) -> Outcome<()> {
         let number = open.file.number();
         self.settle(about(number), self.tree().check_locks(number).await)
@@ -199,7 +201,8 @@ impl MountedTree {
         self.check_locks(open).await
     }
 
-    /// Where data or a hole begin next. There are none past the end of the file; the last hole begins there.
+    /// Returns the offset at which data or a hole begin next. The last hole begins at the end of the file. Fails with
+    /// `ENXIO` past the end.
     pub(crate) async fn find(&self, handle: u64, offset: u64, what: SoughtStretch) -> Outcome<u64> {
         let open = self.file(handle)?;
         if offset >= open.file.known().size {
@@ -213,7 +216,7 @@ impl MountedTree {
         self.settle(about(open.file.number()), found)?.ok_or(Errno::ENXIO)
     }
 
-    /// Does something to a part of a file. `may_keep_rights` as with [`change`](Self::change).
+    /// Applies an operation to a part of a file. `may_keep_rights` as with [`change`](Self::change).
     pub(crate) async fn allocate(
         &self,
         handle: u64,
@@ -240,18 +243,18 @@ impl MountedTree {
     }
 }
 
-/// The use for which the kernel opens a handle with these flags.
+/// Returns the use for which the kernel opens a handle with these flags.
 fn used_for(flags: i32) -> OpenFor {
     if flags & libc::O_ACCMODE == libc::O_RDONLY { OpenFor::Reading } else { OpenFor::Writing }
 }
 
-/// Whether what was to be made may be there: somebody else has made it, or nobody knows whether it was made.
+/// True if the file may exist after a failed creation: another client created it, or the outcome is unknown.
 fn may_be_there(error: &fs::Error) -> bool {
     error.is_refused(TreeRefusal::Exists) || error.is_of_new_start()
 }
 
 impl MountedFile {
-    /// Notes a write, and lets the page cache go of what is behind it.
+    /// Records a write, and drops pages well behind it from the page cache.
     fn let_go_of_passed(&self, offset: u64, bytes: u64) {
         let mut passing = self.passing.get();
         let passed = passing.note(offset, bytes);
@@ -262,7 +265,7 @@ impl MountedFile {
     }
 }
 
-/// Has a range read as zeros, as far as the file has it. What is in a hole does so, and stays in one.
+/// Makes a range read as zeros, up to the end of the file. Writes zeros only over data, so holes stay holes.
 async fn zero(open: &MountedFile, mut from: u64, end: u64) -> fs::Result<()> {
     let end = end.min(open.file.attributes().await?.size);
     let paged = open.file.paged();

@@ -1,4 +1,4 @@
-//! What a mount has done, in plain numbers, and how others than its thread come to them.
+//! Counters of a mount, and access to them from other threads.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use fs::{ClientCounts, PageCacheCounts, TimeHistogram};
 use crate::mounted_tree::{MountTask, MountedTree};
 use crate::tally::MountTally;
 
-/// What a mount has done since it was mounted, and what it has now.
+/// Counters of a mount since it was mounted, and its current state.
 #[derive(Clone, Debug, Default)]
 pub struct MountCounts {
-    /// Calls of the kernel by operation, with the time from when each had come to when it was answered.
+    /// Requests of the kernel by operation, with the time from arrival to answer.
     pub requests: Vec<(&'static str, TimeHistogram)>,
-    /// Those of them that were answered with an error, by its name, as `ENOENT`.
+    /// Requests answered with an error, by its name, such as `ENOENT`.
     pub failures: Vec<(String, u64)>,
-    /// Calls under way.
+    /// Number of requests in flight.
     pub under_way: u64,
-    /// Data that the kernel was given.
+    /// Bytes returned to the kernel.
     pub read_bytes: u64,
-    /// Data that it has given.
+    /// Bytes received from the kernel.
     pub written_bytes: u64,
-    /// Handles that are open on files.
+    /// Number of open file handles.
     pub open_files: u64,
-    /// What was read of pages in the memory of the mount.
+    /// Counters of the page cache in the memory of the mount.
     pub pages: PageCacheCounts,
-    /// How much these pages are.
+    /// Bytes in that page cache.
     pub page_bytes: u64,
-    /// How much they may be.
+    /// Limit of these bytes.
     pub page_bytes_max: u64,
-    /// What was asked of agents.
+    /// Requests to agents.
     pub agents: ClientCounts,
 }
 
@@ -41,7 +41,7 @@ impl MountedTree {
         MountCounts {
             requests: requests.borrow().iter().map(|(name, times)| (*name, times.clone())).collect(),
             failures: failures.borrow().iter().map(|(code, count)| (name(*code), *count)).collect(),
-            // This question is one, too.
+            // Do not count the request for these counters.
             under_way: self.calls.count().saturating_sub(1) as u64,
             read_bytes: read_bytes.get(),
             written_bytes: written_bytes.get(),
@@ -54,19 +54,19 @@ impl MountedTree {
     }
 }
 
-/// Tells the numbers of a mount to whoever asks, on any thread. It does not keep the mount from ending.
+/// Returns the counters of a mount on any thread. Does not keep the mount from ending.
 #[derive(Clone)]
 pub struct MountCounter {
     pub(crate) tasks: WeakSender<MountTask>,
 }
 
 impl MountCounter {
-    /// The numbers as they are; nothing if the mount has ended or does not tell them in time.
+    /// Returns the current counters; `None` if the mount has ended or does not answer within `patience`.
     pub fn counts(&self, patience: Duration) -> Option<MountCounts> {
         let (tell, told) = flume::bounded(1);
         let task: MountTask = Box::new(move |mounted| {
             Box::pin(async move {
-                // Who asked may have given up.
+                // The caller may have timed out.
                 let _ = tell.try_send(mounted.counts());
             })
         });

@@ -1,7 +1,8 @@
-//! Directories that are open: their entries, in the order of their names.
+//! Open directories: their entries, in the order of their names.
 //!
-//! The kernel goes on after an entry by a number that it was given with it. These number the names that were given, and
-//! the next ones are those after that name: whatever comes and goes meanwhile, what stays is given once.
+//! The kernel continues after an entry by a number that came with it. The number is the index of a returned name, and
+//! the listing continues after that name. So an entry that exists throughout is returned exactly once, whatever entries
+//! are added or removed.
 
 use std::rc::Rc;
 
@@ -12,16 +13,16 @@ use namespace::{FileNumber, Inode, InodeKind};
 use crate::mounted_tree::{MountedTree, Outcome, about};
 use crate::open_directory::OpenDirectory;
 
-/// The entries that come first in each directory: itself, and the one it is in.
+/// The first two entries of each directory: itself and its parent.
 const FIRST: [&[u8]; 2] = [b".", b".."];
 
 /// An entry for the kernel.
 pub(crate) struct ListedEntry {
     pub(crate) name: Vec<u8>,
     pub(crate) number: FileNumber,
-    /// What it leads to, but for the first entries of a directory, which are known.
+    /// Inode of the entry; `None` for the first two entries, which are known.
     pub(crate) inode: Option<Inode>,
-    /// The number after which the kernel goes on.
+    /// Number by which the kernel continues after this entry.
     pub(crate) position: u64,
 }
 
@@ -37,7 +38,7 @@ impl MountedTree {
         self.directories.borrow_mut().remove(&handle).map(drop).ok_or(Errno::EBADF)
     }
 
-    /// Entries after a position; none at the end. `give` takes one, unless there is no room for it.
+    /// Lists entries after a position; none at the end. `give` accepts an entry, or returns false if it has no room.
     pub(crate) async fn list(
         &self,
         handle: u64,
@@ -77,7 +78,7 @@ impl MountedTree {
         Ok(())
     }
 
-    /// Entries after a position; nothing if the directory has been removed.
+    /// Returns entries after a position; `None` if the directory has been removed.
     async fn entries(&self, open: &OpenDirectory, position: u64) -> Outcome<Option<SomeEntries>> {
         let after = match position.checked_sub(FIRST.len() as u64 + 1) {
             Some(place) => open.given(place as usize).ok_or(Errno::EINVAL)?,

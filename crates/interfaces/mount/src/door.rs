@@ -1,4 +1,4 @@
-//! What the kernel asks for, decoded, as tasks of the node thread.
+//! Decodes requests of the kernel and runs them as tasks of the node thread.
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -32,31 +32,31 @@ use crate::request_memory::SpareTaker;
 use crate::settings::{LockScope, MountSettings};
 use crate::space::SPACE_BLOCK;
 
-/// The largest write, and the largest read, that the kernel asks for in one request; it allows no more by default.
+/// Size in bytes of the largest read or write request; the kernel allows no more by default.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
 
-/// How many requests nobody waits for, such as reading ahead, may be under way.
+/// Limit of background requests in flight, such as read-ahead.
 const BACKGROUND_MAX: u16 = 64;
 
-/// The capabilities asked of the kernel. Without `FUSE_DIRECT_IO_ALLOW_MMAP` it refuses shared mappings of files that
-/// are opened past its pages.
+/// The capabilities requested from the kernel. Without `FUSE_DIRECT_IO_ALLOW_MMAP` it refuses shared mappings of files
+/// whose handles bypass its pages.
 const WANTED: [InitFlags; 5] = [
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
-    // Otherwise it asks for a file's capabilities before each write.
+    // Without this the kernel requests a file's capabilities before each write.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_CACHE_SYMLINKS,
 ];
 
-/// Locks, unless the kernel is to keep them.
+/// Capabilities for locks, unless the kernel keeps them.
 const LOCKS: [InitFlags; 2] = [InitFlags::FUSE_POSIX_LOCKS, InitFlags::FUSE_FLOCK_LOCKS];
 
-/// The answer that nobody has a lock.
+/// The answer that no process holds a lock.
 const NO_LOCK: KernelLock =
     KernelLock { range: LockRange { first: 0, last: 0 }, kind: libc::F_UNLCK, process: 0 };
 
-/// The generation of all numbers: none is used again.
+/// The generation of all inode numbers: numbers are never reused.
 const GENERATION: Generation = Generation(0);
 
 /// The kernel's side of the mount.
@@ -66,7 +66,7 @@ pub(crate) struct KernelDoor {
     spare: SpareTaker,
 }
 
-/// Who waits for an answer, and may be refused.
+/// A reply that can carry an error.
 trait Asker: Send + 'static {
     fn refuse(self, errno: Errno);
 }
@@ -102,7 +102,7 @@ impl KernelDoor {
         KernelDoor { tasks, settings, spare }
     }
 
-    /// Begins to do `work` on the node thread; `tell` answers with what it comes to. It is counted as `operation`.
+    /// Starts `work` on the node thread; `tell` answers with its result. Counts the request as `operation`.
     fn begin<R: Asker, T, F>(
         &self,
         operation: &'static str,
@@ -124,12 +124,12 @@ impl KernelDoor {
                 }
             })
         });
-        // If the node thread has ended, the task is dropped, and fuser answers for it.
+        // If the node thread has ended, the task is dropped, and fuser sends the answer.
         let _ = self.tasks.send(task);
     }
 
-    /// Begins to answer with entries of a directory after a position; `add` puts one into the answer, unless there is
-    /// no room for it.
+    /// Starts to answer with entries of a directory after a position. `add` puts one into the answer, or returns false
+    /// if it has no room.
     fn begin_list<R: Asker>(
         &self,
         operation: &'static str,
@@ -175,7 +175,7 @@ fn tell_done(reply: ReplyEmpty, (): ()) {
     reply.ok();
 }
 
-/// Answers with a value, or with its length if that is asked for.
+/// Answers with a value, or with its length if the kernel requests that.
 fn tell_value(room: u32) -> impl FnOnce(ReplyXattr, Vec<u8>) {
     move |reply, value| match value.len() {
         bytes if room == 0 => reply.size(bytes as u32),
@@ -195,7 +195,7 @@ impl Filesystem for KernelDoor {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let locks = LOCKS.into_iter().filter(|_| self.settings.locks != LockScope::Here);
         for flag in WANTED.into_iter().chain(locks) {
-            // What it cannot it does not.
+            // An unsupported capability is left out.
             let _ = config.add_capabilities(flag);
         }
         let _ = config.set_max_write(REQUEST_BYTES_MAX);
@@ -591,7 +591,7 @@ impl Filesystem for KernelDoor {
             reply,
             |tree| async move { tree.space().await },
             |reply, space| {
-                // There may be as many more files as there are blocks.
+                // Each free block may become a file.
                 let files = space.inodes + space.free;
                 reply.statfs(
                     space.blocks,
@@ -658,7 +658,7 @@ impl Filesystem for KernelDoor {
         );
     }
 
-    /// The kernel asks only if it is not to keep locks itself.
+    /// The kernel sends this only if it does not keep locks itself.
     fn getlk(
         &self,
         _request: &Request,
@@ -687,7 +687,7 @@ impl Filesystem for KernelDoor {
         );
     }
 
-    /// As [`getlk`](Self::getlk).
+    /// Like [`getlk`](Self::getlk).
     fn setlk(
         &self,
         request: &Request,
@@ -710,7 +710,7 @@ impl Filesystem for KernelDoor {
         self.begin("setlk", reply, move |tree| async move { tree.lock(wanted, caller).await }, tell_done);
     }
 
-    /// The kernel asks only for data and holes.
+    /// The kernel sends only searches for data and holes.
     fn lseek(
         &self,
         _request: &Request,
@@ -734,7 +734,7 @@ impl Filesystem for KernelDoor {
         );
     }
 
-    /// The kernel then copies by reading and writing.
+    /// After this answer the kernel copies by reading and writing.
     fn copy_file_range(
         &self,
         _request: &Request,
@@ -766,7 +766,7 @@ impl Filesystem for KernelDoor {
     }
 }
 
-/// A directory of which no more is known: the kernel does not look at more of the first entries of a directory.
+/// Returns attributes with only the number filled in: the kernel uses no more of the first entries of a directory.
 fn directory_of_number(number: INodeNo) -> fuser::FileAttr {
     fuser::FileAttr {
         ino: number,

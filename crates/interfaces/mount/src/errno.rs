@@ -1,11 +1,11 @@
-//! Errors as the kernel has them.
+//! Errors as error numbers of the kernel.
 
 use fuser::Errno;
 use namespace::TreeRefusal;
 use node::ErrorKind;
 
-/// The number of an error. No program expects of a file that it is refused a connection: an agent that is gone is to it
-/// a disk that fails.
+/// Returns the number of an error. Programs do not expect connection errors from a file, so a disconnected agent looks
+/// like a failing disk.
 pub(crate) fn errno_of(kind: ErrorKind) -> Errno {
     match kind {
         ErrorKind::Unreachable
@@ -17,7 +17,7 @@ pub(crate) fn errno_of(kind: ErrorKind) -> Errno {
     }
 }
 
-/// Whether a refusal says what is there or not, and not that something is wrong: nobody has to look into the log.
+/// True if a refusal only says that something exists or is missing, so nothing has to be logged.
 pub(crate) fn is_ordinary(refusal: TreeRefusal) -> bool {
     !matches!(refusal, TreeRefusal::Damaged | TreeRefusal::Newer { .. } | TreeRefusal::NoNamespace)
 }

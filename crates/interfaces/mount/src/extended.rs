@@ -1,11 +1,11 @@
-//! Extended attributes: those that are kept, and some that tell where a file is.
+//! Extended attributes: stored ones, and some that describe where a file is stored.
 //!
-//! The latter can be read and not changed, and are not listed, so that nobody copies them:
+//! The latter are read-only, and are not listed, so that programs do not copy them:
 //!
 //! | name | value |
 //! |---|---|
 //! | `user.starfish.number` | the number of the file |
-//! | `user.starfish.agents` | the agents of the set, with commas between them |
+//! | `user.starfish.agents` | the agents of the set, separated by commas |
 //! | `user.starfish.stripes` | the bytes of a block, then of each stripe the agent and the identity of the disk |
 
 use std::fmt::Write;
@@ -15,10 +15,10 @@ use namespace::{FileNumber, SetValue, TreeAnswer, TreeOperation};
 
 use crate::mounted_tree::{MountedTree, Outcome, about};
 
-/// How the names begin of attributes that nobody sets.
+/// Prefix of the read-only attributes.
 const OURS: &[u8] = b"user.starfish.";
 
-/// How the names of attributes begin that are kept. Others mean something to the kernel, which nobody would heed.
+/// Prefixes of stored attributes. Others have a meaning to the kernel that Starfish would not implement.
 const KEPT: [&[u8]; 2] = [b"user.", b"trusted."];
 
 impl MountedTree {
@@ -56,7 +56,7 @@ impl MountedTree {
         }
     }
 
-    /// The names of all, each with a zero after it.
+    /// Returns the names of all attributes, each followed by a zero byte.
     pub(crate) async fn extended_names(&self, number: FileNumber) -> Outcome<Vec<u8>> {
         let listed = self.tree().perform(TreeOperation::ListExtended { number }).await;
         match self.settle(about(number), listed)? {
@@ -68,7 +68,7 @@ impl MountedTree {
         }
     }
 
-    /// What there is to know of where the file is.
+    /// Returns the value of a read-only attribute.
     async fn told_of(&self, number: FileNumber, name: &[u8]) -> Outcome<Vec<u8>> {
         match name {
             b"number" => Ok(number.0.to_string().into_bytes()),

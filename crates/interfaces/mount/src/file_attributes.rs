@@ -1,27 +1,27 @@
-//! Inodes and times as the kernel has them.
+//! Conversion of inodes and times to and from the kernel's types.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use namespace::{DeviceKind, FileNumber, Inode, InodeKind, SetTime, UnixTime};
 
-/// What programs should read and write at a time, as far as they ask.
+/// Recommended size in bytes of reads and writes of programs.
 const BLOCK_BYTES: u32 = 128 << 10;
 
-/// The bytes of the blocks in which the space of a file is counted.
+/// Unit in bytes in which the space of a file is counted.
 const SPACE_UNIT: u64 = 512;
 
-/// The number as the kernel has it.
+/// Returns the kernel's inode number of a file.
 pub(crate) fn kernel_number(number: FileNumber) -> INodeNo {
     INodeNo(number.0)
 }
 
-/// The number as the namespace has it.
+/// Returns the file number of a kernel's inode number.
 pub(crate) fn file_number(number: INodeNo) -> FileNumber {
     FileNumber(number.0)
 }
 
-/// What kind of file it is.
+/// Returns the file type for the kernel.
 pub(crate) fn kernel_kind(kind: &InodeKind) -> FileType {
     match kind {
         InodeKind::File(_) => FileType::RegularFile,
@@ -34,17 +34,17 @@ pub(crate) fn kernel_kind(kind: &InodeKind) -> FileType {
     }
 }
 
-/// The space of a file, in blocks of [`SPACE_UNIT`].
+/// Returns the space of a file, in units of [`SPACE_UNIT`].
 fn space_of(inode: &Inode) -> u64 {
     inode.stored_bytes().div_ceil(SPACE_UNIT).max(u64::from(inode.size > 0))
 }
 
-/// The attributes of an inode.
+/// Returns the attributes of an inode.
 ///
-/// The space of a file is what its writers have told of it ([`Inode::stored_bytes`]): its agents would have to be asked
-/// for each `stat`. Where it is less than the length, programs ask for the holes (`SEEK_HOLE`); where it is nothing,
-/// some do not ask, and take a file for nothing but a hole (GNU tar), so it never is. That they are told too little of
-/// what is being written just then does no harm, therefore.
+/// The space of a file is the amount its writers have reported ([`Inode::stored_bytes`]), since otherwise each `stat`
+/// would need a request to every agent. If it is less than the length, programs search for holes (`SEEK_HOLE`). If it
+/// is 0, some programs treat the whole file as a hole without searching (GNU tar), so for a file with a length it is
+/// never 0. For that reason a value that is too low during writing does no harm.
 pub(crate) fn attributes_of(inode: &Inode) -> FileAttr {
     FileAttr {
         ino: kernel_number(inode.number),
@@ -68,7 +68,7 @@ pub(crate) fn attributes_of(inode: &Inode) -> FileAttr {
     }
 }
 
-/// A time to be set.
+/// Returns the time to set.
 pub(crate) fn time_to_set(time: TimeOrNow) -> SetTime {
     match time {
         TimeOrNow::Now => SetTime::Now,
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn times_before_and_after_1970_come_back() {
-        // As fuser hands them over.
+        // Times as fuser passes them.
         let asked = |time: UnixTime| {
             let (seconds, nanos) = (time.div_euclid(1_000_000_000), time.rem_euclid(1_000_000_000) as u32);
             match u64::try_from(seconds) {

@@ -1,4 +1,4 @@
-//! The namespace of a set of agents as a directory of this computer, by FUSE.
+//! Mounts the namespace of a set of agents in a directory of this host, by FUSE.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -24,21 +24,21 @@
 //!           <------------------------------------------ answers, when it is done
 //! ```
 //!
-//! Nothing waits but tasks of the node thread, of which there may be any number. The kernel checks permissions, since
-//! it knows users and groups; it keeps names and attributes for a second, and pages of a file as long as its version
-//! is the one they were read of ([record 49](../../../../docs/adr/0049-the-mount.md)).
+//! Only tasks of the node thread wait, and their number is unlimited. The kernel checks permissions, since it knows
+//! users and groups. It caches names and attributes for a second, and the pages of a file as long as the file's version
+//! does not change ([record 49](../../../../docs/adr/0049-the-mount.md)).
 //!
 //! Map of the code, in reading order:
 //!
-//! - [`MountedDirectory`] in `mounted_directory.rs`: beginning and ending; [`MountSettings`] in `settings.rs`;
+//! - [`MountedDirectory`] in `mounted_directory.rs`: start and end of a mount; [`MountSettings`] in `settings.rs`;
 //!   `unmounting.rs`
-//! - `door.rs`: what the kernel asks for, as tasks
-//! - `request_memory.rs`: memory for what programs write, which goes around
-//! - `mounted_tree.rs`: what the node thread keeps; `names.rs`, `attributes.rs`, `contents.rs`, `directories.rs`
-//!   over `open_directory.rs`, `extended.rs`, `space.rs`, `locks.rs` over `caller_signals.rs`: what it does;
-//!   `passing.rs`: pages that a handle has passed, which the page cache lets go of
-//! - `file_attributes.rs`, `errno.rs`: inodes and errors as the kernel has them
-//! - [`MountCounts`] in `counts.rs` over `tally.rs`: what it has done, in numbers
+//! - `door.rs`: requests of the kernel, as tasks
+//! - `request_memory.rs`: buffer pool for write requests
+//! - `mounted_tree.rs`: state on the node thread; its operations: `names.rs`, `attributes.rs`, `contents.rs`,
+//!   `directories.rs` over `open_directory.rs`, `extended.rs`, `space.rs`, `locks.rs` over `caller_signals.rs`;
+//!   `passing.rs`: pages behind a sequential writer, which the page cache drops
+//! - `file_attributes.rs`, `errno.rs`: inodes and errors in the kernel's form
+//! - [`MountCounts`] in `counts.rs` over `tally.rs`: counters
 
 mod attributes;
 mod caller_signals;

@@ -1,11 +1,11 @@
 //! Locks of programs on files: `flock` and `fcntl`.
 //!
-//! They are kept by the keeper of the namespace, so that they hold between all mounts. Whoever gets a lock sees what
-//! others have written under theirs, and what was written under a lock is with the agents before it is let go: so what
-//! works with locks on one computer works on several.
+//! The metadata server keeps the locks, so they hold between all mounts. A process that gets a lock sees all writes
+//! made under earlier locks, and writes under a lock are with the agents before it is released. So programs that
+//! synchronise by locks on one host also work on several.
 //!
-//! The kernel does not say whether it asks for `flock` or for `fcntl`, and has owners of its own for each. So they keep
-//! each other out, as on NFS: who locks the same file both ways waits for himself.
+//! The kernel does not say whether a request is for `flock` or `fcntl`, and uses different owners for each. So the two
+//! conflict with each other, as on NFS: a process that locks the same file both ways deadlocks.
 
 use fs::{HeldLock, LockMode, LockRange};
 use fuser::Errno;
@@ -16,35 +16,35 @@ use nix::libc;
 use crate::caller_signals::CallerSignals;
 use crate::mounted_tree::{MountedFile, MountedTree, Outcome, about};
 
-/// How long after a lock was refused it is asked for again, at first and at most. A lock that is let go through this
-/// mount is asked for at once.
+/// Pauses between attempts to get a refused lock, the first and the longest. A lock released through this mount is
+/// tried at once.
 const ASK_AGAIN: Duration = Duration::from_millis(2);
 const ASK_AGAIN_MOST: Duration = Duration::from_millis(64);
 
-/// A lock that somebody asks for.
+/// A lock that a process requests.
 #[derive(Clone, Copy)]
 pub(crate) struct WantedLock {
-    /// The handle through which he does.
+    /// Handle through which the process requests it.
     pub(crate) handle: u64,
-    /// Who he is to the kernel.
+    /// Kernel lock-owner id.
     pub(crate) owner: u64,
     pub(crate) range: LockRange,
     /// F_RDLCK, F_WRLCK or F_UNLCK.
     pub(crate) kind: i32,
-    /// His process.
+    /// Process id.
     pub(crate) process: u32,
 }
 
-/// A lock that keeps somebody out, as the kernel has it.
+/// A conflicting lock, in the kernel's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KernelLock {
     pub(crate) range: LockRange,
     pub(crate) kind: i32,
-    /// 0, if it is none of this computer's.
+    /// Process id; 0 if the process is not on this host.
     pub(crate) process: u32,
 }
 
-/// The mode of a lock; none, if it is to be let go.
+/// Returns the mode of a lock; `None` for F_UNLCK.
 fn mode_of(kind: i32) -> Outcome<Option<LockMode>> {
     match kind {
         libc::F_RDLCK => Ok(Some(LockMode::Shared)),
@@ -62,8 +62,8 @@ fn kind_of(mode: LockMode) -> i32 {
 }
 
 impl MountedTree {
-    /// Gives somebody a lock, or takes it from him. `caller` is the thread that waits for it if somebody else has it;
-    /// without one that is EAGAIN.
+    /// Grants or releases a lock. If another owner holds it, waits if `caller`, the thread of the request, is given,
+    /// and otherwise fails with EAGAIN.
     pub(crate) async fn lock(&self, wanted: WantedLock, caller: Option<u32>) -> Outcome<()> {
         let open = self.file(wanted.handle)?;
         let number = open.file.number();
@@ -71,7 +71,7 @@ impl MountedTree {
             return self.unlock(&open, wanted.owner, wanted.range).await;
         };
         if self.tree().has_locks(number, wanted.owner) {
-            // If this one is weaker, others may read at once.
+            // The new lock may be weaker, so that others may read at once.
             let flushed = open.file.flush_shared().await;
             self.heed_version(&open.file).await;
             self.settle(about(number), flushed)?;
@@ -91,7 +91,7 @@ impl MountedTree {
         self.see_anew(&open).await
     }
 
-    /// The lock for which somebody could not have one.
+    /// Returns a lock that conflicts with the requested one.
     pub(crate) async fn who_locks(&self, wanted: WantedLock) -> Outcome<Option<KernelLock>> {
         let number = self.file(wanted.handle)?.file.number();
         let Some(mode) = mode_of(wanted.kind)? else { return Err(Errno::EINVAL) };
@@ -103,15 +103,15 @@ impl MountedTree {
         }))
     }
 
-    /// Takes from an owner all that he has locked of a file.
+    /// Releases all locks of an owner on a file.
     pub(crate) async fn unlock_all(&self, handle: u64, owner: u64) -> Outcome<()> {
         let open = self.file(handle)?;
         open.lockers.borrow_mut().remove(&owner);
         self.unlock(&open, owner, LockRange::WHOLE).await
     }
 
-    /// Takes from all who have locked through a handle, which is being closed, what they have locked of the file. With
-    /// locks of the open file (F_OFD_SETLK) the kernel does not say whose go.
+    /// Releases the locks of all owners that locked the file through this handle, which is being closed. For open file
+    /// description locks (F_OFD_SETLK) the kernel does not name the owner.
     pub(crate) async fn unlock_all_through(&self, handle: u64) -> Outcome<()> {
         let open = self.file(handle)?;
         let lockers = open.lockers.take();
@@ -129,13 +129,13 @@ impl MountedTree {
         }
         let flushed = open.file.flush_shared().await;
         self.heed_version(&open.file).await;
-        // Whatever could not be written: the lock would keep others out for ever.
+        // Unlock even if the flush failed: otherwise the lock would never be released.
         let unlocked = self.tree().unlock(number, owner, range).await;
         self.unlocked.wake_all();
         self.settle(about(number), flushed.and(unlocked))
     }
 
-    /// Whether somebody has locks on a file, or had some that were lost.
+    /// True if an owner has locks on a file, or had some that were lost.
     fn keeps(&self, number: FileNumber, owner: u64) -> bool {
         self.tree().has_locks(number, owner) || self.tree().has_lost_locks(number, owner)
     }
@@ -157,7 +157,7 @@ impl MountedTree {
         }
     }
 
-    /// Looks what others have written, and forgets what the kernel and this client know of the contents before.
+    /// Fetches the file's attributes, and drops outdated contents cached by the kernel and this client.
     async fn see_anew(&self, open: &MountedFile) -> Outcome<()> {
         let seen = open.file.attributes().await;
         self.settle(about(open.file.number()), seen)?;

@@ -1,4 +1,4 @@
-//! Beginning and ending a mount.
+//! Starts and ends a mount.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::request_memory::spare_memory;
 use crate::settings::MountSettings;
 use crate::unmounting::{FUSERMOUNT, KIND, find_program, is_mount_of_ours, unmount};
 
-/// The kernel's device.
+/// The FUSE device.
 const DEVICE: &str = "/dev/fuse";
 
 /// Remedy for a missing `fusermount3`.
@@ -33,11 +33,11 @@ pub struct MountedDirectory {
 }
 
 impl MountedDirectory {
-    /// Mounts a namespace in a directory. `hear` is told of each error of which a program hears a number only, on
-    /// another thread.
+    /// Mounts a namespace in a directory. `hear` receives, on another thread, the full error if the program gets only
+    /// its number.
     ///
     /// # Errors
-    /// If the directory is none to mount in, or the kernel or `fusermount3` refuses it.
+    /// Fails if the directory is not suitable, or the kernel or `fusermount3` refuses the mount.
     pub fn begin(
         tree: &Tree,
         directory: &Path,
@@ -72,20 +72,20 @@ impl MountedDirectory {
         Ok(MountedDirectory { directory, kernel, serving, counter })
     }
 
-    /// The directory, by its absolute path.
+    /// Returns the absolute path of the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What tells the numbers of the mount.
+    /// Returns a handle on the counters of the mount.
     pub fn counter(&self) -> MountCounter {
         self.counter.clone()
     }
 
-    /// Waits until it is unmounted, by whomever, and all that was written is with the agents.
+    /// Waits until the directory is unmounted, by any process, and all written data are with the agents.
     ///
     /// # Errors
-    /// If the connection to the kernel broke, or something could not be closed.
+    /// Fails if the connection to the kernel broke, or a file could not be closed.
     pub fn wait(self) -> Result<()> {
         let MountedDirectory { directory, kernel, serving, counter: _ } = self;
         let ended = kernel.join().map_err(|error| failure(&directory, error));
@@ -115,12 +115,13 @@ fn access(settings: &MountSettings) -> SessionACL {
     if settings.allow_other { SessionACL::All } else { SessionACL::Owner }
 }
 
-/// Whether this process may mount by itself, being root here or in a namespace of users of its own.
+/// True if this process can mount without `fusermount3`: it is root, perhaps in its own user namespace.
 fn may_mount() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Mounts without `fusermount3`; the connection to the kernel. `fuser` would do so too, but not under our name.
+/// Mounts without `fusermount3` and returns the connection to the kernel. `fuser` could do this, but not with our file
+/// system type.
 fn mount_as_root(directory: &Path, settings: &MountSettings) -> io::Result<OwnedFd> {
     let device = OwnedFd::from(fs::File::options().read(true).write(true).open(DEVICE)?);
     let mode = fs::metadata(directory)?.mode() & nix::libc::S_IFMT;
@@ -143,8 +144,8 @@ fn mount_as_root(directory: &Path, settings: &MountSettings) -> io::Result<Owned
     Ok(device)
 }
 
-/// The directory's absolute path, if one can mount there. Mounts of ours whose program was killed are taken away: there
-/// is nothing to be done there, and who starts a mount anew, as systemd does, does not unmount.
+/// Returns the absolute path of the directory if it can be mounted on. Removes our mounts whose program was killed:
+/// they are useless, and a restart, such as by systemd, does not unmount them.
 fn check_directory(directory: &Path) -> Result<PathBuf> {
     let look = || directory.canonicalize().and_then(|path| fs::metadata(&path).map(|found| (path, found)));
     let mut found = look();
@@ -153,7 +154,7 @@ fn check_directory(directory: &Path) -> Result<PathBuf> {
         found = look();
     }
     match found {
-        // A second one would hide the first.
+        // A second mount would hide the first.
         Ok((path, _)) if is_mount_of_ours(&path) => {
             let remedy = format!("`starfish umount {}` removes that", directory.display());
             Err(failure(directory, "a namespace of starfish is mounted there already").with_remedy(remedy))

@@ -1,4 +1,4 @@
-//! What the node thread keeps for a mount: what is open, and what the kernel may have of it.
+//! State of a mount on the node thread: open files and directories, and versions of the kernel's cached pages.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,42 +22,42 @@ use crate::request_memory::SpareGiver;
 use crate::settings::MountSettings;
 use crate::tally::MountTally;
 
-/// What a call comes to.
+/// Result of a kernel request.
 pub(crate) type Outcome<T> = Result<T, Errno>;
 
-/// Something to be done on the node thread.
+/// A task for the node thread.
 pub(crate) type MountTask = Box<dyn FnOnce(Rc<MountedTree>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
 
-/// Who hears of errors of which the kernel takes a number only.
+/// Receives full errors; the kernel gets only an errno.
 pub(crate) type Hearer = Box<dyn Fn(&Error) + Send>;
 
-/// How often files without names are looked for that somebody has left behind.
+/// Interval between searches for orphans.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// The most files of which it is remembered up to which version the kernel has their pages.
+/// Limit of files whose cached version is remembered.
 const CACHED_MAX: usize = 100_000;
 
 /// The mount on the node thread.
 pub(crate) struct MountedTree {
     pub(crate) node: TreeNode,
     pub(crate) settings: MountSettings,
-    /// The open files, by the numbers that the kernel has for them.
+    /// Open files, by handle.
     files: RefCell<BTreeMap<u64, Rc<MountedFile>>>,
-    /// Their numbers, by that of the file.
+    /// Handles, by file number.
     by_number: RefCell<BTreeMap<FileNumber, Vec<u64>>>,
     pub(crate) directories: RefCell<BTreeMap<u64, Rc<OpenDirectory>>>,
     last_handle: Cell<u64>,
-    /// Which version of a file the kernel's pages are of.
+    /// Versions of the pages cached by the kernel, by file.
     cached: RefCell<BTreeMap<FileNumber, CachedVersion>>,
     notifier: Notifier,
     hearer: Hearer,
     pub(crate) spare: SpareGiver,
     pub(crate) tally: MountTally,
-    /// The calls under way.
+    /// Requests in flight.
     pub(crate) calls: InFlight,
-    /// Some lock has been let go.
+    /// Signalled when a lock is released through this mount.
     pub(crate) unlocked: Condition,
-    /// Whether the kernel asks for nothing more.
+    /// True if the kernel sends no more requests.
     pub(crate) has_ended: Cell<bool>,
 }
 
@@ -65,26 +65,26 @@ pub(crate) struct MountedTree {
 pub(crate) struct MountedFile {
     pub(crate) file: OpenTreeFile<RealMachine>,
     pub(crate) used: HandleUse,
-    /// What was written through this handle from front to back.
+    /// Progress of sequential writes through this handle.
     pub(crate) passing: Cell<Passing>,
-    /// Those who have got locks through this handle, by what the kernel calls them as owners, and their processes.
+    /// Owners that locked the file through this handle, by the kernel's owner id, with their processes.
     pub(crate) lockers: RefCell<BTreeMap<u64, u32>>,
-    /// The calls under way: the file is closed after them.
+    /// Requests in flight; the file is closed after them.
     calls: InFlight,
 }
 
-/// What a handle is for.
+/// Use of a handle.
 #[derive(Clone, Copy)]
 pub(crate) struct HandleUse {
     pub(crate) writes: bool,
-    /// Whether it goes past the kernel's pages.
+    /// True if it bypasses the kernel's pages.
     pub(crate) is_direct: bool,
 }
 
-/// An open file that is not closed meanwhile.
+/// An open file that cannot be closed while this exists.
 pub(crate) struct UsedFile {
     open: Rc<MountedFile>,
-    /// After the file.
+    /// Declared, thus dropped, after the file.
     _call: OperationInFlight,
 }
 
@@ -96,33 +96,33 @@ impl std::ops::Deref for UsedFile {
     }
 }
 
-/// Which version of a file the kernel's pages are of.
+/// The version of a file whose pages the kernel caches.
 #[derive(Clone, Copy)]
 struct CachedVersion {
-    /// None after a write past the pages.
+    /// `None` after a write that bypassed the pages.
     version: Option<u64>,
-    /// The number of changes by others that were known when the pages were good.
+    /// Number of changes by other clients that were known when the pages were valid.
     by_others: u64,
 }
 
 impl CachedVersion {
-    /// The version that a file has now.
+    /// Returns the current version of a file.
     fn of(file: &OpenTreeFile<RealMachine>) -> Self {
         CachedVersion { version: Some(file.known().version), by_others: file.changed_by_others() }
     }
 }
 
-/// What there is between a mount and the kernel.
+/// Kernel-side channels of a mount.
 pub(crate) struct KernelSide {
     pub(crate) notifier: Notifier,
     pub(crate) hearer: Hearer,
-    /// What the kernel asks for.
+    /// Requests of the kernel.
     pub(crate) tasks: Receiver<MountTask>,
-    /// The way back for the memory of what is written.
+    /// Returns memory of write requests to the kernel threads.
     pub(crate) spare: SpareGiver,
 }
 
-/// Does what comes until nobody can ask any more, and closes what is open then.
+/// Serves requests until the channel closes, then closes all open files.
 pub(crate) async fn serve(
     node: TreeNode,
     settings: MountSettings,
@@ -166,12 +166,12 @@ pub(crate) async fn serve(
 }
 
 impl MountedTree {
-    /// The namespace and its files.
+    /// Returns the namespace and its files.
     pub(crate) fn tree(&self) -> &fs::Tree<RealMachine> {
         self.node.tree()
     }
 
-    /// The outcome for the kernel. If something is wrong, somebody hears of it; `what` is what it is about.
+    /// Converts an outcome for the kernel. Reports unexpected errors; `what` names their subject.
     pub(crate) fn settle<T>(&self, what: impl Display, outcome: fs::Result<T>) -> Outcome<T> {
         let error = match outcome {
             Ok(done) => return Ok(done),
@@ -183,24 +183,24 @@ impl MountedTree {
         }
     }
 
-    /// The number of an error that somebody hears of.
+    /// Reports an error and returns its number.
     pub(crate) fn tell(&self, error: &Error) -> Errno {
         (self.hearer)(error);
         errno_of(error.kind())
     }
 
-    /// A number for something that is opened now.
+    /// Returns a new handle.
     pub(crate) fn new_handle(&self) -> u64 {
         self.last_handle.set(self.last_handle.get() + 1);
         self.last_handle.get()
     }
 
-    /// How many handles are open on files.
+    /// Returns the number of open file handles.
     pub(crate) fn open_count(&self) -> usize {
         self.files.borrow().len()
     }
 
-    /// Enters an open file; its number for the kernel.
+    /// Registers an open file and returns its handle.
     pub(crate) fn enter(&self, file: OpenTreeFile<RealMachine>, used: HandleUse) -> u64 {
         let (handle, number) = (self.new_handle(), file.number());
         let (passing, lockers, calls) = (Cell::default(), RefCell::default(), InFlight::new());
@@ -210,12 +210,12 @@ impl MountedTree {
         handle
     }
 
-    /// What the handles are for that are open on a file here.
+    /// Returns the uses of the handles that are open on a file here.
     pub(crate) fn uses_of(&self, number: FileNumber) -> Vec<HandleUse> {
         self.handles_on(number).iter().map(|open| open.used).collect()
     }
 
-    /// The process that has got locks on a file here as this owner.
+    /// Returns the process that locked a file here as this owner.
     pub(crate) fn locker(&self, number: FileNumber, owner: u64) -> Option<u32> {
         self.handles_on(number).iter().find_map(|open| open.lockers.borrow().get(&owner).copied())
     }
@@ -226,20 +226,20 @@ impl MountedTree {
         handles.filter_map(|handle| files.get(handle)).cloned().collect()
     }
 
-    /// The open file that the kernel has this number for.
+    /// Returns the open file of a handle. Fails with `EBADF`.
     pub(crate) fn file(&self, handle: u64) -> Outcome<UsedFile> {
         let open = self.files.borrow().get(&handle).cloned().ok_or(Errno::EBADF)?;
         let call = open.calls.begin();
         Ok(UsedFile { open, _call: call })
     }
 
-    /// A file that is open here, if this one is.
+    /// Returns an open file with this number, if any handle is open on it.
     pub(crate) fn open_file(&self, number: FileNumber) -> Option<UsedFile> {
         let handle = self.by_number.borrow().get(&number).and_then(|handles| handles.last().copied())?;
         self.file(handle).ok()
     }
 
-    /// Closes a file when the calls under way have ended.
+    /// Closes a file when its requests in flight have completed.
     pub(crate) async fn close(&self, handle: u64) -> Outcome<()> {
         let open = self.files.borrow_mut().remove(&handle).ok_or(Errno::EBADF)?;
         let number = open.file.number();
@@ -260,13 +260,13 @@ impl MountedTree {
     async fn close_all(&self) {
         let handles: Vec<u64> = self.files.borrow().keys().copied().collect();
         for handle in handles {
-            // Who had it open is gone, and the error has been told.
+            // No caller is left, and the error has been reported.
             let _ = self.close(handle).await;
         }
     }
 
-    /// What the keeper has said of a file, with what is written here and not told; what others have written is looked
-    /// at by those who have it open here.
+    /// Returns `inode` as reported by the metadata server, with unreported local writes added. If others have written,
+    /// an open file here first fetches its attributes again.
     pub(crate) async fn seen(&self, inode: Inode) -> Inode {
         if let Some(open) = self.open_file(inode.number)
             && open.file.known().version != inode.version
@@ -277,37 +277,36 @@ impl MountedTree {
         self.tree().seen(inode)
     }
 
-    /// The attributes of an open file after asking the keeper. If others have changed its contents, the kernel has
-    /// forgotten its pages when this completes.
+    /// Fetches the attributes of an open file from the metadata server. If others have changed its contents, the kernel
+    /// has dropped its pages when this completes.
     pub(crate) async fn ask_for_attributes(&self, open: &MountedFile) -> fs::Result<Inode> {
         let seen = open.file.attributes().await;
         self.heed_version(&open.file).await;
         seen
     }
 
-    /// Whether the kernel may keep its pages of a file that is opened. If not, what it knows of the file's length is
-    /// forgotten, too.
+    /// True if the kernel may keep its pages of a file that is being opened. If not, its cached length is dropped, too.
     pub(crate) fn may_keep_pages(&self, file: &OpenTreeFile<RealMachine>) -> bool {
         let known = CachedVersion::of(file);
         let before = {
             let mut cached = self.cached.borrow_mut();
             if cached.len() >= CACHED_MAX {
-                // Some pages are read once more then.
+                // The cost is that some pages are read again.
                 cached.clear();
             }
             cached.insert(file.number(), known)
         };
         let keeps = before.is_some_and(|before| before.version == known.version);
         if !keeps {
-            // Without an offset it concerns attributes only, so that this thread waits for no page, which it may have
-            // to bring itself. That the kernel knows nothing of the file is no failure.
+            // A negative offset invalidates attributes only. So this thread does not wait for a page, which it might
+            // have to supply itself. An error means that the kernel has cached nothing.
             let _ = self.notifier.inval_inode(crate::file_attributes::kernel_number(file.number()), -1, 0);
         }
         keeps
     }
 
-    /// Takes in the version that an open file is known to have, after any answer of the keeper about it. If others have
-    /// changed the contents, the kernel forgets its pages; otherwise they are of this version now.
+    /// Applies the known version of an open file after an answer of the metadata server about it. If others have
+    /// changed the contents, the kernel drops its pages; otherwise its pages are of this version.
     pub(crate) async fn heed_version(&self, file: &OpenTreeFile<RealMachine>) {
         let cached = self.cached.borrow().get(&file.number()).copied();
         match cached {
@@ -316,7 +315,7 @@ impl MountedTree {
         }
     }
 
-    /// The pages that the kernel has are of the version known, unless they were written past.
+    /// Records that the kernel's pages are of the known version, unless writes bypassed them.
     fn note_version(&self, file: &OpenTreeFile<RealMachine>) {
         if let Some(cached) = self.cached.borrow_mut().get_mut(&file.number())
             && let Some(version) = &mut cached.version
@@ -325,7 +324,7 @@ impl MountedTree {
         }
     }
 
-    /// As [`heed_version`](Self::heed_version), for who gets a lock: pages that were written past are forgotten, too.
+    /// Like [`heed_version`](Self::heed_version), for a new lock holder: also drops pages that writes have bypassed.
     pub(crate) async fn heed_version_for_lock(&self, file: &OpenTreeFile<RealMachine>) {
         let cached = self.cached.borrow().get(&file.number()).copied();
         match cached {
@@ -334,15 +333,15 @@ impl MountedTree {
         }
     }
 
-    /// Has the kernel forget its pages of a file that is open. A thread of its own waits for that: pages may be on
-    /// their way, which this thread has to bring.
+    /// Makes the kernel drop its pages of an open file. A separate thread waits for that: pages may be in flight that
+    /// this thread must supply.
     async fn drop_pages(&self, file: &OpenTreeFile<RealMachine>) {
         let known = CachedVersion::of(file);
         let (number, notifier) =
             (crate::file_attributes::kernel_number(file.number()), self.notifier.clone());
         let (done, waited) = flume::bounded(1);
         std::thread::spawn(move || {
-            // That the kernel has none is no failure.
+            // An error means that the kernel has no pages.
             let _ = notifier.inval_inode(number, 0, 0);
             let _ = done.send(());
         });
@@ -350,7 +349,7 @@ impl MountedTree {
         self.cached.borrow_mut().insert(file.number(), known);
     }
 
-    /// Notes that a file was written to past the kernel's pages: before Linux 6.6 it may keep those that it has.
+    /// Records that a write bypassed the kernel's pages: before Linux 6.6 the kernel may keep pages it already has.
     pub(crate) fn note_written_past_pages(&self, number: FileNumber) {
         if let Some(cached) = self.cached.borrow_mut().get_mut(&number) {
             cached.version = None;
@@ -358,7 +357,7 @@ impl MountedTree {
     }
 }
 
-/// Removes contents that others have left behind, now and every minute until the mount ends.
+/// Removes orphans left by other clients, now and every minute until the mount ends.
 async fn sweep(mount: Weak<MountedTree>) {
     while let Some(mounted) = mount.upgrade() {
         let _ = mounted.settle("removing what has no name", mounted.tree().remove_doomed().await);
@@ -369,7 +368,7 @@ async fn sweep(mount: Weak<MountedTree>) {
     }
 }
 
-/// What an error of this file is about.
+/// Returns the subject of an error about this file.
 pub(crate) fn about(number: FileNumber) -> impl Display {
     std::fmt::from_fn(move |f| write!(f, "file {number}"))
 }

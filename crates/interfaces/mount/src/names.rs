@@ -1,4 +1,4 @@
-//! Names: looking them up, making, moving and removing them.
+//! Names: lookup, creation, renaming and removal.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use namespace::{
 use crate::file_attributes::attributes_of;
 use crate::mounted_tree::{MountedTree, Outcome, about};
 
-/// Who makes something, and with which permissions.
+/// Owner and permissions of a new inode.
 #[derive(Clone, Copy)]
 pub(crate) struct Maker {
     pub(crate) mode: u16,
@@ -19,7 +19,7 @@ pub(crate) struct Maker {
 }
 
 impl MountedTree {
-    /// What a name leads to, and for how long that may be believed.
+    /// Returns the attributes behind a name, and how long the kernel may cache them.
     pub(crate) async fn look(&self, at: Location) -> Outcome<(FileAttr, Duration)> {
         let (what, believed) = (named(&at), self.settings.attribute_timeout);
         let looked = self.tree().look(at.base, at.path, believed.into()).await;
@@ -27,7 +27,7 @@ impl MountedTree {
         Ok((attributes_of(&self.seen(inode).await), left.into()))
     }
 
-    /// What is to be made for a file with contents.
+    /// Returns the settings of a new file with contents.
     pub(crate) async fn new_file(&self) -> Outcome<NewInode> {
         let disks = self.settle("new file", self.tree().all_disks().await)?;
         let striping = self.node.striping().map_err(|error| self.tell(&error))?;
@@ -42,7 +42,7 @@ impl MountedTree {
         Ok(attributes_of(&inode))
     }
 
-    /// Makes what `mknod` makes: a file, or something special.
+    /// Creates a file or special file for `mknod`.
     pub(crate) async fn make_node(
         &self,
         at: Location,
@@ -84,11 +84,11 @@ impl MountedTree {
         self.settle("flushing the namespace", self.tree().flush_of(directory).await)
     }
 
-    /// Brings all that was written and closed onto the media, and all names.
+    /// Flushes all written and closed files, and all names, to stable storage.
     ///
     /// # Errors
-    /// An agent that does not answer has the error number of a connection, by which [`sync`](crate::sync) tells it from
-    /// a disk that fails.
+    /// If an agent does not answer, fails with the error number of a connection, by which [`sync`](crate::sync)
+    /// distinguishes it from a failing disk.
     pub(crate) async fn sync_all(&self) -> Outcome<()> {
         let synced =
             self.node.explained("bringing what was written onto the disks", self.tree().sync().await);
@@ -99,7 +99,7 @@ impl MountedTree {
     }
 }
 
-/// What an error of this name is about.
+/// Returns the subject of an error about this name.
 pub(crate) fn named(at: &Location) -> String {
     String::from_utf8_lossy(&at.path).into_owned()
 }

@@ -1,17 +1,17 @@
-//! What is kept of a directory that is open: the names that the kernel was given, each at its place, and how many it
-//! takes at a time.
+//! State of an open directory: the names returned to the kernel, each with its position, and the number of entries the
+//! kernel accepts at a time.
 
 use std::cell::{Cell, RefCell};
 
 use namespace::FileNumber;
 
-/// The bytes of entries that are asked for first, and at most.
+/// Bytes of entries per request: initial value and limit.
 const ASKED_BYTES_MAX: u32 = 32 << 10;
 
-/// A directory that is open.
+/// An open directory.
 pub(crate) struct OpenDirectory {
     pub(crate) number: FileNumber,
-    /// The names given so far.
+    /// Names returned so far.
     given: RefCell<Vec<Box<[u8]>>>,
     asked_bytes: Cell<u32>,
 }
@@ -21,24 +21,24 @@ impl OpenDirectory {
         OpenDirectory { number, given: RefCell::default(), asked_bytes: Cell::new(ASKED_BYTES_MAX) }
     }
 
-    /// Forgets the names that were given: the directory is listed from its beginning.
+    /// Forgets the returned names: the listing restarts.
     pub(crate) fn begin(&self) {
         self.given.borrow_mut().clear();
     }
 
-    /// The name that was given at a place.
+    /// Returns the name that was returned at a position.
     pub(crate) fn given(&self, place: usize) -> Option<Vec<u8>> {
         self.given.borrow().get(place).map(|name| name.to_vec())
     }
 
-    /// The place of the name that comes after the one before `place`: that one, if it was given there before, or else a
-    /// new one. So a program that goes back and reads again takes no more memory each time.
+    /// Returns the position for the name that follows the one before `place`: `place` if it was returned there before,
+    /// otherwise a new one. So a program that seeks back and reads again does not use more memory each time.
     pub(crate) fn place_of(&self, place: usize, name: &[u8]) -> usize {
         let given = self.given.borrow();
         if given.get(place).is_some_and(|given| **given == *name) { place } else { given.len() }
     }
 
-    /// Notes that a name was given at its place.
+    /// Records that a name was returned at its position.
     pub(crate) fn note_given(&self, place: usize, name: Vec<u8>) {
         let mut given = self.given.borrow_mut();
         if place == given.len() {
@@ -46,13 +46,13 @@ impl OpenDirectory {
         }
     }
 
-    /// How many bytes of entries are to be asked for.
+    /// Returns the number of bytes of entries to request.
     pub(crate) fn asked_bytes(&self) -> u32 {
         self.asked_bytes.get()
     }
 
-    /// Notes how many entries the kernel had room for of those that were asked for. About as many are asked for the
-    /// next time: older kernels take a page at a time, and the keeper would read all others in vain.
+    /// Records the number of entries that fitted into the kernel's buffer. The next request asks for about as many:
+    /// older kernels accept one page at a time, and the metadata server would read the rest in vain.
     pub(crate) fn note_taken(&self, taken: usize, of: usize) {
         let asked = u64::from(self.asked_bytes.get());
         let next = if taken == of { asked * 2 } else { asked * (taken as u64 + 1) / of as u64 };
@@ -81,7 +81,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(list(&open, 1, &["b", "d"]), [1, 2]);
         }
-        // What has come meanwhile has a place of its own, and so have those after it; the others keep theirs.
+        // The entry added in between has a new position, and so have the entries after it; the others keep theirs.
         assert_eq!(list(&open, 1, &["b", "c", "d"]), [1, 4, 5]);
         assert_eq!(open.given(2), Some(b"d".to_vec()));
         assert_eq!(list(&open, 4, &["c", "d", "e", "f"]), [4, 5, 6, 7]);

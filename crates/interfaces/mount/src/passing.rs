@@ -1,17 +1,17 @@
-//! What a handle that writes from front to back has passed: pages that have been sent and that nobody is likely to read
-//! soon. The page cache lets go of them, so that the same memory goes around, and the pages of other files stay.
+//! Pages behind a sequential writer: sent to the agents and unlikely to be read soon. The page cache drops them, so
+//! that their memory is reused and pages of other files stay.
 //!
-//! Of a file that is not longer than [`KEPT_BYTES`] all stay: whoever makes it may read it next.
+//! Files up to [`KEPT_BYTES`] stay cached entirely, since a new file is often read next.
 
 use layout::Extent;
 
-/// How much of what was written last stays in the page cache.
+/// Bytes of the latest writes that stay in the page cache.
 const KEPT_BYTES: u64 = 16 << 20;
 
-/// A program's writes come in the order of the file, but for those that are under way at the same time.
+/// Limit in bytes of the distance between successive writes in file order: several writes may be in flight.
 const ORDER_BYTES: u64 = 8 << 20;
 
-/// What one handle has written in the order of the file.
+/// The sequential writes of a handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Passing {
     begin: u64,
@@ -19,14 +19,14 @@ pub(crate) struct Passing {
 }
 
 impl Passing {
-    /// Notes a write. Returns what has been passed lately, if anything.
+    /// Records a write. Returns the range that has newly fallen behind, if any.
     pub(crate) fn note(&mut self, offset: u64, bytes: u64) -> Option<Extent> {
         if offset.abs_diff(self.end) > ORDER_BYTES {
             *self = Passing { begin: offset, end: offset };
         }
         self.end = self.end.max(offset + bytes);
         let passed = self.end.checked_sub(KEPT_BYTES).filter(|&passed| passed > self.begin)?;
-        // As much again: some of it may have been on its way when it was passed.
+        // Include the range before it again: some of it may have been in flight when it was first returned.
         let begin = self.begin.max(passed.saturating_sub(KEPT_BYTES));
         Some(Extent::new(begin, passed - begin))
     }

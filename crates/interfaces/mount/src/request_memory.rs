@@ -1,48 +1,49 @@
-//! Memory for what programs write, which goes around.
+//! Buffer pool for write requests.
 //!
 //! ```text
 //!   thread of the kernel's requests                    node thread
-//!     data -> memory that was used before -- write --> page cache -- sent, let go of --.
+//!     data -> memory that was used before -- write --> page cache -- sent, dropped ----.
 //!                ^                                                                     |
 //!                '---------------------------- spare memory <--------------------------'
 //! ```
 //!
-//! The kernel gives memory that is new page by page, at the first touch, and cleared: that costs more than the copy
-//! into it. Only large requests take such memory: of a small one most would lie idle in the page that takes it over.
+//! The kernel supplies new memory page by page, at the first touch, and cleared: that costs more than the copy into it.
+//! Only large requests use the pool: most of a pooled buffer would stay unused in a page with a small request.
 
 use flume::{Receiver, Sender};
 
-/// The number of memories kept for reuse: enough for the requests that one program makes before the node thread has
+/// Number of buffers kept for reuse: enough for the requests that one program sends before the node thread has
 /// answered.
 const SPARES: usize = 8;
 
-/// From this size on a request takes memory that was used before, all of which has the size of the largest.
+/// Size in bytes from which a request uses a pooled buffer. All pooled buffers have the size of the largest request.
 const LARGE_BYTES: usize = 512 << 10;
 
-/// What gives memory back.
+/// The returning end of the pool.
 pub(crate) struct SpareGiver(Sender<Vec<u8>>);
 
-/// What takes it.
+/// The taking end of the pool.
 pub(crate) struct SpareTaker(Receiver<Vec<u8>>);
 
-/// Both ends of the way back.
+/// Returns both ends of a new pool.
 pub(crate) fn spare_memory() -> (SpareGiver, SpareTaker) {
     let (give, take) = flume::bounded(SPARES);
     (SpareGiver(give), SpareTaker(take))
 }
 
 impl SpareGiver {
-    /// Gives memory for another request like one of so many bytes, if any is wanted; `find` finds it.
+    /// Returns a buffer for another request like one of `bytes` bytes, if the pool has room; `find` supplies the
+    /// buffer.
     pub(crate) fn give(&self, bytes: usize, find: impl FnOnce(usize) -> Vec<u8>) {
         if bytes >= LARGE_BYTES && !self.0.is_full() {
-            // If nobody takes any more, it is not wanted.
+            // An error means that the taking end is closed.
             let _ = self.0.try_send(find(bytes));
         }
     }
 }
 
 impl SpareTaker {
-    /// A copy of the data of a request.
+    /// Copies the data of a request.
     pub(crate) fn copy(&self, data: &[u8]) -> Vec<u8> {
         if data.len() < LARGE_BYTES {
             return data.to_vec();

@@ -1,38 +1,38 @@
-//! How a directory is mounted.
+//! Settings of a mount.
 
 use std::time::Duration;
 
-/// Where the locks of programs (`flock`, `fcntl`) hold.
+/// Scope of the locks of programs (`flock`, `fcntl`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockScope {
-    /// In all mounts of the same files that have this scope: the agent that keeps the names keeps the locks.
+    /// All mounts of the same files that have this scope: the metadata server keeps the locks.
     Everywhere,
-    /// In this mount only: the kernel keeps them.
+    /// This mount only: the kernel keeps the locks.
     Here,
-    /// Nowhere: they are refused.
+    /// No locks: requests for them fail.
     Nowhere,
 }
 
-/// How a directory is mounted.
+/// Settings of a mount.
 #[derive(Clone, Debug)]
 pub struct MountSettings {
-    /// What stands for the file system in the list of mounts: no commas.
+    /// Name of the file system in the list of mounts, without commas.
     pub source: String,
-    /// Whether nothing can be changed through it.
+    /// True if nothing can be changed through the mount.
     pub read_only: bool,
-    /// Whether other users than the one who mounts it see it. Without this not even root does.
+    /// True if users other than the mounting user have access. Otherwise not even root has.
     pub allow_other: bool,
-    /// True if no file goes through the kernel's page cache. The kernel refuses shared mappings then.
+    /// True if no file uses the kernel's page cache. The kernel then refuses shared mappings.
     pub direct: bool,
-    /// How long the kernel may believe names and attributes without asking.
+    /// Time for which the kernel may cache names and attributes.
     pub attribute_timeout: Duration,
-    /// Where locks hold.
+    /// Scope of locks.
     pub locks: LockScope,
-    /// Whether files can be run with the rights of their owners, which needs root.
+    /// True if set-user-ID programs run with the rights of their owners, which needs root.
     pub set_user: bool,
-    /// Whether devices can be opened, which needs root.
+    /// True if devices can be opened, which needs root.
     pub devices: bool,
-    /// Whether nothing can be run from it.
+    /// True if programs cannot be run from the mount.
     pub no_execution: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How much there is room for.
+//! Total and free space of a namespace.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use namespace::{TreeAnswer, TreeOperation};
 
 use crate::mounted_tree::{MountedTree, Outcome};
 
-/// The bytes of the blocks in which space is counted.
+/// Unit in bytes in which space is counted.
 pub(crate) const SPACE_BLOCK: u32 = 4096;
 
-/// How much there is room for, in blocks of [`SPACE_BLOCK`] bytes.
+/// Space of a namespace, in blocks of [`SPACE_BLOCK`] bytes.
 pub(crate) struct TreeSpace {
     pub(crate) blocks: u64,
     pub(crate) free: u64,
-    /// Of these what new files can use: the fullest disk ends those that are striped over all.
+    /// Free blocks that new files can use: the fullest disk limits files that are striped over all disks.
     pub(crate) available: u64,
     pub(crate) inodes: u64,
 }
 
 impl MountedTree {
-    /// The space on all disks of the set whose agents answer. What several agents have on one device counts once.
+    /// Returns the space on the disks of all agents that answer. Counts a device once, even if several agents use it.
     pub(crate) async fn space(&self) -> Outcome<TreeSpace> {
         const WHAT: &str = "asking for space";
         let (mut bytes, mut devices, mut disks) = (0, BTreeMap::new(), Vec::new());
         for &node in self.node.client().io_nodes() {
             let examined = self.settle(WHAT, self.node.client().examine(node).await);
-            // What is on an agent that is away nobody can use.
+            // Space on an unreachable agent is unusable.
             let Ok(examined) = examined else { continue };
             let computer = examined.computer.map(|computer| computer.id);
             for (index, disk) in examined.disks.into_iter().enumerate() {
@@ -44,7 +44,7 @@ impl MountedTree {
             }
         }
         let free = disks.iter().map(|(device, free)| free / devices[device]).collect::<Vec<_>>();
-        // Where no new files can be made, no disk limits them.
+        // If no new files can be created, disks do not limit them.
         let stripes = self.node.striping().map_or(1, |striping| u64::from(striping.stripe_count()));
         let inodes = match self.settle(WHAT, self.tree().perform(TreeOperation::Describe).await)? {
             TreeAnswer::Used(used) => used.inodes,
@@ -60,22 +60,22 @@ impl MountedTree {
     }
 }
 
-/// What disks lie on.
+/// The device under a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Device {
     Known {
         computer: u64,
         device: u64,
     },
-    /// It is not known what disk `index` of a node lies on.
+    /// The device of disk `index` of a node is unknown.
     Of {
         node: NodeId,
         index: usize,
     },
 }
 
-/// The most bytes that files in so many equal stripes, each on a disk of its own, can have on disks with these bytes
-/// free. Of a stripe's share no `k` disks, whatever they have, take more than `k`; the others need room for the rest.
+/// Returns the maximum bytes of files with `stripes` equal stripes, each on a different disk, for disks with these free
+/// bytes. Any `k` disks hold at most `k` stripes of a file; the other disks must have room for the rest.
 fn available(mut free: Vec<u64>, stripes: u64) -> u64 {
     free.sort_unstable();
     let others = (0..stripes).map(|largest| {
@@ -94,7 +94,7 @@ mod tests {
     fn the_fullest_disk_limits_files_over_all_of_them() {
         assert_eq!(available(vec![100, 7, 50], 3), 21);
         assert_eq!(available(vec![100, 7, 50], 1), 157);
-        // Of two stripes each, one is on the largest disk: what the other two have is used up then.
+        // Each file has one of its two stripes on the largest disk, so the other two disks are full first.
         assert_eq!(available(vec![100, 7, 50], 2), 114);
         assert_eq!(available(vec![10, 10, 10], 2), 30);
         assert_eq!((available(vec![], 4), available(vec![5], 2)), (0, 0));

@@ -1,4 +1,4 @@
-//! What is counted of a mount as it goes: plain numbers on the node thread.
+//! Running counters of a mount, on the node thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use fs::TimeHistogram;
 use fuser::Errno;
 
-/// What the node thread counts.
+/// Counters on the node thread.
 #[derive(Default)]
 pub(crate) struct MountTally {
     pub(crate) requests: RefCell<BTreeMap<&'static str, TimeHistogram>>,
-    /// By their numbers.
+    /// By error number.
     pub(crate) failures: RefCell<BTreeMap<i32, u64>>,
     pub(crate) read_bytes: Cell<u64>,
     pub(crate) written_bytes: Cell<u64>,
 }
 
 impl MountTally {
-    /// Counts a call that is answered now.
+    /// Counts a request that is being answered.
     pub(crate) fn count(&self, operation: &'static str, took: Duration, failure: Option<Errno>) {
         let took = machine::Duration::from_nanos(took.as_nanos() as u64);
         self.requests.borrow_mut().entry(operation).or_default().add(took);
@@ -28,7 +28,7 @@ impl MountTally {
     }
 }
 
-/// Adds to a count.
+/// Adds to a counter.
 pub(crate) fn add(count: &Cell<u64>, bytes: u64) {
     count.set(count.get() + bytes);
 }

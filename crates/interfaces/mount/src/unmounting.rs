@@ -1,4 +1,4 @@
-//! Unmounting, and finding what is mounted.
+//! Unmounts directories and lists mounts.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -14,17 +14,17 @@ use node::{Error, ErrorKind, Result};
 /// The program that mounts and unmounts for users.
 pub(crate) const FUSERMOUNT: &str = "fusermount3";
 
-/// What the kernel calls our mounts.
+/// File system type of our mounts in the kernel.
 pub(crate) const KIND: &str = "fuse.starfish";
 
-/// The meaning of agents that do not answer when a directory is unmounted.
+/// Explanation for agents that do not answer when a directory is unmounted.
 const AGENTS_GONE: &str = "Agents that were stopped in order have brought it there (\"stopped: all it had accepted is on \
     its disks\" is the end of their logs); agents that were killed have not";
 
-/// Whether a namespace is mounted in just this directory, whether its program still runs or not.
+/// True if a namespace is mounted in exactly this directory, even if its program has ended.
 pub fn is_mount_of_ours(directory: &Path) -> bool {
     let mounts = fs::read("/proc/self/mounts").unwrap_or_default();
-    // What was mounted last is what one sees.
+    // The last mount hides earlier ones.
     let mut last = mounts.split(|&byte| byte == b'\n').filter_map(|line| {
         let mut words = line.split(|&byte| byte == b' ').skip(1);
         let (place, kind) = (words.next()?, words.next()?);
@@ -36,13 +36,13 @@ pub fn is_mount_of_ours(directory: &Path) -> bool {
 /// A mount of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedMount {
-    /// What stands for the file system in the list of mounts.
+    /// Name of the file system in the list of mounts.
     pub source: String,
-    /// Where it is mounted.
+    /// The directory on which it is mounted.
     pub directory: PathBuf,
 }
 
-/// The mounts of a user, whether their programs still run or not.
+/// Returns the mounts of a user, including those whose programs have ended.
 pub fn mounts_of(user: u32) -> Vec<ListedMount> {
     mounts_in(&fs::read("/proc/self/mounts").unwrap_or_default(), user)
 }
@@ -61,7 +61,7 @@ fn mounts_in(list: &[u8], user: u32) -> Vec<ListedMount> {
     mounts.collect()
 }
 
-/// A path as the kernel writes it into its list: some characters as three octal digits.
+/// Undoes the kernel's escapes in its list of mounts: a backslash and three octal digits.
 fn unescaped(word: &[u8]) -> Vec<u8> {
     let (mut text, mut rest) = (Vec::new(), word);
     while let [first, after @ ..] = rest {
@@ -73,12 +73,12 @@ fn unescaped(word: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Brings all that was written through a mount and closed onto the disks. The kernel has no call for that which reaches
-/// the program of a mount; this is what that program does when the root directory is to be flushed.
+/// Flushes to stable storage all files that were written and closed through a mount. No system call does this for a
+/// FUSE mount; our program does it when its root directory is flushed.
 ///
 /// # Errors
-/// If it cannot be brought there. None where nobody is to be asked: nothing is mounted there, the program has ended, or
-/// it is another user's.
+/// Fails if the flush fails. Succeeds if nothing is mounted there, the program has ended, or the mount belongs to
+/// another user.
 pub fn sync(directory: &Path) -> Result<()> {
     let path = place_of(directory);
     if !is_mount_of_ours(&path) {
@@ -102,11 +102,11 @@ pub fn sync(directory: &Path) -> Result<()> {
     }
 }
 
-/// Unmounts what is mounted in the directory. If it is in use and `lazy` is set, it goes from there at once, and is
-/// gone when nobody uses it any more.
+/// Unmounts a directory. If it is in use and `lazy` is set, it disappears at once, and the mount ends with its last
+/// use.
 ///
 /// # Errors
-/// If nothing of ours is mounted there, it is in use, or that is not this user's to do.
+/// Fails if no mount of ours is there, it is in use, or this user may not unmount it.
 pub fn unmount(directory: &Path, lazy: bool) -> Result<()> {
     let path = place_of(directory);
     let failed = |why: &dyn std::fmt::Display| {
@@ -144,7 +144,8 @@ fn ask_fusermount(path: &Path, lazy: bool) -> std::result::Result<(), String> {
     }
 }
 
-/// The absolute path of a directory, of which nothing can be asked if the program of the mount has ended.
+/// Returns the absolute path of a directory without accessing it, since that fails if the program of the mount has
+/// ended.
 fn place_of(directory: &Path) -> PathBuf {
     if let Ok(path) = directory.canonicalize() {
         return path;
@@ -156,7 +157,7 @@ fn place_of(directory: &Path) -> PathBuf {
     }
 }
 
-/// Where a program is, of those that are found by name.
+/// Returns the path of a program, searched in `PATH` and the usual directories.
 pub(crate) fn find_program(name: &OsStr) -> Option<PathBuf> {
     let path = env::var_os("PATH").map_or_else(Vec::new, OsStringExt::into_vec);
     let usual: [&[u8]; 2] = [b"/bin", b"/usr/bin"];

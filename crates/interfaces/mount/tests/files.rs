@@ -1,4 +1,4 @@
-//! What a file is in one mount, and what two mounts of the same agents see of each other.
+//! Behaviour of files in one mount, and visibility between two mounts of the same agents.
 
 mod common;
 
@@ -19,7 +19,7 @@ use nix::sys::statvfs::statvfs;
 use prerequisites::has;
 use test_agents::Agents;
 
-/// Two mounts of the same agents.
+/// Returns two mounts of the same agents.
 fn two() -> Option<(Mount, Mount)> {
     let first = Mount::of_new_agents()?;
     let second = Mount::of(first.agents(), "b", MountSettings::default())?;
@@ -97,7 +97,7 @@ fn a_file_removed_while_it_is_open_lives_until_it_is_closed() {
     mount.end();
 }
 
-/// Waits until something is so, for so long at most.
+/// Waits for a condition; panics after `time`.
 fn within(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -119,7 +119,7 @@ fn readers_see_what_a_handle_writes_that_cannot_read() {
     for round in 1..=9_u8 {
         let at = u64::from(round) * 5000;
         writer.write_all_at(&[round + 1; 5000], at).expect("room");
-        // Some of it a second time, so that pages that were kept would show.
+        // Write a part twice, so that stale cached pages would show.
         writer.write_all_at(&[round + 1; 100], 4000).expect("room");
         let mut bytes = vec![0; at as usize + 5000];
         during.read_exact_at(&mut bytes, 0).expect("all of it");
@@ -129,7 +129,7 @@ fn readers_see_what_a_handle_writes_that_cannot_read() {
         );
     }
     drop((writer, during));
-    // Now somebody has it open through the kernel's pages before it is written.
+    // Now the file is open through the kernel's pages before it is written.
     let before = File::open(&path).expect("a file");
     let mut bytes = vec![0; 50_000];
     before.read_exact_at(&mut bytes, 0).expect("all of it");
@@ -162,7 +162,7 @@ fn files_are_cut_extended_and_punched() {
     mount.end();
 }
 
-/// What nobody has written does not count as space, so programs ask where it is, and leave it out.
+/// Unwritten ranges do not count as space, so programs search for holes and skip them.
 #[test]
 fn holes_take_no_space_and_are_left_out_of_copies() {
     const MIB: u64 = 1 << 20;
@@ -189,7 +189,7 @@ fn holes_take_no_space_and_are_left_out_of_copies() {
         here.run("tar", &["-S", "-c", "-f", "tar", "file"]);
         assert!(about_one.contains(&space(&there, "tar")), "{}", space(&there, "tar"));
     }
-    // Dense, in whichever order, and cut.
+    // Dense files: written in different orders, and truncated.
     let file = File::create(here.at("dense")).expect("a file");
     file.write_all_at(&[1; 2_000_000], 1_000_000).expect("room");
     file.write_all_at(&[1; 1_000_000], 0).expect("room");
@@ -205,7 +205,7 @@ fn holes_take_no_space_and_are_left_out_of_copies() {
     here.end();
 }
 
-/// Zeros are written only where there are data: the rest stays a hole, however large.
+/// Zeros are written only over data, so that holes stay holes, whatever their size.
 #[test]
 fn a_hole_that_is_punched_in_a_hole_takes_no_space() {
     const LENGTH: u64 = 16 << 30;
@@ -227,7 +227,7 @@ fn a_hole_that_is_punched_in_a_hole_takes_no_space() {
     mount.end();
 }
 
-/// What is punched where there are data takes no room with the agents any more.
+/// A hole punched in data frees space on the agents.
 #[test]
 fn a_hole_that_is_punched_in_data_gives_its_space_back() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("fallocate")) else { return };
@@ -243,7 +243,7 @@ fn a_hole_that_is_punched_in_data_gives_its_space_back() {
     mount.run("fallocate", &["--punch-hole", "--offset", "1MiB", "--length", "4MiB", "file"]);
     File::open(&path).and_then(|file| file.sync_all()).expect("it can be flushed");
     let after = on_disks();
-    // But for what the agents note of it.
+    // Allow for the agents' own metadata.
     assert!(before - after >= (4 << 20) - (64 << 10), "{before} {after}");
     let expected = [vec![1; 1 << 20], vec![0; 4 << 20], vec![1; 3 << 20]].concat();
     assert!(fs::read(&path).expect("a file") == expected);
@@ -359,7 +359,7 @@ fn a_name_moves_in_one_mount_and_has_moved_in_the_other() {
     assert_eq!(fs::read(b.at("from/file")).expect("a file"), b"1");
     assert_eq!(fs::read(b.at("other")).expect("a file"), b"2");
     fs::rename(b.at("from/file"), b.at("other")).expect("it replaces");
-    // The first mount still thinks that the name leads to what is gone: the kernel asks again.
+    // The first mount still has the old inode of this name cached; the kernel looks it up again.
     assert_eq!(fs::read(a.at("other")).expect("a file"), b"1");
     within(Duration::from_secs(10), "the old name is gone", || !a.at("from/file").exists());
     fs::remove_dir(a.at("from")).expect("it is empty");
@@ -443,14 +443,14 @@ fn counts(mount: &Mount) -> MountCounts {
     counter.counts(Duration::from_secs(10)).expect("it answers")
 }
 
-/// How many requests of this kind agents have answered to a mount.
+/// Returns the number of requests of this kind that agents have answered to a mount.
 fn asked(mount: &Mount, operation: &str) -> u64 {
     let counts = counts(mount);
     let asked = counts.agents.asked.iter().filter(|asked| asked.operation == operation);
     asked.map(|asked| asked.times.count()).sum()
 }
 
-/// Waits until the mount has closed all files, which the kernel does not wait for.
+/// Waits until the mount has closed all files; the kernel does not wait for that.
 fn all_closed(mount: &Mount) {
     let start = Instant::now();
     while counts(mount).open_files > 0 || counts(mount).under_way > 0 {
@@ -459,7 +459,7 @@ fn all_closed(mount: &Mount) {
     }
 }
 
-/// The kernel looks for each name before it is removed, and asks for the attributes of the directory in between.
+/// The kernel looks up each name before it is removed, and fetches the attributes of the directory in between.
 #[test]
 fn who_removes_files_of_a_directory_does_not_ask_for_it_each_time() {
     const FILES: u64 = 200;
@@ -475,7 +475,7 @@ fn who_removes_files_of_a_directory_does_not_ask_for_it_each_time() {
         fs::remove_file(mount.at(format!("many/{number}"))).expect("it is there");
     }
     let asked = asked(&mount, "names") - before;
-    // Besides two of each file: what goes every second, and what is forgotten a few dozen at a time.
+    // In addition to two requests per file: periodic ones each second, and forgetting of inodes a few dozen at a time.
     assert!(asked < 5 * FILES / 2, "{asked} questions about names for {FILES} files");
     let changed = directory();
     assert_eq!((changed.len(), changed.nlink()), (0, 2));
@@ -488,7 +488,7 @@ fn who_removes_files_of_a_directory_does_not_ask_for_it_each_time() {
     mount.end();
 }
 
-/// Which of two agents does not keep the names.
+/// Returns the index of the one of two agents that is not the metadata server.
 fn who_keeps_no_names(agents: &Agents) -> usize {
     let [first, second] = [0, 1].map(|index| {
         let identity = fs::read(agents.agents[index].disk.join(".starfish.disk"));
@@ -509,7 +509,7 @@ fn an_agent_that_is_gone_is_an_error_and_no_hang() {
     agents.agents[without_names].end();
     let start = Instant::now();
     assert!(total() <= of_both, "space on the agent that is there");
-    // The kernel has pages of it.
+    // Bypass the kernel's pages, since the kernel has cached the file.
     let opened = File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(mount.at("file"));
     let read = opened.and_then(|mut file| file.read_to_end(&mut Vec::new()));
     let error = read.expect_err("a part of it is gone");
@@ -528,12 +528,12 @@ fn links_that_lead_in_circles_and_paths_that_are_too_long_are_refused() {
         assert_eq!(error.raw_os_error(), Some(nix::libc::ELOOP), "{error}");
         assert!(fs::symlink_metadata(mount.at(name)).expect("a link").is_symlink());
     }
-    // The longest that a link can say.
+    // The longest possible target of a link.
     let target = "t/".repeat(2047);
     symlink(&target, mount.at("long")).expect("a link");
     assert_eq!(fs::read_link(mount.at("long")).expect("a link").as_os_str().len(), 4094);
     fs::remove_file(mount.at("long")).expect("a link");
-    // The kernel takes paths of 4095 bytes.
+    // The kernel accepts paths up to 4095 bytes.
     let mut path = mount.path.clone();
     while path.as_os_str().len() + 202 < 4095 {
         path.push("d".repeat(200));

@@ -1,4 +1,4 @@
-//! Programs of others find in a mounted directory what they find in any.
+//! Common programs work in a mounted directory as in any other.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::Mount;
 use prerequisites::has;
 
-/// A small tree of files, links and directories, in a directory of this name.
+/// Creates a small tree of files, links and directories in a directory of this name.
 fn make_tree(mount: &Mount, name: &str) {
     let root = mount.at(name);
     for number in 0..20 {

@@ -1,4 +1,4 @@
-//! What programs do through two mounts of the same files: their locks hold between them, and names stay one tree.
+//! Programs on two mounts of the same files: locks hold between the mounts, and names remain a tree.
 
 mod common;
 
@@ -59,7 +59,7 @@ fn flock_holds_between_mounts() {
     there.unlock().expect("it has one");
     here.unlock().expect("it has one");
     assert!(!is_held(there.try_lock()));
-    // Within a mount, too; and closing lets go.
+    // Locks also hold within a mount, and closing releases them.
     let again = open(&mounts.other, "file");
     assert!(is_held(again.try_lock()));
     drop(there);
@@ -90,7 +90,7 @@ fn who_gets_a_lock_sees_what_was_written_under_it() {
     mounts.end();
 }
 
-/// A process that has a file open knows only from others how long it is.
+/// The length of an open file may be known only from other clients.
 #[test]
 fn allocating_cuts_off_nothing_that_another_mount_wrote() {
     use nix::fcntl::{FallocateFlags, fallocate};
@@ -176,7 +176,7 @@ assert out == b\"b'written under the lock'\\n\", out
     mounts.end();
 }
 
-/// Locks of an open file are those of no process: they go with the last descriptor of it.
+/// Open file description locks belong to no process: they end with the last descriptor.
 #[test]
 fn locks_of_an_open_file_go_when_it_is_closed_or_its_program_killed() {
     let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
@@ -220,8 +220,7 @@ lock_when_free()
     mounts.end();
 }
 
-/// The kernel checks what a program may do with a file, and whether a link is followed, where it finds it: not where it
-/// has one made.
+/// The kernel checks permissions and follows links only when it finds an existing file, not when it has one created.
 #[test]
 fn what_another_mount_makes_meanwhile_is_opened_as_if_it_had_been_there() {
     let Some(mounts) = Mounts::new() else { return };
@@ -234,7 +233,7 @@ fn what_another_mount_makes_meanwhile_is_opened_as_if_it_had_been_there() {
         thread::spawn(move || {
             for round in 0..ROUNDS {
                 together.wait();
-                // One of the two comes first.
+                // Either of the two mounts may come first.
                 let _ = symlink("victim", directory.join(format!("link {round}")));
                 let file = directory.join(format!("file {round}"));
                 let _ = File::options().write(true).create_new(true).mode(0o600).open(file);
@@ -273,7 +272,7 @@ fn a_database_has_writers_on_two_mounts() {
         thread::spawn(move || {
             let database = open(&path);
             for _ in 0..ROWS {
-                // What one has read is so until it has written.
+                // The transaction keeps the read value valid until the write.
                 let next = "BEGIN IMMEDIATE; INSERT INTO numbers SELECT count(*) FROM numbers; COMMIT";
                 database.execute_batch(next).expect("it waits for the other");
             }
@@ -377,7 +376,7 @@ fn many_wait_for_one_lock_and_all_get_it() {
     mounts.end();
 }
 
-/// How many directories there are below one, itself among them.
+/// Counts the directories in a tree, including its root.
 fn count_directories(path: &Path, depth: usize) -> usize {
     assert!(depth < 100, "{} is within itself", path.display());
     let entries = fs::read_dir(path).expect("a directory").map(|entry| entry.expect("one"));
@@ -410,7 +409,7 @@ fn directories_that_two_mounts_move_into_each_other_stay_one_tree() {
         })
     });
     movers.into_iter().for_each(|mover| mover.join().expect("no surprise"));
-    // Names are believed for a second.
+    // The kernel caches names for a second.
     thread::sleep(Duration::from_millis(1100));
     for mount in [&mounts.one, &mounts.other] {
         assert_eq!(count_directories(&mount.path, 0), 4, "nothing is lost, and nothing is there twice");
@@ -418,7 +417,7 @@ fn directories_that_two_mounts_move_into_each_other_stay_one_tree() {
     mounts.end();
 }
 
-/// Waits until a condition holds, for ten seconds at most.
+/// Waits for a condition; panics after ten seconds.
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(10);
     while !holds() {
@@ -431,7 +430,7 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 struct Follower(Child);
 
 impl Follower {
-    /// Starts `tail -f` on a file of a mount. It ends with what it has read in a file of the test's directory.
+    /// Starts `tail -f` on a file of a mount. Its output goes to a file in the directory of the test.
     fn start(mount: &Mount, name: &str, output: &Path) -> Follower {
         let output = File::create(output).expect("a file");
         let mut tail = Command::new("tail");
@@ -447,7 +446,7 @@ impl Drop for Follower {
     }
 }
 
-/// Nobody flushes here: no program is started after the log is open, since that would do it.
+/// No program starts while the log is open: starting one would flush the log.
 #[test]
 fn a_log_that_another_mount_appends_to_is_followed_without_other_bytes() {
     let Some(mounts) = Mounts::new() else { return };
@@ -496,8 +495,8 @@ fn what_a_program_writes_and_never_flushes_is_seen_by_another_mount() {
     mounts.end();
 }
 
-/// A program that has a file open, and one that has mapped it, read what others write there after asking for its
-/// attributes, though the length stays.
+/// A program that has a file open or mapped reads others' overwrites after it has fetched the attributes, even if the
+/// length did not change.
 #[test]
 fn an_overwrite_of_equal_length_is_seen_by_who_has_the_file_open() {
     let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };

@@ -1,6 +1,6 @@
-//! What the tests have in common: mounts of agents that run in the test's process, and programs run there.
+//! Common code of the tests: mounts of agents that run in the process of the test, and programs run there.
 //!
-//! Where this user cannot mount, tests are skipped.
+//! If this user cannot mount, tests are skipped.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -11,19 +11,19 @@ use node::Session;
 use prerequisites::cannot_mount;
 use test_agents::{Agents, unmount_when_unused};
 
-/// A directory with the files of some agents in it, until this is dropped.
+/// A directory with the files of some agents, unmounted on drop.
 pub(crate) struct Mount {
     pub(crate) path: PathBuf,
     pub(crate) mounted: Option<MountedDirectory>,
     session: Session,
     /// The directory of the test.
     pub(crate) home: PathBuf,
-    /// The agents, if they are there for this mount only; they end after it.
+    /// The agents, if they serve this mount only; they end after it.
     agents: Option<Agents>,
 }
 
 impl Mount {
-    /// The files of two new agents; nothing where one cannot mount.
+    /// Mounts the files of two new agents; returns `None` if this user cannot mount.
     pub(crate) fn of_new_agents() -> Option<Mount> {
         let agents = Agents::start(2);
         let mut mount = Mount::of(&agents, "a", MountSettings::default())?;
@@ -31,7 +31,7 @@ impl Mount {
         Some(mount)
     }
 
-    /// A mount of these agents in a directory of this name.
+    /// Mounts these agents in a directory of this name.
     pub(crate) fn of(agents: &Agents, name: &str, settings: MountSettings) -> Option<Mount> {
         let path = agents.path(name);
         std::fs::create_dir(&path).expect("a new directory");
@@ -50,35 +50,35 @@ impl Mount {
         }
     }
 
-    /// The path of a name in it.
+    /// Returns the path of a name in the mount.
     pub(crate) fn at(&self, name: impl AsRef<OsStr>) -> PathBuf {
         self.path.join(name.as_ref())
     }
 
-    /// The agents that are there for this mount only.
+    /// Returns the agents that serve this mount only.
     pub(crate) fn agents(&self) -> &Agents {
         self.agents.as_ref().expect("it was mounted so")
     }
 
-    /// Unmounts it in order, as soon as no process uses it, and waits until everything is with the agents.
+    /// Unmounts cleanly as soon as no process uses the mount, and waits until everything is with the agents.
     pub(crate) fn end(mut self) {
         unmount_when_unused(|| unmount(&self.path, false));
         self.mounted.take().expect("until now").wait().expect("all is well");
         self.session.finish().expect("all is written");
     }
 
-    /// Runs a program in the directory, for a minute at most; what it prints.
+    /// Runs a program in the directory, for at most a minute; returns its output. Panics if it fails.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> String {
         let (is_well, text) = self.try_run(program, arguments);
         assert!(is_well, "{program} {arguments:?} fails: {text}");
         text
     }
 
-    /// The same of a program that may fail.
+    /// Like [`Mount::run`], for a program that may fail.
     pub(crate) fn try_run(&self, program: &str, arguments: &[&str]) -> (bool, String) {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", "60", program]).args(arguments).current_dir(&self.path);
-        // Nothing of the user's own is looked at.
+        // Ignore the user's own configuration.
         command.env("HOME", &self.home).env("GIT_CONFIG_NOSYSTEM", "1").stdin(Stdio::null());
         let output = command.output().expect("there is timeout");
         let text = [output.stdout, output.stderr].concat();
@@ -89,7 +89,7 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         if let Some(mounted) = self.mounted.take() {
-            // A test has failed. Whoever waits for the mount waits no more, and the process ends soon.
+            // A test has failed. Detach the mount so that no process keeps waiting for it; the test process ends soon.
             let _ = unmount(&self.path, true);
             std::mem::forget((mounted, self.session.clone(), self.agents.take()));
         }
