@@ -1,16 +1,16 @@
-//! Reading ahead: a thread fills buffers while others are used.
+//! Reads ahead: a thread fills buffers while the program uses others.
 
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Bytes that are read at a time.
+/// Bytes per buffer.
 const BUFFER_BYTES: usize = 512 << 10;
 
-/// How many buffers wait to be used. One more is being filled, and one is in use.
+/// Number of full buffers that may wait. One more is being filled, and one is in use.
 const WAITING: usize = 2;
 
-/// What is read by a thread ahead of the reader of this.
+/// Reader of an input that a thread reads ahead.
 pub(crate) struct Ahead<'scope> {
     buffers: Option<Receiver<io::Result<Vec<u8>>>>,
     buffer: Vec<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Ahead<'scope> {
 }
 
 impl<'scope> Ahead<'scope> {
-    /// Starts to read `input` until it ends or this is dropped.
+    /// Starts a thread that reads `input` until it ends or the reader is dropped.
     pub(crate) fn new<'env>(scope: &'scope Scope<'scope, 'env>, input: impl Read + Send + 'scope) -> Self {
         let (full, buffers) = sync_channel(WAITING);
         let thread = scope.spawn(move || read_all(input, &full));
@@ -67,14 +67,14 @@ fn read_all(mut input: impl Read, full: &SyncSender<io::Result<Vec<u8>>>) {
             buffer.truncate(bytes);
             buffer
         });
-        // Without a receiver no more is wanted.
+        // An error means that the reader has been dropped.
         if full.send(filled).is_err() || is_last {
             return;
         }
     }
 }
 
-/// Reads until `into` is full or the input ends, and returns how many bytes there were.
+/// Reads until `into` is full or the input ends. Returns the number of bytes read.
 pub(crate) fn fill(input: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < into.len() {

@@ -1,16 +1,16 @@
-//! Writing behind: a thread writes buffers while others are filled.
+//! Writes behind: a thread writes buffers while the program fills others.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Bytes that are written at a time.
+/// Bytes per buffer.
 const BUFFER_BYTES: usize = 512 << 10;
 
-/// How many buffers wait to be written.
+/// Number of full buffers that may wait.
 const WAITING: usize = 2;
 
-/// Bytes on their way to a thread that writes them.
+/// Writer whose bytes a thread writes to the output.
 pub(crate) struct Behind<'scope, W> {
     buffer: Vec<u8>,
     full: Option<SyncSender<Vec<u8>>>,
@@ -18,14 +18,14 @@ pub(crate) struct Behind<'scope, W> {
 }
 
 impl<'scope, W: Write + Send + 'scope> Behind<'scope, W> {
-    /// Starts to write to `output` what is written to this.
+    /// Starts a thread that writes to `output`.
     pub(crate) fn new<'env>(scope: &'scope Scope<'scope, 'env>, output: W) -> Self {
         let (full, buffers) = sync_channel(WAITING);
         let thread = scope.spawn(move || write_all(output, &buffers));
         Behind { buffer: Vec::with_capacity(BUFFER_BYTES), full: Some(full), thread: Some(thread) }
     }
 
-    /// Waits until all is written, and gives the output back.
+    /// Waits until everything is written, and returns the output.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.send()?;
         self.full = None;
@@ -38,7 +38,7 @@ impl<'scope, W: Write + Send + 'scope> Behind<'scope, W> {
         if matches!(sent, Some(Ok(()))) {
             return Ok(());
         }
-        // It takes no more because it has failed.
+        // The thread stopped receiving because a write failed.
         self.joined().and_then(|_| Err(io::ErrorKind::BrokenPipe.into()))
     }
 

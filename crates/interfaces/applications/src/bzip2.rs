@@ -1,7 +1,6 @@
 //! pfsbzip2: compresses and decompresses, while threads read ahead and write behind.
-//!
-//! The format is that of bzip2; several compressed files one after the other are one, as there. Bytes behind the
-//! last of them, such as the zeros that fill the blocks of a tape, are reported and ignored, as bzip2 does.
+//! The format is that of bzip2. As with bzip2, several compressed files in sequence form one file. Bytes after the last
+//! one, such as the zeros that fill the blocks of a tape, are reported and ignored.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
@@ -26,7 +25,7 @@ use crate::usage::{self, Stopwatch};
 /// Ending of the names of compressed files.
 const ENDING: &str = ".bz2";
 
-/// Bytes that go from the (de)compressor to the output at a time.
+/// Bytes per transfer from the (de)compressor to the output.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Compress or decompress a file, ordinary or striped. The input stays.
@@ -63,7 +62,7 @@ impl FileProgram for Arguments {
     }
 
     fn run(self) -> Result<ExitCode> {
-        // As bzip2 does: who may not read the one has no business in the other.
+        // Like bzip2: a user who may not read the input must not get access to the output.
         let files = Files::new(&self.files).with_permissions_of(&self.input);
         let stopwatch = Stopwatch::start(&files);
         let name = self.output_name()?;
@@ -101,16 +100,16 @@ impl Arguments {
 /// Operation on a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
-    /// It is compressed.
+    /// Compresses the file.
     Compress {
         /// Block size in units of 100 000 bytes, from 1 to 9.
         blocks: u32,
     },
-    /// It is decompressed.
+    /// Decompresses the file.
     Decompress,
 }
 
-/// Reads the file `input` and writes `output`, which must not exist unless it is to `replace` a file.
+/// Reads the file `input` and writes `output`. Fails if `output` exists, unless `replace` is true.
 pub fn convert(
     store: &dyn Storage,
     input: &FileName,
@@ -129,8 +128,8 @@ pub fn convert(
     written.finish()
 }
 
-/// Gives the output back with whether there is something else behind what is compressed, or an error and whether it is
-/// the input's.
+/// Converts the input. Returns the output and true if other bytes follow the compressed data. On error, returns true
+/// with it if the input caused it.
 fn convert_all<'a>(
     input: Box<dyn Read + Send + 'a>,
     output: Box<dyn Output + 'a>,
@@ -158,26 +157,26 @@ fn convert_all<'a>(
     })
 }
 
-/// Bytes at the beginning of a stream of bzip2, by which it is known: `BZh` and a digit.
+/// Number of bytes that mark the start of a bzip2 stream: `BZh` and a digit.
 const MARK_BYTES: usize = 4;
 
-/// What is decompressed of the streams of bzip2 at the beginning of an input.
+/// Reader of the decompressed bzip2 streams at the beginning of an input.
 struct Streams<'a, R> {
-    /// The stream that is read; none at the end.
+    /// The current stream; `None` at the end.
     stream: Option<BzDecoder<Chain<Cursor<Vec<u8>>, R>>>,
-    /// Set if there is something else behind the streams.
+    /// Set to true if other bytes follow the streams.
     has_more: &'a Cell<bool>,
 }
 
 impl<'a, R: BufRead> Streams<'a, R> {
-    /// The first stream has to be one.
+    /// Starts with the first stream; reading fails if the input does not begin with one.
     fn new(input: R, has_more: &'a Cell<bool>) -> Self {
         Streams { stream: Some(BzDecoder::new(Cursor::new(Vec::new()).chain(input))), has_more }
     }
 
-    /// Goes on behind a stream: to the next one, or the end.
+    /// Continues after a stream: with the next one, or at the end.
     fn go_on(&mut self, behind: Chain<Cursor<Vec<u8>>, R>) -> io::Result<()> {
-        // Of the mark of the stream everything has been read.
+        // The stream has consumed its start mark entirely, so the rest is in the input.
         let (_, mut input) = behind.into_inner();
         let mut mark = Vec::new();
         input.by_ref().take(MARK_BYTES as u64).read_to_end(&mut mark)?;

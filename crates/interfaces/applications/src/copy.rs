@@ -1,4 +1,4 @@
-//! mycat, fs2pfs and pfs2fs: bytes from one file to another, as they are.
+//! mycat, fs2pfs and pfs2fs: copy bytes from one file to another unchanged.
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
 use node::Size;
 
-/// The options of copying whole files.
+/// Options for copying whole files.
 #[derive(Args, Clone, Debug)]
 struct WholeArgs {
     /// Replace an existing output file.
@@ -97,7 +97,7 @@ impl FileProgram for Cat {
         let names = if self.names.is_empty() { vec![FileName::Standard] } else { self.names };
         names.iter().try_for_each(|name| name.check_is_not(&self.output))?;
         let mut buffer = vec![0; self.buffer.0 as usize];
-        // A name that is wrong is told before anything is made.
+        // Open the first file before creating the output, so that a wrong name leaves no file behind.
         let mut first = Some(files.open(&names[0])?);
         let mut target = files.create(&self.output, self.force)?;
         for name in &names {
@@ -144,7 +144,7 @@ impl FileProgram for FromStriped {
     }
 }
 
-/// A striped file's name without what may stand before it.
+/// Returns the name of a striped file without the prefix `pfs:`.
 fn bare(name: &str) -> &str {
     name.strip_prefix(command_line::STRIPED).unwrap_or(name)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Why a program failed.
+/// The reason why a program failed.
 #[derive(Debug)]
 pub struct Failure {
     what: String,
@@ -15,12 +15,12 @@ pub struct Failure {
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A failure of `what`, and `why`.
+    /// Returns a failure of `what` because of `why`.
     pub fn new(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
         Failure { what: what.to_string(), why: why.to_string(), broken_pipe: false }
     }
 
-    /// A failure of reading or writing `what`.
+    /// Returns a failure of reading or writing `what`.
     pub fn io(what: impl fmt::Display, error: &io::Error) -> Failure {
         let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         Failure { broken_pipe, ..Failure::new(what, error) }
@@ -30,7 +30,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { what, why, .. } = self;
-        // Errors of striped files name the file themselves.
+        // Errors of striped files already begin with the file name.
         let bare = what.strip_prefix("pfs:").unwrap_or(what);
         if why.starts_with(&format!("{bare}: ")) { f.write_str(why) } else { write!(f, "{what}: {why}") }
     }

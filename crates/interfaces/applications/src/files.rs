@@ -1,4 +1,4 @@
-//! Opening files of either kind, and the options about striped ones.
+//! Opens ordinary and striped files, and defines the options for striped ones.
 
 use std::env;
 use std::fs::{File, Metadata};
@@ -23,12 +23,12 @@ use crate::placed_sort::PlacedSort;
 use crate::store::{self, Storage};
 use node::{Size, Tree};
 
-/// The end of `--help`, about names.
+/// The end of the `--help` text: forms of names.
 pub(crate) const NAMES: &str = "\
 Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that \
 is called so begins with ./ as in ./pfs:x.";
 
-/// The options about striped files, the same in all programs.
+/// Options for striped files, the same in all programs.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Striped files")]
 pub struct FilesArgs {
@@ -62,7 +62,7 @@ pub struct FilesArgs {
     #[arg(long)]
     no_write_behind: bool,
 
-    /// Add what the program does with striped files to this trace file when it ends. Without this: that of
+    /// Add the program's operations on striped files to this trace file when it ends. Without this: that of
     /// STARFISH_TRACE, if it is set.
     #[arg(long, value_name = "FILE", help_heading = None)]
     trace: Option<PathBuf>,
@@ -77,21 +77,21 @@ pub struct FilesArgs {
 }
 
 impl Default for FilesArgs {
-    /// The defaults, as on an empty command line.
+    /// Returns the defaults, as for an empty command line.
     fn default() -> Self {
         let matches = FilesArgs::augment_args(clap::Command::new("")).get_matches_from([""]);
         FilesArgs::from_arg_matches(&matches).expect("none of them has to be given")
     }
 }
 
-/// Opens ordinary and striped files. The first striped one connects this program to the agents.
+/// Opens ordinary and striped files. The first striped file connects the program to the agents.
 pub struct Files {
     arguments: FilesArgs,
     place: Place,
     placed: Option<PlacedSort>,
-    /// How many temporary files there have been.
+    /// Number of striped temporary files made so far.
     temporaries: AtomicUsize,
-    /// The file whose permissions new ordinary files get.
+    /// Metadata of the file whose permissions new ordinary files get.
     like: Option<Metadata>,
     session: Mutex<Option<Session>>,
     bytes_read: AtomicU64,
@@ -99,7 +99,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens files as the options say.
+    /// Returns an opener with these options.
     pub fn new(arguments: &FilesArgs) -> Files {
         Files {
             arguments: arguments.clone(),
@@ -113,13 +113,13 @@ impl Files {
         }
     }
 
-    /// These files, with temporary files at the place `name`: a directory, or `pfs:`.
+    /// Puts temporary files at the place `name`: a directory, or `pfs:`.
     pub fn with_temporary_files_in(self, name: &FileName) -> Files {
         Files { place: Place::named(name), ..self }
     }
 
-    /// These files, with striped temporary files and outputs on the disks where the runs and the output of `sort`
-    /// belong. Fails if the agents have no such disks, or temporary files are ordinary ones.
+    /// Places striped temporary files and outputs on the disks that the policy of `sort` selects. Fails if the agents
+    /// do not have these disks, or temporary files are ordinary ones.
     pub(crate) fn with_sort_placed(self, sort: PlacedSort) -> Result<Files> {
         if !matches!(self.place, Place::Striped) {
             let why = "the runs are files of this computer\n  Place them on the agents: --temporary pfs:";
@@ -130,7 +130,7 @@ impl Files {
         Ok(Files { placed: Some(sort), ..self })
     }
 
-    /// Where the run that is made next is to lie, if that is chosen.
+    /// Adds the disk of the next run to `options`, if a policy selects it.
     fn next_run(&self, session: &Session, options: OpenOptions) -> node::Result<OpenOptions> {
         let run = self.temporaries.fetch_add(1, Ordering::Relaxed);
         match self.placed {
@@ -139,13 +139,13 @@ impl Files {
         }
     }
 
-    /// These files, giving new ordinary files the permissions of the file `name`, if that is an ordinary one.
+    /// Gives new ordinary files the permissions of the file `name`, if that is an ordinary one.
     pub(crate) fn with_permissions_of(self, name: &FileName) -> Files {
         let FileName::Local(path) = name else { return self };
         Files { like: path.metadata().ok().filter(Metadata::is_file), ..self }
     }
 
-    /// Bytes read of inputs and written to outputs so far; temporary files do not count.
+    /// Returns the bytes read from inputs and written to outputs so far, without temporary files.
     pub fn bytes(&self) -> (u64, u64) {
         (self.bytes_read.load(Ordering::Relaxed), self.bytes_written.load(Ordering::Relaxed))
     }
@@ -176,9 +176,9 @@ impl Files {
     }
 }
 
-/// Whole files between this computer and the agents, past the page cache.
+/// Copies of whole files between this host and the agents, bypassing the page cache.
 impl Files {
-    /// Makes the striped file `name` of an ordinary one. What it replaces stays until it is whole.
+    /// Copies an ordinary file to the striped file `name`. A replaced file stays until the new one is complete.
     pub(crate) fn put(&self, input: &FileName, name: &str, replace: bool) -> Result<()> {
         let Source::Local(local) = self.source(input)? else {
             return Err(not_ordinary(input));
@@ -195,7 +195,7 @@ impl Files {
         session.tree().flush().wait().map_err(|error| Failure::new(&striped, error))
     }
 
-    /// Makes an ordinary file of the striped file `name`.
+    /// Copies the striped file `name` to an ordinary file.
     pub(crate) fn get(&self, name: &str, output: &FileName, replace: bool) -> Result<()> {
         let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
         let target = self.target(output, replace)?;
@@ -213,7 +213,7 @@ impl Files {
         target.finish(output)
     }
 
-    /// Counts what was read and written.
+    /// Counts bytes read and written.
     fn count(&self, bytes: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
         self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
@@ -232,7 +232,7 @@ fn not_copied(striped: &FileName, local: &FileName, error: CopyError) -> Failure
 }
 
 impl Files {
-    /// What a name stands for, to be read.
+    /// Opens the input that a name denotes.
     fn source(&self, name: &FileName) -> Result<Source> {
         let failed = |error: io::Error| Failure::io(name, &error);
         Ok(match name {
@@ -253,7 +253,7 @@ impl Files {
         })
     }
 
-    /// What a name stands for, to be written.
+    /// Opens the output that a name denotes.
     fn target(&self, name: &FileName, replace: bool) -> Result<Target> {
         Ok(match name {
             FileName::Standard => {
@@ -263,7 +263,7 @@ impl Files {
             FileName::Local(path) => create_local(path, replace, self.like.as_ref())?,
             FileName::Striped(striped) => {
                 let session = self.session()?;
-                // Of the hidden name the user knows nothing.
+                // Name the requested file in the error: the user does not know the hidden name.
                 let failed = |error: node::Error| not_made(name, error.about(striped));
                 let hidden = self.hidden(&session, striped, replace).map_err(failed)?;
                 let (file, half_done) = self.create_striped(&session, &hidden).map_err(failed)?;
@@ -274,10 +274,10 @@ impl Files {
 }
 
 impl Files {
-    /// A hidden name for a file until it is whole.
+    /// Returns a hidden name for a file until it is complete.
     ///
     /// # Errors
-    /// If there is a directory of that name, or a file that is not to be replaced.
+    /// Fails if the name denotes a directory, or a file that must not be replaced.
     fn hidden(&self, session: &Session, name: &str, replace: bool) -> node::Result<String> {
         let look = TreeOperation::Look { at: Location::of_path(name.as_bytes()), follow: false };
         match session.tree().inode(name, look).wait() {
@@ -304,7 +304,7 @@ impl Storage for Files {
         Ok(Box::new(Input { source: self.source(name)?, files: self }))
     }
 
-    /// A replaced file stays until the new one is complete.
+    /// Creates an output. A replaced file stays until the new one is complete.
     fn create(&self, name: &FileName, replace: bool) -> Result<Box<dyn store::Output + '_>> {
         Ok(Box::new(Output { name: name.clone(), target: self.target(name, replace)?, files: self }))
     }
@@ -331,7 +331,7 @@ impl Storage for Files {
     }
 }
 
-/// A name that no other file has.
+/// Returns a unique name.
 fn new_name(beginning: &str) -> Result<String> {
     let random = node::random().map_err(|error| Failure::new(beginning, error))?;
     Ok(format!("{beginning}-{random:016x}"))
@@ -343,7 +343,7 @@ fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<T
     match replacement::create(path, replace, permitted).map_err(failed)? {
         replacement::Target::Stream(stream) => Ok(Target::Stream(stream)),
         replacement::Target::File(file, new) => {
-            // Between these two lines only a hidden, empty file could stay.
+            // An interrupt between these two lines can only leave a hidden, empty file.
             let temporary = new.temporary().clone();
             let half_done = HalfDone::begin(temporary.to_string(), move || temporary.remove());
             Ok(Target::Local { file, new, half_done })
@@ -351,31 +351,31 @@ fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<T
     }
 }
 
-/// Makes a striped file, which is removed if it does not become whole.
+/// Creates a striped file that is removed unless it is completed.
 fn make_striped<T, E>(
     session: &Session,
     name: &str,
     make: impl FnOnce() -> std::result::Result<T, E>,
 ) -> std::result::Result<(T, HalfDone), E> {
     let (session, owned) = (session.clone(), name.to_owned());
-    // Nothing can be done about what cannot be removed, and the reason is told where the work failed.
+    // Ignore errors of the removal: nothing can be done, and the failure that caused it is reported.
     HalfDone::make(format!("pfs:{name}"), move || drop(session.unlink(&owned)), make)
 }
 
-/// Gives a file that is whole its name.
+/// Renames a complete file to its final name.
 fn give_name(tree: &Tree, whole: &str, name: &str, replace: bool) -> Result<()> {
     let mode = if replace { RenameMode::Replace } else { RenameMode::Keep };
     tree.rename(whole, name, mode).map_err(|error| not_named(whole, name, &error))
 }
 
-/// Why the file `whole` did not get the name `name`; it stays.
+/// Returns the failure for a file `whole` that could not be renamed to `name`. The file stays.
 fn not_named(whole: &str, name: &str, error: &node::Error) -> Failure {
     let stays = format!("What pfs:{name} was to hold is in pfs:{whole}.");
     let remedy = format!("Put it there with: mycat pfs:{whole} -o pfs:{name} --force");
     Failure::new(format!("pfs:{name}"), format!("{error}\n  {stays} {remedy}"))
 }
 
-/// Why a striped file was not made.
+/// Returns the failure for a striped file that could not be created.
 fn not_made(name: &FileName, error: node::Error) -> Failure {
     match error.kind() {
         node::ErrorKind::Exists => Failure::new(name, replacement::Error::Exists),
@@ -386,7 +386,7 @@ fn not_made(name: &FileName, error: node::Error) -> Failure {
     }
 }
 
-/// A file that is read.
+/// An input file.
 struct Input<'a> {
     source: Source,
     files: &'a Files,
@@ -408,7 +408,7 @@ impl Read for Input<'_> {
     }
 }
 
-/// A file that is made.
+/// An output file.
 struct Output<'a> {
     name: FileName,
     target: Target,
@@ -416,14 +416,14 @@ struct Output<'a> {
 }
 
 enum Target {
-    /// Standard output, a device, a pipe.
+    /// Standard output, a device, or a pipe.
     Stream(File),
     Local {
         file: File,
         new: NewFile,
         half_done: HalfDone,
     },
-    /// A file that gets its name when it is whole.
+    /// A file that gets its name when it is complete.
     Striped {
         half_done: HalfDone,
         file: pdiol::File,
@@ -440,7 +440,7 @@ impl store::Output for Output<'_> {
 }
 
 impl Target {
-    /// All is written to the file of that name.
+    /// Completes the file under this name.
     fn finish(self, name: &FileName) -> Result<()> {
         let failed = |error: node::Error| Failure::new(name, error);
         match self {
@@ -470,22 +470,22 @@ impl Write for Output<'_> {
         Ok(written)
     }
 
-    /// Nothing is kept here. [`finish`](store::Output::finish) sees to the rest.
+    /// Does nothing: there is no buffer here, and [`finish`](store::Output::finish) completes the file.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Where temporary files are.
+/// The place of temporary files.
 enum Place {
-    /// In this directory.
+    /// This directory.
     Directory(PathBuf),
-    /// Among the striped files.
+    /// Striped files.
     Striped,
 }
 
 impl Place {
-    /// The place of this name: a directory, or `pfs:`.
+    /// Returns the place of this name: a directory, or `pfs:`.
     fn named(name: &FileName) -> Place {
         match name {
             FileName::Striped(_) => Place::Striped,
@@ -494,7 +494,7 @@ impl Place {
         }
     }
 
-    /// Where this computer has its temporary files.
+    /// Returns the directory for temporary files of this host.
     fn usual() -> Place {
         Place::Directory(env::temp_dir())
     }
@@ -502,9 +502,10 @@ impl Place {
 
 /// A temporary file.
 enum Temporary {
-    /// It has no name any more.
+    /// An ordinary file, already unlinked.
     Local(File),
-    /// The name goes before the file is closed, so that nothing has to be written for it.
+    /// A striped file. The name is dropped, thus unlinked, before the file closes, so that closing has nothing to
+    /// write.
     Striped { _half_done: HalfDone, file: Box<pdiol::File> },
 }
 
@@ -527,7 +528,7 @@ impl Read for Temporary {
             Temporary::Striped { file, .. } => {
                 let read = file.read(into)?;
                 if read == 0 && !into.is_empty() {
-                    // At its end, all that was read of it counts.
+                    // At the end, the loss of any part read so far is an error.
                     file.check_losses()?;
                 }
                 Ok(read)

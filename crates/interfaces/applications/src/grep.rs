@@ -1,7 +1,7 @@
-//! pfsgrep: prints the lines that match, with ripgrep's searcher.
+//! pfsgrep: prints matching lines, using ripgrep's searcher.
 //!
-//! Patterns are those of the crate `regex`, which are nearly those of `grep -E`. All files are taken for text, as by
-//! `grep -a`.
+//! Patterns have the syntax of the crate `regex`, which is nearly that of `grep -E`. All files are treated as text, as
+//! by `grep -a`.
 
 use std::convert::Infallible;
 use std::io::{self, Read, Write};
@@ -98,7 +98,7 @@ impl FileProgram for Arguments {
             let searched = self.check_input(name).and_then(|()| files.open(name));
             let searched =
                 searched.and_then(|input| self.search(&matcher, input, name, prefix, &mut printer));
-            // As grep does: what cannot be read does not keep it from the others.
+            // Like grep, continue with the other files.
             if let Err(failure) = searched {
                 say!("pfsgrep: {failure}");
                 failed = true;
@@ -121,7 +121,7 @@ impl FileProgram for Arguments {
 }
 
 impl Arguments {
-    /// The first argument is the pattern, unless an option says it.
+    /// Returns the files. The first argument is the pattern, unless an option gives one.
     fn names(&self) -> Vec<FileName> {
         let first = self.pattern.as_ref().filter(|_| !self.patterns.is_empty());
         let first = first.map(|name| name.parse().unwrap_or_else(|never: Infallible| match never {}));
@@ -158,7 +158,8 @@ impl Arguments {
         Printer { print, output, broken: None, found: false, prefix: String::new(), lines: 0 }
     }
 
-    /// Lines that are found could be found again, for ever. All else is printed when the file has been read.
+    /// Refuses standard output as an input if lines are printed: found lines would be found again without end. All
+    /// other output is printed after the file has been read.
     fn check_input(&self, name: &FileName) -> Result<()> {
         if self.print() == Print::Lines { name.check_is_not(&FileName::Standard) } else { Ok(()) }
     }
@@ -185,10 +186,10 @@ impl Arguments {
     }
 }
 
-/// Bytes of output that are written together.
+/// Bytes of output per write.
 const OUTPUT_BYTES: usize = 64 << 10;
 
-/// What is printed of lines that were found.
+/// Output for matching lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Print {
     Lines,
@@ -197,22 +198,22 @@ enum Print {
     Nothing,
 }
 
-/// Prints what is found.
+/// Printer of results.
 struct Printer {
     print: Print,
     output: io::BufWriter<io::StdoutLock<'static>>,
-    /// Why nothing more can be printed.
+    /// The error that ended printing.
     broken: Option<io::Error>,
-    /// Whether any line was found in any file.
+    /// True if a line was found in any file.
     found: bool,
-    /// What stands before each line of this file.
+    /// Prefix of each line of the current file.
     prefix: String,
-    /// Lines found in this file.
+    /// Number of lines found in the current file.
     lines: u64,
 }
 
 impl Printer {
-    /// Whether nothing more is of interest.
+    /// True if further results do not matter.
     fn is_over(&self) -> bool {
         self.broken.is_some() || (self.print == Print::Nothing && self.found)
     }
@@ -234,7 +235,7 @@ impl Printer {
             write!(output, "{number}:")?;
         }
         output.write_all(found.bytes())?;
-        // The last line of a file may have no end of its own.
+        // The last line of a file may lack its newline.
         if found.bytes().ends_with(b"\n") { Ok(()) } else { output.write_all(b"\n") }
     }
 

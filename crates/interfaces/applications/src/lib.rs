@@ -1,19 +1,16 @@
-//! Usual programs over ordinary and striped files alike: cat, grep, sort, bzip2, and copying between both kinds.
+//! Common programs for ordinary and striped files: cat, grep, sort, bzip2, and copying between both kinds.
 //!
-//! A name that begins with `pfs:` is that of a striped file, `-` is standard input or output, and any other name is an
-//! ordinary file's; the same in all programs. So a local run and a striped one compare: they differ in where the bytes
-//! come from and go to, and in nothing else.
+//! In all programs a name with the prefix `pfs:` denotes a striped file, `-` standard input or output, and any other
+//! name an ordinary file. So a local and a striped run are comparable: they differ only in the storage of their files.
 //!
 //! Map of the code, in reading order:
 //!
-//! - `name.rs`, `store.rs`, `files.rs`: names, and opening what they stand for
-//! - `ahead.rs`, `behind.rs`: threads that read and write while others compute
-//! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `placed_sort.rs`: which disks a sort's runs and output
-//!   lie on
-//! - `program.rs`: their `main`; `usage.rs`: the time a program took, and on what; `failure.rs`: how it says what went
-//!   wrong
+//! - `name.rs`, `store.rs`, `files.rs`: names, and opening the files they denote
+//! - `ahead.rs`, `behind.rs`: threads that read and write during computation
+//! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `placed_sort.rs`: disks of a sort's runs and output
+//! - `program.rs`: their `main`; `usage.rs`: the time of a program; `failure.rs`: its error messages
 //!
-//! What is not here, on purpose: prefetching and caching of striped files, which `pdiol` does.
+//! Not here, on purpose: prefetching and caching of striped files, which are in `pdiol`.
 
 mod ahead;
 mod behind;
@@ -56,12 +53,12 @@ const PROGRAMS: [Program; 6] = [
     ("pfsbzip2", bzip2::Arguments::command, main::<bzip2::Arguments>),
 ];
 
-/// The command lines of all the programs.
+/// Returns the command lines of all the programs.
 pub fn commands() -> [Command; 6] {
     PROGRAMS.map(|(_, command, _)| command())
 }
 
-/// The `main` of the program by whose name this process was called, if it is one of these.
+/// Returns the `main` of the program by whose name this process was called; `None` if it is not one of these.
 pub fn called() -> Option<fn() -> ExitCode> {
     let path = env::args_os().next()?;
     let name = Path::new(&path).file_name()?;

@@ -1,4 +1,4 @@
-//! All of the programs, for their tests. What is installed is `starfish`, which answers to the same names.
+//! All of the programs, for their tests. The installed program is `starfish`, which can be called by the same names.
 
 use std::process::ExitCode;
 

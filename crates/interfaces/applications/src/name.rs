@@ -16,25 +16,24 @@ use crate::failure::{Failure, Result};
 /// The name of standard input or output.
 const STANDARD: &str = "-";
 
-/// The name of a file, of either kind.
+/// The name of a file of either kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileName {
     /// `-`: standard input or output.
     Standard,
-    /// `pfs:NAME`: the striped file called NAME.
+    /// `pfs:NAME`: the striped file NAME.
     Striped(String),
-    /// Anything else: a file of this computer. One whose name begins with `pfs:` is called `./pfs:...`.
+    /// Any other name: a file of this host. `./pfs:...` denotes one whose name begins with `pfs:`.
     Local(PathBuf),
 }
 
 impl FileName {
-    /// Whether it is a striped file's.
+    /// True for a striped file.
     pub fn is_striped(&self) -> bool {
         matches!(self, FileName::Striped(_))
     }
 
-    /// Refuses this as an input if it is the same file as `output`: the program would read its own output, or an
-    /// emptied file.
+    /// Fails if this input is the same file as `output`: the program would read its own output, or an emptied file.
     pub(crate) fn check_is_not(&self, output: &FileName) -> Result<()> {
         let same = match (self, output) {
             (FileName::Striped(input), FileName::Striped(output)) => input == output,
@@ -50,8 +49,8 @@ impl FileName {
         }
     }
 
-    /// The device and the inode number of the ordinary file that it names, if it names one; `standard` is what `-`
-    /// stands for. Errors are left to the opening of the file.
+    /// Returns the device and inode number if the name denotes an ordinary file; `standard` is the stream of `-`.
+    /// Ignores errors: opening the file reports them.
     fn ordinary_file(&self, standard: impl AsFd) -> Option<(u64, u64)> {
         let found = match self {
             FileName::Standard => own(standard).and_then(|stream| stream.metadata()),
@@ -61,7 +60,7 @@ impl FileName {
         found.ok().filter(Metadata::is_file).map(|found| (found.dev(), found.ino()))
     }
 
-    /// This name with `ending` behind it; none for standard input and output.
+    /// Returns this name with `ending` appended; `None` for standard input and output.
     pub fn with_ending(&self, ending: &str) -> Option<FileName> {
         match self {
             FileName::Standard => None,
@@ -74,7 +73,7 @@ impl FileName {
         }
     }
 
-    /// This name without `ending`, if it has this ending and something before it.
+    /// Returns this name without `ending`, if it has this ending and text before it.
     pub fn without_ending(&self, ending: &str) -> Option<FileName> {
         let text = self.to_string();
         let shorter = text.strip_suffix(ending)?;
@@ -83,7 +82,7 @@ impl FileName {
     }
 }
 
-/// Another handle on standard input or output, without a lock and without a buffer.
+/// Returns another handle on standard input or output, without lock or buffer.
 pub(crate) fn own(stream: impl AsFd) -> io::Result<File> {
     stream.as_fd().try_clone_to_owned().map(File::from)
 }

@@ -1,4 +1,4 @@
-//! Where the runs and the output of a sort lie, if several sorts at once are to keep out of each other's way.
+//! Placement of the runs and output of a sort, so that several concurrent sorts use different disks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use placement::{JobPlacement, Policy, PolicyError};
 
 use crate::failure::{Failure, Result};
 
-/// Where a sort's runs and its output lie.
+/// Placement of a sort's runs and output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SortPlacement {
-    /// Each over all disks: a sort reads from every disk it writes to, so none can race ahead of others.
+    /// Each striped over all disks: a sort reads every disk it writes to, so no sort can race ahead of others.
     Striped,
-    /// Each on one disk, by a policy.
+    /// Each on one disk, selected by a policy.
     Policy(Policy),
 }
 
@@ -26,16 +26,16 @@ impl FromStr for SortPlacement {
     }
 }
 
-/// The number of a sort among those that run at once.
+/// The number of a sort among concurrent sorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SortNumber {
-    /// From 1 on.
+    /// Counted from 1.
     number: u32,
     of: u32,
 }
 
 impl SortNumber {
-    /// The number of a sort that runs alone.
+    /// The number of a sort without concurrent sorts.
     pub(crate) const ONLY: SortNumber = SortNumber { number: 1, of: 1 };
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for SortNumber {
     }
 }
 
-/// A sort whose runs and output a policy places.
+/// A sort whose runs and output are placed by a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlacedSort {
     pub(crate) policy: Policy,
@@ -66,22 +66,22 @@ pub(crate) struct PlacedSort {
 }
 
 impl PlacedSort {
-    /// Refuses a number of disks on which the policy cannot place the sort.
+    /// Fails if the policy cannot place the sort on this number of disks.
     pub(crate) fn check(self, disks: u32) -> Result<()> {
         let placed = self.placed(disks, 1).map(drop);
         placed.map_err(|error| Failure::new(format!("--placement {}", self.policy.number()), error))
     }
 
-    /// The disk of the run of this number.
+    /// Returns the disk of run number `run`.
     ///
     /// # Panics
-    /// If the policy cannot place anything on `disks` disks.
+    /// Panics if the policy cannot place anything on `disks` disks.
     pub(crate) fn disk_of_run(self, run: usize, disks: u32) -> u32 {
         let dealt = self.placed(disks, run + 1).expect("it was checked");
         dealt.input[run] as u32
     }
 
-    /// The disk of the output.
+    /// Returns the disk of the output.
     pub(crate) fn disk_of_output(self) -> u32 {
         self.sort.number - 1
     }
@@ -101,7 +101,7 @@ mod tests {
     fn runs_are_placed_as_those_of_a_merge() {
         let sort = PlacedSort { policy: Policy::SharedWithinJob, sort: "2/2".parse().expect("a number") };
         let runs: Vec<u32> = (0..6).map(|run| sort.disk_of_run(run, 4)).collect();
-        // Job 1 of 2 on four disks: all but disk 1, and what would be on disk 0 is on disk 1.
+        // Job 1 (from 0) of 2 on four disks reads from disks 0, 2 and 3, but its runs on disk 0 are moved to disk 1.
         assert_eq!((runs, sort.disk_of_output()), (vec![1, 2, 3, 1, 2, 3], 1));
         assert!(sort.check(2).is_ok() && sort.check(1).is_err());
     }

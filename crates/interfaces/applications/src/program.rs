@@ -1,4 +1,4 @@
-//! The `main` of all the programs: their own options, those of PDIOL, and Ctrl-C.
+//! The `main` of all the programs: their options, the options of PDIOL, and Ctrl-C.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,22 +12,22 @@ use pdiol::options::{self, Asked};
 use crate::failure::{Failure, Result};
 use crate::files::FilesArgs;
 
-/// A program over files of either kind: its command line, and what it does.
+/// A program for files of either kind.
 pub trait FileProgram: Parser {
-    /// The options about striped files.
+    /// Returns the options for striped files.
     fn files(&mut self) -> &mut FilesArgs;
 
     /// Runs the program.
     fn run(self) -> Result<ExitCode>;
 }
 
-/// The exit code of a program that failed: 2, since for grep 1 means that nothing was found.
+/// Exit code of a failed program: 2, since 1 from grep means that no line was found.
 const FAILED: u8 = 2;
 
 /// Runs a program on the command line of this process.
 ///
-/// Options of PDIOL may stand before an argument `-`, as in its thesis: `pfs2fs -disk_number 4 -w 0 - a b`. A line that
-/// the program itself accepts has none of them.
+/// Options of PDIOL may precede an argument `-`, as in its thesis: `pfs2fs -disk_number 4 -w 0 - a b`. A command line
+/// that the program accepts as it is has no options of PDIOL.
 pub(crate) fn main<P: FileProgram>() -> ExitCode {
     complete(P::command);
     let mut arguments: Vec<OsString> = env::args_os().collect();
@@ -58,9 +58,9 @@ pub(crate) fn main<P: FileProgram>() -> ExitCode {
 /// Time limit for removing incomplete files after Ctrl-C when an agent does not answer.
 const REMOVING_MAX: Duration = Duration::from_secs(5);
 
-/// Runs a program: `main` gives its exit code.
+/// Runs a program; `main` returns its exit code.
 ///
-/// Incomplete files are removed if it fails or is interrupted (Ctrl-C, SIGTERM, SIGHUP).
+/// Removes incomplete files if the program fails or is interrupted (Ctrl-C, SIGTERM, SIGHUP).
 fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
     let name = program.to_owned();
     let out_of_time = move |left: &[String]| {
@@ -72,7 +72,7 @@ fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
     }
     match main() {
         Ok(code) => code,
-        // The reader of the output has closed it, and does not want the rest.
+        // The reader of the output has closed it and does not need the rest.
         Err(failure) if failure.broken_pipe => ExitCode::SUCCESS,
         Err(failure) => {
             interruption::wait_if_ending();

@@ -1,8 +1,8 @@
-//! The time a program takes, and on what: as the tables of the thesis have it.
+//! Time of a program, split as in the tables of the thesis.
 //!
-//! User and system time are the processor's, of all threads of the program (`getrusage`). What is left of the elapsed
-//! time is waiting. Threads that work at once may use more than the elapsed time; then there is no waiting to be seen,
-//! and it is 0. Agents on the same computer are other programs: their time is not in it.
+//! User and system time are the processor time of all threads of the program (`getrusage`). The rest of the elapsed
+//! time is waiting. Concurrent threads may use more processor time than elapsed time; then waiting is not visible and
+//! reported as 0. Agents on the same host are separate processes: their time is not included.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use nix::sys::time::TimeVal;
 
 use crate::files::Files;
 
-/// Measures from now on.
+/// A stopwatch that starts when it is made.
 #[derive(Debug)]
 pub struct Stopwatch {
     start: Instant,
@@ -21,29 +21,29 @@ pub struct Stopwatch {
     bytes: (u64, u64),
 }
 
-/// Time and bytes of a program or a phase of it.
+/// Time and bytes of a program or one of its phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// From the beginning to the end.
+    /// Elapsed time.
     pub elapsed: Duration,
-    /// The processor's in the program.
+    /// Processor time in the program.
     pub user: Duration,
-    /// The processor's in the kernel for it.
+    /// Processor time in the kernel for the program.
     pub system: Duration,
-    /// Bytes read of inputs.
+    /// Bytes read from inputs.
     pub bytes_read: u64,
     /// Bytes written to outputs.
     pub bytes_written: u64,
 }
 
 impl Stopwatch {
-    /// Starts.
+    /// Starts the stopwatch.
     pub fn start(files: &Files) -> Stopwatch {
         let (user, system) = processor();
         Stopwatch { start: Instant::now(), user, system, bytes: files.bytes() }
     }
 
-    /// The usage since the start.
+    /// Returns the usage since the start.
     pub fn usage(&self, files: &Files) -> Usage {
         let (elapsed, (user, system)) = (self.start.elapsed(), processor());
         let (read, written) = files.bytes();
@@ -58,15 +58,15 @@ impl Stopwatch {
 }
 
 impl Usage {
-    /// The names of the columns.
+    /// Names of the columns.
     pub const HEAD: &str = "program,phase,bytes_read,bytes_written,elapsed_s,user_s,system_s,waiting_s";
 
-    /// The elapsed time that the processor did not work for the program.
+    /// Returns the elapsed time minus the processor time, or 0 if negative.
     pub fn waiting(&self) -> Duration {
         self.elapsed.saturating_sub(self.user + self.system)
     }
 
-    /// A row of a table.
+    /// Returns a row of the table.
     pub fn row(&self, program: &str, phase: &str) -> String {
         let seconds = |time: Duration| format!("{:.6}", time.as_secs_f64());
         let times = [self.elapsed, self.user, self.system, self.waiting()].map(seconds).join(",");
@@ -75,7 +75,7 @@ impl Usage {
 }
 
 fn processor() -> (Duration, Duration) {
-    // It cannot fail for the process itself.
+    // The call cannot fail for the process itself.
     let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return Default::default() };
     (duration(usage.user_time()), duration(usage.system_time()))
 }

@@ -1,4 +1,4 @@
-//! How the programs end before they are done: interrupted, without a reader, without agents.
+//! Programs that end early: interrupted, without a reader of their output, without agents.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn an_interrupted_program_leaves_nothing() {
         ("HUP", PFSSORT, &["text", "-", "-S", "256KiB", "-o", "new"]),
         ("INT", PFSBZIP2, &["-", "pfs:new"]),
     ] {
-        // Standard input does not end, so the program is in the middle of its work for ever.
+        // Standard input does not end, so the program never finishes.
         let mut command = home.command(program, arguments);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("the program");
         let start = Instant::now();
@@ -43,7 +43,7 @@ fn an_interrupted_program_leaves_nothing() {
     }
 }
 
-/// What is left is hidden, and `starfish rm --unfinished` removes it.
+/// The remaining file is hidden, and `starfish rm --unfinished` removes it.
 #[test]
 fn a_killed_program_leaves_no_file_of_the_name_that_it_was_given() {
     let home = Home::start(2);
@@ -58,7 +58,7 @@ fn a_killed_program_leaves_no_file_of_the_name_that_it_was_given() {
     assert!(left.len() == 2 && left.iter().all(|name| node::is_hidden(name.as_bytes())), "{left:?}");
 }
 
-/// More is read than can be under way, so some of it is on its way to the agents.
+/// The input exceeds the limit of data in flight, so some of it is being sent to the agents.
 #[test]
 fn a_file_stays_if_another_that_is_to_replace_it_is_interrupted() {
     let home = Home::start(2);

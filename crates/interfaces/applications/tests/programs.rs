@@ -1,4 +1,4 @@
-//! The programs beside the system's: cat, grep, sort, bzip2; on ordinary and striped files.
+//! The programs compared with those of the system: cat, grep, sort, bzip2; on ordinary and striped files.
 
 mod common;
 
@@ -12,8 +12,8 @@ use common::{
 };
 use prerequisites::has;
 
-/// Contents that have been trouble somewhere: empty ones, a last line without an end, binary data, long lines, the
-/// sizes around a page.
+/// Returns contents that often cause trouble: empty, without a final newline, binary, long lines, about the size of a
+/// page.
 fn contents() -> Vec<(&'static str, Vec<u8>)> {
     let mut long = text(300);
     long.extend(b"sea".repeat(150_000));
@@ -41,7 +41,7 @@ fn files_come_back_from_stripes_as_they_were() {
         assert!(home.read("back") == contents, "{name}");
         assert!(home.succeed(PFS2FS, &[&format!("pfs:{name}")]) == contents, "{name}");
         for buffer in ["1", "1000", "1MiB"] {
-            // One byte at a time takes its time.
+            // Copying byte by byte is slow.
             if buffer == "1" && contents.len() > 10_000 {
                 continue;
             }
@@ -58,7 +58,7 @@ fn files_come_back_from_stripes_as_they_were() {
     assert_eq!(output.stdout, b"through");
 }
 
-/// What a program does with striped files is in its trace, by the option or by the variable.
+/// A program's trace contains its operations on striped files; an option or a variable requests the trace.
 #[test]
 fn programs_write_traces() {
     let home = Home::start(2);
@@ -76,7 +76,7 @@ fn programs_write_traces() {
     is_trace("sort.tlv", b"page-cache write");
 }
 
-/// The command line of the thesis' appendix, and its variables.
+/// The command line in the appendix of the thesis, and its variables.
 #[test]
 fn options_of_pdiol_stand_before_a_dash() {
     let home = Home::start(3);
@@ -101,13 +101,13 @@ fn options_of_pdiol_stand_before_a_dash() {
     let mut help = home.command(PFS2FS, ["--help"]);
     help.env("PDIOL_WINDOW_SIZE", "many");
     assert!(finish(help).status.success(), "wrong options do not keep the help back");
-    // What the program has itself is its own: here the pattern 0 as a word, in standard input.
+    // Options of the program itself take precedence: here the pattern 0 as a word, in standard input.
     let input = b"1\n0\n".to_vec();
     let output = finish_with_input(home.command(PFSGREP, ["-w", "0", "-"]), input);
     assert_eq!(output.stdout, b"0\n");
 }
 
-/// The same file is the same however it is put: `starfish put` has this default, too.
+/// `fs2pfs` and `starfish put` have the same default, so both create the same file.
 #[test]
 fn files_that_are_put_have_blocks_of_the_default_of_starfish_put() {
     let home = Home::start(1);
@@ -144,7 +144,7 @@ fn what_cannot_be_copied_says_why_and_leaves_nothing() {
     }
 }
 
-/// What `sh -c` does with `"$0"` being a program, in files of at most 512 KB.
+/// Runs a line with `sh -c`, with `"$0"` as the program and a file size limit of 512 KB.
 fn by_shell(home: &Home, program: &str, line: &str) -> Output {
     common::finish(home.command("sh", ["-c", &format!("trap '' XFSZ; ulimit -f 1000; {line}"), program]))
 }
@@ -194,7 +194,7 @@ fn no_file_is_input_and_output_at_once() {
         assert!(said.contains("it is the output, too"), "{line}: {said}");
     }
     assert!((home.succeed(MYCAT, &["pfs:file"]), home.read("file")) == before);
-    // What is written only when all has been read does no harm, as in the system's programs.
+    // Programs that write only after all input has been read are safe, as are the system's programs.
     for (program, line) in [(PFSGREP, "\"$0\" -c '' file >> file"), (PFSSORT, "\"$0\" file >> file")] {
         let Output { status, stderr, .. } = by_shell(&home, program, line);
         assert!(status.success(), "{line}: {}", String::from_utf8_lossy(&stderr));
@@ -264,7 +264,7 @@ fn grep_finds_what_grep_finds() {
         home.make(name, &contents);
         for options in options {
             if name == "binary" || name == "page" {
-                // What . and words are among bytes that are no text depends on the locale.
+                // In data that are not text, the meaning of . and of words depends on the locale.
                 if options.iter().any(|option| ["-i", "-w"].contains(option)) {
                     continue;
                 }
@@ -289,7 +289,7 @@ fn grep_finds_what_grep_finds() {
     assert_eq!((status.code(), &stdout[..]), (Some(2), &b"unfinished:star\n"[..]));
     assert!(String::from_utf8_lossy(&stderr).contains("pfsgrep: nothing: No such file"));
     assert!(home.fail(PFSGREP, &["(", "text"]).contains("the pattern"));
-    // What is no option is no pattern either.
+    // An unknown option is not taken for a pattern.
     for option in ["-o", "-9", "--color"] {
         let said = home.fail(PFSGREP, &[option, "star", "text"]);
         assert!(said.contains(&format!("unexpected argument '{option}'")), "{said}");
@@ -324,7 +324,7 @@ fn sort_sorts_as_sort_does() {
         home.make(name, &contents);
         for options in options {
             let expected = home.succeed("sort", &[options, &[name]].concat());
-            // Memory for all of it, and for a small part: many runs, merged in several steps.
+            // Memory for the whole file, and for a small part: many runs, merged in several steps.
             for memory in ["256MiB", "256KiB"] {
                 let memory = ["-S", memory];
                 let local = home.succeed(PFSSORT, &[options, &memory, &[name]].concat());
@@ -338,7 +338,7 @@ fn sort_sorts_as_sort_does() {
     }
     let several = home.succeed(PFSSORT, &["unfinished", "pfs:byte", "empty", "pfs:unfinished"]);
     assert_eq!(String::from_utf8_lossy(&several), "-3\n-3\nsea\nsea\nstar\nstar\nx\n");
-    // In its own place.
+    // Input and output are the same file.
     home.succeed(PFSSORT, &["unfinished", "-o", "unfinished"]);
     assert_eq!(home.read("unfinished"), b"-3\nsea\nstar\n");
     home.succeed(PFSSORT, &["pfs:unfinished", "-o", "pfs:unfinished", "-T", "tmp"]);
@@ -351,7 +351,7 @@ fn sort_sorts_as_sort_does() {
 #[test]
 fn sort_merges_many_runs_in_several_steps() {
     let home = Home::start(2);
-    // About sixty runs with memory for the buffers of two.
+    // About sixty runs, with memory for the buffers of two.
     let contents = text(400_000);
     home.make("large", &contents);
     let mut lines: Vec<&[u8]> = contents.split_inclusive(|&byte| byte == b'\n').collect();
@@ -379,7 +379,7 @@ fn sort_places_its_runs_by_a_policy() {
         (&["--placement", "4", "--job", "2/3"], &[1]),
         (&["--placement", "striped"], &[0, 1, 2]),
     ];
-    // Each replaces the output of the one before, which lies elsewhere.
+    // Each output replaces the previous one, which is on other disks.
     for (way, expected) in ways {
         home.succeed(PFSSORT, &[&sort[..], way].concat());
         assert!(home.succeed(MYCAT, &["pfs:sorted"]) == lines.concat(), "{way:?}");
@@ -438,7 +438,7 @@ fn bzip2_packs_and_unpacks() {
     }
 }
 
-/// A stream of bzip2 ends by itself; tapes and block devices fill their last block with zeros.
+/// A bzip2 stream marks its own end; tapes and block devices fill their last block with zeros.
 #[test]
 fn bytes_behind_an_archive_are_reported_and_ignored() {
     let home = Home::start(2);
@@ -465,7 +465,7 @@ fn bytes_behind_an_archive_are_reported_and_ignored() {
             assert!(home.succeed(MYCAT, &[output]) == contents.repeat(streams), "{name}");
         }
     }
-    // What begins as a stream has to be one.
+    // Bytes that begin like a stream must be a valid one.
     std::fs::write(home.path("half.bz2"), [packed.clone(), packed[..100].to_vec()].concat()).expect("a file");
     assert!(home.fail(PFSBZIP2, &["-df", "half.bz2", "out"]).contains("half.bz2"));
 }

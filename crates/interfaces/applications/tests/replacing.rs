@@ -1,4 +1,4 @@
-//! A striped file that is replaced stays until the new one is whole: whatever goes wrong, its contents are not lost.
+//! A replaced striped file stays until the new one is complete: no failure loses its contents.
 
 mod common;
 
@@ -8,7 +8,7 @@ use applications::{FileName, Files, FilesArgs, Output, Storage};
 use clap::{Args, Command, FromArgMatches};
 use common::{FS2PFS, Home, MYCAT};
 
-/// What a program opens files with that was called with these agents and options.
+/// Returns the files of a program called with these agents and options.
 fn files(home: &Home, options: &[&str]) -> Files {
     let command = FilesArgs::augment_args(Command::new("program"));
     let (agents, key_file) = (home.agents(), home.key_file());
@@ -17,7 +17,7 @@ fn files(home: &Home, options: &[&str]) -> Files {
     Files::new(&FilesArgs::from_arg_matches(&matches).expect("none has to be given"))
 }
 
-/// Begins to replace a striped file.
+/// Starts to replace a striped file.
 fn begin<'a>(files: &'a Files, name: &FileName, new: &[u8]) -> Box<dyn Output + 'a> {
     let mut output = files.create(name, true).expect("it can be replaced");
     output.write_all(new).expect("room");
@@ -29,7 +29,7 @@ fn what_is_replaced_stays_until_the_new_one_is_whole() {
     let home = Home::start(2);
     let name = FileName::Striped("x".into());
     let is = |contents: &str| assert_eq!(home.succeed(MYCAT, &["pfs:x"]), contents.as_bytes());
-    // Striped as the old one, and otherwise.
+    // With the striping of the old file, and with others.
     for options in [&[][..], &["--block", "8KiB"], &["--disks", "1"]] {
         for is_read in [false, true] {
             home.make("x", b"old");

@@ -4,23 +4,23 @@ use std::io::{self, Read, Write};
 
 use super::order::Order;
 
-/// Bytes that are read at a time, if memory is not very short.
+/// Bytes per read, unless memory is very short.
 const STEP_BYTES_MAX: usize = 256 << 10;
 const STEP_BYTES_MIN: usize = 4 << 10;
 
-/// A line of a block, by the place of its bytes, and what decides most comparisons.
+/// A line of a block: its position, and a prefix that decides most comparisons.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     prefix: u64,
     start: usize,
-    /// Where its end is, which is a newline.
+    /// Position of its newline.
     end: usize,
 }
 
-/// What a line takes besides its bytes.
+/// Memory of a line besides its bytes.
 const LINE_BYTES: usize = size_of::<Line>();
 
-/// Lines, each with its end; in the order in which they were read, or sorted.
+/// Lines with their newlines, in input order or sorted.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     bytes: Vec<u8>,
@@ -28,10 +28,10 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// Reads lines until there are `memory` bytes of them and of what is kept of each, or the input ends.
+    /// Reads lines until the lines and their index use `memory` bytes, or the input ends.
     ///
-    /// `rest` is the beginning of a line that was read before, and then of the one that is begun now. A line that is
-    /// longer than the memory is read to its end all the same. Returns whether the input may go on.
+    /// `rest` contains the start of a line from the previous block, and afterwards the start of the next line. A line
+    /// longer than the memory is read to its end nevertheless. Returns true if the input may have more lines.
     pub(super) fn fill(
         &mut self,
         input: &mut impl Read,
@@ -53,7 +53,7 @@ impl Block {
                 }
                 return Ok(false);
             }
-            // The next step has to fit, too, with room for its lines.
+            // Reserve space for the next step and the index of its lines.
             let used = self.bytes.len() + newlines * LINE_BYTES + step * 2;
             if used > memory
                 && let Some(last) = memchr::memrchr(b'\n', &self.bytes)
@@ -65,7 +65,7 @@ impl Block {
         }
     }
 
-    /// Whether there is no line.
+    /// True if the block has no line.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -89,7 +89,7 @@ impl Block {
         });
     }
 
-    /// Writes the lines, sorted before; of equal ones only the first, if the order says so.
+    /// Writes the sorted lines. If the order is unique, writes only the first of equal lines.
     pub(super) fn write(&self, order: Order, output: &mut impl Write) -> io::Result<()> {
         let text = |line: &Line| &self.bytes[line.start..line.end];
         let mut last: Option<&Line> = None;

@@ -1,7 +1,7 @@
-//! Merging runs into one, while a thread reads them ahead.
+//! Merges runs into one, while a thread reads them ahead.
 //!
-//! Each run has two buffers: one is used while the other is filled. The thread fills those that were used up, in that
-//! order, which is nearly the order in which they will be wanted.
+//! Each run has two buffers: one is used while the other is filled. The thread refills used buffers in the order in
+//! which they were used up, which is nearly the order in which they will be needed.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -17,49 +17,50 @@ use crate::behind::Behind;
 use crate::failure::{Failure, Result};
 use crate::store::Temporary;
 
-/// Buffers of a run.
+/// Number of buffers per run.
 const BUFFERS: u64 = 2;
 
-/// Shorter buffers cost more in waiting for disks than more runs at once save.
+/// Minimum size of a buffer in bytes: shorter buffers lose more time on disk latency than merging more runs at once
+/// saves.
 const BUFFER_BYTES_MIN: u64 = 64 << 10;
 
-/// Longer ones gain nothing.
+/// Maximum size of a buffer in bytes: longer ones gain nothing.
 const BUFFER_BYTES_MAX: u64 = 1 << 20;
 
-/// Runs that are merged at once, at most: each is an open file, and there are that many of each generation.
+/// Limit of runs merged at once: each is an open file, and each generation has that many.
 const RUNS_MAX: u64 = 128;
 
 impl Sorting<'_> {
-    /// Runs that are merged at once: there has to be memory for their buffers.
+    /// Returns the number of runs merged at once, limited by the memory for their buffers.
     fn merge_runs_max(&self) -> usize {
         (self.memory / (BUFFERS * BUFFER_BYTES_MIN)).clamp(2, RUNS_MAX) as usize
     }
 
-    /// Bytes of a buffer, if this number of runs is merged.
+    /// Returns the size of a buffer in bytes for this number of runs.
     pub(super) fn merge_buffer_bytes(&self, runs: usize) -> usize {
         let share = self.memory / (BUFFERS * runs.max(1) as u64);
         share.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX) as usize
     }
 }
 
-/// Runs in the order of the input. They are merged into longer ones as they come: each is an open file.
+/// Runs in the order of the input. They are merged into longer ones as they arrive, since each is an open file.
 ///
-/// All runs of a *generation* are about as long. As many as can be merged at once become one of the next generation
-/// when there is another one. So a line is merged once for each generation, as if all runs were there at the beginning,
-/// and there are never more runs than can be merged at once for each generation.
+/// All runs of a *generation* have about the same length. When a generation is full, the next run first merges it into
+/// one run of the next generation. So each line is merged once per generation, as if all runs existed from the start. A
+/// generation never has more runs than can be merged at once.
 pub(super) struct Runs<'a> {
     sorting: &'a Sorting<'a>,
-    /// For each generation, its runs. Those of the last one come first in the input.
+    /// Runs by generation. The last generation has the first lines of the input.
     generations: Vec<Vec<Box<dyn Temporary>>>,
 }
 
 impl<'a> Runs<'a> {
-    /// No runs yet.
+    /// Returns an empty list.
     pub(super) fn new(sorting: &'a Sorting<'a>) -> Self {
         Runs { sorting, generations: Vec::new() }
     }
 
-    /// Takes in the next run of the input.
+    /// Adds the next run of the input.
     pub(super) fn push(&mut self, mut run: Box<dyn Temporary>) -> Result<()> {
         let at_once = self.sorting.merge_runs_max();
         for generation in &mut self.generations {
@@ -67,7 +68,7 @@ impl<'a> Runs<'a> {
                 generation.push(run);
                 return Ok(());
             }
-            // Blocks are in memory as well, so this must not take much.
+            // Use the smallest buffers: the blocks are in memory at the same time.
             let longer = merge(self.sorting, std::mem::take(generation), BUFFER_BYTES_MIN as usize)?;
             generation.push(run);
             run = longer;
@@ -76,13 +77,13 @@ impl<'a> Runs<'a> {
         Ok(())
     }
 
-    /// All that are left, in the order of the input.
+    /// Returns the remaining runs in the order of the input.
     pub(super) fn finish(self) -> Vec<Box<dyn Temporary>> {
         self.generations.into_iter().rev().flatten().collect()
     }
 }
 
-/// Merges runs into longer ones until all that are left can be merged at once. Neighbours stay neighbours.
+/// Merges runs into longer ones until the rest can be merged at once. Only merges adjacent runs.
 pub(super) fn reduce(
     sorting: &Sorting<'_>,
     mut runs: Vec<Box<dyn Temporary>>,
@@ -122,16 +123,16 @@ fn merge(
     })
 }
 
-/// Runs that are being merged.
+/// Runs being merged.
 pub(super) struct Merging {
     order: Order,
     heads: BinaryHeap<Head>,
-    /// With unique lines: the last one, without its end.
+    /// The last line without its newline, if lines are unique.
     last: Vec<u8>,
 }
 
 impl Merging {
-    /// Begins to merge; a thread of the scope reads the runs into buffers of the given size in bytes.
+    /// Starts a merge; a thread of the scope reads the runs into buffers of the given size in bytes.
     pub(super) fn begin<'scope>(
         scope: &'scope Scope<'scope, '_>,
         mut runs: Vec<Box<dyn Temporary>>,
@@ -162,12 +163,12 @@ impl Merging {
         Ok(Merging { order, heads, last: Vec::new() })
     }
 
-    /// The line whose turn it is, with its end; none after the last.
+    /// Returns the current line with its newline; `None` after the last.
     pub(super) fn line(&self) -> Option<&[u8]> {
         self.heads.peek().map(Head::line)
     }
 
-    /// Goes on to the next line; with unique lines, to the next that differs.
+    /// Advances to the next line; if lines are unique, to the next different one.
     pub(super) fn next(&mut self) -> Result<()> {
         if !self.order.unique {
             return self.step();
@@ -187,7 +188,7 @@ impl Merging {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(()) };
         let has_next = head.next();
         if !matches!(has_next, Ok(true)) {
-            // It has no line by which the heap could place it.
+            // Without a line the run cannot be ordered in the heap.
             PeekMut::pop(head);
         }
         has_next.map(drop)
@@ -206,7 +207,7 @@ fn read_ahead(
             buffer.truncate(bytes);
             buffer
         });
-        // The run's end may have been reached meanwhile.
+        // The reader may have reached the end of its run and stopped.
         let _ = tell[index].send(filled);
     }
 }
@@ -222,11 +223,11 @@ struct Reader {
 
 impl Reader {
     fn want(&self, buffer: Vec<u8>) {
-        // The thread ends only when all readers have.
+        // The thread ends only after all readers have.
         let _ = self.wanted.send((self.index, buffer));
     }
 
-    /// The bytes at hand; none at the end of the run.
+    /// Returns the buffered bytes; empty at the end of the run.
     fn at_hand(&mut self) -> Result<&[u8]> {
         if self.used == self.buffer.len() {
             let next = self.buffers.recv().unwrap_or_else(|_| Ok(Vec::new()));
@@ -241,19 +242,19 @@ impl Reader {
     }
 }
 
-/// The first line of a run that has not been merged.
+/// The first unmerged line of a run.
 struct Head {
     reader: Reader,
     order: Order,
     /// The line, if its bytes were in several buffers.
     line: Vec<u8>,
-    /// Where it is, if they are in one: in the current one, with its end.
+    /// Start and end of the line, with its newline, in the current buffer, if it is entirely there.
     is_in_buffer: Option<(usize, usize)>,
     prefix: u64,
 }
 
 impl Head {
-    /// With its end.
+    /// Returns the line with its newline.
     fn line(&self) -> &[u8] {
         match self.is_in_buffer {
             Some((start, end)) => &self.reader.buffer[start..end],
@@ -261,20 +262,20 @@ impl Head {
         }
     }
 
-    /// Without its end.
+    /// Returns the line without its newline.
     fn text(&self) -> &[u8] {
         let line = self.line();
         &line[..line.len() - 1]
     }
 
-    /// Goes on to the next line; whether there is one.
+    /// Advances to the next line; returns false at the end of the run.
     fn next(&mut self) -> Result<bool> {
         self.line.clear();
         self.is_in_buffer = None;
         loop {
             let at_hand = self.reader.at_hand()?;
             if at_hand.is_empty() {
-                // Every line of a run has its end.
+                // Every line of a run ends with a newline, so no line is cut off here.
                 return Ok(false);
             }
             let end = memchr::memchr(b'\n', at_hand).map(|end| end + 1);
@@ -294,8 +295,8 @@ impl Head {
     }
 }
 
-/// The heap gives the greatest first: the line that comes first is the greatest, and of equal ones that of the earlier
-/// run.
+/// Orders heads in reverse, since the heap returns the greatest first: the first line is the greatest. Among equal
+/// lines, the line of the earlier run is greater.
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
         let order =

@@ -1,16 +1,16 @@
-//! pfssort: sorts lines, of more data than there is memory for.
+//! pfssort: sorts lines, even if they exceed the memory.
 //!
 //! ```text
 //!   block sort    input --thread--> block --> sorted --thread--> a run, in a temporary file
 //!   merge         runs --thread, ahead--> the least line of all, again and again --thread, behind--> output
 //! ```
 //!
-//! Input that fits into one block needs no temporary file. If there are more runs than can be merged in memory at
-//! once, some are merged into longer ones first, most of them as they come: each run is an open file.
+//! Input that fits into one block needs no temporary file. If there are more runs than can be merged in memory at once,
+//! some are merged into longer ones first. Most of these merges happen as runs arrive, since each run is an open file.
 //!
-//! - `order.rs`: which of two lines comes first
+//! - `order.rs`: the order of lines
 //! - `block.rs`: a block of lines, and sorting it
-//! - `resources.rs`: what sorting has to work with
+//! - `resources.rs`: resources for sorting
 //! - `runs.rs`: from the input to sorted runs
 //! - `merge.rs`: from runs to one
 
@@ -42,8 +42,8 @@ use runs::Sorted;
 
 /// Sort the lines of files, ordinary and striped ones, by their bytes.
 ///
-/// The order is that of `LC_ALL=C sort`: lines with equal keys are in the order of their bytes; with --stable, in
-/// that of the input. With --unique, the first of them in the input is kept. A last line without an end gets one.
+/// The order is that of `LC_ALL=C sort`: lines with equal keys are in the order of their bytes; with --stable, in that
+/// of the input. With --unique, the first of them in the input is kept. A last line without a newline gets one.
 #[derive(Parser, Debug)]
 #[command(name = "pfssort", version, after_help = NAMES)]
 pub struct Arguments {
@@ -81,12 +81,12 @@ pub struct Arguments {
     #[arg(long, short = 'T', value_name = "PLACE", value_hint = ValueHint::DirPath)]
     temporary: Option<FileName>,
 
-    /// Where striped runs and the output lie: striped, each over all disks; or each on one disk, by placement policy 1
-    /// to 4 of `starfish merge`. What is striped is right for one sort and for several at once.
+    /// Placement of striped runs and output: striped, each over all disks; or each on one disk, by placement policy 1
+    /// to 4 of `starfish merge`. The default suits one sort as well as several at once.
     #[arg(long, value_name = "POLICY", default_value = "striped")]
     placement: SortPlacement,
 
-    /// Which of how many sorts at once this is, for --placement 1 to 4: sort K of J writes its output to disk K.
+    /// Number K of this sort among J concurrent sorts, for --placement 1 to 4. It writes its output to disk K.
     #[arg(long, value_name = "K/J")]
     job: Option<SortNumber>,
 
@@ -135,7 +135,7 @@ impl FileProgram for Arguments {
 }
 
 impl Arguments {
-    /// The files, with runs and output on the disks where they belong.
+    /// Returns the files, with runs and output on the disks of the placement.
     fn placed_files(&self) -> Result<Files> {
         match (self.placement, self.job) {
             (SortPlacement::Striped, Some(job)) => {
@@ -150,7 +150,7 @@ impl Arguments {
         }
     }
 
-    /// The files, with temporary ones where they are wanted.
+    /// Returns the files, with temporary files at the requested place.
     fn files(&self) -> Files {
         let striped = [&self.output, &self.names[0]].into_iter().find(|name| name.is_striped());
         let files = Files::new(&self.files);
@@ -161,8 +161,8 @@ impl Arguments {
     }
 }
 
-/// Sorts the lines of the file `input` by their bytes into `output`, which is replaced. `memory` is in bytes, for
-/// lines, as that of the program's option.
+/// Sorts the lines of the file `input` by their bytes into `output`, which is replaced. `memory` is the memory for
+/// lines in bytes, as in the option of the program.
 pub fn sort(store: &dyn Storage, input: &FileName, output: &FileName, memory: u64) -> Result<()> {
     let sorting = Sorting { store, order: Order::default(), memory: memory.max(MEMORY_MIN) };
     let sorted = sorting.sort(std::slice::from_ref(input))?;
@@ -170,7 +170,7 @@ pub fn sort(store: &dyn Storage, input: &FileName, output: &FileName, memory: u6
 }
 
 impl Sorting<'_> {
-    /// Writes what was sorted, merged if there are several runs.
+    /// Writes the sorted lines; merges them if there are several runs.
     fn write(&self, sorted: Sorted, name: &FileName) -> Result<()> {
         let failed = |error| Failure::io(name, &error);
         let sorted = match sorted {

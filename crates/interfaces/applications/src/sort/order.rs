@@ -1,45 +1,45 @@
-//! Which of two lines comes first.
+//! The order of lines.
 
 use std::cmp::Ordering;
 
-/// How lines are ordered. The lines here are without their ends.
+/// Order of lines. Lines are compared without their newlines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order {
-    /// By the number they begin with.
+    /// True to compare the numbers at the start of lines.
     pub(super) numeric: bool,
-    /// The greatest first.
+    /// True to sort in descending order.
     pub(super) reverse: bool,
-    /// Only the first of equal lines is kept.
+    /// True to keep only the first of equal lines.
     pub(super) unique: bool,
-    /// Equal lines stay in the order of the input.
+    /// True to keep equal lines in the order of the input.
     pub(super) stable: bool,
 }
 
 impl Order {
-    /// Whether two lines have equal keys.
+    /// True if two lines have equal keys.
     pub(super) fn equal(self, one: &[u8], other: &[u8]) -> bool {
         if self.numeric { Number::of(one) == Number::of(other) } else { one == other }
     }
 
-    /// Which comes first; those that are equal are in the order of the input.
+    /// Compares two lines; equal ones stay in the order of the input.
     pub(super) fn compare(self, one: &[u8], other: &[u8]) -> Ordering {
         let keys = if self.numeric { Number::of(one).cmp(&Number::of(other)) } else { one.cmp(other) };
         let order = match keys {
-            // The last resort, as in sort of POSIX.
+            // Last-resort comparison, as in POSIX sort.
             Ordering::Equal if self.numeric && !self.unique && !self.stable => one.cmp(other),
             keys => keys,
         };
         if self.reverse { order.reverse() } else { order }
     }
 
-    /// A number that is less for one line only if that line comes first. It decides most comparisons.
+    /// Returns a number that orders lines like [`compare`](Self::compare), or is equal. It decides most comparisons.
     pub(super) fn prefix(self, line: &[u8]) -> u64 {
         let prefix = if self.numeric { Number::of(line).prefix() } else { text_prefix(line) };
         if self.reverse { !prefix } else { prefix }
     }
 }
 
-/// The first eight bytes.
+/// Returns the first eight bytes as a big-endian number.
 fn text_prefix(line: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let count = line.len().min(8);
@@ -47,9 +47,9 @@ fn text_prefix(line: &[u8]) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// The number that a line begins with, of any length: a sign, and digits without zeros that mean nothing.
+/// The number at the start of a line, of any length: a sign, and digits without insignificant zeros.
 ///
-/// A line without one stands for 0, and minus 0 is 0.
+/// A line without a number counts as 0, and minus 0 is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Number<'a> {
     is_negative: bool,
@@ -73,7 +73,7 @@ impl<'a> Number<'a> {
         Number { is_negative: is_negative && !is_zero, whole, fraction }
     }
 
-    /// Grows with the number, or stays.
+    /// Returns a value that never decreases with the number.
     fn prefix(&self) -> u64 {
         const MIDDLE: u64 = 1 << 63;
         let digit = |value: u64, digit: &u8| value.saturating_mul(10).saturating_add(u64::from(digit - b'0'));

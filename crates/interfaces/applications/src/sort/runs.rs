@@ -1,4 +1,4 @@
-//! From the input to sorted runs: while one block is sorted, the next is read and the one before is written.
+//! Sorts the input into runs. While one block is sorted, the next is read and the previous one is written.
 
 use std::io::{self, Read, Write};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -11,24 +11,24 @@ use crate::failure::{Failure, Result};
 use crate::name::FileName;
 use crate::store::{Storage, Temporary};
 
-/// Blocks at once: one is read, one sorted, one written.
+/// Blocks in memory: one is read, one sorted, one written.
 const BLOCKS: u64 = 3;
 
-/// Bytes of a run that are written at a time.
+/// Bytes of a run per write.
 const PIECE_BYTES: usize = 256 << 10;
 
 /// The sorted input.
 pub(super) enum Sorted {
-    /// It had no line.
+    /// The input had no line.
     Nothing,
-    /// All of it is in memory.
+    /// The whole input, in memory.
     Block(Block),
     /// Runs, in the order of the input.
     Runs(Vec<Box<dyn Temporary>>),
 }
 
 impl Sorting<'_> {
-    /// Reads all files, one after the other, into sorted blocks; if they are more than one, into runs.
+    /// Reads all files in sequence into sorted blocks. If there is more than one block, writes them as runs.
     pub(super) fn sort(&self, names: &[FileName]) -> Result<Sorted> {
         let inputs = Inputs::open(self.store, names)?;
         let memory = (self.memory / BLOCKS) as usize;
@@ -54,14 +54,14 @@ impl Sorting<'_> {
         })
     }
 
-    /// Sorts block after block. The first, if it is the last too, comes back.
+    /// Sorts blocks. Returns the first block if it is the only one.
     fn sort_blocks(&self, blocks: &Receiver<(Block, bool)>, sorted: &SyncSender<Block>) -> Option<Block> {
         for (index, (mut block, goes_on)) in blocks.iter().enumerate() {
             block.sort(self.order);
             if index == 0 && !goes_on {
                 return Some(block);
             }
-            // The writer has failed, and will say why.
+            // The writer has failed and reports the reason.
             if sorted.send(block).is_err() {
                 break;
             }
@@ -79,7 +79,7 @@ impl Sorting<'_> {
             let mut output = io::BufWriter::with_capacity(PIECE_BYTES, self.store.temporary()?);
             let failed = |error| Failure::io("a temporary file", &error);
             block.write(self.order, &mut output).and_then(|()| output.flush()).map_err(failed)?;
-            // Without a reader there is nothing more to read.
+            // An error means that the reader has nothing more to read.
             let _ = emptied.send(block);
             runs.push(output.into_inner().map_err(|error| failed(error.into_error()))?)?;
         }
@@ -87,7 +87,7 @@ impl Sorting<'_> {
     }
 }
 
-/// Reads blocks until the input ends or the receiver is gone; sends with each whether the input goes on.
+/// Reads blocks until the input ends or the receiver is dropped. Sends each block with true if the input may continue.
 fn read_blocks(
     mut inputs: Inputs<'_>,
     memory: usize,
@@ -105,19 +105,19 @@ fn read_blocks(
     Ok(())
 }
 
-/// Files that are read as if they were one; each ends with a newline.
+/// Files that are read as one; each ends with a newline.
 struct Inputs<'a> {
     store: &'a dyn Storage,
     names: &'a [FileName],
     current: usize,
-    /// The open input; none after the last.
+    /// The open input; `None` after the last.
     input: Option<Box<dyn Read + Send + 'a>>,
     ends_with_newline: bool,
     failure: Option<Failure>,
 }
 
 impl<'a> Inputs<'a> {
-    /// A wrong first name is reported at once.
+    /// Opens the first file, so that a wrong first name is reported at once.
     fn open(store: &'a dyn Storage, names: &'a [FileName]) -> Result<Self> {
         let input = Some(store.open(&names[0])?);
         Ok(Inputs { store, names, current: 0, input, ends_with_newline: true, failure: None })

@@ -1,4 +1,4 @@
-//! What the tests share: agents on loopback, as threads of this process, and the programs as processes.
+//! Common code of the tests: agents on loopback, as threads of this process, and the programs as processes.
 
 #![allow(dead_code, unused_imports, reason = "each test crate uses a part of it")]
 
@@ -30,7 +30,7 @@ impl Home {
         self.0.path(name)
     }
 
-    /// A program that knows the agents.
+    /// Returns a command for a program that uses the agents.
     pub(crate) fn command<S: AsRef<OsStr>>(
         &self,
         program: &str,
@@ -45,19 +45,19 @@ impl Home {
         command
     }
 
-    /// Runs a program to its end.
+    /// Runs a program until it exits.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Output {
         finish(self.command(program, arguments))
     }
 
-    /// Runs a program that must succeed, and returns what it printed.
+    /// Runs a program that must succeed, and returns its output.
     pub(crate) fn succeed(&self, program: &str, arguments: &[&str]) -> Vec<u8> {
         let Output { status, stdout, stderr } = self.run(program, arguments);
         assert!(status.success(), "{program} {arguments:?}: {status}: {}", String::from_utf8_lossy(&stderr));
         stdout
     }
 
-    /// Runs a program that must fail with exit code 2, and returns what it said.
+    /// Runs a program that must fail with exit code 2, and returns its standard error.
     pub(crate) fn fail(&self, program: &str, arguments: &[&str]) -> String {
         let Output { status, stderr, .. } = self.run(program, arguments);
         let said = String::from_utf8(stderr).expect("text");
@@ -65,28 +65,28 @@ impl Home {
         said
     }
 
-    /// Makes an ordinary and a striped file of the same name.
+    /// Creates an ordinary and a striped file of the same name.
     pub(crate) fn make(&self, name: &str, contents: &[u8]) {
         std::fs::write(self.path(name), contents).expect("a file");
         self.succeed(FS2PFS, &["--force", name]);
     }
 
-    /// Makes a directory for striped files.
+    /// Creates a directory for striped files.
     pub(crate) fn make_striped_directory(&self, name: &str) {
         make_directory(&self.0.session(), name).expect("a directory");
     }
 
-    /// The block size of a striped file.
+    /// Returns the block size of a striped file in bytes.
     pub(crate) fn block_bytes(&self, name: &str) -> u64 {
         self.0.session().stat(name).expect("it is there").block_bytes
     }
 
-    /// The number of disks that a striped file is on.
+    /// Returns the number of disks of a striped file.
     pub(crate) fn disks(&self, name: &str) -> u32 {
         self.0.session().stat(name).expect("it is there").stripes
     }
 
-    /// The disks that a striped file is on.
+    /// Returns the disks of a striped file.
     pub(crate) fn disks_of(&self, name: &str) -> Vec<usize> {
         let file = node::Session::open(&self.0.session(), name, OpenOptions::new().read(true));
         let stripe = stripe_name(file.and_then(|file| file.number()).expect("it is there"));
@@ -102,22 +102,22 @@ impl Home {
         std::fs::read(self.path(name)).expect("a file")
     }
 
-    /// The addresses of the agents, as in STARFISH_AGENTS.
+    /// Returns the addresses of the agents, as in STARFISH_AGENTS.
     pub(crate) fn agents(&self) -> String {
         self.0.names()
     }
 
-    /// The file of their key, as in STARFISH_KEY_FILE.
+    /// Returns the path of their key file, as in STARFISH_KEY_FILE.
     pub(crate) fn key_file(&self) -> String {
         self.0.key_file().to_str().expect("text").to_owned()
     }
 
-    /// The names of all striped files.
+    /// Returns the names of all striped files.
     pub(crate) fn striped(&self) -> Vec<String> {
         self.0.session().list().expect("names")
     }
 
-    /// What lies in the directories for local and for temporary files, but for what is the agents'.
+    /// Returns the names in the directories for local and temporary files, without the agents' files.
     pub(crate) fn local(&self) -> Vec<String> {
         let names = |path: PathBuf| {
             let entries = std::fs::read_dir(path).expect("a directory");
@@ -132,11 +132,11 @@ impl Home {
     }
 }
 
-/// The directory with a link for each program to the one that answers to all of their names.
+/// Returns a directory with a link for each program to the executable that has all their names.
 fn links() -> &'static str {
     let directory = env!("CARGO_TARGET_TMPDIR");
     for program in [MYCAT, FS2PFS, PFS2FS, PFSGREP, PFSSORT, PFSBZIP2] {
-        // Another test may have made it.
+        // Another test may have created the link.
         let _ = symlink(env!("CARGO_BIN_EXE_applications"), Path::new(directory).join(program));
     }
     directory
@@ -149,7 +149,7 @@ pub(crate) const PFSGREP: &str = "pfsgrep";
 pub(crate) const PFSSORT: &str = "pfssort";
 pub(crate) const PFSBZIP2: &str = "pfsbzip2";
 
-/// Bytes that look random and depend on their number.
+/// Returns pseudo-random bytes that depend only on their number.
 pub(crate) fn noise(bytes: usize) -> Vec<u8> {
     let mut state = bytes as u64 | 1;
     let mut next = || {
@@ -161,7 +161,7 @@ pub(crate) fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// Lines of words and numbers, of many lengths, some of them equal.
+/// Returns lines of words and numbers, of many lengths, some of them equal.
 pub(crate) fn text(lines: usize) -> Vec<u8> {
     let noise = noise(lines * 4);
     let mut text = Vec::new();
