@@ -1,4 +1,4 @@
-//! What Python asks for, as cases, and the running of them.
+//! Requests from Python as cases, and their simulation.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use crate::attend::Watch;
 use crate::error::{Failure, Result};
 
-/// The arguments of `starfish.simulate`, by their names there.
+/// The arguments of `starfish.simulate`, with the same names.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Ask {
@@ -33,12 +33,12 @@ pub(crate) struct Ask {
     options: Vec<(String, OptionValue)>,
 }
 
-/// The value of an option, as Python has it.
+/// The value of an option in Python.
 pub(crate) enum OptionValue {
     Flag(bool),
     Whole(u64),
     Text(String),
-    /// Something else, as Python shows it.
+    /// Any other value, as text.
     Other(String),
 }
 
@@ -46,7 +46,7 @@ impl<'py> FromPyObject<'_, 'py> for OptionValue {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        // A flag is a number for Python, so it is asked for first.
+        // Check for a flag first: Python's `bool` is also an `int`.
         if let Ok(flag) = value.extract::<bool>() {
             return Ok(OptionValue::Flag(flag));
         }
@@ -61,7 +61,7 @@ impl<'py> FromPyObject<'_, 'py> for OptionValue {
 }
 
 impl OptionValue {
-    /// The value, to be chosen for a field.
+    /// Returns the value in the form that fields accept.
     pub(crate) fn given(&self) -> Given<'_> {
         match self {
             OptionValue::Flag(flag) => Given::Flag(*flag),
@@ -72,24 +72,24 @@ impl OptionValue {
     }
 }
 
-/// What came of the trials of one case.
+/// Outcome of the trials of one case.
 pub(crate) struct Outcome {
-    /// Of all of them.
+    /// Summary of all trials.
     pub(crate) summary: Summary,
-    /// Seconds they took on this computer, one after the other.
+    /// Total run time of the trials on this host, in seconds.
     pub(crate) wall_s: f64,
 }
 
-/// A trial, and the seconds it took on this computer.
+/// A trial and its run time on this host, in seconds.
 type Timed = (TrialNumbers, f64);
 
 impl Ask {
-    /// The machine as the user named it.
+    /// Returns the machine name as given by the user.
     pub(crate) fn machine_name(&self) -> &str {
         &self.machine_name
     }
 
-    /// How many trials of each case.
+    /// Returns the number of trials per case. Fails if it is 0.
     pub(crate) fn trials(&self) -> Result<usize> {
         if self.trials > 0 {
             Ok(self.trials)
@@ -98,7 +98,7 @@ impl Ask {
         }
     }
 
-    /// All combinations, each checked, in the order of the rows of the result.
+    /// Returns all combinations in the order of result rows. Fails if any is invalid.
     pub(crate) fn cases(&self) -> Result<Vec<Case>> {
         let mut choices = Choices::default();
         for (name, value) in &self.options {
@@ -147,7 +147,7 @@ fn outcome(trials: &[Timed]) -> Outcome {
     Outcome { summary: summarise(&trials), wall_s }
 }
 
-/// The failure with what was to be simulated.
+/// Returns the failure with the simulated case in its message.
 fn about(case: &Case, failure: Failure) -> Failure {
     let Case { method, pattern, problem, .. } = case;
     prefixed(&format!("{method} {pattern} with records of {} bytes", problem.record_bytes), failure)
@@ -161,7 +161,7 @@ fn prefixed(what: &str, failure: Failure) -> Failure {
     }
 }
 
-/// The values named, without repetition; `all` stands for `all`.
+/// Returns the named values without repetition; the name `all` stands for `all`.
 fn chosen<T: FromStr<Err: Display> + Copy>(what: &str, names: &[String], all: &[T]) -> Result<Vec<T>> {
     if names.iter().any(|name| name == "all") {
         return Ok(all.to_vec());

@@ -1,12 +1,12 @@
-//! Waiting for other threads without the interpreter lock, while attending to Python.
+//! Waits for other threads without the interpreter lock, and handles signals and progress reports for Python.
 //!
 //! ```text
 //!   Python's thread   detach ... attach: signals? progress? ... detach ... attach: signals? ...
-//!   another thread    work: trial after trial, on threads of its own;  watch.add(1), watch.is_cancelled()
+//!   another thread    work: trial after trial, on its own threads;  watch.add(1), watch.is_cancelled()
 //! ```
 //!
-//! An interrupt, or an error of the function that shows progress, cancels the work. What is under way cannot be stopped
-//! within a trial; after [`PATIENCE`] it is left to end by itself, and its outcome is dropped.
+//! An interrupt, or an error of the progress function, cancels the work. A trial in flight cannot be stopped; after
+//! [`PATIENCE`] it is left running, and its outcome is dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,47 +19,47 @@ use pyo3::prelude::*;
 
 use crate::error::{Failure, Result};
 
-/// How long an interrupt may go unnoticed: less than a user notices.
+/// Interval between checks for interrupts: too short for a user to notice.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long cancelled work may go on before it is left alone: most trials are over by then.
+/// Time to wait for cancelled work before it is abandoned: most trials end within it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What the thread that works and the one that waits know of each other.
+/// State shared by the working thread and the waiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     done: AtomicU64,
-    /// Whether `done` says how many are done: some may have been done before.
+    /// True once the work has set `done`: some trials may have been done before.
     is_told: AtomicBool,
     cancelled: AtomicBool,
 }
 
 impl Watch {
-    /// Notes that `count` more are done.
+    /// Adds `count` to the completed trials.
     pub(crate) fn add(&self, count: u64) {
         self.done.fetch_add(count, Ordering::Relaxed);
         self.is_told.store(true, Ordering::Release);
     }
 
-    /// Notes how many are done.
+    /// Sets the number of completed trials.
     pub(crate) fn set(&self, done: u64) {
         self.done.store(done, Ordering::Relaxed);
         self.is_told.store(true, Ordering::Release);
     }
 
-    /// How many are done, if the work has said so yet.
+    /// Returns the number of completed trials, once the work has set it.
     fn done(&self) -> Option<u64> {
         self.is_told.load(Ordering::Acquire).then(|| self.done.load(Ordering::Relaxed))
     }
 
-    /// Whether the result is no longer waited for.
+    /// True if the waiting thread no longer needs the result.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 }
 
-/// Does `work` in a thread of its own; meanwhile calls `report` with how many of `total` are done, once `work` has said
-/// so and whenever that has changed.
+/// Runs `work` in a new thread. Calls `report` with the completed number out of `total` whenever it changes, from the
+/// first time `work` sets it.
 pub(crate) fn run<T: Send + 'static>(
     py: Python<'_>,
     total: u64,
@@ -71,7 +71,7 @@ pub(crate) fn run<T: Send + 'static>(
     let watched = watch.clone();
     let worker = thread::Builder::new().name("starfish".to_owned()).spawn(move || {
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&watched)));
-        // Without a receiver the result is no longer waited for.
+        // An error means that the result is no longer needed.
         let _ = sender.send(outcome.map_err(|panic| Failure::of_panic(&*panic)));
     });
     worker.map_err(|error| Failure::Simulation(format!("starting a thread: {error}")))?;
@@ -101,7 +101,7 @@ fn attend<T>(receiver: Receiver<Result<T>>, watch: &Watch, reporter: &mut Report
     }
 }
 
-/// Tells Python how much is done.
+/// Reports progress to Python.
 struct Reporter {
     report: Option<Py<PyAny>>,
     total: u64,

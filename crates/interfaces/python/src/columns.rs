@@ -1,4 +1,4 @@
-//! Results as columns: a dictionary from a column's name to the list of its values, in the order of the columns.
+//! Results as columns: a dictionary from each column's name to the list of its values, in the order of the columns.
 
 use experiment::{Case, FIELDS, Shown};
 use plan::{ResultTable, Type, Value};
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::ask::Outcome;
 
-/// One row for each case: first the columns of `starfish simulate --format csv`, then what else was chosen.
+/// Returns one row for each case: first the columns of `starfish simulate --format csv`, then the other chosen fields.
 pub(crate) fn of_simulation<'py>(
     py: Python<'py>,
     machine: &str,
@@ -52,7 +52,7 @@ fn shown(py: Python<'_>, value: Shown) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// Adds the column of what `value` takes from each row.
+/// Adds a column with the `value` of each row.
 fn of<'py, Row, Value: IntoPyObject<'py>>(
     columns: &Bound<'py, PyDict>,
     name: &str,
@@ -62,7 +62,7 @@ fn of<'py, Row, Value: IntoPyObject<'py>>(
     columns.set_item(name, PyList::new(columns.py(), rows.iter().map(value).collect::<Vec<_>>())?)
 }
 
-/// Name, kind and values of each column of a table; what is missing is None.
+/// Returns name, kind and values of each column of a table; missing values are None.
 pub(crate) fn of_table<'py>(py: Python<'py>, table: &ResultTable) -> PyResult<Bound<'py, PyList>> {
     let columns = PyList::empty(py);
     for (index, column) in table.columns.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What went wrong, as the exceptions of `python/starfish/errors.py`.
+//! Errors, as the exceptions of `python/starfish/errors.py`.
 
 use std::any::Any;
 
@@ -10,21 +10,21 @@ use pyo3::types::PyType;
 /// The result of a function that Python calls.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
-/// What went wrong.
+/// An error on its way to Python.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was asked for makes no sense.
+    /// An invalid request.
     Invalid(String),
-    /// A file cannot be read or written.
+    /// A file that cannot be read or written.
     File(String),
-    /// A simulation failed that should not have.
+    /// An unexpected failure of a simulation.
     Simulation(String),
-    /// Python's own: an interrupt, or an error of a function it gave us.
+    /// An exception of Python: an interrupt, or an error of a function that Python passed.
     Python(PyErr),
 }
 
 impl Failure {
-    /// A panic, which is a defect of ours.
+    /// Returns the failure for a panic, which is a defect of Starfish.
     pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -107,11 +107,11 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// What went wrong with a file, on its way to Python.
+/// An error of a file on its way to Python.
 pub(crate) enum FileFailure {
-    /// A node's error: an OSError, or the kind of it that the error number says.
+    /// An error of a node: an OSError, or its subclass for the error number.
     Node(node::Error),
-    /// Python's own: an interrupt.
+    /// An exception of Python: an interrupt.
     Python(PyErr),
 }
 
@@ -143,7 +143,7 @@ impl From<FileFailure> for PyErr {
 /// The result of a call on files.
 pub(crate) type FileResult<T> = std::result::Result<T, FileFailure>;
 
-/// An exception of the class of this name.
+/// Returns an exception of the class with this name.
 fn exception(py: Python<'_>, class: &str, message: String) -> PyResult<PyErr> {
     let class = py.import("starfish.errors")?.getattr(class)?.cast_into::<PyType>()?;
     Ok(PyErr::from_type(class, message))

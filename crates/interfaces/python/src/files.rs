@@ -1,7 +1,7 @@
-//! The file system as Python has it: a session with its namespace, and open files. What users see is in
+//! The file system for Python: a session with its namespace, and open files. The public interface is in
 //! `python/starfish/files.py` and `python/starfish/fsspec.py`.
 //!
-//! Every call waits without the interpreter lock, and most of them attend to signals meanwhile (`signals.rs`).
+//! Every call waits without the interpreter lock, and most calls handle signals during the wait (`signals.rs`).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -25,10 +25,10 @@ use crate::of_process::OfProcess;
 use crate::reading::{PieceReader, extent};
 use crate::signals::wait;
 
-/// The mode of a directory that is made.
+/// The mode of a new directory.
 const DIRECTORY_MODE: u16 = 0o755;
 
-/// What is known of a file or directory, as a dictionary; times in nanoseconds since 1970.
+/// Attributes of a file or directory, as a dictionary; times in nanoseconds since 1970.
 #[derive(IntoPyObject)]
 struct FileFacts {
     kind: &'static str,
@@ -43,11 +43,11 @@ struct FileFacts {
     made: i64,
     version: u64,
     number: u64,
-    /// Of a file.
+    /// Only for a file.
     block_bytes: Option<u64>,
-    /// Of a file.
+    /// Only for a file.
     stripes: Option<u32>,
-    /// Of a symbolic link.
+    /// Only for a symbolic link.
     target: Option<OsString>,
 }
 
@@ -80,7 +80,7 @@ impl FileFacts {
     }
 }
 
-/// A connection to the agents, for the process that makes it.
+/// A connection to the agents; only the process that made it can use it.
 #[pyclass(frozen, module = "starfish._native")]
 pub(crate) struct FileSession {
     session: OfProcess<Session>,
@@ -89,7 +89,7 @@ pub(crate) struct FileSession {
 
 #[pymethods]
 impl FileSession {
-    /// Connects to the agents of these names, or to those that the environment names.
+    /// Connects to the named agents, or to those named in the environment.
     #[new]
     #[pyo3(signature = (agents, key_file, cache_bytes, block_bytes))]
     fn new(
@@ -111,12 +111,12 @@ impl FileSession {
         Ok(FileSession { session, tree: OnceLock::new() })
     }
 
-    /// What the path leads to.
+    /// Returns the attributes of a path.
     fn look(&self, py: Python<'_>, path: OsString, follow: bool) -> FileResult<FileFacts> {
         py.detach(|| Ok(FileFacts::of(self.look_inode(&path, follow)?)))
     }
 
-    /// The entries of a directory, in the order of their names as bytes.
+    /// Returns the entries of a directory, in the order of their names as bytes.
     fn entries(&self, py: Python<'_>, path: OsString) -> FileResult<Vec<(OsString, FileFacts)>> {
         py.detach(|| {
             let directory = self.look_inode(&path, true)?;
@@ -128,8 +128,8 @@ impl FileSession {
         })
     }
 
-    /// Whether the file of this number has its mark as unfinished by this path: it is being written, or was not written
-    /// to its end.
+    /// True if the file of this number is marked as unfinished under this path: it is being written, or was never
+    /// completed.
     fn is_unfinished(&self, py: Python<'_>, path: OsString, number: u64) -> FileResult<bool> {
         py.detach(|| {
             let get = TreeOperation::GetExtended { number: FileNumber(number), name: UNFINISHED.to_vec() };
@@ -144,7 +144,7 @@ impl FileSession {
         })
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     fn make_directory(&self, py: Python<'_>, path: OsString) -> FileResult<()> {
         py.detach(|| {
             let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
@@ -154,7 +154,7 @@ impl FileSession {
         })
     }
 
-    /// Removes the name of a file, or of an empty directory.
+    /// Removes the name of a file or of an empty directory.
     fn remove(&self, py: Python<'_>, path: OsString, directory: bool) -> FileResult<()> {
         py.detach(|| {
             let what = if directory { WhatToRemove::Directory } else { WhatToRemove::File };
@@ -163,7 +163,8 @@ impl FileSession {
         })
     }
 
-    /// Gives a file or directory another name; what has that name is replaced in the same step, or stays.
+    /// Renames a file or directory. An existing target is replaced atomically if `replace` is true; otherwise the call
+    /// fails.
     fn rename(&self, py: Python<'_>, from: OsString, to: OsString, replace: bool) -> FileResult<()> {
         py.detach(|| {
             let mode = if replace { RenameMode::Replace } else { RenameMode::Keep };
@@ -203,7 +204,7 @@ impl FileSession {
         })
     }
 
-    /// The bytes from `start` to `end` of a file, as in a slice.
+    /// Returns the bytes from `start` to `end` of a file, as in a slice.
     #[pyo3(signature = (path, start = None, end = None))]
     fn read<'py>(
         &self,
@@ -216,7 +217,7 @@ impl FileSession {
         Ok(read.pop().expect("one for each range"))
     }
 
-    /// The bytes of each of these ranges of a file, as in a slice.
+    /// Returns the bytes of each of these ranges of a file, as in slices.
     fn read_ranges<'py>(
         &self,
         py: Python<'py>,
@@ -234,12 +235,12 @@ impl FileSession {
         let mut reading = PieceReader::of_ranges(&handle, &extents);
         let read = extents.iter().map(|extent| read_bytes(py, &mut reading, *extent)).collect();
         drop(reading);
-        // Nothing was written: it can only be closed.
+        // Ignore errors: nothing was written.
         drop(py.detach(|| handle.close()));
         read
     }
 
-    /// Where the bytes of a file are: offset, bytes and agent of each stretch that is on one agent.
+    /// Returns the location of the bytes of a file: offset, length in bytes and agent of each extent on one agent.
     fn blocks(
         &self,
         py: Python<'_>,
@@ -250,12 +251,12 @@ impl FileSession {
         py.detach(|| blocks(self.tree()?, &path, Extent::new(offset, bytes)))
     }
 
-    /// Brings all that was done with names onto the media.
+    /// Flushes all changes of names to stable storage.
     fn flush(&self, py: Python<'_>) -> FileResult<()> {
         py.detach(|| wait(self.tree()?.flush()))
     }
 
-    /// Writes out what was written behind, and says whether that has failed.
+    /// Writes out the data still to be written behind. Fails if any such write failed.
     fn finish(&self, py: Python<'_>) -> FileResult<()> {
         py.detach(|| Ok(self.session.get()?.finish()?))
     }
@@ -270,7 +271,7 @@ impl FileSession {
         self.tree.get_or_init(|| OfProcess::new(tree)).get()
     }
 
-    /// What the path leads to, with what this session has written.
+    /// Returns the inode of a path, including this session's writes.
     fn look_inode(&self, path: &OsString, follow: bool) -> FileResult<Inode> {
         let look = TreeOperation::Look { at: location(path), follow };
         let looked = self.tree()?.run(&shown(path), move |node, what| async move {
@@ -281,7 +282,7 @@ impl FileSession {
     }
 }
 
-/// Where the bytes of an extent of a file are.
+/// Returns the location of the bytes of an extent.
 fn blocks(tree: &Tree, path: &OsString, extent: Extent) -> FileResult<Vec<(u64, u64, String)>> {
     let look = TreeOperation::Look { at: location(path), follow: true };
     let found = tree.run(&shown(path), move |node, what| async move {
@@ -310,19 +311,19 @@ pub(crate) struct FileHandle {
 
 #[pymethods]
 impl FileHandle {
-    /// The size in bytes, with all that this session has written.
+    /// Returns the size in bytes, including this session's writes.
     fn size(&self, py: Python<'_>) -> FileResult<u64> {
         py.detach(|| Ok(self.handle.get()?.known_bytes()?))
     }
 
-    /// At most so many bytes from `offset` on: fewer at the end of the file.
+    /// Returns `bytes` bytes from `offset` on, or fewer at the end of the file.
     fn read_at<'py>(&self, py: Python<'py>, offset: u64, bytes: u64) -> PyResult<Bound<'py, PyBytes>> {
         let handle = self.handle.get().map_err(FileFailure::Node)?;
         let extent = Extent::new(offset, bytes).clip(self.size(py)?);
         read_bytes(py, &mut PieceReader::of(handle, extent), extent)
     }
 
-    /// Reads from `offset` on until the memory is full or the file ends; the number of bytes.
+    /// Reads from `offset` until the memory is full or the file ends. Returns the number of bytes.
     fn read_into(&self, py: Python<'_>, offset: u64, into: &Bound<'_, PyMemoryView>) -> PyResult<usize> {
         let handle = self.handle.get().map_err(FileFailure::Node)?;
         let extent = Extent::new(offset, into.len()? as u64).clip(self.size(py)?);
@@ -339,40 +340,40 @@ impl FileHandle {
         Ok(filled)
     }
 
-    /// Writes the bytes at `offset`.
+    /// Writes bytes at `offset`.
     fn write_at(&self, py: Python<'_>, offset: u64, bytes: PyBuffer<u8>) -> FileResult<()> {
         let bytes = bytes.to_vec(py)?;
         py.detach(|| wait(self.handle.get()?.begin_write(offset, bytes)))
     }
 
-    /// Writes the bytes at the end of the file, wherever that is then; the offset.
+    /// Writes bytes at the current end of the file. Returns their offset.
     fn append(&self, py: Python<'_>, bytes: PyBuffer<u8>) -> FileResult<u64> {
         let bytes = bytes.to_vec(py)?;
         py.detach(|| wait(self.handle.get()?.begin_append(bytes)))
     }
 
-    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    /// Truncates the file to `bytes`, or extends it with zeros.
     fn set_size(&self, py: Python<'_>, bytes: u64) -> FileResult<()> {
         py.detach(|| wait(self.handle.get()?.begin_set_len(bytes)))
     }
 
-    /// Brings everything written to the disks.
+    /// Flushes all writes to stable storage.
     fn flush(&self, py: Python<'_>) -> FileResult<()> {
         py.detach(|| wait(self.handle.get()?.begin_flush()))
     }
 
-    /// Brings everything written to the agents, where it need not be on the disks.
+    /// Sends all writes to the agents, without flushing them to stable storage.
     fn send(&self, py: Python<'_>) -> FileResult<()> {
         py.detach(|| wait(self.handle.get()?.begin_send()))
     }
 
-    /// Closes the file: who opens it then reads what was written.
+    /// Closes the file. Clients that open it afterwards see the writes.
     fn close(&self, py: Python<'_>) -> FileResult<()> {
         py.detach(|| wait(self.handle.get()?.begin_close()))
     }
 }
 
-/// Reads the next extent straight into the object that Python gets; shorter if the file was cut meanwhile.
+/// Reads the next extent directly into a new Python object; returns fewer bytes if the file was truncated.
 fn read_bytes<'py>(
     py: Python<'py>,
     reading: &mut PieceReader<'_>,
@@ -381,7 +382,7 @@ fn read_bytes<'py>(
     filled_by(py, usize::try_from(extent.bytes)?, |into| Ok(py.detach(|| reading.fill(into, extent))?))
 }
 
-/// Whether this says that a file has no mark as unfinished: it is gone, or has got its name.
+/// True if this error means that a file has no mark as unfinished: it was removed, or got its name.
 fn is_unmarked(why: ErrorKind) -> bool {
     matches!(why, ErrorKind::NotFound | ErrorKind::Refused(TreeRefusal::NoAttribute))
 }
@@ -390,7 +391,7 @@ fn location(path: &OsString) -> Location {
     Location::of_path(path.as_bytes())
 }
 
-/// The path as errors have it.
+/// Returns the path as it appears in errors.
 fn shown(path: &OsString) -> String {
     path.to_string_lossy().into_owned()
 }

@@ -1,12 +1,12 @@
-//! `bytes` of Python that are filled where they lie, without zeros being written to them first, which for large ones
-//! costs as much as copying what they are to hold.
+//! Python `bytes` objects that are filled in place, without writing zeros first: for large objects that costs as much
+//! as copying their contents.
 //!
 //! The argument for the `unsafe` below:
 //!
-//! - *Nobody sees bytes that were not written.* Python has the object only when it is full; what was filled less far is
-//!   copied. [`Filling`] counts what has been copied into it from its beginning on, and lets nobody read.
-//! - *Nobody else writes.* Until then the one reference to the object is here, so its memory is of `Filling` alone,
-//!   which does not outlive it. No part of that is of the interpreter: it may be filled without its lock.
+//! - *No code reads unwritten bytes.* Python gets the object only when it is full; the contents of a partly filled one
+//!   are copied. [`Filling`] counts the bytes copied into it from the beginning, and offers no reading.
+//! - *No other code writes.* Until then the only reference to the object is here, so its memory belongs to `Filling`,
+//!   which does not outlive it. The memory holds no state of the interpreter, so it may be filled without its lock.
 
 use std::mem::MaybeUninit;
 use std::slice;
@@ -15,29 +15,29 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// The memory of `bytes` that are being filled from the beginning on.
+/// Memory of a `bytes` object that is being filled from the beginning.
 pub(crate) struct Filling<'a> {
     memory: &'a mut [MaybeUninit<u8>],
     filled: usize,
 }
 
 impl Filling<'_> {
-    /// How many bytes there are.
+    /// Returns the number of bytes filled.
     pub(crate) fn filled(&self) -> usize {
         self.filled
     }
 
-    /// Fills the next bytes with these.
+    /// Appends these bytes.
     ///
     /// # Panics
-    /// If there is no room for them.
+    /// Panics if the remaining memory is too small.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.memory[self.filled..self.filled + bytes.len()].write_copy_of_slice(bytes);
         self.filled += bytes.len();
     }
 }
 
-/// Makes `bytes` that have room for `length`, and are as long as they are filled.
+/// Returns a `bytes` object with the bytes that `fill` appends, at most `length`.
 pub(crate) fn filled_by<'py>(
     py: Python<'py>,
     length: usize,
@@ -51,22 +51,23 @@ pub(crate) fn filled_by<'py>(
         return Ok(fresh);
     }
     #[expect(unsafe_code, reason = "so many were written: see above")]
-    // SAFETY: `push` has written the first `filled` bytes, and nobody can take that back.
+    // SAFETY: `push` has written the first `filled` bytes, which stay written.
     let written = unsafe { memory[..filled].assume_init_ref() };
     Ok(PyBytes::new(py, written))
 }
 
-/// New `bytes`, and their memory; nobody may read it before it is written, nor use the object while the memory is used.
+/// Returns a new `bytes` object and its memory. The caller must not read the memory before writing it, nor use the
+/// object while it uses the memory.
 fn fresh<'a, 'py>(
     py: Python<'py>,
     length: usize,
 ) -> PyResult<(Bound<'py, PyBytes>, &'a mut [MaybeUninit<u8>])> {
     if length == 0 {
-        // These are not new.
+        // Python shares empty `bytes` objects, so this one may not be new.
         return Ok((PyBytes::new(py, &[]), &mut []));
     }
     #[expect(unsafe_code, reason = "memory that is of nobody else until it is full: see above")]
-    // SAFETY: a new object with room for `length` bytes, whose only reference is returned beside them.
+    // SAFETY: a new object with room for `length` bytes; its only reference is returned together with the memory.
     let (object, memory) = unsafe {
         let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), length.try_into()?);
         let object = Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked();

@@ -1,18 +1,17 @@
 //! The native half of the Python package `starfish`: conversions, and nothing else.
 //!
-//! What users see is Python, with its types and documentation, in `python/starfish`; the module here is private
-//! to it. But for a recording and connections to file systems it keeps no state: values go in, columns come out.
+//! The public interface is Python, with types and documentation, in `python/starfish`; the module here is private to
+//! it. It keeps no state except a recording and connections to file systems: values go in, columns come out.
 //!
 //! - `lib.rs`: the functions Python calls
-//! - `ask.rs`: what Python asks for, as cases; `merges.rs`: likewise of jobs that share disks
+//! - `ask.rs`: requests from Python, as cases; `merges.rs`: the same for jobs that share disks
 //! - `plans.rs`: plans, run as a whole or in parts
 //! - `columns.rs`: results, as columns of a table
-//! - `recording.rs`: what Python's threads do, recorded
-//! - `attend.rs`: waiting for threads while attending to Python: progress, interrupts; `signals.rs`: likewise for calls
-//!   on files
-//! - `files.rs`: the file system; `reading.rs`: reading with several pieces under way, into `fresh_bytes.rs`, which
-//!   nobody has filled before; `of_process.rs`: what does not survive a fork
-//! - `error.rs`: what went wrong, as Python's exceptions
+//! - `recording.rs`: recordings of Python's threads
+//! - `attend.rs`: waits for threads while handling progress and interrupts; `signals.rs`: the same for calls on files
+//! - `files.rs`: the file system; `reading.rs`: reading with several pieces in flight; `fresh_bytes.rs`: the
+//!   uninitialised memory that it reads into; `of_process.rs`: objects that a forked process cannot use
+//! - `error.rs`: errors, as Python's exceptions
 
 mod ask;
 mod attend;
@@ -27,7 +26,7 @@ mod reading;
 mod recording;
 mod signals;
 
-/// What `python/starfish` imports; its types are in `python/starfish/_native.pyi`.
+/// The private module of `python/starfish`; its types are in `python/starfish/_native.pyi`.
 #[pyo3::pymodule]
 mod _native {
     use std::path::PathBuf;
@@ -51,7 +50,7 @@ mod _native {
     use crate::plans::{Facts, Texts};
     use crate::{attend, columns, plans};
 
-    /// The number of bytes that a text such as `64 KiB` says.
+    /// Returns the number of bytes in a text such as `64 KiB`.
     #[pyfunction]
     fn bytes_of(text: &str) -> Result<u64> {
         Bytes::parse(text)
@@ -59,30 +58,30 @@ mod _native {
             .ok_or_else(|| Failure::Invalid(format!("{text:?}: expected {}", Bytes::EXPECTED)))
     }
 
-    /// The names of the machines that are built in.
+    /// Returns the names of the built-in machines.
     #[pyfunction]
     fn machine_names() -> Vec<&'static str> {
         MachineDescription::BUILT_IN.iter().map(|(name, _)| *name).collect()
     }
 
-    /// The text of a machine's description, by name or path.
+    /// Returns the text of a machine description, by name or path.
     #[pyfunction]
     fn machine_text(name_or_path: &str) -> Result<String> {
         Ok(text_of::<MachineDescription>(name_or_path)?.0)
     }
 
-    /// The text of a description with values replaced.
+    /// Returns the text of a description with some values replaced.
     #[pyfunction]
     fn replace_values(text: &str, file: &str, overrides: Vec<(String, String)>) -> Result<String> {
         let overrides: Vec<_> = overrides.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         if !overrides.is_empty() {
-            // So that what is replaced is named if it is to blame.
+            // Parse with the overrides first, so that an error names the responsible one.
             MachineDescription::parse_with(text, file, &overrides)?;
         }
         Ok(MachineDescription::replace_values(text, file, &overrides)?)
     }
 
-    /// What is known of the machine in this text, by the names that `Machine` has for it.
+    /// Returns the properties of the machine in this text, under the names of `Machine`.
     #[pyfunction]
     fn machine_facts<'py>(py: Python<'py>, text: &str, file: &str) -> Result<Bound<'py, PyDict>> {
         let machine = MachineDescription::parse(text, file)?;
@@ -104,7 +103,7 @@ mod _native {
         Ok(facts)
     }
 
-    /// Simulates what is asked for, and returns the columns of the result.
+    /// Simulates the requested cases, and returns the columns of the result.
     #[pyfunction]
     fn simulate<'py>(
         py: Python<'py>,
@@ -138,7 +137,7 @@ mod _native {
         Ok(columns::of_table(py, &table?)?)
     }
 
-    /// What is known of a plan, by the names that `Plan` has for it.
+    /// Returns the properties of a plan, under the names of `Plan`.
     #[pyfunction]
     fn plan_facts<'py>(py: Python<'py>, text: String, file: String) -> Result<Bound<'py, PyDict>> {
         let Facts { name, title, trials, seed, cells } = plans::facts(text, file)?;
@@ -151,7 +150,7 @@ mod _native {
         Ok(facts)
     }
 
-    /// The keys of the trials of plans that are not in a journal, the long ones first.
+    /// Returns the keys of the trials of plans that are not in a journal, long trials first.
     #[pyfunction]
     fn missing_trials(texts: Texts, journal: Option<PathBuf>) -> Result<Vec<String>> {
         let plans = PlanSet::parse(&texts)?;
@@ -159,8 +158,8 @@ mod _native {
         Ok(missing.iter().map(|job| job.key.to_string()).collect())
     }
 
-    /// Runs the trials of these keys, or else all; returns what came of them as the text of a journal, and
-    /// what is to be said of those that failed.
+    /// Runs the trials with these keys, or all. Returns the outcomes as the text of a journal, and a report of failed
+    /// trials.
     #[pyfunction]
     fn run_trials(
         py: Python<'_>,
@@ -178,13 +177,13 @@ mod _native {
         })?
     }
 
-    /// Writes what came of trials into a journal.
+    /// Writes outcomes of trials into a journal.
     #[pyfunction]
     fn append_to_journal(journal: PathBuf, part: &str) -> Result<()> {
         plans::append(&journal, part)
     }
 
-    /// Name, kind and values of each column of the results of plans.
+    /// Returns name, kind and values of each column of the results of plans.
     #[pyfunction]
     fn table_columns<'py>(
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Jobs that share disks: what Python asks for, as a plan, and the table of what came of it.
+//! Jobs that share disks: requests from Python as a plan, and the table of its results.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use crate::attend::Watch;
 use crate::error::{Failure, Result};
 use crate::plans::tell;
 
-/// The arguments of `starfish.simulate_merges`, by their names there.
+/// The arguments of `starfish.simulate_merges`, with the same names.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct MergeAsk {
     machine_name: String,
     machine_text: String,
-    /// Numbers of the machine that are replaced, by dotted key.
+    /// Replacements of values of the machine, by dotted key.
     overrides: BTreeMap<String, String>,
     trials: u64,
     seed: u64,
-    /// Whether there is a row for each trial, and not for each combination.
+    /// True for a row per trial instead of a row per combination.
     of_trials: bool,
-    /// Fields with the values that each takes in turn.
+    /// Fields, each with its values.
     options: Vec<(String, Vec<OptionValue>)>,
 }
 
-/// What only plans have, of which this is none for its users.
+/// Columns that only plans need, left out here since users do not see a plan.
 const OF_PLANS: [&str; 4] = ["plan", "variant", "varied", "set"];
 
 impl MergeAsk {
-    /// Every combination of the values, the last option varying fastest, each checked.
+    /// Returns every combination of the values, the last option varying fastest. Fails if any is invalid.
     pub(crate) fn plan(&self) -> Result<Plan<PlacementCase>> {
         if self.trials > TRIALS_MAX {
             return Err(Failure::Invalid(format!("trials: expected at most {TRIALS_MAX}")));
@@ -53,7 +53,7 @@ impl MergeAsk {
         })
     }
 
-    /// The combination of this number.
+    /// Returns combination number `number`.
     fn cell(&self, mut number: usize) -> Result<PlannedCell<PlacementCase>> {
         let mut choices = PlacementChoices::default();
         for (name, values) in self.options.iter().rev() {
@@ -72,7 +72,7 @@ impl MergeAsk {
         Ok(PlannedCell { variant: String::new(), varied: Vec::new(), machine: name, set, case })
     }
 
-    /// Runs all trials of this plan on `threads` threads, and returns the table of them.
+    /// Runs all trials of this plan on `threads` threads, and returns their table.
     pub(crate) fn table(
         &self,
         plan: Plan<PlacementCase>,

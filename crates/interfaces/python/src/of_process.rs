@@ -1,15 +1,15 @@
-//! What belongs to the process that made it, and to none that this one forks.
+//! Objects that belong to the process that made them, and not to its forked children.
 
 use std::mem;
 use std::process;
 
 use node::{Error, ErrorKind, Result};
 
-/// Something with threads behind it. The process that a fork makes does not have them: there, it answers with an
-/// error, and is left behind when it is dropped, which would wait for them for ever.
+/// An object that depends on threads. A forked process lacks these threads: there, access fails, and dropping leaks the
+/// object, since its destructor would wait for the threads indefinitely.
 pub(crate) struct OfProcess<T> {
     process: u32,
-    /// There until it is dropped.
+    /// Set until it is dropped.
     thing: Option<T>,
 }
 
@@ -18,7 +18,7 @@ impl<T> OfProcess<T> {
         OfProcess { process: process::id(), thing: Some(thing) }
     }
 
-    /// The thing itself.
+    /// Returns the object. Fails in a forked process.
     pub(crate) fn get(&self) -> Result<&T> {
         let thing = self.thing.as_ref().filter(|_| self.process == process::id());
         thing.ok_or_else(|| {

@@ -1,7 +1,7 @@
-//! Plans: what is to be run, running some of it, and tables of what is there.
+//! Plans: their trials, running some of them, and tables of the results.
 //!
-//! Trials are known by their keys, and what came of them is the text of a journal. So any part of a plan can be run
-//! anywhere, and the parts are merged by reading them one after the other.
+//! Keys identify trials, and outcomes are the text of a journal. So any part of a plan can run on any host, and reading
+//! the parts in sequence merges them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use plan::{Failure as TrialFailure, Journal, Plan, PlanKind, PlanSet, PlannedTri
 use crate::attend::Watch;
 use crate::error::{Failure, Result};
 
-/// Text and file of each plan, as Python has them.
+/// Text and file of each plan from Python.
 pub(crate) type Texts = Vec<(String, String)>;
 
-/// The most failed trials that are named.
+/// Limit of failed trials named in a message.
 const FAILURES_SHOWN: usize = 5;
 
-/// What is known of a plan.
+/// Properties of a plan.
 pub(crate) struct Facts {
     pub(crate) name: String,
     pub(crate) title: String,
@@ -26,7 +26,7 @@ pub(crate) struct Facts {
     pub(crate) cells: usize,
 }
 
-/// What is known of the plan in this text.
+/// Returns the properties of the plan in this text.
 pub(crate) fn facts(text: String, file: String) -> Result<Facts> {
     fn of<K>(plans: Vec<Plan<K>>) -> Vec<Facts> {
         let facts = |plan: Plan<K>| {
@@ -42,7 +42,7 @@ pub(crate) fn facts(text: String, file: String) -> Result<Facts> {
     Ok(facts.remove(0))
 }
 
-/// The trials of `plans` that are not in the journal at `known`, the long ones first.
+/// Returns the trials of `plans` that are not in the journal at `known`, long trials first.
 pub(crate) fn missing<'a>(plans: &'a PlanSet, known: Option<&Path>) -> Result<Vec<PlannedTrial<'a>>> {
     let mut journal = Journal::in_memory();
     if let Some(path) = known.filter(|path| path.exists()) {
@@ -51,7 +51,7 @@ pub(crate) fn missing<'a>(plans: &'a PlanSet, known: Option<&Path>) -> Result<Ve
     Ok(plans.trials().into_iter().filter(|one| journal.get(one.key).is_none()).collect())
 }
 
-/// The trials of these keys.
+/// Returns the trials with these keys.
 pub(crate) fn chosen<'a>(plans: &'a PlanSet, keys: &[String]) -> Result<Vec<PlannedTrial<'a>>> {
     let mut wanted = BTreeSet::new();
     for key in keys {
@@ -65,10 +65,10 @@ pub(crate) fn chosen<'a>(plans: &'a PlanSet, keys: &[String]) -> Result<Vec<Plan
 const DIFFERENT: &str = "the plan means something else here than where it was split: expected the same version of \
                          Starfish, and the same machine files at the same paths";
 
-/// What came of trials: the text of a journal, and what is to be said of those that failed, if any did.
+/// Outcome of trials: the text of a journal, and a report of failed trials, if any.
 pub(crate) type Outcome = (String, Option<String>);
 
-/// Runs `planned`, but for those that the journal at `path` has, and returns what came of all of them.
+/// Runs `planned`, except trials already in the journal at `path`, and returns the outcomes of all of them.
 pub(crate) fn run(
     planned: &[PlannedTrial<'_>],
     path: Option<PathBuf>,
@@ -88,7 +88,7 @@ pub(crate) fn run(
     Ok((outcome.to_text(), failed))
 }
 
-/// What is to be said of trials that failed.
+/// Returns a report of failed trials.
 pub(crate) fn tell(failures: &[TrialFailure]) -> String {
     let shown =
         failures.iter().take(FAILURES_SHOWN).map(|failure| format!("{}: {}", failure.what, failure.why));
@@ -99,7 +99,7 @@ pub(crate) fn tell(failures: &[TrialFailure]) -> String {
     lines.join("\n")
 }
 
-/// Writes into the journal at `path` what `part` has and it has not.
+/// Adds to the journal at `path` the entries of `part` that it lacks.
 pub(crate) fn append(path: &Path, part: &str) -> Result<()> {
     let mut journal = Journal::open(path)?;
     let part = merge(&[part.to_owned()])?;
@@ -111,7 +111,8 @@ pub(crate) fn append(path: &Path, part: &str) -> Result<()> {
     Ok(())
 }
 
-/// The table of what `parts` have of `plans`, which must be all: a row for each cell, or for each trial.
+/// Returns the table of the results of `plans` in `parts`, which must be complete: a row for each cell, or for each
+/// trial.
 pub(crate) fn table(plans: &PlanSet, parts: &[String], of_trials: bool) -> Result<ResultTable> {
     let journal = merge(parts)?;
     match plans {
@@ -131,7 +132,7 @@ fn table_of<K: PlanKind>(plans: &[Plan<K>], journal: &Journal, of_trials: bool) 
     Ok(if of_trials { plan::trial_table(&results) } else { plan::cell_table(&results) })
 }
 
-/// What all parts have.
+/// Returns a journal with the entries of all parts.
 fn merge(parts: &[String]) -> Result<Journal> {
     let mut journal = Journal::in_memory();
     for part in parts {

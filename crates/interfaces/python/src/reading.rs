@@ -1,4 +1,4 @@
-//! Reading with several pieces under way, straight into the memory where the bytes are wanted.
+//! Reads with several pieces in flight, directly into the target memory.
 
 use std::collections::VecDeque;
 
@@ -9,15 +9,15 @@ use crate::error::FileResult;
 use crate::fresh_bytes::Filling;
 use crate::signals::Signals;
 
-/// A piece is not longer than this.
+/// Limit of a piece in bytes.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// How many bytes are under way, and how many pieces: enough for all agents to have something to do.
+/// Limits of bytes and pieces in flight: enough to keep all agents busy.
 const UNDER_WAY_BYTES: u64 = 8 * PIECE_BYTES;
 const PIECES: usize = 64;
 
-/// The bytes from `start` to `end`, as in a slice of Python: what is negative is counted from the end of `bytes`, and
-/// what is missing is the beginning or the end.
+/// Returns the extent from `start` to `end`, as in a Python slice: negative values count from the end of `bytes`, and
+/// missing ones mean the beginning or the end.
 pub(crate) fn extent(start: Option<i64>, end: Option<i64>, bytes: u64) -> Extent {
     let place = |index: i64| match u64::try_from(index) {
         Ok(index) => index.min(bytes),
@@ -27,10 +27,10 @@ pub(crate) fn extent(start: Option<i64>, end: Option<i64>, bytes: u64) -> Extent
     Extent::new(start, end.saturating_sub(start))
 }
 
-/// Pieces of a file, in the order in which they are wanted, some of them under way.
+/// Pieces of a file in the requested order, some of them in flight.
 pub(crate) struct PieceReader<'a> {
     handle: &'a Handle,
-    /// The pieces that bypass the page cache, if there are any.
+    /// The set of pieces that bypass the page cache, if any.
     lone: Option<LoneReads>,
     rest: Box<dyn Iterator<Item = Extent> + Send + 'a>,
     under_way: VecDeque<(Extent, Pending<Vec<LentPage>>)>,
@@ -44,7 +44,7 @@ impl<'a> PieceReader<'a> {
         Self::new(handle, None, [extent].into_iter())
     }
 
-    /// Reads these ranges of a file, one after the other, for who will not come back to them.
+    /// Reads these ranges of a file in sequence, for callers that will not read them again.
     pub(crate) fn of_ranges(handle: &'a Handle, ranges: &'a [Extent]) -> Self {
         Self::new(handle, Some(LoneReads::among(ranges, handle.page_bytes())), ranges.iter().copied())
     }
@@ -59,7 +59,8 @@ impl<'a> PieceReader<'a> {
         PieceReader { handle, lone, rest, under_way, under_way_bytes: 0, signals }
     }
 
-    /// The next piece, in pages and parts of pages: less of it at the end of the file. None after the last.
+    /// Returns the next piece as pages and parts of pages; shorter at the end of the file. Returns `None` after the
+    /// last.
     pub(crate) fn next(&mut self) -> FileResult<Option<Vec<LentPage>>> {
         while self.under_way.len() < PIECES
             && self.under_way_bytes < UNDER_WAY_BYTES
@@ -80,12 +81,12 @@ impl<'a> PieceReader<'a> {
         }
     }
 
-    /// Fills `into` with the next extent, as far as there is something of it.
+    /// Fills `into` with the next extent, up to the end of the file.
     pub(crate) fn fill(&mut self, into: &mut Filling<'_>, extent: Extent) -> FileResult<()> {
         let mut is_over = false;
         for piece in pieces(extent) {
             let pages = self.next()?.unwrap_or_default();
-            // What comes after a piece that ends early is beyond the end.
+            // After a short piece, ignore the rest: it is beyond the end of the file.
             for page in pages.iter().filter(|_| !is_over) {
                 into.push(page.as_slice());
             }
@@ -95,7 +96,7 @@ impl<'a> PieceReader<'a> {
     }
 }
 
-/// The pieces of an extent. They end at multiples of their size, so that no page is cut that is wanted whole.
+/// Returns the pieces of an extent. They end at multiples of their size, so that no fully requested page is split.
 fn pieces(extent: Extent) -> impl Iterator<Item = Extent> + Send {
     extent.parts(PIECE_BYTES)
 }

@@ -1,4 +1,4 @@
-//! Recording what Python's threads do: the crate `tlv`, call by call. What users see is `python/starfish/tlv.py`.
+//! Records Python's threads through the crate `tlv`, call by call. The public interface is `python/starfish/tlv.py`.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,8 @@ impl Told {
     }
 }
 
-/// Begins a recording, as the environment says but for the file, and returns its file; none if nothing is recorded.
+/// Starts a recording with the settings of the environment; `file` overrides its file. Returns the file, or `None` if
+/// recording is off.
 #[pyfunction]
 pub(crate) fn tlv_start(name: &str, file: Option<PathBuf>) -> Result<Option<PathBuf>> {
     let mut settings = Settings::of_environment()?;
@@ -58,19 +59,19 @@ pub(crate) fn tlv_argument(name: &str) -> Result<u32> {
     Ok(tlv::declare_name(name)?.0)
 }
 
-/// Whether this thread is to be named before it records: something is recorded, and it is not yet.
+/// True if this thread needs a name before it records: a recording is active, and the thread is not part of it.
 #[pyfunction]
 pub(crate) fn tlv_is_nameless() -> bool {
     tlv::is_recording() && !tlv::is_added()
 }
 
-/// Records this thread from now on, by this name.
+/// Records this thread from now on, under this name.
 #[pyfunction]
 pub(crate) fn tlv_thread(name: &str) {
     let _ = tlv::name_thread(name);
 }
 
-/// Begins a state. What is refused, here and below, is not recorded, or counted if there was no room.
+/// Begins a state. Here and below, refused events are dropped, or counted if the buffer was full.
 #[pyfunction]
 pub(crate) fn tlv_begin(state: u32) {
     let _ = tlv::begin(StateId(state));
@@ -82,7 +83,7 @@ pub(crate) fn tlv_end(state: u32) {
     let _ = tlv::end(StateId(state));
 }
 
-/// Tells a number or a text of the state that this thread is in.
+/// Adds a number or text to the current state of this thread.
 #[pyfunction]
 pub(crate) fn tlv_tell(argument: u32, value: Told) {
     let name = NameId(argument);
@@ -100,19 +101,19 @@ pub(crate) fn tlv_count(counter: u32, value: Told) {
     }
 }
 
-/// The number of a new flow.
+/// Returns the number of a new flow.
 #[pyfunction]
 pub(crate) fn tlv_flow() -> u64 {
     tlv::new_flow()
 }
 
-/// A flow leaves.
+/// Records that a flow leaves.
 #[pyfunction]
 pub(crate) fn tlv_flow_out(flow: u64) {
     let _ = tlv::flow_out(flow);
 }
 
-/// A flow arrives.
+/// Records that a flow arrives.
 #[pyfunction]
 pub(crate) fn tlv_flow_in(flow: u64) {
     let _ = tlv::flow_in(flow);

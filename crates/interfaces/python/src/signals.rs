@@ -1,7 +1,7 @@
-//! Waiting for calls on files without the interpreter lock, while attending to signals: Ctrl-C ends the wait.
+//! Waits for calls on files without the interpreter lock, and handles signals: Ctrl-C ends the wait.
 //!
-//! The call itself is under way at the node thread, and goes on there. The lock is taken twenty times a second at most,
-//! so that a thread which reads much does not wait for others that compute.
+//! The call itself runs on the node thread and continues there. The lock is taken at most twenty times a second, so
+//! that a thread with many reads does not wait for computing threads.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::attend::INTERVAL;
 use crate::error::FileResult;
 
-/// Handles signals from time to time.
+/// Handles signals at intervals.
 pub(crate) struct Signals {
     handled: Instant,
 }
@@ -21,7 +21,7 @@ impl Signals {
         Signals { handled: Instant::now() }
     }
 
-    /// Waits for a call. For a thread without the interpreter lock.
+    /// Waits for a call. The caller must not hold the interpreter lock.
     pub(crate) fn wait<T>(&mut self, mut pending: Pending<T>) -> FileResult<T> {
         loop {
             self.handle()?;
@@ -32,7 +32,7 @@ impl Signals {
         }
     }
 
-    /// Handles what has come, unless that was done a moment ago.
+    /// Handles pending signals, unless that was done a moment ago.
     fn handle(&mut self) -> PyResult<()> {
         if self.handled.elapsed() >= INTERVAL {
             Python::attach(|py| py.check_signals())?;
@@ -42,7 +42,7 @@ impl Signals {
     }
 }
 
-/// Waits for one call. For a thread without the interpreter lock.
+/// Waits for one call. The caller must not hold the interpreter lock.
 pub(crate) fn wait<T>(pending: Pending<T>) -> FileResult<T> {
     Signals::new().wait(pending)
 }
