@@ -1,4 +1,4 @@
-//! Attributes that change, and what is noted of contents: their length and version.
+//! Changes of attributes, and of the recorded length and version of contents.
 
 use layout::FILE_BYTES_MAX;
 
@@ -23,7 +23,7 @@ impl Records<'_> {
             inode.raise_version(self.run);
             inode.modified = now;
             if size == 0 {
-                // Nothing of it can be lost any more: whoever has lost some can write the file anew.
+                // An empty file has no data to lose, so a client that lost data can write the file again.
                 inode.stored_stripes = 0;
             }
         }
@@ -38,7 +38,7 @@ impl Records<'_> {
         Ok(inode)
     }
 
-    /// Notes that contents have been written.
+    /// Records a change of contents.
     pub(crate) fn wrote(&mut self, number: FileNumber, written: WrittenContents) -> Step<Inode> {
         let mut inode = self.inode(number)?;
         self.check_contents(&inode, written.end)?;
@@ -51,7 +51,7 @@ impl Records<'_> {
         Ok(inode)
     }
 
-    /// Reserves bytes for an append. Returns the offset of the first; the contents do not change.
+    /// Reserves bytes for an append. Returns the offset of the first byte; the contents do not change.
     pub(crate) fn append(&mut self, number: FileNumber, bytes: u64, after: u64) -> Step<(u64, Inode)> {
         let mut inode = self.inode(number)?;
         self.check_contents(&inode, after)?;
@@ -70,7 +70,7 @@ impl Records<'_> {
         self.put_inode(inode)
     }
 
-    /// Fails if it is no file, or none can be so long.
+    /// Fails if the inode is not a file, or if `bytes` exceeds the largest file.
     fn check_contents(&self, inode: &Inode, bytes: u64) -> Step<()> {
         match inode.kind {
             InodeKind::File(_) if bytes > FILE_BYTES_MAX => Err(TreeRefusal::FileTooLarge.into()),

@@ -1,6 +1,6 @@
-//! What is wrong with the records of a namespace, and how each is mended.
+//! Checks the records of a namespace, and repairs them.
 //!
-//! Transactions leave nothing of this; a database that was damaged, or put back from an older copy, may.
+//! Transactions leave no defects; a damaged database, or one restored from an older copy, may have them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,22 +14,22 @@ use crate::operation::{Location, NewInode};
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, TreeHeader, format_of};
 
-/// What is wrong, and how it can be mended.
+/// A defect and its repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// For people.
+    /// Message for users.
     pub text: String,
-    /// How it is mended.
+    /// The repair.
     pub repair: Repair,
 }
 
-/// The directory for what has lost its name.
+/// The directory for inodes without a name.
 const LOST_AND_FOUND: &[u8] = b"lost+found";
 
-/// A number further ahead than this, by four thousand million files, is one of another namespace.
+/// A number further ahead than this, thus by 2^32 files, belongs to another namespace.
 const NUMBERS_AHEAD_MAX: u64 = RUN_STEP << 32;
 
-/// A name or key as people can read it.
+/// A name or key in readable form.
 struct Shown<'a>(&'a [u8]);
 
 impl fmt::Display for Shown<'_> {
@@ -41,7 +41,7 @@ impl fmt::Display for Shown<'_> {
 /// An entry that leads to an inode.
 type Lead<'a> = (FileNumber, &'a [u8]);
 
-/// What is wrong with records, of which there must be all.
+/// Returns the defects of records; `records` must be complete.
 pub fn complaints(records: &[SurveyedRecord]) -> Vec<Complaint> {
     let mut found = Vec::new();
     let mut inodes: BTreeMap<FileNumber, &Inode> = BTreeMap::new();
@@ -88,7 +88,7 @@ pub fn complaints(records: &[SurveyedRecord]) -> Vec<Complaint> {
     found
 }
 
-/// What is wrong with an inode.
+/// Returns the defects of an inode.
 fn about_inode(
     inode: &Inode,
     leads: &[Lead<'_>],
@@ -114,7 +114,7 @@ fn about_inode(
         return found;
     };
     let is_root = number == FileNumber::ROOT;
-    // Of several names of a directory the first is kept.
+    // If a directory has several names, keep the first.
     for (directory, name) in leads.iter().skip(usize::from(!is_root)) {
         let text =
             format!("the directory {:x} has another name, {} in {:x}", number.0, Shown(name), directory.0);
@@ -135,7 +135,7 @@ fn about_inode(
     found
 }
 
-/// Directories that lie within themselves: one of each circle gets another place.
+/// Finds cycles of directories. One directory of each cycle is moved.
 fn of_circles(inodes: &BTreeMap<FileNumber, &Inode>) -> Vec<Complaint> {
     let mut known: BTreeSet<FileNumber> = BTreeSet::from([FileNumber::ROOT]);
     let mut found = Vec::new();
@@ -159,7 +159,7 @@ fn of_circles(inodes: &BTreeMap<FileNumber, &Inode>) -> Vec<Complaint> {
 }
 
 impl Records<'_> {
-    /// Mends a record.
+    /// Repairs a record.
     pub(crate) fn mend(&mut self, repair: &Repair) -> Step<()> {
         match repair {
             Repair::Erase { key } => Ok(self.transaction.remove(key)?),
@@ -189,7 +189,7 @@ impl Records<'_> {
         }
     }
 
-    /// The directory for what has lost its name.
+    /// Returns the directory for inodes without a name; creates it if necessary.
     fn lost_and_found(&mut self) -> Step<Inode> {
         let at = Location { base: FileNumber::ROOT, path: LOST_AND_FOUND.to_vec() };
         match self.walk(&at, true)?.found {
@@ -202,11 +202,11 @@ impl Records<'_> {
         }
     }
 
-    /// Gives an inode a name in `/lost+found`, in place of all it has.
+    /// Gives an inode a name in `/lost+found` as its only name.
     fn find_lost(&mut self, number: FileNumber) -> Step<()> {
         let mut inode = self.inode(number)?;
         if let InodeKind::Directory { parent } = inode.kind {
-            // It may be one of a circle: then an entry of its parent leads to it.
+            // The directory may be part of a cycle: then an entry of its parent leads to it.
             self.remove_entries_to(parent, number)?;
         }
         let mut lost = self.lost_and_found()?;
@@ -241,7 +241,7 @@ impl Records<'_> {
         }
     }
 
-    /// Has numbers go on after this one, if it is one that would be given some day.
+    /// Continues the numbering after this number, if it would otherwise be used later.
     fn reserve(&mut self, number: FileNumber) -> Step<()> {
         let header = self.header()?;
         let given = number.0.wrapping_sub(header.origin);
@@ -251,7 +251,7 @@ impl Records<'_> {
         }
     }
 
-    /// Makes an inode of a number of which the contents are left.
+    /// Creates an inode for a number that has only contents.
     fn adopt(&mut self, number: FileNumber, layout: FileLayout, bytes: u64, stored_stripes: u32) -> Step<()> {
         if self.transaction.get(&keys::inode(number))?.is_some() {
             return Err(TreeRefusal::Exists.into());
@@ -262,7 +262,7 @@ impl Records<'_> {
         let new = NewInode::PlacedFile(layout);
         let file = NewEntry { new, mode: 0o600, uid: 0, gid: 0, exclusive: true };
         let made = self.make_in(lost.clone(), name.as_bytes(), file)?;
-        // Under the number that its contents have.
+        // Move the inode to the number of its contents.
         self.transaction.remove(&keys::inode(made.number))?;
         let format = format_of(&made);
         let adopted = Inode { number, size: bytes, stored_stripes, ..made };

@@ -1,4 +1,4 @@
-//! What a check of a namespace reads, and what it asks for: plain data, which travel.
+//! Records and repairs of a namespace check: plain data for messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +15,10 @@ pub enum SurveyedRecord {
         directory: FileNumber,
         /// The name.
         name: Vec<u8>,
-        /// What it leads to.
+        /// The inode it leads to.
         number: FileNumber,
     },
-    /// An inode without names.
+    /// An orphan: an inode without names.
     Doomed(FileNumber),
     /// An extended attribute of this inode.
     Extended(FileNumber),
@@ -26,55 +26,55 @@ pub enum SurveyedRecord {
     Unreadable(Vec<u8>),
 }
 
-/// A way to mend a record.
+/// A repair of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Repair {
-    /// Remove a record that nobody can read.
+    /// Removes an unreadable record.
     Erase {
-        /// Its key.
+        /// Key of the record.
         key: Vec<u8>,
     },
-    /// Remove an entry that leads nowhere.
+    /// Removes an entry that leads to no inode.
     RemoveEntry {
         /// The directory.
         directory: FileNumber,
         /// The name.
         name: Vec<u8>,
     },
-    /// Count again what leads to an inode and what is in it.
+    /// Corrects the counts of an inode and the parent of a directory.
     Recount {
         /// The inode.
         number: FileNumber,
-        /// How many links it has.
+        /// Number of links.
         links: u32,
-        /// Of a directory, how many entries.
+        /// Number of entries of a directory.
         entries: Option<u64>,
-        /// Of a directory, where it is.
+        /// Parent of a directory.
         parent: Option<FileNumber>,
     },
-    /// Give an inode without names one in `/lost+found`.
+    /// Gives an inode without names a name in `/lost+found`.
     Find {
         /// The inode.
         number: FileNumber,
     },
-    /// Have a file without names removed.
+    /// Marks a file without names as an orphan, to be removed.
     Doom {
         /// The file.
         number: FileNumber,
     },
-    /// Have a file of this number, of which only the contents are left, under a name in `/lost+found`.
+    /// Creates a file in `/lost+found` for contents without an inode.
     Adopt {
-        /// Its number.
+        /// Number of the file.
         number: FileNumber,
-        /// Where its contents are.
+        /// Location of its contents.
         layout: FileLayout,
-        /// How long it is in bytes.
+        /// Length in bytes.
         bytes: u64,
-        /// How many of its first stripes were made, as in [`Inode`]: also of those that are nowhere.
+        /// Number of its first stripes that were created, as in [`Inode`], including missing ones.
         stored_stripes: u32,
     },
-    /// Give this number, which contents have that no inode knows, to no file any more: the records are of an earlier
-    /// time than the contents.
+    /// Never assigns this number to a file. Contents exist under it but no inode: the records are older than the
+    /// contents.
     Reserve {
         /// The number.
         number: FileNumber,

@@ -1,4 +1,4 @@
-//! Lists of disks, which layouts of files name: they are entered once, and stay.
+//! Lists of disks for the layouts of files. A list is never changed or removed.
 
 use layout::DISKS_MAX;
 
@@ -8,12 +8,12 @@ use crate::keys;
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, TreeHeader, decoded, encoded};
 
-/// The most lists: a new one is entered only when disks have come or gone, or somebody chooses some.
+/// Limit of lists: a new one is needed only if disks were added or removed, or a user selects disks.
 const LISTS_MAX: u32 = 1 << 16;
 
 impl Records<'_> {
-    /// Enters a list, unless it is there already; its number. Disks of which it is not known which they were may be
-    /// several.
+    /// Adds a list unless it exists; returns its number. A list may contain several unknown disks, but no other disk
+    /// twice.
     pub(crate) fn enter_disks(&mut self, disks: &[u64]) -> Step<u32> {
         let mut known: Vec<u64> = disks.iter().copied().filter(|&disk| disk != NO_DISK).collect();
         known.sort_unstable();
@@ -22,7 +22,7 @@ impl Records<'_> {
             return Err(TreeRefusal::Invalid.into());
         }
         let header = self.header()?;
-        // The latest is the likeliest.
+        // The latest list is the most likely match.
         for list in (0..header.disk_lists).rev() {
             if self.disks(list)? == disks {
                 return Ok(list);

@@ -1,4 +1,4 @@
-//! Extended attributes: small values by names.
+//! Extended attributes: small named values.
 
 use machine::METADATA_VALUE_BYTES_MAX;
 
@@ -9,14 +9,14 @@ use crate::operation::SetValue;
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
 
-/// The longest value of an extended attribute, in bytes: it travels in the header of a message.
+/// Limit of the value of an extended attribute in bytes: it is sent in the header of a message.
 pub(crate) const VALUE_BYTES_MAX: usize = 32 * 1024;
 const _: () = assert!(VALUE_BYTES_MAX <= METADATA_VALUE_BYTES_MAX);
 
-/// The most bytes of names of one inode's attributes, which travel together.
+/// Limit of the bytes in the names of an inode's attributes, which are sent together.
 const NAMES_BYTES_MAX: usize = 32 * 1024;
 
-/// Attributes that are read from the store at a time.
+/// Number of attributes per read from the store.
 const AT_ONCE: usize = 64;
 
 /// Checks the length of an attribute's name.

@@ -2,16 +2,16 @@
 
 use crate::refusal::TreeRefusal;
 
-/// The longest name of a directory's entry, in bytes.
+/// Limit of the name of a directory entry, in bytes.
 pub const FILE_NAME_BYTES_MAX: usize = 255;
 
-/// The longest path, and the longest target of a link, in bytes.
+/// Limit of a path, and of the target of a link, in bytes.
 pub const PATH_BYTES_MAX: usize = 4095;
 
-/// How many symbolic links a path may lead through.
+/// Limit of symbolic links in the resolution of a path.
 pub const LINK_DEPTH_MAX: u32 = 40;
 
-/// Checks that an entry of a directory can have this name.
+/// Checks that a directory entry can have this name.
 pub fn check_name(name: &[u8]) -> Result<(), TreeRefusal> {
     match name {
         b"" => Err(TreeRefusal::NotFound),

@@ -1,4 +1,4 @@
-//! What is known of a file, whatever its names.
+//! Inodes: the attributes of files, independent of their names.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::refusal::TreeRefusal;
 
-/// Identifies a file, a directory or whatever else has names, for ever: numbers are not used again.
+/// Permanent number of a file, a directory or another inode. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileNumber(pub u64);
 
 impl FileNumber {
-    /// The directory in which all paths begin.
+    /// The root directory.
     pub const ROOT: FileNumber = FileNumber(1);
 }
 
@@ -22,62 +22,61 @@ impl fmt::Display for FileNumber {
     }
 }
 
-/// Nanoseconds since 1970 began, or before it.
+/// Nanoseconds since the beginning of 1970; negative before it.
 pub type UnixTime = i64;
 
-/// What is known of a file, a directory, a symbolic link, or something special.
+/// Attributes of a file, a directory, a symbolic link, or a special file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inode {
-    /// Its number.
+    /// Number of the inode.
     pub number: FileNumber,
-    /// What it is.
+    /// Kind of the inode.
     pub kind: InodeKind,
     /// Permissions: the lower 12 bits of a mode.
     pub mode: u16,
-    /// The user whose it is.
+    /// Owner.
     pub uid: u32,
-    /// The group whose it is.
+    /// Group.
     pub gid: u32,
-    /// How many names lead to it; of a directory 2, and 1 for each directory in it.
+    /// Number of names that lead to it; for a directory, 2 plus the number of its subdirectories.
     pub links: u32,
-    /// The length of a file in bytes, or of the target of a link; of a directory the number of its entries.
+    /// Length of a file, or of the target of a link, in bytes; number of entries of a directory.
     pub size: u64,
-    /// When it was read, as far as somebody has said so.
+    /// Time of the last access that was reported.
     pub accessed: UnixTime,
-    /// When its contents were changed.
+    /// Time of the last change of contents.
     pub modified: UnixTime,
-    /// When any of this was changed.
+    /// Time of the last change of the inode.
     pub changed: UnixTime,
-    /// When it was made.
+    /// Time of creation.
     pub made: UnixTime,
-    /// Grows with each change of contents, by [`RUN_STEP`] within a run of the store: who has seen a version has
-    /// seen all changes up to it. Its remainder tells runs apart: if the last changes are lost with one, the next gives
-    /// their versions to no others.
+    /// Version of the contents, which grows with each change by [`RUN_STEP`] within an incarnation of the store. A
+    /// client that has seen a version has seen all changes up to it. The remainder distinguishes incarnations: if the
+    /// last changes are lost in a crash, the next incarnation does not reuse their versions.
     pub version: u64,
-    /// How many of a file's first stripes are known to have been made: one of these that is nowhere is lost. Of a later
-    /// one that is nowhere it is not known whether there was any; it reads as zeros.
+    /// Number of a file's first stripes that are known to have been created: a missing one of these is lost. A later
+    /// stripe that is missing may never have existed, and reads as zeros.
     pub stored_stripes: u32,
-    /// How many bytes of a file nobody has written, as far as that is known: at least so many of its zeros are stored
-    /// nowhere.
+    /// Number of bytes of a file that are known to be unwritten: at least this many of its zeros are not stored.
     pub unwritten: u64,
-    /// The number of bytes behind the end of a file that clients have reserved for appends. Nobody reads them before
-    /// their client has reported that it wrote them.
+    /// Number of bytes after the end of a file that clients have reserved for appends. They cannot be read before their
+    /// client has reported writing them.
     pub reserved: u64,
 }
 
 impl Inode {
-    /// How many bytes of a file may be stored, at most.
+    /// Returns the maximum number of bytes of the file that may be stored.
     pub fn stored_bytes(&self) -> u64 {
         self.size.saturating_sub(self.unwritten)
     }
 
-    /// The end of the file with the bytes reserved for appends: the offset of the next append.
+    /// Returns the end of the file including the bytes reserved for appends: the offset of the next append.
     pub fn append_end(&self) -> u64 {
         self.size.saturating_add(self.reserved)
     }
 
-    /// Reserves `bytes` behind `after` and behind all that is reserved. Returns the offset of the first; none if the
-    /// file would be too long.
+    /// Reserves `bytes` bytes after `after` and after all reserved bytes. Returns the offset of the first byte; `None`
+    /// if the file would be too long.
     pub(crate) fn reserve(&mut self, bytes: u64, after: u64) -> Option<u64> {
         let offset = self.append_end().max(after);
         let end = offset.checked_add(bytes).filter(|end| *end <= FILE_BYTES_MAX)?;
@@ -85,12 +84,12 @@ impl Inode {
         Some(offset)
     }
 
-    /// Gives it its next version, in this run of the store.
+    /// Sets the next version, in this incarnation of the store.
     pub(crate) fn raise_version(&mut self, run: u64) {
         self.version = next_in_run(self.version, run);
     }
 
-    /// Takes in that at most so many bytes of a file were written, up to `end`.
+    /// Records that at most `bytes` bytes of a file were written, up to `end`.
     pub fn note_written(&mut self, end: u64, bytes: u64) {
         let (stored, append_end) = (self.stored_bytes().saturating_add(bytes), self.append_end());
         self.size = self.size.max(end);
@@ -98,10 +97,10 @@ impl Inode {
         self.reserved = append_end.saturating_sub(self.size);
     }
 
-    /// Cuts a file, or makes it longer by zeros that are stored nowhere.
+    /// Truncates a file, or extends it with zeros that are not stored.
     pub(crate) fn resize(&mut self, bytes: u64) {
         let stored = self.stored_bytes().min(bytes);
-        // The next append begins where the file was cut, whatever was reserved behind that.
+        // After a truncation the next append begins at the new end, whatever was reserved beyond it.
         let append_end = if bytes < self.size { bytes } else { self.append_end() };
         self.size = bytes;
         self.unwritten = bytes - stored;
@@ -109,68 +108,68 @@ impl Inode {
     }
 }
 
-/// How much a version, or the number of a file, is greater than the one that was given before. What is left of one by
-/// division is another for two runs of the store but for an accident; there is room for a million changes a second of
-/// one file for twelve days, and for as many files. It is a prime, so files begin on each disk in turn, however many
-/// disks there are.
+/// Step from one version, or file number, to the next within an incarnation of the store.
+///
+/// The remainder modulo this step identifies the incarnation of the store; two incarnations have the same one only by
+/// chance. There is room for a million changes a second of one file for twelve days, and for as many files. It is
+/// prime, so that first stripes use each disk in turn, whatever the number of disks.
 pub const RUN_STEP: u64 = (1 << 24) + 43;
 
-/// The version or number to be given after this one, in this run of the store.
+/// Returns the next version or number after this one, in this incarnation of the store.
 pub(crate) fn next_in_run(before: u64, run: u64) -> u64 {
     (before - before % RUN_STEP).saturating_add(RUN_STEP + run % RUN_STEP)
 }
 
-/// What an inode is.
+/// The kind of an inode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InodeKind {
     /// A file with contents.
     File(FileLayout),
     /// A directory.
     Directory {
-        /// The directory in which it is; of the root itself.
+        /// The directory that contains it; the root is its own parent.
         parent: FileNumber,
     },
     /// A symbolic link.
     Link {
-        /// Where it leads: a path.
+        /// Path of the target.
         target: Vec<u8>,
     },
-    /// What has a name here, and its meaning elsewhere.
+    /// A name whose meaning is defined elsewhere.
     Special {
-        /// What it is.
+        /// Kind of the special file.
         kind: DeviceKind,
         /// The number of the device.
         device: u32,
     },
 }
 
-/// What is special.
+/// The kind of a special file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeviceKind {
     /// A named pipe.
     Pipe,
     /// A socket.
     Socket,
-    /// A device of bytes.
+    /// A character device.
     Character,
-    /// A device of blocks.
+    /// A block device.
     Block,
 }
 
-/// Where the contents of a file are: stripe *i* is on disk `first + i` of a list of disks, which begins anew after its
-/// last.
+/// Location of the contents of a file: stripe *i* is on disk `first + i` of a list of disks, modulo its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLayout {
-    /// How the file is dealt to stripes.
+    /// Block size and number of stripes.
     pub striping: Striping,
-    /// The number of the list of disks.
+    /// Number of the list of disks.
     pub disks: u32,
-    /// The index there of the disk of stripe 0.
+    /// Index in the list of the disk of stripe 0.
     pub first: u32,
 }
 
 impl FileLayout {
-    /// The disks of the stripes, in their order, of the list that it names.
+    /// Returns the disks of the stripes in order; `list` is the list that the layout names.
     pub fn disks_in(self, list: &[u64]) -> impl Iterator<Item = u64> + '_ {
         let count = self.striping.stripe_count() as usize;
         list.iter().cycle().skip(self.first as usize).take(count).copied()
@@ -178,20 +177,20 @@ impl FileLayout {
 }
 
 impl Inode {
-    /// Whether it is a directory.
+    /// True if it is a directory.
     pub fn is_directory(&self) -> bool {
         matches!(self.kind, InodeKind::Directory { .. })
     }
 
-    /// Where its contents are.
+    /// Returns the location of the contents.
     ///
     /// # Errors
-    /// If it is no file.
+    /// Fails if it is not a file.
     pub fn contents(&self) -> Result<FileLayout, TreeRefusal> {
         self.layout().ok_or(if self.is_directory() { TreeRefusal::IsDirectory } else { TreeRefusal::Invalid })
     }
 
-    /// Where its contents are, if it is a file.
+    /// Returns the location of the contents; `None` if it is not a file.
     pub fn layout(&self) -> Option<FileLayout> {
         match self.kind {
             InodeKind::File(layout) => Some(layout),

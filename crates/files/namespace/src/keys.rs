@@ -1,15 +1,15 @@
-//! How a namespace lies in the store: by which keys.
+//! Keys of the records of a namespace in the store.
 //!
 //! ```text
 //!  h                            header: format, origin, counters
 //!  d <list>                     a list of disks
 //!  i <number>                   an inode
-//!  e <directory> <name>         an entry: the number of what it leads to
+//!  e <directory> <name>         an entry: the number of the inode it leads to
 //!  x <number> <name>            an extended attribute
-//!  o <number>                   doomed: an inode without names
+//!  o <number>                   an orphan: an inode without names
 //! ```
 //!
-//! Numbers are 8 bytes, the most significant first, so that keys are in their order; lists have 4.
+//! Numbers have 8 bytes, the most significant first, so that keys sort by number; numbers of lists have 4 bytes.
 
 use crate::inode::FileNumber;
 
@@ -46,7 +46,7 @@ pub(crate) fn extended(number: FileNumber, name: &[u8]) -> Vec<u8> {
     key(Space::Extended, number, name)
 }
 
-/// A key of a number, and bytes after it.
+/// Returns a key of a number and the bytes after it.
 pub(crate) fn key(space: Space, number: FileNumber, rest: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(9 + rest.len());
     key.push(space as u8);
@@ -55,7 +55,7 @@ pub(crate) fn key(space: Space, number: FileNumber, rest: &[u8]) -> Vec<u8> {
     key
 }
 
-/// The end of all keys that begin with this number.
+/// Returns the end of the range of keys with this number.
 pub(crate) fn end_of(space: Space, number: FileNumber) -> Vec<u8> {
     match number.0.checked_add(1) {
         Some(next) => key(space, FileNumber(next), b""),
@@ -63,18 +63,18 @@ pub(crate) fn end_of(space: Space, number: FileNumber) -> Vec<u8> {
     }
 }
 
-/// The end of all keys of a space.
+/// Returns the end of the range of keys of a space.
 pub(crate) fn end_of_space(space: Space) -> Vec<u8> {
     vec![space as u8 + 1]
 }
 
-/// The first key after this one.
+/// Returns the first possible key after this one.
 pub(crate) fn after(mut key: Vec<u8>) -> Vec<u8> {
     key.push(0);
     key
 }
 
-/// The number in a key, and what comes after it.
+/// Returns the number in a key, and the bytes after it.
 pub(crate) fn parts(key: &[u8]) -> Option<(FileNumber, &[u8])> {
     let (number, rest) = key.get(1..)?.split_first_chunk::<8>()?;
     Some((FileNumber(u64::from_be_bytes(*number)), rest))

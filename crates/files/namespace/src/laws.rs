@@ -1,5 +1,5 @@
-//! The laws of a namespace: a refused operation changes nothing; whatever is done, the records agree with each other;
-//! and a program finds what it finds in a directory of this computer.
+//! Laws of a namespace: a refused operation changes nothing; after any operation the records are consistent; and
+//! programs see the same as in a local directory.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,13 +25,13 @@ struct Tree {
     disks: u32,
 }
 
-/// The directories that an operation has told of, each as it is then, or gone.
+/// Returns the directories that an operation reported; `None` for a removed one.
 fn told_of(performed: &Performed) -> BTreeMap<FileNumber, Option<Inode>> {
     let told = performed.directories.iter();
     told.map(|inode| (inode.number, Some(inode.clone()).filter(|inode| inode.links > 0))).collect()
 }
 
-/// The directories among the records that were changed.
+/// Returns the directories among the changed records.
 fn changed_directories(
     after: &MetadataChanges,
     before: &MetadataChanges,
@@ -118,7 +118,7 @@ impl Tree {
         }
     }
 
-    /// The records agree, and as many inodes are counted as there are.
+    /// Checks that the records are consistent, and that the header counts all inodes.
     fn check(&mut self) {
         let records = self.records(500);
         assert_eq!(complaints(&records), []);
@@ -149,7 +149,7 @@ fn wrote(number: FileNumber, end: u64, stored_stripes: u32) -> TreeOperation {
     TreeOperation::Wrote { number, written: WrittenContents { end, stored_stripes, bytes: end } }
 }
 
-/// The disks of the stripes of a file.
+/// Returns the disks of the stripes of a file.
 fn disks_of(tree: &mut Tree, number: FileNumber) -> Vec<u64> {
     let layout = tree.inode(TreeOperation::Get { number }).expect("there").layout().expect("a file");
     match tree.ask(TreeOperation::ReadDisks { list: layout.disks }) {
@@ -225,7 +225,8 @@ fn each_append_reserves_bytes_of_its_own_and_each_change_is_a_version() {
     assert_eq!(tree.ask(most), Err(TreeRefusal::FileTooLarge));
 }
 
-/// A power cut may take the last transactions: who has seen what they did is to see that what comes after is not that.
+/// A power failure may lose the last transactions. A client that saw their results must notice that later results
+/// differ.
 #[test]
 fn what_was_lost_and_what_came_after_have_different_versions_and_numbers() {
     let mut tree = Tree::new();
@@ -362,7 +363,7 @@ fn numbers_that_contents_have_already_are_given_to_no_file() {
     let mend =
         |tree: &mut Tree, repair| assert_eq!(tree.ask(TreeOperation::Mend { repair }), Ok(TreeAnswer::Done));
     let ahead = |files: u64| FileNumber(before.number.0 + files * RUN_STEP);
-    // The records are those of a copy, and files have been made since: the next three numbers have contents.
+    // The records are those of an older copy, and files were created since: the next three numbers have contents.
     let layout = before.layout().expect("a file");
     mend(&mut tree, Repair::Adopt { number: ahead(1), layout, bytes: 9, stored_stripes: 1 });
     mend(&mut tree, Repair::Adopt { number: ahead(3), layout, bytes: 9, stored_stripes: 1 });
@@ -387,7 +388,7 @@ fn what_is_damaged_is_found_and_mended() {
         (keys::entry(FileNumber::ROOT, b"nowhere"), Some(12345u64.to_be_bytes().to_vec())),
         (keys::entry(FileNumber::ROOT, b"again"), Some(number.0.to_be_bytes().to_vec())),
         (keys::inode(FileNumber(99)), Some(b"garbage".to_vec())),
-        // A circle: d is within e, which is within d.
+        // A cycle: d is within e, which is within d.
         (keys::entry(FileNumber::ROOT, b"d"), None),
         (keys::entry(e.number, b"d"), Some(d.number.0.to_be_bytes().to_vec())),
         (
@@ -408,14 +409,14 @@ fn what_is_damaged_is_found_and_mended() {
         rounds += 1;
         assert!(rounds < 6, "{found:?}");
         for complaint in found {
-            // What an earlier repair has mended, too, may be refused.
+            // A repair may be refused because an earlier one made it unnecessary.
             let _ = tree.ask(TreeOperation::Mend { repair: complaint.repair });
         }
     }
     let path = format!("lost+found/{}", lost.number);
     assert_eq!(tree.look(&path).map(|inode| inode.number), Ok(lost.number));
     assert_eq!(tree.look("again").map(|inode| inode.links), Ok(2));
-    // Of a file of which a disk is lost nobody knows any more which that was.
+    // If a disk of a file is lost, its identity may be unknown.
     let list = TreeOperation::EnterDisks { disks: vec![NO_DISK, 5, NO_DISK] };
     let Ok(TreeAnswer::Number(disks)) = tree.ask(list) else { panic!("no list") };
     let twice = TreeOperation::EnterDisks { disks: vec![NO_DISK, 5, 5] };
@@ -432,7 +433,7 @@ fn what_is_damaged_is_found_and_mended() {
     assert_eq!(complaints(&tree.records(500)), []);
 }
 
-/// Records that were put back may say both that a file has a name and that it has none.
+/// Restored records may say both that a file has a name and that it has none.
 #[test]
 fn a_file_with_a_name_is_not_forgotten_and_ceases_to_be_doomed() {
     let mut tree = Tree::new();
@@ -481,7 +482,7 @@ fn inodes_say_which_stripes_are_stored_and_those_of_before_are_read_still() {
         |tree: &Tree| tree.table.entries().find(|(key, _)| *key == keys::HEADER).expect("a header").1[0];
     let file = tree.file("a").expect("a file");
     assert_eq!(file.stored_stripes, 0);
-    // A namespace of before, with its inodes.
+    // A namespace of an older format, with its inodes.
     let old_header =
         [&[1], &tree.table.entries().find(|(key, _)| *key == keys::HEADER).expect("a header").1[1..]];
     let old_header = old_header.concat();
@@ -517,7 +518,7 @@ fn inodes_say_how_much_nobody_has_written() {
     let steps = [
         (write(100, 100), (100, 100)),
         (resize(1000), (1000, 100)),
-        // What was written twice counts twice, and never more than there is.
+        // Overwritten bytes count twice, but never exceed the length.
         (write(100, 100), (1000, 200)),
         (write(5000, 10), (5000, 210)),
         (TreeOperation::Append { number: file, bytes: 7, after: 0 }, (5000, 210)),
@@ -536,7 +537,7 @@ fn inodes_say_how_much_nobody_has_written() {
     tree.check();
 }
 
-/// What a program does, by paths.
+/// An action of a program, by paths.
 #[derive(Clone, Debug)]
 enum Act {
     File(String),
@@ -567,7 +568,7 @@ fn any_act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// The error number of a refusal.
+/// Returns the error number of a refusal.
 fn errno(refusal: TreeRefusal) -> i32 {
     const ENTRIES: [(TreeRefusal, i32); 10] = [
         (TreeRefusal::NotFound, 2),
@@ -604,7 +605,7 @@ impl Tree {
         }
     }
 
-    /// All there is below a directory, as [`below`] has it.
+    /// Collects all names below a directory, in the form of [`below`].
     fn all(&mut self, directory: FileNumber, at: &Path, found: &mut Vec<(PathBuf, char, u64)>) {
         let list = TreeOperation::List { directory, after: Vec::new(), bytes_max: u32::MAX };
         let Ok(TreeAnswer::Entries { entries, .. }) = self.ask(list) else { panic!("no entries") };
@@ -623,7 +624,7 @@ impl Tree {
     }
 }
 
-/// The same in a directory of this computer, in which paths begin.
+/// Performs the same action in a local directory, which acts as the root.
 fn act_here(root: &Path, act: &Act) -> io::Result<()> {
     let of = |path: &String| root.join(path);
     match act {
@@ -662,7 +663,7 @@ fn below(root: &Path, at: &Path, found: &mut Vec<(PathBuf, char, u64)>) {
     }
 }
 
-/// Whether a path could lead out of the directory that stands for the root.
+/// True if a path could lead out of the directory that acts as the root.
 fn leads_out(act: &Act) -> bool {
     let out = |path: &String| path.contains("..");
     match act {
@@ -702,7 +703,7 @@ proptest! {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         tree.all(FileNumber::ROOT, Path::new(""), &mut ours);
         below(here.path(), Path::new(""), &mut theirs);
-        // Not all file systems count links of directories.
+        // Not all file systems count the links of directories.
         for (path, kind, links) in &mut theirs {
             let has_links = *kind != 'd' || *links > 1;
             *links = if has_links { *links } else { ours.iter().find(|(other, ..)| other == path).map_or(0, |(.., links)| *links) };

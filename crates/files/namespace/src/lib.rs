@@ -1,22 +1,21 @@
-//! The namespace: directories, the inodes that names lead to, and all that is done with names.
+//! The namespace: directories, the inodes that names lead to, and all operations on names.
 //!
-//! Each [operation](TreeOperation) is one [transaction](machine::Transaction): whoever is stopped in the middle leaves
-//! the old state or the new one. Nothing here waits, knows nodes or disks, or has a clock: what the bytes of a file are
-//! is known to those who have its [`FileLayout`].
+//! Each [operation](TreeOperation) is one [transaction](machine::Transaction): a crash leaves the old state or the new
+//! one. The code here does not block, and knows no nodes, disks or clock. Clients locate the bytes of a file by its
+//! [`FileLayout`].
 //!
 //! Map of the code, in reading order:
 //!
-//! - `inode.rs`: what is known of a file; `file_name.rs`: what a name is; `refusal.rs`: why something is not done
-//! - `operation.rs`: what can be asked, and the answers; `perform.rs`: who does what
-//! - `keys.rs`: how all of it lies in the store; `store.rs`: reading and writing it there
-//! - `walk.rs`: where a path leads
-//! - `making.rs`, `renaming.rs`, `removing.rs`: names that come, move and go; `listing.rs`: those there are
+//! - `inode.rs`: attributes of a file; `file_name.rs`: valid names; `refusal.rs`: reasons for refusing an operation
+//! - `operation.rs`: operations and their answers; `perform.rs`: execution of operations
+//! - `keys.rs`: keys of the records in the store; `store.rs`: reading and writing records
+//! - `walk.rs`: resolution of paths
+//! - `making.rs`, `renaming.rs`, `removing.rs`: creating, renaming and removing names; `listing.rs`: listing names
 //! - `changing.rs`: attributes, sizes, versions; `extended.rs`: extended attributes
-//! - `disk_lists.rs`: the disks that files lie on
-//! - `checked.rs`, `survey.rs`: all records, to be checked; `check.rs`: what is wrong with them, and how it is mended
+//! - `disk_lists.rs`: the disks of files
+//! - `checked.rs`, `survey.rs`: all records, for a check; `check.rs`: their defects and repairs
 //!
-//! Permissions are not looked at: that is done where users are known, which is the kernel of a computer that has the
-//! tree mounted.
+//! Permissions are not checked here. The kernel of a host with a mount checks them, since it knows the users.
 
 mod changing;
 mod check;

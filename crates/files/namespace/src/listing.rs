@@ -1,4 +1,4 @@
-//! The names there are in a directory.
+//! Lists the names in a directory.
 
 use crate::inode::{FileNumber, Inode};
 use crate::keys::{self, Space};
@@ -6,10 +6,10 @@ use crate::operation::DirectoryEntry;
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, number_of};
 
-/// The most entries that are read from the store at a time.
+/// Limit of entries per read from the store.
 const ENTRIES_AT_ONCE: usize = 256;
 
-/// The bytes that an inode takes in an answer, with its entry and without its names: rather too many.
+/// Upper estimate of the bytes of an inode and its entry in an answer, without names.
 const INODE_BYTES: usize = 120;
 
 /// Part of a directory.
@@ -20,13 +20,13 @@ pub(crate) struct ListedEntries {
 }
 
 impl Records<'_> {
-    /// Entries with names after this one, until they have so many bytes.
+    /// Returns entries with names after `after`, of at most `bytes_max` bytes, but at least one if any is left.
     pub(crate) fn list(&mut self, number: FileNumber, after: &[u8], bytes_max: usize) -> Step<ListedEntries> {
         let directory = self.directory(number)?;
         let mut from = keys::after(keys::entry(number, after));
         let to = keys::end_of(Space::Entry, number);
         let (mut entries, mut bytes) = (Vec::new(), 0);
-        // As many as there can be room for, and one by which it is known that there are others.
+        // Read one entry more than can fit, to learn if others follow.
         let at_once = ENTRIES_AT_ONCE.min(bytes_max / INODE_BYTES + 1);
         loop {
             let found = self.transaction.range(&from, &to, at_once)?;
@@ -48,7 +48,7 @@ impl Records<'_> {
     }
 }
 
-/// The bytes of a link's target; of others, none.
+/// Returns the length in bytes of a link's target; 0 for other inodes.
 fn size_of_link(inode: &Inode) -> usize {
     match &inode.kind {
         crate::inode::InodeKind::Link { target } => target.len(),

@@ -1,4 +1,4 @@
-//! Names that come: making what they lead to, and further names of what there is.
+//! Creates inodes with their names, and further names of files.
 
 use crate::file_name::{PATH_BYTES_MAX, check_name};
 use crate::inode::{FileLayout, FileNumber, Inode, InodeKind, next_in_run};
@@ -7,13 +7,13 @@ use crate::operation::{Location, NewInode, UNFINISHED};
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, TreeHeader};
 
-/// Members of a directory with this bit have its group, and directories in it have the bit.
+/// Mode bit of a directory whose new entries get its group; new subdirectories get the bit, too.
 const SET_GROUP: u16 = 0o2000;
 
-/// The most names of a file. A directory has fewer than that, too: it counts those in it.
+/// Limit of names of a file. It also limits the subdirectories of a directory, which count as links.
 const LINKS_MAX: u32 = u32::MAX / 2;
 
-/// What is to be made, but for its place.
+/// A new inode, without its place.
 pub(crate) struct NewEntry {
     pub(crate) new: NewInode,
     pub(crate) mode: u16,
@@ -44,7 +44,8 @@ impl Records<'_> {
     pub(crate) fn make_in(&mut self, mut directory: Inode, name: &[u8], file: NewEntry) -> Step<Inode> {
         self.check_can_grow(&directory, name)?;
         let header = self.header()?;
-        // A number that was given and lost with a run of the store is that of stripes which are still there.
+        // The store may have lost a number that it assigned before a crash and whose stripes still exist. The
+        // incarnation in the number avoids a collision.
         let last = next_in_run(header.last, self.run);
         self.put_header(TreeHeader { last, inodes: header.inodes + 1, ..header })?;
         let number = FileNumber(header.origin.wrapping_add(last));
@@ -109,7 +110,7 @@ impl Records<'_> {
         }
     }
 
-    /// Another name of a file.
+    /// Gives a file another name.
     pub(crate) fn link(&mut self, number: FileNumber, at: &Location) -> Step<Inode> {
         let mut inode = self.inode(number)?;
         let walked = self.walk(at, false)?;

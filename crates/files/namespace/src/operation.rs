@@ -1,248 +1,249 @@
-//! What can be asked of a namespace, and the answers: plain data, which travel.
+//! Operations on a namespace, and their answers: plain data for messages.
 
 use serde::{Deserialize, Serialize};
 
 use crate::checked::{Repair, SurveyedRecord};
 use crate::inode::{DeviceKind, FileLayout, FileNumber, Inode, InodeKind, UnixTime};
 
-/// A path, from a directory on.
+/// A path relative to a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
-    /// Where it begins, unless the path begins with `/`.
+    /// Start of the path, unless it begins with `/`.
     pub base: FileNumber,
-    /// The path: names with `/` between them. Links on the way are followed.
+    /// The path: names separated by `/`. Links on the way are followed.
     pub path: Vec<u8>,
 }
 
 impl Location {
-    /// A path from the root on.
+    /// Returns a path relative to the root.
     pub fn of_path(path: impl Into<Vec<u8>>) -> Self {
         Location { base: FileNumber::ROOT, path: path.into() }
     }
 }
 
-/// What is asked.
+/// An operation on a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TreeOperation {
-    /// Is there a namespace, and how much is in it? Answered by [`TreeAnswer::Used`].
+    /// Returns the origin of the namespace and its number of inodes. Fails with `NoNamespace` if it does not exist.
+    /// Answered by [`TreeAnswer::Used`].
     Describe,
-    /// Begin a namespace.
+    /// Creates a namespace.
     Begin {
-        /// Drawn at random: numbers of files come after it.
+        /// A random number: numbers of files start after it.
         origin: u64,
-        /// The mode of the root.
+        /// Mode of the root.
         mode: u16,
-        /// Its user.
+        /// Owner of the root.
         uid: u32,
-        /// Its group.
+        /// Group of the root.
         gid: u32,
     },
-    /// Enter a list of disks, by their identities, unless it is there. Answered by [`TreeAnswer::Number`].
+    /// Adds a list of disks, by their identities, unless it exists. Answered by [`TreeAnswer::Number`].
     EnterDisks {
         /// The disks.
         disks: Vec<u64>,
     },
-    /// Which disks are in this list? Answered by [`TreeAnswer::Disks`].
+    /// Returns the disks in a list. Answered by [`TreeAnswer::Disks`].
     ReadDisks {
-        /// The number of the list.
+        /// Number of the list.
         list: u32,
     },
-    /// Where does the path lead? Answered by [`TreeAnswer::Inode`], as all that follow unless it is said.
+    /// Resolves a path. Answered by [`TreeAnswer::Inode`], like all operations below unless noted.
     Look {
         /// The path.
         at: Location,
-        /// Whether a link at its end is followed.
+        /// True to follow a link at the end of the path.
         follow: bool,
     },
-    /// What is this?
+    /// Returns an inode.
     Get {
-        /// Its number.
+        /// Number of the inode.
         number: FileNumber,
     },
-    /// What is in the directory? Answered by [`TreeAnswer::Entries`].
+    /// Lists a directory. Answered by [`TreeAnswer::Entries`].
     List {
         /// The directory.
         directory: FileNumber,
-        /// Only names that come after this one.
+        /// Returns only names after this one.
         after: Vec<u8>,
-        /// The most bytes of an answer; some at least are given.
+        /// Limit of an answer in bytes; at least one entry is returned if any is left.
         bytes_max: u32,
     },
-    /// Make something.
+    /// Creates an inode with a name.
     Make {
-        /// Its path.
+        /// Path of the new name.
         at: Location,
-        /// What it is.
+        /// Kind of the new inode.
         new: NewInode,
-        /// Its permissions.
+        /// Permissions.
         mode: u16,
-        /// Its user.
+        /// Owner.
         uid: u32,
-        /// Its group.
+        /// Group.
         gid: u32,
-        /// Whether it is refused if there is something; otherwise a file that is there is the answer.
+        /// True to fail if the name exists; otherwise an existing file is the answer.
         exclusive: bool,
     },
-    /// Give a file another name.
+    /// Gives a file another name.
     Link {
-        /// Its number.
+        /// Number of the file.
         number: FileNumber,
-        /// The path.
+        /// Path of the new name.
         at: Location,
     },
-    /// Move a name. Answered by [`TreeAnswer::Removed`].
+    /// Renames a file or directory. Answered by [`TreeAnswer::Removed`].
     Rename {
-        /// The name.
+        /// The old name.
         from: Location,
-        /// What it shall be.
+        /// The new name.
         to: Location,
-        /// What happens to what has that name.
+        /// Treatment of an existing file or directory with the new name.
         mode: RenameMode,
     },
-    /// Remove a name. Answered by [`TreeAnswer::Removed`].
+    /// Removes a name. Answered by [`TreeAnswer::Removed`].
     Remove {
         /// The name.
         at: Location,
-        /// What may be there.
+        /// Permitted target of the name.
         what: WhatToRemove,
     },
-    /// Change attributes.
+    /// Changes attributes.
     Change {
-        /// Whose.
+        /// Number of the inode.
         number: FileNumber,
-        /// What is changed.
+        /// The changes.
         changes: AttributeChanges,
     },
-    /// The file's contents have been changed.
+    /// Records a change of a file's contents.
     Wrote {
         /// The file.
         number: FileNumber,
-        /// How.
+        /// Description of the change.
         written: WrittenContents,
     },
-    /// Reserve bytes behind the end of the file, which no other client gets. The file has its length until they are
-    /// written. Answered by [`TreeAnswer::Appended`].
+    /// Reserves bytes after the end of the file, exclusively for one client. The length of the file changes only when
+    /// they are written. Answered by [`TreeAnswer::Appended`].
     Append {
         /// The file.
         number: FileNumber,
-        /// The number of bytes.
+        /// Number of bytes.
         bytes: u64,
-        /// The end of the caller's writes that are not reported yet: the bytes lie behind it.
+        /// End of the caller's unreported writes: the reserved bytes start after it.
         after: u64,
     },
-    /// Give an extended attribute a value. Answered by [`TreeAnswer::Done`].
+    /// Sets an extended attribute. Answered by [`TreeAnswer::Done`].
     SetExtended {
-        /// Whose.
+        /// Number of the inode.
         number: FileNumber,
         /// The attribute.
         name: Vec<u8>,
-        /// Its value.
+        /// The value.
         value: Vec<u8>,
-        /// Whether there has to be one.
+        /// Condition on an existing value.
         mode: SetValue,
     },
-    /// The value of an extended attribute. Answered by [`TreeAnswer::Value`].
+    /// Returns the value of an extended attribute. Answered by [`TreeAnswer::Value`].
     GetExtended {
-        /// Whose.
+        /// Number of the inode.
         number: FileNumber,
         /// The attribute.
         name: Vec<u8>,
     },
-    /// Which extended attributes are there? Answered by [`TreeAnswer::Names`].
+    /// Lists the extended attributes of an inode. Answered by [`TreeAnswer::Names`].
     ListExtended {
-        /// Of which.
+        /// Number of the inode.
         number: FileNumber,
     },
-    /// Remove an extended attribute. Answered by [`TreeAnswer::Done`].
+    /// Removes an extended attribute. Answered by [`TreeAnswer::Done`].
     RemoveExtended {
-        /// Whose.
+        /// Number of the inode.
         number: FileNumber,
         /// The attribute.
         name: Vec<u8>,
     },
-    /// Which files have no names, so that their contents can go? Answered by [`TreeAnswer::Numbers`].
+    /// Lists the orphans, whose contents can be removed. Answered by [`TreeAnswer::Numbers`].
     ListDoomed {
-        /// Only numbers greater than this one.
+        /// Returns only numbers greater than this one.
         after: FileNumber,
-        /// The most numbers of an answer.
+        /// Limit of numbers in an answer.
         most: u32,
     },
-    /// The contents of these files, which have no names, are gone from these disks. Those that have contents on no
-    /// other are forgotten. Answered by [`TreeAnswer::Forgotten`].
+    /// Reports that the contents of these orphans were removed from these disks. Orphans with contents on no other disk
+    /// are forgotten. Answered by [`TreeAnswer::Forgotten`].
     Forget {
         /// The files.
         numbers: Vec<FileNumber>,
         /// The disks, by their identities.
         disks: Vec<u64>,
     },
-    /// The records there are, to be checked. Answered by [`TreeAnswer::Records`].
+    /// Returns the records, for a check. Answered by [`TreeAnswer::Records`].
     Survey {
-        /// Only those that come after this key, which an earlier answer has named.
+        /// Returns only records after this key, which an earlier answer named.
         after: Vec<u8>,
-        /// The most bytes of an answer; some at least are given.
+        /// Limit of an answer in bytes; at least one record is returned if any is left.
         bytes_max: u32,
     },
-    /// Mend what a check has found. Answered by [`TreeAnswer::Done`].
+    /// Repairs a defect found by a check. Answered by [`TreeAnswer::Done`].
     Mend {
-        /// How.
+        /// The repair.
         repair: Repair,
     },
 }
 
-/// The extended attribute of what a program makes under a name of its own and gives its name when it is whole. The
-/// value is that first name, so of what has another one it means nothing. It goes when that name is changed, in the
-/// same step.
+/// The extended attribute of a file that a program creates under a temporary name and renames when it is complete. Its
+/// value is that temporary name, so the attribute is void on a file with another name. Renaming that name removes it
+/// atomically.
 pub const UNFINISHED: &[u8] = b"user.starfish.unfinished";
 
-/// What is told of a file that was written to.
+/// A report of writes to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenContents {
-    /// It is at least this long now, in bytes.
+    /// Minimum length of the file now, in bytes.
     pub end: u64,
-    /// How many of its first stripes have been made.
+    /// Number of its first stripes that have been created.
     pub stored_stripes: u32,
-    /// How many bytes were written, at most: what was written twice may be counted twice.
+    /// Maximum number of bytes written: overwritten bytes may count twice.
     pub bytes: u64,
 }
 
-/// What is to be made.
+/// A new inode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NewInode {
-    /// A file. The disk of its stripe 0 is chosen by its number.
+    /// A file. Its number determines the disk of stripe 0.
     File {
-        /// How it is dealt to stripes.
+        /// Block size and number of stripes.
         striping: layout::Striping,
-        /// The number of the list of disks, which has as many as there are stripes, or more.
+        /// Number of the list of disks, which has at least as many disks as there are stripes.
         disks: u32,
     },
-    /// As [`File`](Self::File), but unfinished until its name is changed: meanwhile it has the extended attribute
+    /// Like [`File`](Self::File), but unfinished until it is renamed: until then it has the extended attribute
     /// [`UNFINISHED`].
     UnfinishedFile {
-        /// How it is dealt to stripes.
+        /// Block size and number of stripes.
         striping: layout::Striping,
-        /// The number of the list of disks.
+        /// Number of the list of disks.
         disks: u32,
     },
-    /// A file that lies where it is said.
+    /// A file with a given layout.
     PlacedFile(FileLayout),
     /// A directory.
     Directory,
     /// A symbolic link.
     Link {
-        /// Where it leads.
+        /// Path of the target.
         target: Vec<u8>,
     },
-    /// Something special.
+    /// A special file.
     Special {
-        /// What it is.
+        /// Kind of the special file.
         kind: DeviceKind,
-        /// The number of the device.
+        /// Number of the device.
         device: u32,
     },
 }
 
 impl NewInode {
-    /// How it is dealt to stripes, if it is a file.
+    /// Returns the striping if this is a file.
     pub fn striping(&self) -> Option<layout::Striping> {
         match self {
             NewInode::File { striping, .. } | NewInode::UnfinishedFile { striping, .. } => Some(*striping),
@@ -265,110 +266,111 @@ impl NewInode {
     }
 }
 
-/// What happens to what has the name that another shall have.
+/// Treatment of an existing file or directory with the new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RenameMode {
-    /// It is replaced, in the same step.
+    /// Replaces it atomically.
     Replace,
-    /// It stays, and the rename is refused.
+    /// Keeps it and refuses the rename.
     Keep,
-    /// It gets the other's name.
+    /// Gives it the old name.
     Exchange,
 }
 
-/// What a name that is to be removed may lead to.
+/// Permitted target of a name to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WhatToRemove {
     /// Anything but a directory.
     File,
     /// An empty directory.
     Directory,
-    /// A file that no client has open, and none can have had open since before its keeper was started; otherwise it
-    /// is refused as busy.
+    /// A file that no client has open, nor can have had open since before the metadata server started. Otherwise the
+    /// operation is refused with `Busy`.
     AbandonedFile,
 }
 
-/// Whether an extended attribute has to be there when it is set.
+/// Condition on an existing value when an extended attribute is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SetValue {
-    /// It may be there or not.
+    /// The attribute may exist or not.
     Any,
-    /// It must not.
+    /// The attribute must not exist.
     New,
-    /// It must.
+    /// The attribute must exist.
     Replace,
 }
 
-/// Attributes to be changed.
+/// Changes of attributes; `None` leaves an attribute as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttributeChanges {
-    /// Permissions.
+    /// New permissions.
     pub mode: Option<u16>,
-    /// User.
+    /// New owner.
     pub uid: Option<u32>,
-    /// Group.
+    /// New group.
     pub gid: Option<u32>,
-    /// Length of a file in bytes.
+    /// New length of a file in bytes.
     pub size: Option<u64>,
-    /// When it was read.
+    /// New time of the last access.
     pub accessed: Option<SetTime>,
-    /// When its contents were changed.
+    /// New time of the last change of contents.
     pub modified: Option<SetTime>,
 }
 
-/// A time to be set.
+/// A time to set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SetTime {
-    /// That of the operation.
+    /// The time of the operation.
     Now,
-    /// This one.
+    /// This time.
     At(UnixTime),
 }
 
-/// An entry of a directory, with what it leads to.
+/// A directory entry with its inode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryEntry {
-    /// Its name.
+    /// The name.
     pub name: Vec<u8>,
-    /// What it leads to.
+    /// The inode it leads to.
     pub inode: Inode,
 }
 
-/// How much is in a namespace.
+/// Contents of a namespace in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeUse {
-    /// Where its numbers begin, which no other namespace has.
+    /// Start of its file numbers, which is different in every namespace.
     pub origin: u64,
-    /// How many inodes there are.
+    /// Number of inodes.
     pub inodes: u64,
 }
 
-/// The answers.
+/// An answer to an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TreeAnswer {
-    /// It is done.
+    /// The operation is complete.
     Done,
-    /// What it is.
+    /// An inode.
     Inode(Inode),
-    /// How much there is.
+    /// The size of the namespace.
     Used(TreeUse),
     /// Entries, in the order of their names as bytes.
     Entries {
-        /// What the directory is.
+        /// Inode of the directory.
         directory: Inode,
         /// The entries.
         entries: Vec<DirectoryEntry>,
-        /// Whether there are others after these.
+        /// True if more entries follow.
         more: bool,
     },
-    /// The name is gone.
+    /// The name was removed or renamed.
     Removed {
-        /// What it led to, or what had the new name, if it has no name now: its contents can go.
+        /// File that lost its last name, and whose contents can be removed: the target of the removed name, or of a
+        /// replaced one.
         doomed: Option<FileNumber>,
     },
-    /// Bytes that are the caller's.
+    /// Bytes reserved for the caller.
     Appended {
-        /// Offset of the first.
+        /// Offset of the first byte.
         offset: u64,
         /// The file, with these bytes reserved.
         inode: Inode,
@@ -381,15 +383,15 @@ pub enum TreeAnswer {
     Value(Vec<u8>),
     /// Names of extended attributes.
     Names(Vec<Vec<u8>>),
-    /// Files, each with where its contents are.
+    /// Files with the locations of their contents.
     Numbers(Vec<(FileNumber, Option<FileLayout>)>),
-    /// Of the files that had no names, those that are known no more.
+    /// Files that are now forgotten.
     Forgotten(Vec<FileNumber>),
     /// Records.
     Records {
-        /// What they say.
+        /// The records.
         records: Vec<SurveyedRecord>,
-        /// The key of the last of them, if there are others.
+        /// Key of the last record if more follow.
         more_after: Option<Vec<u8>>,
     },
 }

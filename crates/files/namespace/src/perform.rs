@@ -1,4 +1,4 @@
-//! Who does what is asked.
+//! Performs operations.
 
 use machine::Transaction;
 
@@ -11,21 +11,21 @@ use crate::operation::{NewInode, TreeAnswer, TreeOperation, TreeUse};
 use crate::refusal::TreeRefusal;
 use crate::store::{FORMAT, Records, Step, Stop, TreeHeader};
 
-/// What an operation has come to.
+/// Result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Performed {
-    /// Its answer.
+    /// Answer to the client.
     pub answer: TreeAnswer,
-    /// The directories that it has changed, each as it is then; one that is gone has no links. So whoever changes names
-    /// need not ask how their directory is now.
+    /// The directories that it changed, in their new state; a removed one has no links. So a client that changes names
+    /// need not query their directory.
     pub directories: Vec<Inode>,
 }
 
-/// Performs an operation within a transaction, at this time and in this run of the store: what it comes to, or why it
-/// is refused. What another run has done may be lost.
+/// Performs an operation within a transaction. `now` is its time, and `run` the incarnation of the store: changes by
+/// earlier incarnations may be lost. Returns its result, or the reason for a refusal.
 ///
 /// # Errors
-/// If the store fails.
+/// Fails if the store fails.
 pub fn perform(
     transaction: &mut dyn Transaction,
     operation: &TreeOperation,
@@ -41,7 +41,7 @@ pub fn perform(
 }
 
 impl TreeOperation {
-    /// Whether it changes nothing.
+    /// True if the operation changes nothing.
     pub fn only_reads(&self) -> bool {
         let reads_much = matches!(
             self,
@@ -53,7 +53,7 @@ impl TreeOperation {
         reads_much || self.reads_little()
     }
 
-    /// Whether it changes nothing and reads a few records, however many there are.
+    /// True if the operation changes nothing and reads a bounded, small number of records.
     pub fn reads_little(&self) -> bool {
         matches!(
             self,
@@ -65,7 +65,8 @@ impl TreeOperation {
         )
     }
 
-    /// Whether doing it twice is as good as doing it once, and the answers are the same but for versions and times.
+    /// True if repeating the operation has no further effect, and returns the same answer except for versions and
+    /// times.
     pub fn may_be_repeated(&self) -> bool {
         let changes_once = matches!(
             self,
@@ -78,7 +79,7 @@ impl TreeOperation {
         changes_once || self.only_reads()
     }
 
-    /// The number of what it changes, if that has one before.
+    /// Returns the number of the inode that it changes, if that exists before.
     pub fn number(&self) -> Option<FileNumber> {
         match self {
             TreeOperation::Link { number, .. }
@@ -91,11 +92,11 @@ impl TreeOperation {
         }
     }
 
-    /// Checks the lengths of names, paths, targets and values. A client checks before it sends: beyond these lengths,
-    /// the operation may not fit into a message.
+    /// Checks the lengths of names, paths, targets and values. A client checks them before sending, since a longer
+    /// operation may not fit into a message.
     ///
     /// # Errors
-    /// `NameTooLong` or `TooLarge`.
+    /// Fails with `NameTooLong` or `TooLarge`.
     pub fn check_lengths(&self) -> Result<(), TreeRefusal> {
         match self {
             TreeOperation::Make { at, new, .. } => {
@@ -121,7 +122,7 @@ impl TreeOperation {
         }
     }
 
-    /// What it is called in traces and metrics.
+    /// Returns the name of the operation in traces and metrics.
     pub fn name(&self) -> &'static str {
         match self {
             TreeOperation::Describe => "describe",
@@ -153,7 +154,7 @@ impl TreeOperation {
 impl Records<'_> {
     fn perform(&mut self, operation: &TreeOperation) -> Step<TreeAnswer> {
         if !matches!(operation, TreeOperation::Begin { .. }) {
-            // Nothing is done with records of another format.
+            // Checks the format first: records of an unknown format must not be touched.
             self.header()?;
         }
         operation.check_lengths()?;
@@ -213,14 +214,14 @@ impl Records<'_> {
         Ok(answer)
     }
 
-    /// Makes the header and the root.
+    /// Creates the header and the root.
     fn begin(&mut self, origin: u64, mode: u16, uid: u32, gid: u32) -> Step<TreeAnswer> {
         if self.transaction.get(keys::HEADER)?.is_some() {
-            // One of a newer format is not one that is there.
+            // Reading the header reports a newer format as such, instead of as an existing namespace.
             self.header()?;
             return Err(TreeRefusal::HasNamespace.into());
         }
-        // Room for the root below, and for more numbers than are ever given above.
+        // Leave room for the root below, and above for more numbers than can ever be used.
         let origin = origin % (u64::MAX / 2) + FileNumber::ROOT.0;
         self.put_header(TreeHeader { format: FORMAT, origin, last: 0, inodes: 1, disk_lists: 0 })?;
         let root = Inode {

@@ -1,8 +1,8 @@
-//! Why something is not done.
+//! Reasons for refusing an operation.
 
 use serde::{Deserialize, Serialize};
 
-/// Why an operation is refused: nothing has been changed then. Each has its error number in POSIX.
+/// The reason why an operation is refused. A refused operation changes nothing. Each reason has a POSIX error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum TreeRefusal {
     /// ENOENT.
@@ -47,13 +47,13 @@ pub enum TreeRefusal {
     /// EBUSY.
     #[error("it is in use")]
     Busy,
-    /// ESTALE: there is no such number (any more).
+    /// ESTALE: the number does not exist, or no longer.
     #[error("it has been removed")]
     Removed,
-    /// ENOTCONN: no namespace has been begun.
+    /// ENOTCONN: no namespace has been created.
     #[error("there is no namespace")]
     NoNamespace,
-    /// EEXIST: one has been begun.
+    /// EEXIST: a namespace has been created.
     #[error("there is a namespace already")]
     HasNamespace,
     /// EPROTO: the namespace is of a newer version of the program.
@@ -61,7 +61,7 @@ pub enum TreeRefusal {
     Newer {
         /// The format in the store.
         found: u32,
-        /// The newest that is known.
+        /// Newest known format.
         known: u32,
     },
     /// EUCLEAN: a record of the store cannot be read, or contradicts another.

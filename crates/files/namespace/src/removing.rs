@@ -1,4 +1,4 @@
-//! Names that go, and what is left without any.
+//! Removes names, and inodes without names.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, Stop, TreeHeader};
 
 impl Records<'_> {
-    /// Removes a name; the number of what it led to, if that is doomed now.
+    /// Removes a name. Returns the number of its file if that is now an orphan.
     pub(crate) fn remove(&mut self, at: &Location, what: WhatToRemove) -> Step<Option<FileNumber>> {
         let walked = self.walk(at, false)?;
         if walked.name.is_empty() {
@@ -37,7 +37,7 @@ impl Records<'_> {
         Ok(Some(inode.number).filter(|_| is_gone && inode.layout().is_some()))
     }
 
-    /// Files without names, with where their contents are.
+    /// Returns orphans, each with the location of its contents.
     pub(crate) fn list_doomed(
         &mut self,
         after: FileNumber,
@@ -52,7 +52,7 @@ impl Records<'_> {
             for (key, _) in found {
                 let (number, _) = keys::parts(&key).ok_or(TreeRefusal::Damaged)?;
                 let inode = self.inode(number)?;
-                // What has a name all the same is to be mended.
+                // An inode with a name is a defect for the check to repair.
                 doomed.extend((inode.links == 0).then(|| (number, inode.layout())));
                 from = keys::after(key);
             }
@@ -62,9 +62,9 @@ impl Records<'_> {
         }
     }
 
-    /// Forgets files without names that can have contents on these disks only; which they were. What has a name
-    /// again, or is gone already, stays as it is. What may have contents on a disk that was not reached stays doomed:
-    /// they go when the disk is there again.
+    /// Forgets orphans that can have contents on these disks only; returns their numbers. Files that have a name again,
+    /// or are already forgotten, stay as they are. A file that may have contents on an unreachable disk stays an
+    /// orphan: its contents are removed when the disk is back.
     pub(crate) fn forget(&mut self, numbers: &[FileNumber], disks: &[u64]) -> Step<Vec<FileNumber>> {
         let reached: BTreeSet<u64> = disks.iter().copied().chain([NO_DISK]).collect();
         let mut lists: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
@@ -81,7 +81,7 @@ impl Records<'_> {
                 let list = match lists.entry(layout.disks) {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(new) => new.insert(match self.disks(layout.disks) {
-                        // Of a list that is damaged nobody learns any more where its files were.
+                        // The disks of a damaged list are unknown, so its files cannot be cleaned up.
                         Err(Stop::Refused(_)) => Vec::new(),
                         list => list?,
                     }),
@@ -96,7 +96,7 @@ impl Records<'_> {
         Ok(forgotten)
     }
 
-    /// Takes a name away from an inode; whether it was the last. The entry itself is the caller's affair.
+    /// Removes a link from an inode; returns true if it was the last. The caller removes the entry.
     pub(crate) fn unlink_inode(&mut self, inode: &mut Inode) -> Step<bool> {
         inode.links = if inode.is_directory() { 0 } else { inode.links.saturating_sub(1) };
         inode.changed = self.now;
@@ -105,7 +105,7 @@ impl Records<'_> {
             return Ok(false);
         }
         if inode.layout().is_some() {
-            // Whoever has it open goes on, and its contents are still at the agents.
+            // Clients that have the file open keep using it, and the agents still store its contents.
             self.put_inode(inode)?;
             self.transaction.put(&keys::doomed(inode.number), b"")?;
             return Ok(true);
@@ -115,7 +115,7 @@ impl Records<'_> {
         Ok(true)
     }
 
-    /// Removes inodes, each named once, and all that hangs on them.
+    /// Removes inodes and their records; `numbers` must not contain duplicates.
     fn erase(&mut self, numbers: &[FileNumber]) -> Step<()> {
         for &number in numbers {
             self.transaction.remove(&keys::inode(number))?;
@@ -127,7 +127,7 @@ impl Records<'_> {
     }
 }
 
-/// Why what a path leads to cannot be removed by it, since it ends in no name of its directory.
+/// Returns the reason why a path cannot be removed that does not end in the name of an entry.
 fn no_name(path: &[u8], what: WhatToRemove) -> TreeRefusal {
     let last = path.split(|&byte| byte == b'/').rfind(|name| !name.is_empty());
     match (what, last) {

@@ -1,4 +1,4 @@
-//! Names that move.
+//! Renames files and directories.
 
 use crate::inode::{FileNumber, Inode, InodeKind};
 use crate::keys;
@@ -7,7 +7,7 @@ use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
 use crate::walk::Walked;
 
-/// A name that moves, or has to give way.
+/// A name that is moved or replaced.
 struct Named {
     directory: FileNumber,
     name: Vec<u8>,
@@ -22,7 +22,7 @@ impl Named {
 }
 
 impl Records<'_> {
-    /// Moves a name; the number of what had the new one, if that is doomed now.
+    /// Renames. Returns the number of a replaced file if that is now an orphan.
     pub(crate) fn rename(
         &mut self,
         from: &Location,
@@ -64,7 +64,7 @@ impl Records<'_> {
         self.replace(&moved, other)
     }
 
-    /// Moves a name to where another one is, which goes.
+    /// Moves a name over an existing one, which is removed.
     fn replace(&mut self, moved: &Named, mut other: Named) -> Step<Option<FileNumber>> {
         match (moved.inode.is_directory(), other.inode.is_directory()) {
             (false, true) => return Err(TreeRefusal::IsDirectory.into()),
@@ -80,7 +80,7 @@ impl Records<'_> {
         Ok(Some(other.inode.number).filter(|_| is_gone && other.inode.layout().is_some()))
     }
 
-    /// Moves a name to where there is none.
+    /// Moves a name to an unused one.
     fn move_name(&mut self, moved: &Named, directory: FileNumber, name: &[u8]) -> Step<()> {
         let is_directory = u32::from(moved.inode.is_directory());
         self.remove_entry(moved.directory, &moved.name)?;
@@ -107,14 +107,15 @@ impl Records<'_> {
         self.note_parent(other, one.directory)
     }
 
-    /// Notes that what had this name is in this directory now, and no more unfinished under that name.
+    /// Records the new directory of a moved inode, and removes its mark as unfinished under the old name.
     fn note_parent(&mut self, moved: &Named, directory: FileNumber) -> Step<()> {
         let mark = keys::extended(moved.inode.number, UNFINISHED);
         if self.transaction.get(&mark)?.is_some_and(|name| name == moved.name) {
             self.transaction.remove(&mark)?;
         }
         let mut inode = moved.inode.clone();
-        // A directory that was touched meanwhile, as the one moved within itself never is, has not changed in this.
+        // The copy is still current: only parent directories were changed above, and a moved directory is never one of
+        // them.
         if let InodeKind::Directory { parent } = &mut inode.kind {
             *parent = directory;
         }
@@ -122,7 +123,7 @@ impl Records<'_> {
         self.put_inode(&inode)
     }
 
-    /// Refuses what would put a directory within itself.
+    /// Fails with `refusal` if a directory would be moved into itself.
     fn check_not_within(
         &mut self,
         moved: &Inode,

@@ -1,4 +1,4 @@
-//! Reading and writing the records of a namespace within a transaction.
+//! Reads and writes the records of a namespace within a transaction.
 
 use machine::Transaction;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -7,24 +7,24 @@ use crate::inode::{FileNumber, Inode, UnixTime};
 use crate::keys::{self, Space};
 use crate::refusal::TreeRefusal;
 
-/// The format of the records. A later one is refused.
+/// Format of the records. Later formats are refused.
 pub(crate) const FORMAT: u32 = 4;
 
-/// The format of records whose inodes do not say what is reserved for appends.
+/// Format without the bytes reserved for appends in inodes.
 const FORMAT_WITHOUT_RESERVED: u32 = 3;
 
-/// The format of records whose inodes do not say what nobody has written. They are read still, and so are older ones;
-/// the namespace gets a later format with the first inode that needs it.
+/// Format without the number of unwritten bytes in inodes. This and older formats can still be read; the namespace gets
+/// a later format with the first inode that needs it.
 const FORMAT_WITHOUT_UNWRITTEN: u32 = 2;
 
-/// The format of records whose inodes do not say which stripes are stored either.
+/// Format also without the number of stored stripes in inodes.
 const FORMAT_WITHOUT_STORED_STRIPES: u32 = 1;
 
-/// Why a transaction ends early.
+/// The reason why a transaction ends early.
 pub(crate) enum Stop {
-    /// It is refused.
+    /// The operation is refused.
     Refused(TreeRefusal),
-    /// The store has failed.
+    /// The store failed.
     Failed(Box<machine::Error>),
 }
 
@@ -40,15 +40,15 @@ impl From<Box<machine::Error>> for Stop {
     }
 }
 
-/// What a step of an operation comes to.
+/// Result of a step of an operation.
 pub(crate) type Step<T> = Result<T, Stop>;
 
-/// What holds for the namespace as a whole.
+/// Properties of the namespace as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TreeHeader {
     pub(crate) format: u32,
     pub(crate) origin: u64,
-    /// The last number given to a file, relative to the origin.
+    /// Last number given to a file, relative to the origin.
     pub(crate) last: u64,
     pub(crate) inodes: u64,
     pub(crate) disk_lists: u32,
@@ -57,18 +57,18 @@ pub(crate) struct TreeHeader {
 /// A namespace within a transaction.
 pub(crate) struct Records<'a> {
     pub(crate) transaction: &'a mut dyn Transaction,
-    /// The time of the operation.
+    /// Time of the operation.
     pub(crate) now: UnixTime,
-    /// The run of the store.
+    /// Incarnation of the store.
     pub(crate) run: u64,
-    /// The directories that it has changed, as in [`Performed`](crate::Performed).
+    /// Changed directories, as in [`Performed`](crate::Performed).
     pub(crate) directories: Vec<Inode>,
 }
 
 impl Records<'_> {
     pub(crate) fn header(&mut self) -> Step<TreeHeader> {
         let bytes = self.transaction.get(keys::HEADER)?.ok_or(TreeRefusal::NoNamespace)?;
-        // The format comes first in all of them.
+        // The format is the first field in all formats.
         let (format, _) = postcard::take_from_bytes::<u32>(&bytes).map_err(|_| TreeRefusal::Damaged)?;
         if !(FORMAT_WITHOUT_STORED_STRIPES..=FORMAT).contains(&format) {
             return Err(TreeRefusal::Newer { found: format, known: FORMAT }.into());
@@ -80,12 +80,12 @@ impl Records<'_> {
         Ok(self.transaction.put(keys::HEADER, &encoded(&header))?)
     }
 
-    /// An inode that has to be there, since an entry leads to it.
+    /// Returns an inode that an entry leads to. Fails with `Damaged` if it is missing.
     pub(crate) fn known(&mut self, number: FileNumber) -> Step<Inode> {
         self.find(number)?.ok_or(Stop::Refused(TreeRefusal::Damaged))
     }
 
-    /// An inode that somebody has had the number of.
+    /// Returns an inode by a number from a client. Fails with `Removed` if it is missing.
     pub(crate) fn inode(&mut self, number: FileNumber) -> Step<Inode> {
         self.find(number)?.ok_or(Stop::Refused(TreeRefusal::Removed))
     }
@@ -107,7 +107,7 @@ impl Records<'_> {
         Ok(self.transaction.put(&keys::inode(inode.number), &encoded_inode(inode))?)
     }
 
-    /// Notes how an inode is now, if it is a directory.
+    /// Records the new state of an inode if it is a directory.
     pub(crate) fn note_directory(&mut self, inode: &Inode) {
         if inode.is_directory() {
             self.directories.retain(|directory| directory.number != inode.number);
@@ -115,8 +115,8 @@ impl Records<'_> {
         }
     }
 
-    /// Sees to it that programs which do not know of all that this inode says refuse the namespace. Before it was
-    /// changed it needed a format `from`, which the namespace has.
+    /// Raises the format of the namespace if this inode needs it, so that older programs refuse the namespace. `from`
+    /// is the format that the inode needed before the change, which the namespace already has.
     pub(crate) fn raise_format(&mut self, from: u32, inode: &Inode) -> Step<()> {
         let format = format_of(inode);
         if format <= from {
@@ -129,7 +129,7 @@ impl Records<'_> {
         }
     }
 
-    /// What the entry of this name leads to.
+    /// Returns the number of the entry with this name.
     pub(crate) fn entry(&mut self, directory: FileNumber, name: &[u8]) -> Step<Option<FileNumber>> {
         match self.transaction.get(&keys::entry(directory, name))? {
             Some(bytes) => number_of(&bytes).map(Some),
@@ -150,7 +150,7 @@ impl Records<'_> {
         Ok(self.transaction.range(&from, &to, 1)?.is_empty())
     }
 
-    /// Notes that entries of a directory have come, gone or changed.
+    /// Records that entries of a directory were added, removed or changed; `entries` is the change of their number.
     pub(crate) fn touch_directory(&mut self, directory: &mut Inode, entries: i64) -> Step<()> {
         directory.size = directory.size.saturating_add_signed(entries);
         directory.modified = self.now;
@@ -160,7 +160,7 @@ impl Records<'_> {
     }
 }
 
-/// The number in an entry.
+/// Parses the number in an entry.
 pub(crate) fn number_of(bytes: &[u8]) -> Step<FileNumber> {
     let bytes = bytes.try_into().map_err(|_| TreeRefusal::Damaged)?;
     Ok(FileNumber(u64::from_be_bytes(bytes)))
@@ -170,7 +170,7 @@ pub(crate) fn encoded<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).expect("a vector takes any encoding")
 }
 
-/// The earliest format in which all can be said that an inode says.
+/// Returns the earliest format that can express this inode.
 pub(crate) fn format_of(inode: &Inode) -> u32 {
     match (inode.reserved, inode.unwritten, inode.stored_stripes) {
         (0, 0, 0) => FORMAT_WITHOUT_STORED_STRIPES,
@@ -180,7 +180,7 @@ pub(crate) fn format_of(inode: &Inode) -> u32 {
     }
 }
 
-/// The encoding of an inode: without its last fields, if these are 0, as they are in earlier formats.
+/// Encodes an inode, without its last fields if they are 0, as in earlier formats.
 pub(crate) fn encoded_inode(inode: &Inode) -> Vec<u8> {
     let mut bytes = encoded(inode);
     let last = [inode.reserved, inode.unwritten, inode.stored_stripes.into()];
@@ -191,7 +191,7 @@ pub(crate) fn encoded_inode(inode: &Inode) -> Vec<u8> {
 
 pub(crate) fn decoded_inode(bytes: &[u8]) -> Step<Inode> {
     let with = |left_out: &[u8]| decoded(&[bytes, left_out].concat());
-    // Most files have no holes.
+    // Try the encoding of files without holes first: most files have none.
     with(&[0, 0]).or_else(|_| with(&[0])).or_else(|_| decoded(bytes)).or_else(|_| with(&[0, 0, 0]))
 }
 

@@ -1,19 +1,19 @@
-//! All records of a namespace, in pages, for whoever checks them.
+//! Returns all records of a namespace, in pages, for a check.
 
 use crate::checked::SurveyedRecord;
 use crate::keys::{self, Space};
 use crate::operation::TreeAnswer;
 use crate::store::{Records, Step, decoded_inode, number_of};
 
-/// Records that are read from the store at a time.
+/// Number of records per read from the store.
 const AT_ONCE: usize = 256;
 
-/// The bytes that a record takes in an answer, without what has no bound of its own.
+/// Bytes of a record in an answer, without fields of unbounded length.
 const RECORD_BYTES: usize = 120;
 
 impl Records<'_> {
     pub(crate) fn survey(&mut self, after: &[u8], bytes_max: usize) -> Step<TreeAnswer> {
-        // Lists of disks and the header come elsewhere.
+        // Start after the lists of disks, which the check does not cover.
         let mut from = keys::after(after.to_vec()).max(vec![Space::Entry as u8]);
         let to = keys::end_of_space(Space::Extended);
         let (mut records, mut bytes, mut last) = (Vec::new(), 0, Vec::new());
@@ -37,12 +37,12 @@ impl Records<'_> {
     }
 }
 
-/// What a record says; nothing if it is none of those that are checked.
+/// Returns the contents of a record; `None` if the check does not cover it.
 fn surveyed(key: &[u8], value: &[u8]) -> Option<SurveyedRecord> {
     let unreadable = || SurveyedRecord::Unreadable(key.to_vec());
     let space = [Space::Entry, Space::Inode, Space::Doomed, Space::Extended];
     let space = space.into_iter().find(|&space| space as u8 == key[0]);
-    // The header.
+    // The header is not checked.
     if key == keys::HEADER {
         return None;
     }

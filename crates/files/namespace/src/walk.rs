@@ -1,4 +1,4 @@
-//! Where a path leads.
+//! Resolves paths.
 
 use crate::file_name::LINK_DEPTH_MAX;
 use crate::inode::{FileNumber, Inode, InodeKind};
@@ -6,18 +6,18 @@ use crate::operation::Location;
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
 
-/// Where a path leads: an entry of a directory, which may not be there.
+/// Result of resolving a path: an entry of a directory, which may not exist.
 pub(crate) struct Walked {
     pub(crate) directory: Inode,
-    /// The last name of the path; empty if the path leads to the directory itself, which has no entry in it.
+    /// Last name of the path; empty if the path leads to the directory itself, without an entry.
     pub(crate) name: Vec<u8>,
     pub(crate) found: Option<Inode>,
-    /// Whether the path says that it is a directory.
+    /// True if the path ends with `/` and so requires a directory.
     pub(crate) as_directory: bool,
 }
 
 impl Walked {
-    /// What is there.
+    /// Returns the inode at the end. Fails if it does not exist or is not of the required kind.
     pub(crate) fn there(self) -> Step<Inode> {
         let Walked { found, as_directory, .. } = self;
         let found = found.ok_or(TreeRefusal::NotFound)?;
@@ -26,14 +26,14 @@ impl Walked {
 }
 
 impl Records<'_> {
-    /// Goes along a path; a link at its end is followed if that is asked for, or if the path says it is a directory.
+    /// Resolves a path. Follows a link at its end if `follow` is true or the path requires a directory.
     pub(crate) fn walk(&mut self, at: &Location, follow: bool) -> Step<Walked> {
         let mut left = rest_of(&at.path);
         let mut directory = self.directory(start(at.base, &at.path))?;
         let (mut links, mut as_directory) = (0, at.path.ends_with(b"/"));
         loop {
             let Some(name) = left.pop() else {
-                // It leads to the directory it has come to.
+                // The path leads to the current directory.
                 let found = Some(directory.clone());
                 return Ok(Walked { directory, name: Vec::new(), found, as_directory });
             };
@@ -81,12 +81,12 @@ impl Records<'_> {
     }
 }
 
-/// Where a path begins.
+/// Returns the start of a path.
 fn start(base: FileNumber, path: &[u8]) -> FileNumber {
     if path.starts_with(b"/") { FileNumber::ROOT } else { base }
 }
 
-/// The names of a path, the first last.
+/// Returns the names of a path in reverse order.
 fn rest_of(path: &[u8]) -> Vec<Vec<u8>> {
     path.split(|&byte| byte == b'/').rev().filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
 }
