@@ -1,33 +1,33 @@
 //! The canonical form of a distributed array: at most a few axes, the innermost counted in bytes.
 //!
-//! A record is one more dimension of the array, of `record_bytes` bytes and never distributed. A dimension
-//! of which every index goes to the same part can be merged with the one outside it, because together they
-//! are one longer dimension with longer runs. What remains is short, and its runs are nearly the chunks:
+//! A record is one more dimension of the array, of `record_bytes` bytes and never distributed. If one part owns all
+//! indices of a dimension, that dimension can be merged with the next outer one: together they form one longer
+//! dimension with longer runs. Few dimensions remain, and their runs are nearly the chunks:
 //!
 //! ```text
 //!   rows cyclic over 16, columns whole, records of 8 bytes       1280 x 1024 x 8
 //!   = one axis of 10485760 bytes, dealt to 16 parts in runs of 8192
 //! ```
 //!
-//! The same merging finds that two patterns with different names are the same distribution.
+//! The same merging detects that two patterns with different names are the same distribution.
 
 use crate::distribution::Dimension;
 use crate::limits::DIMENSIONS_MAX;
 
-/// One axis: `length` indices dealt to `parts` parts in runs of `run`.
+/// One axis: `length` indices distributed over `parts` parts in runs of `run`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Axis {
     pub(crate) length: u64,
-    /// Indices in a row that go to the same part; at most `length`.
+    /// Consecutive indices of the same part; at most `length`.
     pub(crate) run: u64,
-    /// Indices from one run of a part to its next: `run * parts`, saturated.
+    /// Distance in indices between successive runs of a part: `run * parts`, saturated.
     pub(crate) cycle: u64,
     pub(crate) parts: u32,
-    /// Difference of the numbers of two nodes that are neighbours along this axis.
+    /// Difference of the numbers of two nodes adjacent along this axis.
     pub(crate) node_stride: u32,
     /// Bytes of the file from one index to the next.
     pub(crate) index_bytes: u64,
-    /// Indices of every part in whole cycles, and indices left over after them.
+    /// Number of indices of every part in whole cycles, and number of indices after them.
     whole: u64,
     rest: u64,
 }
@@ -40,29 +40,29 @@ impl Axis {
         Axis { length, run, cycle, parts, node_stride, index_bytes, whole, rest }
     }
 
-    /// The number of indices that `part` has.
+    /// Returns the number of indices of `part`.
     pub(crate) fn share(&self, part: u32) -> u64 {
         let before = u64::from(part).saturating_mul(self.run);
         self.whole + self.rest.saturating_sub(before).min(self.run)
     }
 
-    /// The part of this axis that `node` has.
+    /// Returns the part of this axis that belongs to `node`.
     pub(crate) fn part_of(&self, node: u32) -> u32 {
         node / self.node_stride % self.parts
     }
 
-    /// Whether every index goes to part 0.
+    /// True if part 0 owns every index.
     fn is_whole(&self) -> bool {
         self.run == self.length
     }
 
-    /// The axis that `self` and all of `inner` inside it make together; `inner` is whole.
+    /// Returns the axis formed by `self` and the axis `inner` inside it; `inner` is whole.
     fn around(self, inner: Axis) -> Axis {
         let (length, run) = (self.length * inner.length, self.run * inner.length);
         Axis::new(length, run, self.parts, self.node_stride, inner.index_bytes)
     }
 
-    /// The axis that `count` repetitions of `self` make, if the deal goes on evenly from one to the next.
+    /// Returns the axis formed by `count` repetitions of `self`; `None` if the repetitions break the cycle.
     fn repeated(self, count: u64) -> Option<Axis> {
         let even = self.rest == 0;
         let length = self.length * count;
@@ -72,7 +72,7 @@ impl Axis {
 
 /// The axes of an array, innermost first, as few as possible.
 ///
-/// Either there is one axis, or each is dealt to several parts, or it is the whole of several uneven deals.
+/// Either there is one axis, or each is distributed over several parts or combines several uneven distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Axes {
     axes: [Axis; DIMENSIONS_MAX],
@@ -80,8 +80,8 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// The axes of an array with these dimensions, outermost first, each checked, and of fewer bytes than
-    /// the largest file.
+    /// Returns the axes of an array with these dimensions, outermost first. The dimensions are checked, and the array
+    /// is smaller than the largest file.
     pub(crate) fn new(record_bytes: u64, dimensions: &[Dimension]) -> Self {
         let mut axes = Axes { axes: Default::default(), count: 1 };
         axes.axes[0] = Axis::new(record_bytes, record_bytes, 1, 1, 1);
@@ -93,7 +93,7 @@ impl Axes {
         axes
     }
 
-    /// Puts one more dimension around the axes so far.
+    /// Adds one more dimension around the existing axes.
     fn wrap(&mut self, dimension: &Dimension, node_stride: u32) {
         let last = self.axes[self.count - 1];
         let index_bytes = last.length * last.index_bytes;
@@ -109,17 +109,17 @@ impl Axes {
         }
     }
 
-    /// The axis counted in bytes. One walk along it is a row.
+    /// Returns the axis counted in bytes. One pass along it is a row.
     pub(crate) fn inner(&self) -> &Axis {
         &self.axes[0]
     }
 
-    /// The axes around it, innermost first.
+    /// Returns the axes around the inner one, innermost first.
     pub(crate) fn outer(&self) -> &[Axis] {
         &self.axes[1..self.count]
     }
 
-    /// All axes, innermost first.
+    /// Returns all axes, innermost first.
     pub(crate) fn all(&self) -> &[Axis] {
         &self.axes[..self.count]
     }
@@ -129,16 +129,16 @@ impl Axes {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spot {
     pub(crate) index: u64,
-    /// The part that has this index.
+    /// The part that owns this index.
     pub(crate) part: u32,
-    /// How many indices before this one that part has.
+    /// Number of indices of that part before this one.
     pub(crate) local: u64,
-    /// Indices left in this run, with this one; at least 1.
+    /// Number of indices left in this run, including this one; at least 1.
     pub(crate) left: u64,
 }
 
 impl Spot {
-    /// The spot at `index`, which is below the length of `axis`.
+    /// Returns the spot at `index`, which is below the length of `axis`.
     pub(crate) fn at(axis: &Axis, index: u64) -> Self {
         let (cycle, in_cycle) = (index / axis.cycle, index % axis.cycle);
         let (part, in_run) = (in_cycle / axis.run, in_cycle % axis.run);
@@ -150,9 +150,9 @@ impl Spot {
         }
     }
 
-    /// Moves on by `count` indices, at most to the end of the run.
+    /// Advances by `count` indices, at most to the end of the run.
     ///
-    /// Returns whether it came to the end of the axis and so began again at its start.
+    /// Returns true if it reached the end of the axis and restarted at its beginning.
     #[inline]
     pub(crate) fn advance(&mut self, axis: &Axis, count: u64) -> bool {
         self.index += count;
@@ -175,26 +175,26 @@ impl Spot {
     }
 }
 
-/// A position on an axis among those that one part has.
+/// A position on an axis among the indices of one part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnSpot {
     pub(crate) index: u64,
-    /// Index of the first one the part has.
+    /// First index of the part.
     first: u64,
-    /// Indices left in this run, with this one; at least 1.
+    /// Number of indices left in this run, including this one; at least 1.
     left: u64,
 }
 
 impl OwnSpot {
-    /// The first index that `part` has; it has one.
+    /// Returns the first index of `part`, which must have one.
     pub(crate) fn first(axis: &Axis, part: u32) -> Self {
         let first = u64::from(part) * axis.run;
         OwnSpot { index: first, first, left: axis.run.min(axis.length - first) }
     }
 
-    /// Moves on to the next index the part has.
+    /// Advances to the next index of the part.
     ///
-    /// Returns whether there was none, so that it began again at its first.
+    /// Returns true if it was the last and the spot restarted at the part's first index.
     #[inline]
     pub(crate) fn step(&mut self, axis: &Axis) -> bool {
         self.index += 1;
@@ -202,15 +202,15 @@ impl OwnSpot {
         if self.left == 0 { self.jump(axis, self.index.saturating_add(axis.cycle - axis.run)) } else { false }
     }
 
-    /// Moves from the start of a run to the start of the part's next.
+    /// Moves from the start of a run to the start of the part's next run.
     ///
-    /// Returns whether there was none, so that it began again at its first.
+    /// Returns true if it was the last and the spot restarted at the part's first index.
     #[inline]
     pub(crate) fn step_run(&mut self, axis: &Axis) -> bool {
         self.jump(axis, self.index.saturating_add(axis.cycle))
     }
 
-    /// Indices left in this run, with this one.
+    /// Returns the number of indices left in this run, including this one.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }

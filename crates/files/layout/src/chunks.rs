@@ -1,12 +1,12 @@
 //! The part of the file that one compute node owns, as chunks: contiguous in the file and in the node's memory.
 //!
 //! ```text
-//!   file     | a b | - - | c d | - - | e |        `-` is some other node's
+//!   file     | a b | - - | c d | - - | e |        `-` belongs to another node
 //!   memory   | a b   c d   e |
 //! ```
 //!
-//! A node keeps its records in the order they have in the file, without gaps. So chunks that follow each
-//! other in the file follow each other in memory, and the memory offset is a running sum.
+//! A node stores its records in file order, without gaps. So successive chunks in the file are also successive in
+//! memory, and the memory offset is a running sum.
 
 use std::iter::FusedIterator;
 
@@ -26,28 +26,28 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// The chunk as an extent of the file.
+    /// Returns the chunk as an extent of the file.
     pub const fn file_extent(&self) -> Extent {
         Extent::new(self.file_offset, self.bytes)
     }
 }
 
-/// The chunks of one node, in file order, each as long as it can be.
+/// The chunks of one node in file order, each as long as possible.
 ///
-/// Owns all it needs and allocates nothing.
+/// Owns its state and does not allocate.
 #[derive(Clone, Debug)]
 pub struct Chunks {
     axes: Axes,
-    /// Where the next run begins, on each axis, innermost first.
+    /// Start of the next run on each axis, innermost first.
     spots: [OwnSpot; DIMENSIONS_MAX],
-    /// File offset of the row the next run is in, in bytes.
+    /// File offset in bytes of the row of the next run.
     row_offset: u64,
     memory_offset: u64,
     finished: bool,
 }
 
 impl Chunks {
-    /// The chunks of `node`, which has at least one byte.
+    /// Returns the chunks of `node`, which has at least one byte.
     pub(crate) fn new(axes: Axes, node: u32) -> Self {
         let mut chunks = Chunks { finished: false, ..Chunks::none(axes) };
         for (spot, axis) in chunks.spots.iter_mut().zip(axes.all()) {
@@ -57,7 +57,7 @@ impl Chunks {
         chunks
     }
 
-    /// No chunk at all.
+    /// Returns an empty iterator.
     pub(crate) fn none(axes: Axes) -> Self {
         Chunks { axes, spots: Default::default(), row_offset: 0, memory_offset: 0, finished: true }
     }
@@ -66,7 +66,7 @@ impl Chunks {
         self.row_offset + self.spots[0].index
     }
 
-    /// Passes over the next run of the node; returns its bytes.
+    /// Advances past the next run of the node; returns its length in bytes.
     #[inline]
     fn take_run(&mut self) -> u64 {
         let bytes = self.spots[0].left();
@@ -98,8 +98,8 @@ impl Iterator for Chunks {
         }
         let (file_offset, memory_offset) = (self.file_offset(), self.memory_offset);
         let mut bytes = self.take_run();
-        // The last run of a row may meet the first of the next; then that row has a second run, which
-        // does not meet it, so this is done at most once.
+        // The last run of a row may touch the first run of the next row. That row then has a second run, which does not
+        // touch the first, so one merge is enough.
         if self.file_offset() == file_offset + bytes && !self.finished {
             bytes += self.take_run();
         }

@@ -1,42 +1,42 @@
 //! Errors in a request for a layout.
 //!
-//! Every message names the numbers that do not fit and says what would.
+//! Every message names the inconsistent numbers and the remedy.
 
 use thiserror::Error;
 
 use crate::extent::FILE_BYTES_MAX;
 use crate::limits::{DIMENSIONS_MAX, DISKS_MAX, NODES_MAX};
 
-/// Why there is no such layout.
+/// The reason why a layout is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// Striping needs blocks with something in them.
+    /// Striping needs blocks of at least one byte.
     #[error("block of {block_bytes} bytes: use 1 to {FILE_BYTES_MAX} bytes, for example 8192")]
     BlockBytes {
-        /// The block size asked for, in bytes.
+        /// Requested block size in bytes.
         block_bytes: u64,
     },
 
-    /// Striping needs somewhere to put the blocks.
+    /// Striping needs at least one stripe.
     #[error("a file of 0 stripes has no place for data: use at least 1, commonly one for each disk")]
     NoStripes,
 
     /// A stripe number beyond the last.
     #[error("stripe {stripe} of a file that has {stripe_count} (numbered from 0)")]
     NoSuchStripe {
-        /// The number asked for.
+        /// Requested stripe number.
         stripe: u32,
-        /// How many there are.
+        /// Number of stripes.
         stripe_count: u32,
     },
 
-    /// The lengths of the stripes came from a different number of stripes.
+    /// The number of stripe lengths differs from the number of stripes.
     #[error("{given} stripe lengths for {stripe_count} stripes: give one length for each stripe")]
     StripeLengths {
-        /// How many lengths were given.
+        /// Number of lengths given.
         given: usize,
-        /// How many stripes there are.
+        /// Number of stripes.
         stripe_count: u32,
     },
 
@@ -47,29 +47,29 @@ pub enum LayoutError {
     /// The number of disks to place stripes on is impossible.
     #[error("{disks} disks on {nodes} nodes: give at least 1 and at most {DISKS_MAX} disks in all")]
     DiskCount {
-        /// Disks in all.
+        /// Total number of disks.
         disks: u64,
-        /// Nodes in all.
+        /// Total number of nodes.
         nodes: usize,
     },
 
-    /// A name that is no access pattern.
+    /// A name that is not an access pattern.
     #[error("no pattern is called '{name}': {reason}")]
     UnknownPattern {
-        /// The name given.
+        /// The given name.
         name: String,
         /// The defect and the remedy.
         reason: String,
     },
 
-    /// A text that does not give the lengths of two sides.
+    /// A text that does not contain the lengths of two sides.
     #[error("'{text}' does not give two sides: write rows x columns, for example 40x32")]
     NotSides {
-        /// The text given.
+        /// The given text.
         text: String,
     },
 
-    /// Records need something in them.
+    /// Records need at least one byte.
     #[error("records of 0 bytes: use at least 1 byte, for example 8 or 8192")]
     NoRecordBytes,
 
@@ -86,47 +86,47 @@ pub enum LayoutError {
         record_bytes: u64,
     },
 
-    /// The matrix given is not the file given.
+    /// The matrix does not have as many elements as the file has records.
     #[error(
         "a matrix of {rows} rows x {columns} columns is not the {records} records of the file: \
          make rows x columns = {records}, or leave the shape out"
     )]
     ShapeMismatch {
-        /// Rows asked for.
+        /// Requested number of rows.
         rows: u64,
-        /// Columns asked for.
+        /// Requested number of columns.
         columns: u64,
-        /// Records in the file.
+        /// Number of records in the file.
         records: u64,
     },
 
     /// Arrays have one to a few dimensions.
     #[error("an array of {count} dimensions: use 1 to {DIMENSIONS_MAX}")]
     DimensionCount {
-        /// How many were given.
+        /// Number of dimensions given.
         count: usize,
     },
 
     /// An array without elements.
     #[error("dimension {dimension} (from 0) has length 0: every dimension needs at least 1 record")]
     EmptyDimension {
-        /// Which dimension, counted from 0.
+        /// Index of the dimension, from 0.
         dimension: usize,
     },
 
-    /// A dimension dealt to no part.
+    /// A dimension with no part.
     #[error(
         "dimension {dimension} (from 0) is dealt to 0 parts of the grid: every side of the grid is at least 1"
     )]
     NoParts {
-        /// Which dimension, counted from 0.
+        /// Index of the dimension, from 0.
         dimension: usize,
     },
 
-    /// A dimension dealt out in runs of nothing.
+    /// A cyclic dimension with empty runs.
     #[error("dimension {dimension} (from 0) is cyclic in runs of 0 records: plain cyclic has runs of 1")]
     EmptyRun {
-        /// Which dimension, counted from 0.
+        /// Index of the dimension, from 0.
         dimension: usize,
     },
 
@@ -136,35 +136,35 @@ pub enum LayoutError {
          make that side of the grid 1, or distribute the dimension as block or cyclic"
     )]
     PartsOfWhole {
-        /// Which dimension, counted from 0.
+        /// Index of the dimension, from 0.
         dimension: usize,
         /// Number of parts.
         parts: u32,
     },
 
-    /// The process grid has more or fewer places than there are nodes.
+    /// The number of places in the process grid differs from the number of nodes.
     #[error(
         "a grid of {places} places for {nodes} compute nodes: \
          make the product of the sides of the grid {nodes}, or leave the grid out"
     )]
     GridMismatch {
-        /// Places of the grid: the product of its sides, saturated.
+        /// Number of places in the grid: the product of its sides, saturated.
         places: u64,
         /// Number of compute nodes.
         nodes: u32,
     },
 
-    /// A view every node holds whole cannot also be distributed.
+    /// A view that every node holds entirely cannot also be distributed.
     #[error("dimension {dimension} (from 0) is distributed, but every node is to hold all of it")]
     DistributedCopy {
-        /// Which dimension, counted from 0.
+        /// Index of the dimension, from 0.
         dimension: usize,
     },
 
     /// The number of compute nodes is impossible.
     #[error("{nodes} compute nodes: use 1 to {NODES_MAX}")]
     NodeCount {
-        /// The number asked for.
+        /// Requested number of nodes.
         nodes: u32,
     },
 }

@@ -1,13 +1,13 @@
-//! A stretch of consecutive bytes.
+//! A range of consecutive bytes.
 
 use serde::{Deserialize, Serialize};
 
-/// The largest file, in bytes: offsets fit in a signed 64-bit number, as every operating system wants it.
+/// The largest file, in bytes: offsets fit in a signed 64-bit number, as operating systems require.
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 
 /// Consecutive bytes of a file.
 ///
-/// Any two numbers are an extent; the functions that take one clip it to the file.
+/// Any two numbers form an extent; functions that use one clip it to the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Extent {
     /// Offset of the first byte, in bytes.
@@ -17,36 +17,36 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The extent of `bytes` bytes from `offset` on.
+    /// Returns the extent of `bytes` bytes at `offset`.
     pub const fn new(offset: u64, bytes: u64) -> Self {
         Extent { offset, bytes }
     }
 
-    /// The offset just after the last byte; saturates instead of overflowing.
+    /// Returns the offset just after the last byte; saturates instead of overflowing.
     pub const fn end(self) -> u64 {
         self.offset.saturating_add(self.bytes)
     }
 
-    /// Whether there is no byte in it.
+    /// True if the extent has no bytes.
     pub const fn is_empty(self) -> bool {
         self.bytes == 0
     }
 
-    /// Whether a file can have all of its bytes.
+    /// True if a file can contain all of its bytes.
     pub fn is_of_a_file(self) -> bool {
         self.clip(FILE_BYTES_MAX) == self
     }
 
-    /// The part of the extent that lies below `limit`; empty, at `limit`, if none does.
+    /// Returns the part of the extent below `limit`; empty, at `limit`, if there is no such part.
     pub fn clip(self, limit: u64) -> Self {
         let offset = self.offset.min(limit);
         Extent::new(offset, self.end().min(limit) - offset)
     }
 
-    /// The parts of the extent between multiples of `unit`, in order; none is empty.
+    /// Returns the parts of the extent between multiples of `unit`, in order; none is empty.
     ///
     /// # Panics
-    /// If `unit` is 0.
+    /// Panics if `unit` is 0.
     pub fn parts(self, unit: u64) -> impl Iterator<Item = Extent> + Send {
         let next = move |at: u64| (at - at % unit).saturating_add(unit).min(self.end());
         let starts = std::iter::successors(Some(self.offset), move |&at| Some(next(at)));

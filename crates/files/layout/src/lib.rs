@@ -1,7 +1,7 @@
-//! Where every byte of a parallel file lives: on which disk, and in whose memory.
+//! Location of every byte of a parallel file: its disk, and the memory it belongs to.
 //!
-//! Pure arithmetic. Nothing here waits, allocates in a loop, knows a clock or touches a byte of data;
-//! everything is a function of a few numbers, so the same answers come out on every node of both machines.
+//! Pure arithmetic. The code here does not block, allocate in a loop, use a clock or access data. Every result depends
+//! on a few numbers only, so all nodes of both machines compute the same results.
 //!
 //! ```text
 //!              memory of the compute nodes
@@ -14,8 +14,8 @@
 //!              disks of the I/O nodes
 //! ```
 //!
-//! Start with [`Striping`] for the lower half and with [`Pattern`] for the upper half;
-//! [`Selection`] is for what no pattern describes.
+//! Start with [`Striping`] for the lower half and with [`Pattern`] for the upper half; [`Selection`] is for accesses
+//! that no pattern describes.
 //!
 //! All offsets and lengths are in bytes unless a name says otherwise, and no file is longer than
 //! [`FILE_BYTES_MAX`], so the sum of any two of them fits in 64 bits.

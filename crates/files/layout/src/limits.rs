@@ -1,12 +1,12 @@
-//! The most of what there may be: dimensions, nodes, disks.
+//! Limits on dimensions, nodes and disks.
 //!
-//! Errors name these limits, and all who count keep to them.
+//! Errors name these limits.
 
-/// The most dimensions an array has.
+/// Maximum number of dimensions of an array.
 pub const DIMENSIONS_MAX: usize = 4;
 
-/// The most compute nodes a file is dealt to.
+/// Maximum number of compute nodes of a file.
 pub const NODES_MAX: u32 = 1 << 20;
 
-/// The most disks a file is spread over.
+/// Maximum number of disks of a file.
 pub const DISKS_MAX: u64 = 1 << 20;

@@ -8,9 +8,9 @@
 //!   n  not distributed        b  block        c  cyclic        one letter for each dimension
 //! ```
 //!
-//! The reports use nineteen, [`Pattern::NAMES`]. They leave out `rnn`, `rnc` and `rbn`, which are `rn`,
-//! `rc` and `rb` over again when the rows divide evenly; we accept them, since rows do not always: 40 rows
-//! in blocks over 16 nodes are 3 rows each for 13 nodes and 1 for the next, where `rb` gives all the same.
+//! The reports use nineteen, [`Pattern::NAMES`]. They omit `rnn`, `rnc` and `rbn`, which equal `rn`, `rc` and `rb` if
+//! the rows divide evenly. We accept them, since rows may not: 40 rows in blocks over 16 nodes are 3 rows each for 13
+//! nodes and 1 for the next, while `rb` gives all nodes the same amount.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ use crate::error::LayoutError;
 use crate::shape::{Grid, Shape};
 use crate::view::View;
 
-/// Which way the data go.
+/// Direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Operation {
     /// From the file to memory.
@@ -31,7 +31,7 @@ pub enum Operation {
     Write,
 }
 
-/// An access pattern: which way, and how the file is spread over the compute nodes.
+/// An access pattern: the direction, and the distribution of the file over the compute nodes.
 ///
 /// Written and stored as its name, such as `rcb`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,20 +64,20 @@ pub struct Problem {
     pub record_bytes: u64,
     /// Number of compute nodes.
     pub nodes: u32,
-    /// Sides of the matrix in records; the most square one if not given. Vectors ignore it.
+    /// Sides of the matrix in records. Default: the most square one. Vectors ignore it.
     pub shape: Option<Shape>,
-    /// Sides of the grid of nodes. If not given, the most square one when both dimensions are distributed,
-    /// and all nodes along the one that is otherwise. Vectors ignore it.
+    /// Sides of the grid of nodes. Default: the most square one if both dimensions are distributed; otherwise all nodes
+    /// along the distributed dimension. Vectors ignore it.
     pub grid: Option<Grid>,
 }
 
 impl Problem {
-    /// A problem with the default shape and grid.
+    /// Returns a problem with the default shape and grid.
     pub const fn new(file_bytes: u64, record_bytes: u64, nodes: u32) -> Self {
         Problem { file_bytes, record_bytes, nodes, shape: None, grid: None }
     }
 
-    /// The number of records in the file.
+    /// Returns the number of records in the file.
     fn records(&self) -> Result<u64, LayoutError> {
         let Problem { file_bytes, record_bytes, .. } = *self;
         match file_bytes.checked_rem(record_bytes) {
@@ -87,7 +87,7 @@ impl Problem {
         }
     }
 
-    /// The shape given, if it is that of the file, or the default.
+    /// Returns the given shape, or the default. Fails if a given shape does not match the file.
     fn shape(&self) -> Result<Shape, LayoutError> {
         let records = self.records()?;
         let shape = self.shape.unwrap_or_else(|| Shape::most_square(records));
@@ -99,7 +99,7 @@ impl Problem {
         }
     }
 
-    /// The grid given, or the default for a matrix with these letters.
+    /// Returns the given grid, or the default for a matrix with these letters.
     fn grid(&self, rows: Letter, columns: Letter) -> Grid {
         self.grid.unwrap_or_else(|| match (rows, columns) {
             (Letter::None, _) => Grid { rows: 1, columns: columns.parts(self.nodes) },
@@ -110,35 +110,35 @@ impl Problem {
 }
 
 impl Pattern {
-    /// The names of the nineteen patterns of the reports, in their order.
+    /// Names of the nineteen patterns of the reports, in their order.
     pub const NAMES: [&str; 19] = [
         "ra", "rn", "rb", "rc", "rnb", "rbb", "rcb", "rbc", "rcc", "rcn", //
         "wn", "wb", "wc", "wnb", "wbb", "wcb", "wbc", "wcc", "wcn",
     ];
 
-    /// The nineteen patterns of the reports, in the order of [`Pattern::NAMES`].
+    /// Returns the nineteen patterns of the reports, in the order of [`Pattern::NAMES`].
     pub fn all() -> impl Iterator<Item = Pattern> {
         Pattern::NAMES.iter().map(|name| name.parse().expect("every name is that of a pattern"))
     }
 
-    /// Which way the data go.
+    /// Returns the direction of the data.
     pub const fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// Whether the file is a matrix to it: only then it matters what shape and grid there are.
+    /// True if the pattern treats the file as a matrix. Only then do shape and grid matter.
     pub const fn is_of_matrix(&self) -> bool {
         matches!(self.spread, Spread::Matrix(..))
     }
 
-    /// The pattern that conforms to the file: as this one, but each node has one block of the file.
+    /// Returns the pattern of the same direction that conforms to the file: each node has one block of the file.
     ///
-    /// It is the one two-phase I/O uses towards the disks.
+    /// Two-phase I/O uses it towards the disks.
     pub const fn conforming(&self) -> Pattern {
         Pattern { operation: self.operation, spread: Spread::Vector(Letter::Block) }
     }
 
-    /// The part of a problem's file that each compute node sees.
+    /// Returns the view of each compute node on the file of a problem.
     pub fn view(&self, problem: &Problem) -> Result<View, LayoutError> {
         let Problem { record_bytes, nodes, .. } = *problem;
         match self.spread {
@@ -170,7 +170,7 @@ impl Letter {
         [Letter::None, Letter::Block, Letter::Cyclic].into_iter().find(|known| known.letter() == letter)
     }
 
-    /// The parts of a dimension that has all the nodes along it.
+    /// Returns the number of parts of a dimension along which all nodes lie.
     fn parts(self, nodes: u32) -> u32 {
         if self == Letter::None { 1 } else { nodes }
     }

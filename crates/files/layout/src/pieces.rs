@@ -1,7 +1,6 @@
-//! Which nodes have the bytes of an extent of the file, as pieces: contiguous in the file and in one node's memory.
+//! Owners of the bytes of an extent of the file, as pieces: contiguous in the file and in one node's memory.
 //!
-//! This is what an I/O node asks about a block it is about to scatter to the compute nodes, or to gather
-//! from them.
+//! An I/O node uses the pieces to scatter a block to the compute nodes, or to gather it from them.
 //!
 //! ```text
 //!   extent of the file      |  n0  | n1 | n2 | n3 | n0 | n1 |     pieces, in file order
@@ -15,7 +14,7 @@ use crate::axis::{Axes, Spot};
 use crate::extent::Extent;
 use crate::limits::DIMENSIONS_MAX;
 
-/// Bytes contiguous in the file and in the memory of the node that has them.
+/// Bytes contiguous in the file and in the memory of their node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Piece {
     /// The compute node.
@@ -28,10 +27,10 @@ pub struct Piece {
     pub bytes: u64,
 }
 
-/// The pieces of an extent, each as long as it can be within it.
+/// The pieces of an extent, each as long as possible within it.
 ///
-/// They come in file order and cover the extent once; or, if every node has the whole file, in the order
-/// of the nodes, one piece for each. Owns all it needs and allocates nothing.
+/// They are in file order and cover the extent once. If every node has the whole file, there is one piece for each
+/// node, in the order of nodes. Owns its state and does not allocate.
 #[derive(Clone, Debug)]
 pub struct Pieces(State);
 
@@ -43,12 +42,12 @@ enum State {
 }
 
 impl Pieces {
-    /// The pieces of an extent, which lies within the file, of an array dealt out to nodes.
+    /// Returns the pieces of an extent within the file, for an array distributed over nodes.
     pub(crate) fn dealt(axes: Axes, extent: Extent) -> Self {
         Pieces(State::Dealt(Dealt::new(axes, extent)))
     }
 
-    /// The extent once for each node.
+    /// Returns the extent once for each node.
     pub(crate) fn copies(extent: Extent, nodes: u32) -> Self {
         let nodes = if extent.is_empty() { 0 } else { nodes };
         Pieces(State::Copies(Copies { extent, node: 0, nodes }))
@@ -69,17 +68,17 @@ impl Iterator for Pieces {
 
 impl FusedIterator for Pieces {}
 
-/// A walk along the file, run by run.
+/// A pass along the file, run by run.
 #[derive(Clone, Debug)]
 struct Dealt {
     axes: Axes,
     file_offset: u64,
     end: u64,
-    /// Where the walk is, on each axis, innermost first.
+    /// Current position on each axis, innermost first.
     spots: [Spot; DIMENSIONS_MAX],
-    /// The owner of the run, not counting its part of the innermost axis.
+    /// Owner of the run, without its part of the innermost axis.
     row_node: u32,
-    /// How many rows that node has before this one.
+    /// Number of rows of that node before this one.
     row_local: u64,
 }
 
@@ -107,7 +106,7 @@ impl Dealt {
         self.row_local * self.axes.inner().share(spot.part) + spot.local
     }
 
-    /// Passes over the next run, or what the extent has of it; returns its bytes.
+    /// Advances past the next run, or its part within the extent; returns the number of bytes.
     #[inline]
     fn take_run(&mut self) -> u64 {
         let bytes = self.spots[0].left.min(self.end - self.file_offset);
@@ -143,8 +142,8 @@ impl Dealt {
         let (node, memory_offset) = (self.node(), self.memory_offset());
         let file_offset = self.file_offset;
         let mut bytes = self.take_run();
-        // A node keeps the order of the file, so neighbours in the file are neighbours in its memory.
-        // It happens where rows meet, and for the same reason as with chunks at most once.
+        // A node stores its bytes in file order, so bytes adjacent in the file are adjacent in its memory. This happens
+        // at row ends, and, as with chunks, at most once.
         if self.node() == node && self.file_offset != self.end {
             bytes += self.take_run();
         }
@@ -152,7 +151,7 @@ impl Dealt {
     }
 }
 
-/// The same extent for one node after the other.
+/// The same extent for each node in turn.
 #[derive(Clone, Debug)]
 struct Copies {
     extent: Extent,

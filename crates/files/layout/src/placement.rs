@@ -1,7 +1,7 @@
-//! Which disk each stripe of a file goes to.
+//! Assigns each stripe of a file to a disk.
 //!
-//! Nodes first: consecutive stripes fall on different nodes as long as there are nodes with a disk left,
-//! so that a few consecutive blocks already use as many links and processors as they can.
+//! Consecutive stripes are on different nodes while several nodes have disks left. So a few consecutive blocks already
+//! use as many links and processors as possible.
 //!
 //! ```text
 //!   disks per node: 2, 1, 3          node 0    node 1    node 2
@@ -18,15 +18,15 @@ use crate::limits::DISKS_MAX;
 /// One disk of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DiskPlace {
-    /// The node's index in the list given.
+    /// Index of the node in the given list.
     pub node: u32,
-    /// The disk's index within its node.
+    /// Index of the disk within its node.
     pub disk: u32,
 }
 
-/// All disks of all nodes in the order of the stripes: stripe `i` is on the disk at index `i`.
+/// Returns all disks of all nodes in the order of the stripes: stripe `i` is on the disk at index `i`.
 ///
-/// A node may have no disk; there must be at least one disk and at most [`DISKS_MAX`] in all.
+/// A node may have no disk. The total must be at least one disk and at most [`DISKS_MAX`].
 pub fn stripe_disks(disks_per_node: &[u32]) -> Result<Vec<DiskPlace>, LayoutError> {
     let nodes = disks_per_node.len();
     let disks = disks_per_node.iter().copied().map(u64::from).sum();

@@ -1,7 +1,7 @@
 //! The sides of a matrix and of a grid of nodes, and their defaults.
 //!
-//! The default is the most square one that is not wider than tall: the columns are the largest divisor
-//! that does not exceed the square root.
+//! The default is the most square shape that is not wider than tall: the number of columns is the largest divisor that
+//! does not exceed the square root.
 //!
 //! ```text
 //!   10 MiB of 8192-byte records       1280 =   40 x   32
@@ -9,8 +9,8 @@
 //!   16 nodes                            16 =    4 x    4
 //! ```
 //!
-//! These are the shapes of the STARFISH reports: 40 x 32 follows from a chunk of eight blocks that they
-//! mention, 1280 x 1024 from their measurements, and the rule from the two.
+//! These are the shapes of the STARFISH reports. 40 x 32 follows from a chunk of eight blocks that they mention, 1280 x
+//! 1024 from their measurements, and the rule from both shapes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -38,10 +38,10 @@ pub struct Grid {
 }
 
 impl Shape {
-    /// The most square matrix of this many records that is not wider than tall.
+    /// Returns the most square matrix of this many records that is not wider than tall.
     ///
-    /// Exact up to 2^40 records; larger matrices get at most 2^20 columns, so that the search stays short.
-    /// A prime number of records makes a single column: choose such a shape yourself.
+    /// Exact up to 2^40 records. Larger matrices get at most 2^20 columns, so that the search stays short. A prime
+    /// number of records results in a single column; specify another shape to avoid that.
     pub fn most_square(records: u64) -> Self {
         let columns = largest_divisor_below_root(records);
         Shape { rows: records / columns, columns }
@@ -49,7 +49,7 @@ impl Shape {
 }
 
 impl Grid {
-    /// The most square grid of this many nodes that is not wider than tall.
+    /// Returns the most square grid of this many nodes that is not wider than tall.
     pub fn most_square(nodes: u32) -> Self {
         let columns = largest_divisor_below_root(u64::from(nodes)) as u32;
         Grid { rows: nodes / columns, columns }
@@ -88,7 +88,7 @@ impl FromStr for Grid {
     }
 }
 
-/// The two numbers of a text such as `40x32` or `40 x 32`.
+/// Parses the two numbers of a text such as `40x32` or `40 x 32`.
 fn sides<N: FromStr>(text: &str) -> Result<(N, N), LayoutError> {
     let side = |text: &str| text.trim().parse().ok();
     let sides = text.split_once('x').and_then(|(rows, columns)| Some((side(rows)?, side(columns)?)));

@@ -1,4 +1,4 @@
-//! A file dealt block by block to its stripes, as cards are dealt to players.
+//! Distributes a file over its stripes block by block, as cards are dealt to players.
 //!
 //! ```text
 //!   file      | 0 | 1 | 2 | 3 | 4 | 5 | 6 |7|          blocks; the last may be short
@@ -8,8 +8,8 @@
 //!   stripe 2  | 2 | 5 |
 //! ```
 //!
-//! A stripe here is the part of one file that lies on one disk. Which disk that is, is the business of
-//! `placement`; where on the disk, of the file system on its node.
+//! A stripe here is the part of one file on one disk. `placement` selects the disk; the file system of its node selects
+//! the location on the disk.
 
 use std::iter::FusedIterator;
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LayoutError;
 use crate::extent::{Extent, FILE_BYTES_MAX};
 
-/// How a file is cut into blocks and dealt to stripes.
+/// Block size and number of stripes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "RawStriping", into = "RawStriping")]
 pub struct Striping {
@@ -26,7 +26,7 @@ pub struct Striping {
     stripe_count: u32,
 }
 
-/// The serialised form: any two numbers, checked when decoded.
+/// The serialised form: unchecked numbers, checked when decoded.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Striping")]
 struct RawStriping {
@@ -66,7 +66,7 @@ pub struct BlockRequest {
 }
 
 impl Striping {
-    /// Blocks of `block_bytes` bytes dealt to `stripe_count` stripes; neither may be zero.
+    /// Returns the striping with blocks of `block_bytes` bytes and `stripe_count` stripes. Fails if either is zero.
     pub const fn new(block_bytes: u64, stripe_count: u32) -> Result<Self, LayoutError> {
         if block_bytes == 0 || block_bytes > FILE_BYTES_MAX {
             return Err(LayoutError::BlockBytes { block_bytes });
@@ -77,33 +77,33 @@ impl Striping {
         Ok(Striping { block_bytes, stripe_count })
     }
 
-    /// The size of a block in bytes.
+    /// Returns the size of a block in bytes.
     pub const fn block_bytes(&self) -> u64 {
         self.block_bytes
     }
 
-    /// The number of stripes.
+    /// Returns the number of stripes.
     pub const fn stripe_count(&self) -> u32 {
         self.stripe_count
     }
 
-    /// The index of the block that contains the byte at `file_offset`.
+    /// Returns the index of the block that contains the byte at `file_offset`.
     pub const fn block_at(&self, file_offset: u64) -> u64 {
         file_offset / self.block_bytes
     }
 
-    /// The number of blocks of a file of `file_bytes` bytes; the last may be short.
+    /// Returns the number of blocks of a file of `file_bytes` bytes; the last may be short.
     pub const fn block_count(&self, file_bytes: u64) -> u64 {
         file_bytes.div_ceil(self.block_bytes)
     }
 
-    /// The place of the block with this index in the file.
+    /// Returns the place of the block with this index in the file.
     pub const fn place_of_block(&self, block: u64) -> BlockPlace {
         let stripes = self.stripe_count as u64;
         BlockPlace { stripe: (block % stripes) as u32, block: block / stripes }
     }
 
-    /// The index in the file of the block at `place`: the inverse of [`Striping::place_of_block`].
+    /// Returns the index in the file of the block at `place`: the inverse of [`Striping::place_of_block`].
     pub fn block_of_place(&self, place: BlockPlace) -> Result<u64, LayoutError> {
         self.check_stripe(place.stripe)?;
         let stripes = u64::from(self.stripe_count);
@@ -111,13 +111,13 @@ impl Striping {
         before.checked_add(u64::from(place.stripe)).ok_or(LayoutError::FileTooLarge)
     }
 
-    /// The place of the byte at `file_offset`.
+    /// Returns the place of the byte at `file_offset`.
     pub const fn place_of(&self, file_offset: u64) -> StripePlace {
         let BlockPlace { stripe, block } = self.place_of_block(self.block_at(file_offset));
         StripePlace { stripe, offset: block * self.block_bytes + file_offset % self.block_bytes }
     }
 
-    /// The file offset of the byte at `place`: the inverse of [`Striping::place_of`].
+    /// Returns the file offset of the byte at `place`: the inverse of [`Striping::place_of`].
     pub fn file_offset_of(&self, place: StripePlace) -> Result<u64, LayoutError> {
         let block =
             self.block_of_place(BlockPlace { stripe: place.stripe, block: place.offset / self.block_bytes })?;
@@ -126,7 +126,7 @@ impl Striping {
         offset.filter(|&offset| offset < FILE_BYTES_MAX).ok_or(LayoutError::FileTooLarge)
     }
 
-    /// The length in bytes of one stripe of a file of `file_bytes` bytes; zero for a stripe that it does not have.
+    /// Returns the length in bytes of one stripe of a file of `file_bytes` bytes; zero if the stripe does not exist.
     pub fn stripe_bytes(&self, file_bytes: u64, stripe: u32) -> u64 {
         let last = self.place_of(file_bytes);
         let row_start = last.offset - file_bytes % self.block_bytes;
@@ -141,10 +141,10 @@ impl Striping {
         }
     }
 
-    /// The size in bytes of the file whose stripes have these lengths in bytes.
+    /// Returns the size in bytes of the file whose stripes have these lengths in bytes.
     ///
-    /// That is one more than the largest file offset any stripe reaches: shorter stripes have holes or
-    /// were not written as far.
+    /// This is the largest file offset of a byte in any stripe, plus one: shorter stripes have holes or were not
+    /// written as far.
     pub fn file_bytes(&self, stripe_bytes: &[u64]) -> Result<u64, LayoutError> {
         if stripe_bytes.len() as u64 != u64::from(self.stripe_count) {
             let (given, stripe_count) = (stripe_bytes.len(), self.stripe_count);
@@ -160,22 +160,22 @@ impl Striping {
         Ok(file_bytes)
     }
 
-    /// The bytes of the block with this index that lie within a file of `file_bytes` bytes.
+    /// Returns the extent of the block with this index within a file of `file_bytes` bytes.
     pub fn block_extent(&self, block: u64, file_bytes: u64) -> Extent {
         Extent::new(block.saturating_mul(self.block_bytes), self.block_bytes).clip(file_bytes)
     }
 
-    /// The extent cut at the borders of blocks, in file order.
+    /// Returns the extent divided at block boundaries, in file order.
     ///
-    /// Bytes beyond the largest file are left out.
+    /// Omits bytes beyond the largest file.
     pub fn requests(&self, extent: Extent) -> BlockRequests {
         let extent = extent.clip(FILE_BYTES_MAX);
         BlockRequests { striping: *self, offset: extent.offset, end: extent.end(), step_bytes: 0 }
     }
 
-    /// The blocks that one stripe holds of a file of `file_bytes` bytes, in file order.
+    /// Returns the blocks of one stripe of a file of `file_bytes` bytes, in file order.
     ///
-    /// There are none for a stripe that the file does not have.
+    /// Returns no blocks if the stripe does not exist.
     pub fn blocks_of_stripe(&self, stripe: u32, file_bytes: u64) -> BlockRequests {
         let end = file_bytes.min(FILE_BYTES_MAX);
         let others = u64::from(self.stripe_count - 1);
@@ -211,13 +211,13 @@ impl From<Striping> for RawStriping {
     }
 }
 
-/// Requests that never cross the border of a block, in file order.
+/// Requests that never cross a block boundary, in file order.
 #[derive(Clone, Debug)]
 pub struct BlockRequests {
     striping: Striping,
     offset: u64,
     end: u64,
-    /// Bytes of other stripes' blocks to pass over after each request.
+    /// Bytes of other stripes' blocks to skip after each request.
     step_bytes: u64,
 }
 

@@ -1,8 +1,8 @@
-//! A view: what part of a file each compute node sees, and where in its memory.
+//! A view: the part of a file that each compute node sees, and its place in memory.
 //!
-//! The file is an array of records in row-major order, the last dimension varying fastest. Each dimension
-//! is dealt to one side of a grid of nodes; the nodes fill the grid in row-major order too. A node keeps
-//! its records in file order, without gaps.
+//! The file is an array of records in row-major order, the last dimension varying fastest. Each dimension is
+//! distributed over one side of a grid of nodes; the nodes also fill the grid in row-major order. A node stores its
+//! records in file order, without gaps.
 //!
 //! ```text
 //!   4 x 8 records, both dimensions in blocks over a 2 x 2 grid
@@ -13,13 +13,12 @@
 //!      2 2 2 2 3 3 3 3
 //! ```
 //!
-//! The file consists of whole records: a file with a part of a record at its end is an error here and must
-//! be viewed with smaller records (of one byte, if need be).
+//! The file consists of whole records. A file with an incomplete record at its end is an error here and must be viewed
+//! with smaller records (of one byte, if necessary).
 //!
-//! A view is a few numbers. It travels with collective requests, and one that arrives is checked like one
-//! that is made here: it cannot be wrong in itself. Whether it fits the file is for the receiver to
-//! compare, with [`View::file_bytes`]; iterate the pieces of extents of the real file only, since the file
-//! a view describes may be 2^63 bytes long.
+//! A view is a few numbers. It is sent with collective requests, and a received view is checked like a constructed one,
+//! so it is always consistent. The receiver must compare it with the file, using [`View::file_bytes`]. Iterate only
+//! over pieces of extents of the real file, since a view may describe a file of 2^63 bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +43,7 @@ pub struct View {
     axes: Axes,
 }
 
-/// The serialised form: any numbers, checked when decoded. Its size grows with the number of dimensions.
+/// The serialised form: unchecked numbers, checked when decoded. Its size grows with the number of dimensions.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "View")]
 struct RawView {
@@ -55,10 +54,10 @@ struct RawView {
 }
 
 impl View {
-    /// The view of an array of records of `record_bytes` bytes, dealt to `nodes` nodes.
+    /// Returns the view of an array of records of `record_bytes` bytes, distributed over `nodes` nodes.
     ///
-    /// The dimensions are given outermost first, and the product of their parts is `nodes`; but if none of
-    /// them is distributed, node 0 has the whole array, however many nodes there are.
+    /// The dimensions are given outermost first, and the product of their parts is `nodes`. If no dimension is
+    /// distributed, node 0 has the whole array, whatever the number of nodes.
     pub fn new(record_bytes: u64, dimensions: &[Dimension], nodes: u32) -> Result<Self, LayoutError> {
         let view = View::unplaced(record_bytes, dimensions, nodes, false)?;
         let places = dimensions.iter().map(|dimension| u64::from(dimension.parts));
@@ -70,7 +69,7 @@ impl View {
         }
     }
 
-    /// The view in which each of `nodes` nodes has all of the array, whose dimensions are not distributed.
+    /// Returns the view in which each of `nodes` nodes has the whole array, whose dimensions are not distributed.
     pub fn replicated(record_bytes: u64, dimensions: &[Dimension], nodes: u32) -> Result<Self, LayoutError> {
         let view = View::unplaced(record_bytes, dimensions, nodes, true)?;
         match dimensions.iter().position(|dimension| !is_undistributed(dimension)) {
@@ -79,7 +78,7 @@ impl View {
         }
     }
 
-    /// Checks all but the grid; the axes are still to be found.
+    /// Checks all arguments except the grid; the caller must add the axes.
     fn unplaced(
         record_bytes: u64,
         dimensions: &[Dimension],
@@ -117,32 +116,32 @@ impl View {
         })
     }
 
-    /// The size of the file in bytes.
+    /// Returns the size of the file in bytes.
     pub const fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// The size of a record in bytes.
+    /// Returns the size of a record in bytes.
     pub const fn record_bytes(&self) -> u64 {
         self.record_bytes
     }
 
-    /// The number of compute nodes.
+    /// Returns the number of compute nodes.
     pub const fn nodes(&self) -> u32 {
         self.nodes
     }
 
-    /// Whether every node has the whole file.
+    /// True if every node has the whole file.
     pub const fn is_replicated(&self) -> bool {
         self.replicated
     }
 
-    /// The dimensions of the array, outermost first.
+    /// Returns the dimensions of the array, outermost first.
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions[..self.dimension_count]
     }
 
-    /// The bytes that `node` has of the file, all of its memory; zero if there is no such node.
+    /// Returns the number of bytes of the file in the memory of `node`; zero if the node does not exist.
     pub fn node_bytes(&self, node: u32) -> u64 {
         if node >= self.nodes {
             0
@@ -153,7 +152,7 @@ impl View {
         }
     }
 
-    /// As [`View::node_bytes`], by dimension: the axes have forgotten whose parts are empty.
+    /// Computes [`View::node_bytes`] by dimension: the merged axes no longer show which parts are empty.
     fn dealt_bytes(&self, node: u32) -> u64 {
         let mut place = node;
         let mut bytes = self.record_bytes;
@@ -165,7 +164,7 @@ impl View {
         if place == 0 { bytes } else { 0 }
     }
 
-    /// The chunks of `node`, in file order; none if there is no such node.
+    /// Returns the chunks of `node`, in file order; none if the node does not exist.
     pub fn chunks(&self, node: u32) -> Chunks {
         if self.node_bytes(node) == 0 {
             Chunks::none(self.axes)
@@ -176,15 +175,15 @@ impl View {
         }
     }
 
-    /// The owners of the bytes of an extent of the file; bytes beyond the end of the file are left out.
+    /// Returns the owners of the bytes of an extent of the file, without bytes beyond the end of the file.
     pub fn pieces(&self, extent: Extent) -> Pieces {
         let extent = extent.clip(self.file_bytes);
         if self.replicated { Pieces::copies(extent, self.nodes) } else { Pieces::dealt(self.axes, extent) }
     }
 
-    /// Whether both views put every byte of the file in the same place, even if they describe it differently.
+    /// True if both views put every byte of the file in the same place, even if they describe it differently.
     ///
-    /// `false` may also mean that the two were described too differently to tell.
+    /// `false` may also mean that the descriptions differ too much to compare.
     pub fn agrees_with(&self, other: &View) -> bool {
         (self.axes, self.nodes, self.replicated) == (other.axes, other.nodes, other.replicated)
     }
@@ -273,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_largest_numbers_do_not_overflow() {
-        // Eight runs of 2^62 bytes would be a cycle of 2^65: only the first two have records.
+        // Eight runs of 2^62 bytes would form a cycle of 2^65: only the first two have records.
         let view = View::new(1, &[cyclic(FILE_BYTES_MAX, 1 << 62, 8)], 8).unwrap();
         let bytes: Vec<_> = (0..8).map(|node| view.node_bytes(node)).collect();
         assert_eq!(bytes, [1 << 62, (1 << 62) - 1, 0, 0, 0, 0, 0, 0]);

@@ -24,7 +24,7 @@ fn of_view(view: &View) -> Vec<(u32, u64)> {
     places_by_definition(view.record_bytes(), view.dimensions())
 }
 
-/// Whether one piece goes on where the other ends, in the file and in the memory of the same node.
+/// True if one piece begins at the end of the other, in the file and in the memory of the same node.
 fn join(first: &Piece, second: &Piece) -> bool {
     first.node == second.node
         && first.file_offset + first.bytes == second.file_offset
@@ -191,7 +191,7 @@ proptest! {
     }
 }
 
-/// Numbers that like to break things.
+/// Returns numbers that often reveal defects.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 1..5_u64,
@@ -201,7 +201,7 @@ fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Asks a view everything, for a while.
+/// Calls every query of a view, with bounded iteration.
 fn exercise(view: &View) {
     assert!(view.file_bytes() <= FILE_BYTES_MAX);
     for node in [0, 1, view.nodes() / 2, view.nodes() - 1, view.nodes(), u32::MAX] {

@@ -22,18 +22,18 @@ fn striping() -> Striping {
     Striping::new(BLOCK_BYTES, 16).unwrap()
 }
 
-/// Requests that a client makes for its chunks if none may cross a block.
+/// Returns the number of requests of a client for its chunks if no request may cross a block.
 fn request_count(view: &View, node: u32) -> usize {
     view.chunks(node).map(|chunk| striping().requests(chunk.file_extent()).count()).sum()
 }
 
-/// The disks on which a node's records are.
+/// Returns the disks with a node's records.
 fn disks(name: &str, record_bytes: u64, node: u32) -> BTreeSet<u32> {
     let chunks = view(name, record_bytes).chunks(node);
     chunks.flat_map(|chunk| striping().requests(chunk.file_extent())).map(|request| request.stripe).collect()
 }
 
-/// The distinct offsets, in blocks, at which the nodes have their first chunk.
+/// Returns the distinct offsets, in blocks, of the nodes' first chunks.
 fn first_blocks(name: &str, record_bytes: u64) -> BTreeSet<u64> {
     let first = |node| view(name, record_bytes).chunks(node).next().unwrap().file_offset / BLOCK_BYTES;
     (0..NODES).map(first).collect()
@@ -138,7 +138,7 @@ fn what_the_report_omits_is_the_same_as_something_else() {
         assert!(view("rnc", record_bytes).agrees_with(&view("rc", record_bytes)));
     }
     assert!(view("rbn", 8).agrees_with(&view("rb", 8)));
-    // HPF's blocks of 40 rows for 16 nodes are 3 rows each, and 1 for node 13; rb gives each 2.5 rows.
+    // HPF's blocks of 40 rows for 16 nodes are 3 rows each, and 1 for node 13; `rb` gives each node 2.5 rows.
     assert!(!view("rbn", 8192).agrees_with(&view("rb", 8192)));
     assert_eq!(view("rbn", 8192).node_bytes(13), 32 * 8192);
     assert_eq!(view("rbn", 8192).node_bytes(14), 0);
@@ -159,7 +159,7 @@ fn two_phase_conforms_in_blocks() {
 
 #[test]
 fn a_column_is_always_on_the_same_disk() {
-    // A row of 32 blocks is exactly two on each of 16 disks.
+    // A row of 32 blocks has exactly two blocks on each of 16 disks.
     for node in 0..NODES {
         let column = node % 4;
         let every_fourth: BTreeSet<_> = (0..16).filter(|disk| disk % 4 == column).collect();
@@ -173,7 +173,7 @@ fn a_column_is_always_on_the_same_disk() {
 
 #[test]
 fn groups_of_rows_are_localities_on_disk() {
-    // Blocks of the file are 16 apart where blocks on a disk are neighbours.
+    // Blocks that are adjacent on a disk are 16 blocks apart in the file.
     let rows_apart = |name, blocks| {
         let rows: BTreeSet<_> = first_blocks(name, 8192).iter().map(|block| block / blocks).collect();
         rows.into_iter().collect::<Vec<_>>()
@@ -188,7 +188,7 @@ fn small_records_in_blocks_of_rows_meet_at_one_disk() {
     let first_disks = |name| -> BTreeSet<_> {
         first_blocks(name, 8).iter().map(|&block| striping().place_of_block(block).stripe).collect()
     };
-    // 320 rows, that is blocks, apart, and 320 is a multiple of 16: one disk, in four places.
+    // Distance of 320 rows, thus blocks; 320 is a multiple of 16: one disk, in four places.
     for name in ["rbb", "rbc"] {
         assert_eq!(first_disks(name), BTreeSet::from([0]));
         assert_eq!(first_blocks(name, 8), BTreeSet::from([0, 320, 640, 960]));

@@ -1,4 +1,4 @@
-//! Laws of selections: each against its bytes, one by one.
+//! Laws of selections: each is compared with its bytes, one by one.
 
 mod dealing;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use dealing::{dimension, places, places_by_definition, view};
 
-/// A selection, and the offset in the file of each byte of its memory.
+/// A selection, and the file offset of each byte in memory.
 #[derive(Clone, Debug)]
 struct Known {
     selection: Selection,
@@ -58,14 +58,14 @@ impl Known {
     }
 }
 
-/// Selections of some hundred bytes, made in every way from each other.
+/// Returns selections of a few hundred bytes, built from each other in every way.
 fn known() -> impl Strategy<Value = Known> {
     let run = (0..20_u64, 0..9_u64).prop_map(|(offset, bytes)| Known::contiguous(Extent::new(offset, bytes)));
     run.prop_recursive(4, 24, 3, |inner| {
         let gap = prop_oneof![Just(0), 0..12_u64];
         prop_oneof![
             (inner.clone(), 0..5_u64, gap.clone())
-                // What has no bytes has no stride either.
+                // An empty selection has length 0, so its stride must not be 0.
                 .prop_map(|(of, count, gap)| of.repeated(count, gap + u64::from(of.offsets.is_empty()))),
             vec((gap.clone(), inner.clone()), 0..4).prop_map(|parts| Known::joined(&parts)),
             (inner.clone(), 0..40_u64, 0..80_u64).prop_map(|(of, position, bytes)| of.slice(position, bytes)),
@@ -75,7 +75,7 @@ fn known() -> impl Strategy<Value = Known> {
     })
 }
 
-/// The offsets in an extent as chunks, by the definition.
+/// Returns the chunks of the offsets in an extent, by the definition.
 fn chunks_by_definition(offsets: &[u64], extent: Extent) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::new();
     for (memory_offset, &file_offset) in offsets.iter().enumerate() {
@@ -92,7 +92,7 @@ fn chunks_by_definition(offsets: &[u64], extent: Extent) -> Vec<Chunk> {
 
 const EVERYWHERE: Extent = Extent::new(0, FILE_BYTES_MAX);
 
-/// Everything that can be asked of a selection, against its bytes.
+/// Compares every query of a selection with its bytes.
 fn check(selection: &Selection, offsets: &[u64], extent: Extent) -> Result<(), TestCaseError> {
     let all = chunks_by_definition(offsets, EVERYWHERE);
     prop_assert_eq!(selection.bytes(), offsets.len() as u64);
@@ -119,7 +119,7 @@ fn check(selection: &Selection, offsets: &[u64], extent: Extent) -> Result<(), T
     Ok(())
 }
 
-/// The offsets of the bytes of a box, by the definition.
+/// Returns the offsets of the bytes of a box, by the definition.
 fn box_by_definition(element_bytes: u64, sides: &[ArraySide]) -> Vec<u64> {
     let mut offsets: Vec<u64> = vec![0];
     for side in sides {
@@ -149,7 +149,7 @@ proptest! {
         check(&known.selection, &known.offsets, extent)?;
     }
 
-    /// A slice is what is left of its beginning, made of the same parts.
+    /// A slice equals the slice of a prefix, down to the structure of the tree.
     #[test]
     fn a_slice_is_cut_off_at_either_end(known in known(), position in 0..60_u64, bytes in 0..90_u64) {
         let until = known.selection.slice(0, position + bytes).unwrap();
@@ -194,7 +194,7 @@ proptest! {
     fn what_is_dealt_to_a_node_is_its_bytes(
         record_bytes in 1..4_u64, mut dimensions in vec(dimension(), 1..6), node: u32, extent in extent(),
     ) {
-        // Only the first dimensions are long, or there are too many bytes to look at one by one.
+        // Keep all dimensions after the third short, so that the bytes can be checked one by one.
         for dimension in dimensions.iter_mut().skip(3) {
             dimension.length = dimension.length.min(3);
         }
@@ -261,7 +261,7 @@ proptest! {
     }
 }
 
-/// A node as it travels.
+/// A node in a message.
 #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 enum SentNode {
     Run(u64),
@@ -277,7 +277,7 @@ fn node() -> impl Strategy<Value = SentNode> {
     ]
 }
 
-/// Numbers that like to break things.
+/// Returns numbers that often reveal defects.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         8 => 1..9_u64,
@@ -287,7 +287,7 @@ fn number() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Asks a selection everything, for a while.
+/// Calls every query of a selection, with bounded iteration.
 fn exercise(selection: &Selection) -> Result<(), TestCaseError> {
     prop_assert!(selection.end() <= FILE_BYTES_MAX);
     prop_assert!(selection.bytes() <= selection.span().bytes);
@@ -350,7 +350,7 @@ fn a_selection_is_written_as_a_word() {
 
 #[test]
 fn a_block_cyclic_array_travels_in_fewer_bytes_than_eight_records() {
-    // Also uneven ones: no side is a whole number of runs, or of rounds.
+    // Includes uneven sides, which are not a whole number of runs or cycles.
     for (length, run) in [(1024, 4), (1000, 7), (1 << 16, 1)] {
         let dimensions = [cyclic(length, run, 4); 3];
         let selection = Selection::dealt(8, &dimensions, 21).unwrap();
@@ -362,7 +362,7 @@ fn a_block_cyclic_array_travels_in_fewer_bytes_than_eight_records() {
 
 #[test]
 fn a_place_far_into_a_file_is_found_at_once() {
-    // A walk from the beginning would pass over 2^55 runs.
+    // A walk from the beginning would pass 2^55 runs.
     let tiled = Selection::vector(Extent::new(100, 8), 3, 16).unwrap().tiled(64).unwrap();
     let far = 100 + (1 << 60);
     let pieces: Vec<_> = tiled.pieces_in(Extent::new(far + 4, 61)).collect();
@@ -380,7 +380,8 @@ fn a_place_far_into_a_file_is_found_at_once() {
     assert!(tiled.end() <= FILE_BYTES_MAX && tiled.end() > FILE_BYTES_MAX - 64);
 }
 
-/// As small calls through an irregular view do it: if each copied what comes before, this would take minutes.
+/// Small calls through an irregular view do this. If each slice copied the parts before it, the test would take
+/// minutes.
 #[test]
 fn small_slices_of_a_long_list_cost_little() {
     const PARTS: u64 = 100_000;
@@ -403,7 +404,7 @@ fn whole_repetitions_are_cut_off_without_lists() {
 
 #[test]
 fn a_file_view_of_mpi_is_a_type_moved_tiled_and_sliced() {
-    // Displacement 1000, of every 12 bytes those at 2 and 3 and at 8: from the fourth byte on, five.
+    // Displacement 1000, bytes 2, 3 and 8 of every 12 bytes: five bytes from position 4 on.
     let of_type = Selection::list(&[Extent::new(2, 2), Extent::new(8, 1)]).unwrap();
     let wanted = of_type.shifted(1000).unwrap().tiled(12).unwrap().slice(4, 5).unwrap();
     let offsets: Vec<_> = wanted.chunks().map(|chunk| (chunk.file_offset, chunk.bytes)).collect();
@@ -455,7 +456,7 @@ fn what_is_impossible_is_an_error() {
 fn levels_have_a_limit() {
     let mut selection = Selection::contiguous(Extent::new(0, 2)).unwrap();
     let one_more = |of: &Selection| {
-        // The second time is cut short, so that no level carries on the one within it.
+        // The second copy is cut short, so that no level can be merged with the one inside it.
         of.repeated(2, of.span().bytes + 1)?.slice(0, of.bytes() + 1)
     };
     for _ in 0..SELECTION_LEVELS_MAX {

@@ -1,29 +1,29 @@
-//! What is selected of an array: a box, or what one node has when it is dealt out.
+//! Selections of arrays: a box, or one node's part of a distributed array.
 //!
-//! Both go from the innermost side outwards. What is selected of a row is repeated for the rows, that for the
-//! planes, and so on, and a side that is wholly selected makes the runs longer.
+//! Both are built from the innermost side outwards. The selection of a row is repeated for the rows, that of a plane
+//! for the planes, and so on. A side that is selected entirely makes the runs longer.
 
 use super::error::SelectionError;
 use super::tree::{Tree, within_file};
 use crate::axis::Axes;
 use crate::distribution::Dimension;
 
-/// One side of an array, and what is selected of it.
+/// One side of an array, and the indices selected of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArraySide {
-    /// Its length in elements (or rows, or planes).
+    /// Length in elements (or rows, or planes).
     pub length: u64,
-    /// The first that is selected.
+    /// First selected index.
     pub first: u64,
-    /// How many are.
+    /// Number of selected indices.
     pub count: u64,
 }
 
-/// What is selected of the inner sides of an array.
+/// The selection of the inner sides of an array.
 struct Inner {
-    /// Bytes of the file from one index of the next side to the next.
+    /// Bytes of the file per index of the next side.
     index_bytes: u64,
-    /// Where the first selected byte is, in bytes.
+    /// Offset of the first selected byte.
     offset: u64,
     tree: Tree,
 }
@@ -33,8 +33,8 @@ impl Inner {
         Ok(Inner { index_bytes: bytes, offset: 0, tree: Tree::run(bytes)? })
     }
 
-    /// With one more side around it, of `length` indices: runs of `run` indices every `stride` from `first` on,
-    /// `count` indices in all.
+    /// Adds a side of `length` indices around the selection. Selects runs of `run` indices every `stride` from `first`
+    /// on, `count` indices in total.
     fn within(
         self,
         length: u64,
@@ -58,7 +58,7 @@ impl Inner {
     }
 }
 
-/// A box of an array with these sides, outermost first, and where it begins.
+/// Returns the selection of a box of an array with these sides, outermost first, and its offset in bytes.
 pub(super) fn of_box(element_bytes: u64, sides: &[ArraySide]) -> Result<(u64, Tree), SelectionError> {
     let mut inner = Inner::element(element_bytes)?;
     for (side, &ArraySide { length, first, count }) in sides.iter().enumerate().rev() {
@@ -70,7 +70,8 @@ pub(super) fn of_box(element_bytes: u64, sides: &[ArraySide]) -> Result<(u64, Tr
     Ok((inner.offset, inner.tree))
 }
 
-/// What `node` has of an array with these dimensions, outermost first, and where it begins.
+/// Returns the selection of the part of `node` in an array with these dimensions, outermost first, and its offset in
+/// bytes.
 pub(super) fn dealt(
     record_bytes: u64,
     dimensions: &[Dimension],

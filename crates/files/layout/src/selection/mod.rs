@@ -1,6 +1,6 @@
 //! A selection: the bytes of a file that one process reads or writes, in ascending order.
 //!
-//! In its memory they lie one after the other, so a place in memory is the number of selected bytes before it.
+//! In memory they are adjacent, so the position of a byte in memory is the number of selected bytes before it.
 //!
 //! ```text
 //!   a box of 2 rows and 3 columns of an array of 4 x 8 bytes
@@ -10,16 +10,16 @@
 //!     . . d e f . . .                           |       |
 //!     . . . . . . . .        memory             abc     def
 //!
-//!   = from byte 10 on, a run of 3 bytes every 8 bytes, until there are 6
+//!   = from byte 10 on, a run of 3 bytes every 8 bytes, 6 bytes in total
 //! ```
 //!
-//! A selection is a small tree of runs, repetitions and lists (`tree.rs`), whatever the size of the file: what a
-//! process has of a block-cyclic array of three dimensions is seven nodes, and travels as some fifty bytes
-//! (`wire.rs`), or is written as a word (`text.rs`).
-//! Everything asked of it is answered by arithmetic along the depth of the tree; nothing walks from the beginning.
+//! A selection is a small tree of runs, repetitions and lists (`tree.rs`), whatever the size of the file. The part of a
+//! process in a block-cyclic array of three dimensions has seven nodes. It is sent in about fifty bytes (`wire.rs`), or
+//! written as a word (`text.rs`). Every query uses arithmetic along the depth of the tree; none walks from the
+//! beginning.
 //!
-//! [`View`] is for arrays dealt out to all nodes without gaps, and answers for all of them at once, whose a byte is.
-//! A selection says what one process wants, gaps or not.
+//! [`View`] is for arrays distributed over all nodes without gaps, and finds the owner of any byte. A selection
+//! describes the bytes that one process requests, with or without gaps.
 
 mod array;
 mod error;
@@ -40,41 +40,42 @@ use crate::distribution::Dimension;
 use crate::extent::{Extent, FILE_BYTES_MAX};
 use crate::view::View;
 
-/// Bytes of a file in ascending order, none of them twice, and none beyond [`FILE_BYTES_MAX`].
+/// Bytes of a file in ascending order, each once, and none beyond [`FILE_BYTES_MAX`].
 ///
-/// A copy shares the tree. Two selections that are equal select the same bytes; some that select the same bytes
-/// are not equal, since they were described differently.
+/// A copy shares the tree. Equal selections select the same bytes. The converse does not hold, since the same bytes can
+/// be described differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Where the first selected byte is; 0 if there is none.
+    /// Offset of the first selected byte; 0 if the selection is empty.
     offset: u64,
     tree: Tree,
 }
 
-/// Making selections.
+/// Construction.
 impl Selection {
-    /// No bytes at all.
+    /// Returns the empty selection.
     pub const fn empty() -> Self {
         Selection { offset: 0, tree: Tree::EMPTY }
     }
 
-    /// All bytes of an extent.
+    /// Returns all bytes of an extent.
     pub fn contiguous(extent: Extent) -> Result<Self, SelectionError> {
         Selection::placed(extent.offset, Tree::run(extent.bytes)?)
     }
 
-    /// `count` extents of equal length, `first` and others that begin `stride` bytes after each other.
+    /// Returns `count` extents of equal length: `first`, and others at intervals of `stride` bytes.
     pub fn vector(first: Extent, count: u64, stride: u64) -> Result<Self, SelectionError> {
         Selection::contiguous(first)?.repeated(count, stride)
     }
 
-    /// The bytes of these extents, which are in ascending order and do not overlap; empty ones may be anywhere.
+    /// Returns the bytes of these extents, which must be in ascending order and not overlap; empty ones may be
+    /// anywhere.
     pub fn list(extents: &[Extent]) -> Result<Self, SelectionError> {
         let parts = extents.iter().map(|extent| Ok((extent.offset, Tree::run(extent.bytes)?)));
         Selection::listed(parts)
     }
 
-    /// These selections, each moved on by the offset beside it, in ascending order and without overlap.
+    /// Joins selections, each moved by its offset; they must be in ascending order and not overlap.
     pub fn joined(parts: &[(u64, Selection)]) -> Result<Self, SelectionError> {
         let parts = parts.iter().map(|(offset, part)| {
             let offset = offset.checked_add(part.offset).ok_or(SelectionError::TooLong)?;
@@ -83,24 +84,25 @@ impl Selection {
         Selection::listed(parts)
     }
 
-    /// A box of an array of elements of `element_bytes` bytes; the sides are given outermost first.
+    /// Returns a box of an array of elements of `element_bytes` bytes; the sides are given outermost first.
     ///
-    /// There may be any number of sides, also none: then it is one element.
+    /// Any number of sides is possible. With no side the box is one element.
     pub fn subarray(element_bytes: u64, sides: &[ArraySide]) -> Result<Self, SelectionError> {
         let (offset, tree) = array::of_box(element_bytes, sides)?;
         Selection::placed(offset, tree)
     }
 
-    /// What node `node` has of an array of records of `record_bytes` bytes, dealt out to a grid of nodes.
+    /// Returns the part of node `node` in an array of records of `record_bytes` bytes, distributed over a grid of
+    /// nodes.
     ///
-    /// The dimensions are given outermost first and the nodes fill the grid in row-major order, as in a [`View`];
-    /// but there may be any number of dimensions. It is what `MPI_Type_create_darray` makes with `MPI_ORDER_C`.
+    /// The dimensions are given outermost first and the nodes fill the grid in row-major order, as in a [`View`]. Any
+    /// number of dimensions is possible. `MPI_Type_create_darray` with `MPI_ORDER_C` makes the same type.
     pub fn dealt(record_bytes: u64, dimensions: &[Dimension], node: u32) -> Result<Self, SelectionError> {
         let (offset, tree) = array::dealt(record_bytes, dimensions, node)?;
         Selection::placed(offset, tree)
     }
 
-    /// What `node` has of a view; empty if there is no such node.
+    /// Returns the part of `node` in a view; empty if the node does not exist.
     pub fn of_view(view: &View, node: u32) -> Self {
         let found = if view.node_bytes(node) == 0 {
             Ok(Selection::empty())
@@ -112,16 +114,16 @@ impl Selection {
         found.expect("a view has few dimensions and fits in a file")
     }
 
-    /// The same `count` times, each `stride` bytes of the file after the one before.
+    /// Returns `count` copies of the selection, each `stride` bytes of the file after the previous one.
     pub fn repeated(&self, count: u64, stride: u64) -> Result<Self, SelectionError> {
         let bytes = self.bytes().saturating_mul(count);
         Selection::placed(self.offset, Tree::repeat(self.tree.clone(), bytes, stride)?)
     }
 
-    /// The same every `stride` bytes of the file as long as any file can be.
+    /// Repeats the selection every `stride` bytes up to the largest file offset.
     ///
-    /// So a file view of MPI-IO with displacement `d` and a type of extent `e`, of which `n` bytes are wanted from
-    /// position `p` on, is `type.shifted(d)?.tiled(e)?.slice(p, n)?`.
+    /// Take a file view of MPI-IO with displacement `d` and a type of extent `e`. Its `n` bytes from position `p` on
+    /// are `type.shifted(d)?.tiled(e)?.slice(p, n)?`.
     pub fn tiled(&self, stride: u64) -> Result<Self, SelectionError> {
         let room = FILE_BYTES_MAX - self.end();
         let count = room
@@ -130,13 +132,13 @@ impl Selection {
         self.repeated(count.saturating_add(1), stride)
     }
 
-    /// The same, `bytes` bytes further on in the file.
+    /// Returns the selection moved by `bytes` bytes in the file.
     pub fn shifted(&self, bytes: u64) -> Result<Self, SelectionError> {
         let offset = self.offset.checked_add(bytes).ok_or(SelectionError::TooLong)?;
         Selection::placed(offset, self.tree.clone())
     }
 
-    /// Of the selected bytes those from `position` on, `bytes` of them, or as many as there are.
+    /// Returns `bytes` of the selected bytes from `position` on, or fewer at the end.
     pub fn slice(&self, position: u64, bytes: u64) -> Result<Self, SelectionError> {
         if position >= self.bytes() || bytes == 0 {
             return Ok(Selection::empty());
@@ -145,7 +147,7 @@ impl Selection {
         Selection::placed(self.offset + offset, tree)
     }
 
-    /// The selected bytes in an extent of the file.
+    /// Returns the selected bytes in an extent of the file.
     pub fn within(&self, extent: Extent) -> Result<Self, SelectionError> {
         let (first, end) = (self.bytes_before(extent.offset), self.bytes_before(extent.end()));
         self.slice(first, end - first)
@@ -172,56 +174,58 @@ impl Selection {
     }
 }
 
-/// Asking a selection.
+/// Queries.
 impl Selection {
-    /// How many bytes are selected: the length of the memory.
+    /// Returns the number of selected bytes: the length in memory.
     pub fn bytes(&self) -> u64 {
         self.tree.bytes()
     }
 
-    /// Whether no byte is selected.
+    /// True if no byte is selected.
     pub fn is_empty(&self) -> bool {
         self.bytes() == 0
     }
 
-    /// From the first selected byte to the last, with the gaps; empty, at 0, if there is none.
+    /// Returns the extent from the first selected byte to the last, including gaps; empty, at 0, if no byte is
+    /// selected.
     pub fn span(&self) -> Extent {
         Extent::new(self.offset, self.tree.end())
     }
 
-    /// The offset just after the last selected byte; 0 if there is none.
+    /// Returns the offset just after the last selected byte; 0 if no byte is selected.
     pub fn end(&self) -> u64 {
         self.offset + self.tree.end()
     }
 
-    /// How many extents are selected that do not touch each other: the number of [`Selection::chunks`].
+    /// Returns the number of maximal contiguous extents: the number of [`Selection::chunks`].
     pub fn runs(&self) -> u64 {
         self.tree.runs()
     }
 
-    /// How many runs, repetitions and lists it is made of: what it takes to keep it, and to send it.
+    /// Returns the number of runs, repetitions and lists in the tree, which determines its memory and message size.
     pub fn nodes(&self) -> u64 {
         self.tree.nodes()
     }
 
-    /// Where the first selected byte is at an offset of the file or beyond it, if there is one.
+    /// Returns the offset of the first selected byte at or after a file offset; `None` if there is no such byte.
     pub fn next_from(&self, offset: u64) -> Option<u64> {
         let before = self.bytes_before(offset);
         (before < self.bytes()).then(|| self.offset + self.tree.offset_of(before))
     }
 
-    /// How many selected bytes lie before an offset of the file: the place in memory of the byte there, or else of
-    /// the next selected byte.
+    /// Returns the number of selected bytes before a file offset: the position in memory of the byte there, or of the
+    /// next selected byte.
     pub fn bytes_before(&self, offset: u64) -> u64 {
         self.tree.bytes_before(offset.saturating_sub(self.offset))
     }
 
-    /// The selected bytes as chunks, in ascending order, each as long as it can be.
+    /// Returns the selected bytes as chunks, in ascending order, each as long as possible.
     pub fn chunks(&self) -> SelectedChunks<'_> {
         SelectedChunks::new(&self.tree, self.offset, 0, self.bytes())
     }
 
-    /// The selected bytes in an extent of the file as chunks, in ascending order, each as long as it can be there.
+    /// Returns the selected bytes in an extent of the file as chunks, in ascending order, each as long as possible
+    /// within it.
     ///
     /// Takes time proportional to the number of chunks and the depth of the tree, wherever the extent is.
     pub fn pieces_in(&self, extent: Extent) -> SelectedChunks<'_> {
@@ -231,14 +235,14 @@ impl Selection {
 }
 
 impl Serialize for Selection {
-    /// Fails if there are more than [`SELECTION_NODES_MAX`] nodes.
+    /// Fails if the tree has more than [`SELECTION_NODES_MAX`] nodes.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         RawSelection::of(self.offset, &self.tree).map_err(serde::ser::Error::custom)?.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Selection {
-    /// Whatever was sent: it is checked, and fails with the message of a [`SelectionError`].
+    /// Checks the received selection; an invalid one fails with the message of a [`SelectionError`].
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = RawSelection::deserialize(deserializer)?;
         raw.selection().map_err(serde::de::Error::custom)

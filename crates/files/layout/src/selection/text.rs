@@ -1,14 +1,14 @@
-//! A selection as people write it, in a word.
+//! A selection as text, in one word.
 //!
 //! ```text
 //!   100:8                  from byte 100 on, 8 bytes
-//!   0:(8+24)4000           8 bytes and a gap of 24, again and again, until there are 4000 bytes
+//!   0:(8+24)4000           8 bytes and a gap of 24, repeated, 4000 bytes in total
 //!   0:[8,92,(2+2)8,5,1]    8 bytes, a gap of 92, 8 bytes in pairs, a gap of 5, one byte
 //!   -                      nothing
 //! ```
 //!
-//! It is the form in which a selection travels (`wire.rs`) with its nodes in another order, and is checked like that.
-//! What has more nodes than may travel is not read.
+//! The text lists the same nodes as the encoding for messages (`wire.rs`), in another order, and is checked in the same
+//! way. A text with more nodes than can be sent is rejected.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,11 +18,11 @@ use super::error::{SELECTION_LEVELS_MAX, SELECTION_NODES_MAX, SelectionError};
 use super::tree::Tree;
 use super::wire::{RawNode, RawSelection};
 
-/// The word for no bytes at all.
+/// The text of the empty selection.
 const NOTHING: &str = "-";
 
 impl fmt::Display for Selection {
-    /// As [`FromStr`] reads it.
+    /// Writes the form that [`FromStr`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return f.write_str(NOTHING);
@@ -32,7 +32,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// Writes a tree, whose depth is bounded.
+/// Writes a tree. Recursive: its depth is bounded.
 fn write(tree: &Tree, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match tree {
         Tree::Run(bytes) => write!(f, "{bytes}"),
@@ -74,12 +74,12 @@ impl FromStr for Selection {
     }
 }
 
-/// Goes through a text from front to back.
+/// Reader of a text from front to back.
 struct TextReader<'a> {
     text: &'a str,
-    /// How far it has come, in bytes.
+    /// Current position in the text, in bytes.
     at: usize,
-    /// The nodes so far, in the order in which they travel.
+    /// Nodes read so far, in message order.
     nodes: Vec<RawNode>,
 }
 
@@ -92,7 +92,7 @@ impl TextReader<'_> {
         SelectionError::Text { at: self.at, expected }
     }
 
-    /// Passes over a mark if it is there.
+    /// Skips a mark if it is next; returns true if it was.
     fn passes(&mut self, mark: &str) -> bool {
         let is_there = self.rest().starts_with(mark);
         self.at += if is_there { mark.len() } else { 0 };

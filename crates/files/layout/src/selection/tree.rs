@@ -1,4 +1,4 @@
-//! What a selection is made of: runs, repetitions and lists, each beginning with its first selected byte.
+//! The nodes of a selection: runs, repetitions and lists. Each begins with its first selected byte.
 //!
 //! ```text
 //!   the file       ab..cd..ab..cd......ef
@@ -7,37 +7,39 @@
 //!                     of a Run of 2 bytes
 //! ```
 //!
-//! A repetition says how many bytes it selects rather than how often it repeats, so that the last time may be
-//! incomplete: the uneven end of an array and a selection cut to a length need no node of their own.
+//! A repetition stores the number of selected bytes, not the number of repetitions, so that its last copy may be
+//! incomplete. So the uneven end of an array, or a selection cut to a length, needs no further node.
 //!
-//! Nodes are made by the functions here only, and these keep three promises. A node that is one run is a
-//! [`Tree::Run`]; so in a walk at most two runs for each level touch, and are joined, before the file goes on with
-//! a gap. No list is directly within a list. And nothing selected lies beyond the largest file, so that sums
-//! of what is here fit in 64 bits.
+//! Only the functions here make nodes, and they keep three invariants:
+//!
+//! - A node with a single run is a [`Tree::Run`]. So at most two runs per level of a walk touch and are joined before a
+//!   gap.
+//! - No list is directly within a list.
+//! - No selected byte is beyond the largest file, so that sums of these numbers fit in 64 bits.
 
 use std::sync::Arc;
 
 use super::error::{SELECTION_LEVELS_MAX, SelectionError};
 use crate::extent::FILE_BYTES_MAX;
 
-/// Selected bytes, their offsets counted from the first of them.
+/// Selected bytes, with offsets relative to the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tree {
-    /// This many bytes in a row; none only if the whole selection is empty.
+    /// A run of this many bytes; 0 only if the whole selection is empty.
     Run(u64),
-    /// The same again and again.
+    /// A repeated selection.
     Repeat(Arc<Repeat>),
-    /// One after the other; at least two.
+    /// A list of at least two parts.
     Parts(Arc<Parts>),
 }
 
-/// What is repeated, until there are enough bytes.
+/// A selection that is repeated until it has `bytes` bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Repeat {
     pub(super) of: Tree,
-    /// Bytes of the file from one repetition to the next.
+    /// Bytes of the file from one copy to the next.
     pub(super) stride: u64,
-    /// Bytes selected; more than one repetition has.
+    /// Number of selected bytes, which is more than one copy has.
     pub(super) bytes: u64,
     end: u64,
     runs: u64,
@@ -58,11 +60,11 @@ pub(super) struct Parts {
 /// One part of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Where it begins, in bytes of the file.
+    /// Start of the part, in bytes of the file.
     pub(super) offset: u64,
-    /// Bytes that the parts before it select.
+    /// Number of bytes that earlier parts select.
     pub(super) before: u64,
-    /// Runs that ended before it; its first run may be the continuation of the last of them.
+    /// Number of runs that ended before this part; its first run may continue the last of them.
     first_run: u64,
     pub(super) tree: Tree,
 }
@@ -78,14 +80,14 @@ impl Part {
 }
 
 impl Parts {
-    /// The part with the selected byte at `position`.
+    /// Returns the index of the part with the selected byte at `position`.
     pub(super) fn index_of(&self, position: u64) -> usize {
         self.list.partition_point(|part| part.before <= position) - 1
     }
 }
 
 impl Repeat {
-    /// With its end and the number of its runs.
+    /// Returns the repetition with its end and its number of runs filled in.
     fn counted(self) -> Result<Self, SelectionError> {
         let (times, position) = self.place_of(self.bytes - 1);
         let start = times.checked_mul(self.stride);
@@ -99,12 +101,12 @@ impl Repeat {
         times * new_runs + self.of.run_of(position)
     }
 
-    /// In which repetition the selected byte at `position` is, counted from 0, and its position there.
+    /// Returns the index of the copy with the selected byte at `position`, counted from 0, and the position within it.
     pub(super) fn place_of(&self, position: u64) -> (u64, u64) {
         (position / self.of.bytes(), position % self.of.bytes())
     }
 
-    /// What [`Tree::part`] is of it.
+    /// Returns a part of the repetition, as [`Tree::part`] does.
     fn part(&self, start: u64, end: u64) -> Result<(u64, Tree), SelectionError> {
         if end <= self.of.bytes() {
             return self.of.part(start, end);
@@ -122,7 +124,7 @@ impl Repeat {
         list.finish()
     }
 
-    /// Whether each repetition goes on where the one before it ends.
+    /// True if each copy begins at the end of the previous one.
     fn touches(&self) -> bool {
         self.stride == self.of.end()
     }
@@ -131,12 +133,12 @@ impl Repeat {
 impl Tree {
     pub(super) const EMPTY: Tree = Tree::Run(0);
 
-    /// A single run.
+    /// Returns a single run.
     pub(super) fn run(bytes: u64) -> Result<Tree, SelectionError> {
         within_file(Some(bytes)).map(Tree::Run)
     }
 
-    /// `of` again and again every `stride` bytes of the file until `bytes` bytes are selected.
+    /// Repeats `of` every `stride` bytes of the file until `bytes` bytes are selected.
     pub(super) fn repeat(of: Tree, bytes: u64, stride: u64) -> Result<Tree, SelectionError> {
         if bytes <= of.bytes() || of.bytes() == 0 {
             return of.first(bytes);
@@ -154,7 +156,8 @@ impl Tree {
             .map(|repeat| Tree::Repeat(Arc::new(repeat)))
     }
 
-    /// What to repeat at what stride instead, if this is a repetition that repeating it just carries on.
+    /// Returns the selection and stride to repeat instead. If this is a repetition that the outer one only continues,
+    /// they are those of the inner repetition.
     fn carried_on(self, stride: u64) -> (Tree, u64) {
         if let Tree::Repeat(inner) = &self {
             let (times, rest) = (inner.bytes / inner.of.bytes(), inner.bytes % inner.of.bytes());
@@ -165,7 +168,7 @@ impl Tree {
         (self, stride)
     }
 
-    /// Bytes selected.
+    /// Returns the number of selected bytes.
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Tree::Run(bytes) => *bytes,
@@ -174,7 +177,7 @@ impl Tree {
         }
     }
 
-    /// Bytes of the file from the first selected byte to just after the last.
+    /// Returns the number of bytes of the file from the first selected byte to just after the last.
     pub(super) fn end(&self) -> u64 {
         match self {
             Tree::Run(bytes) => *bytes,
@@ -191,7 +194,7 @@ impl Tree {
         }
     }
 
-    /// Runs, each as long as it can be.
+    /// Returns the number of runs, each as long as possible.
     pub(super) fn runs(&self) -> u64 {
         match self {
             Tree::Run(bytes) => u64::from(*bytes > 0),
@@ -200,7 +203,7 @@ impl Tree {
         }
     }
 
-    /// Runs, repetitions and lists when it travels; saturates, since parts of it may be shared here.
+    /// Returns the number of runs, repetitions and lists in a message; saturates, since parts may be shared in memory.
     pub(super) fn nodes(&self) -> u64 {
         match self {
             Tree::Run(bytes) => u64::from(*bytes > 0),
@@ -209,7 +212,7 @@ impl Tree {
         }
     }
 
-    /// The number of the run with the selected byte at `position`.
+    /// Returns the number of the run with the selected byte at `position`.
     fn run_of(&self, position: u64) -> u64 {
         match self {
             Tree::Run(_) => 0,
@@ -221,7 +224,7 @@ impl Tree {
         }
     }
 
-    /// Where the selected byte at `position` is, in bytes of the file.
+    /// Returns the offset of the selected byte at `position`, in bytes of the file.
     pub(super) fn offset_of(&self, position: u64) -> u64 {
         match self {
             Tree::Run(_) => position,
@@ -236,7 +239,7 @@ impl Tree {
         }
     }
 
-    /// How many selected bytes lie before `offset`.
+    /// Returns the number of selected bytes before `offset`.
     pub(super) fn bytes_before(&self, offset: u64) -> u64 {
         match self {
             Tree::Run(bytes) => offset.min(*bytes),
@@ -253,13 +256,13 @@ impl Tree {
         }
     }
 
-    /// The first `bytes` selected bytes, or all if there are no more.
+    /// Returns the first `bytes` selected bytes, or all if there are fewer.
     fn first(&self, bytes: u64) -> Result<Tree, SelectionError> {
         if bytes == 0 { Ok(Tree::EMPTY) } else { self.part(0, bytes).map(|(_, tree)| tree) }
     }
 
-    /// The selected bytes from position `start` to before `end`, or to the last of them, and where they begin. There is
-    /// one at least. It takes as long as what is there has parts, wherever they are in a list.
+    /// Returns the selected bytes from position `start` to before `end`, or to the last of them, and their offset. The
+    /// part has at least one byte. Takes time proportional to the parts within the range, wherever they are in a list.
     pub(super) fn part(&self, start: u64, end: u64) -> Result<(u64, Tree), SelectionError> {
         let end = end.min(self.bytes());
         if (start, end) == (0, self.bytes()) {
@@ -281,21 +284,21 @@ impl Tree {
     }
 }
 
-/// A list that is being made, in ascending order.
+/// A list under construction, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct List {
     parts: Vec<Part>,
-    /// How many were pushed, with those that became one part.
+    /// Number of pushed parts, including those that were merged.
     pushed: usize,
 }
 
 impl List {
-    /// Where the last part ends, in bytes of the file.
+    /// Returns the end of the last part, in bytes of the file.
     pub(super) fn end(&self) -> u64 {
         self.parts.last().map_or(0, Part::end)
     }
 
-    /// Goes on with `tree`, which begins at byte `offset`.
+    /// Appends `tree`, which begins at byte `offset`.
     pub(super) fn push(&mut self, offset: u64, tree: Tree) -> Result<(), SelectionError> {
         let part = self.pushed;
         self.pushed += 1;
@@ -331,7 +334,7 @@ impl List {
         }
     }
 
-    /// The tree, and where it begins in the file.
+    /// Returns the tree and its start in the file.
     pub(super) fn finish(mut self) -> Result<(u64, Tree), SelectionError> {
         let (Some(first), Some(last)) = (self.parts.first(), self.parts.last()) else {
             return Ok((0, Tree::EMPTY));
@@ -353,7 +356,7 @@ fn deeper(level: u32) -> Result<u32, SelectionError> {
     if level < SELECTION_LEVELS_MAX { Ok(level + 1) } else { Err(SelectionError::TooDeep) }
 }
 
-/// The offset, if a file can be as long.
+/// Returns the offset if a file can be this long.
 pub(super) fn within_file(end: Option<u64>) -> Result<u64, SelectionError> {
     end.filter(|end| *end <= FILE_BYTES_MAX).ok_or(SelectionError::TooLong)
 }

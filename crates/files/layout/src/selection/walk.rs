@@ -1,8 +1,8 @@
-//! The pieces of a selection, in order, each as long as it can be.
+//! The pieces of a selection, in order, each as long as possible.
 //!
-//! A walk finds its place by going down the tree once, and then steps from run to run among brothers. Only
-//! where these end does it go down again, so a piece costs a comparison and an addition for most, and the depth of
-//! the tree for the others. It owns no memory.
+//! A walk descends the tree once to find its place, and then steps from run to run among siblings. Only after the last
+//! sibling does it descend again. So most pieces cost a comparison and an addition, and the others the depth of the
+//! tree. It allocates no memory.
 
 use std::iter::FusedIterator;
 
@@ -11,45 +11,45 @@ use crate::chunks::Chunk;
 
 /// The pieces of a selection within an extent of the file, as chunks: contiguous in the file and in memory.
 ///
-/// They come in ascending order and do not touch each other. Allocates nothing.
+/// They are in ascending order and do not touch each other. Does not allocate.
 #[derive(Clone, Debug)]
 pub struct SelectedChunks<'a> {
     tree: &'a Tree,
     /// File offset of the first byte of the tree.
     start: u64,
-    /// Selected bytes before the place, and before the end of the walk: offsets in memory.
+    /// Number of selected bytes before the current place, and before the end of the walk: offsets in memory.
     position: u64,
     end: u64,
     place: Place<'a>,
 }
 
-/// Where a walk is: in a run.
+/// Current place of a walk, within a run.
 #[derive(Clone, Debug)]
 struct Place<'a> {
     file_offset: u64,
-    /// Bytes left of the run.
+    /// Bytes left in the run.
     run: u64,
-    /// Bytes left of what holds the run and its brothers.
+    /// Bytes left in the node with the run and its siblings.
     left: u64,
     brothers: Brothers<'a>,
 }
 
-/// What follows a run in the node that it is directly in.
+/// The siblings that follow a run in its node.
 #[derive(Clone, Debug)]
 enum Brothers<'a> {
-    /// Runs as long, with gaps between.
+    /// Runs of equal length, with equal gaps.
     Equal { run: u64, gap: u64 },
     /// The rest of a list that begins at file offset `start`.
     Listed { start: u64, parts: &'a [Part] },
 }
 
 impl<'a> SelectedChunks<'a> {
-    /// The pieces with the selected bytes from `position` to `end` of a tree that begins at byte `start`.
+    /// Returns the pieces with the selected bytes from `position` to `end` of a tree that begins at byte `start`.
     pub(super) fn new(tree: &'a Tree, start: u64, position: u64, end: u64) -> Self {
         SelectedChunks { tree, start, position, end, place: Place::of(tree, start, position) }
     }
 
-    /// Passes over the rest of the run; returns its bytes.
+    /// Advances past the rest of the run; returns its bytes.
     #[inline]
     fn take_run(&mut self) -> u64 {
         let place = &mut self.place;
@@ -79,7 +79,7 @@ impl Iterator for SelectedChunks<'_> {
 impl FusedIterator for SelectedChunks<'_> {}
 
 impl<'a> Place<'a> {
-    /// The place of the selected byte at `position` of a tree that begins at byte `start`.
+    /// Returns the place of the selected byte at `position` of a tree that begins at byte `start`.
     fn of(mut tree: &'a Tree, mut start: u64, mut position: u64) -> Self {
         let mut left = tree.bytes().saturating_sub(position);
         let mut brothers = Brothers::Listed { start, parts: &[] };
@@ -110,7 +110,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Passes over `bytes` bytes: the rest of the run, or of what holds it. Returns whether a brother follows.
+    /// Advances past `bytes` bytes: the rest of the run, or of its node. Returns true if a sibling follows.
     #[inline]
     fn pass(&mut self, bytes: u64) -> bool {
         self.left -= bytes;

@@ -1,8 +1,7 @@
-//! A selection as it travels: its nodes one after the other, those within a node before it.
+//! A selection in a message: its nodes in sequence, each after its children.
 //!
-//! Instead of offsets and strides there are the gaps between what is selected, so that nothing which overlaps can
-//! be said. What arrives is checked like what is made here, without recursion, in time proportional to what has
-//! arrived.
+//! The encoding stores gaps between selected bytes, not offsets and strides, so that it cannot express an overlap. A
+//! received selection is checked like a constructed one, without recursion, in time proportional to its size.
 //!
 //! ```text
 //!   ab..cd..ab..cd......ef       Run 2,  Repeat 8 bytes in all, gaps of 2,  Run 2,  List with a gap of 6
@@ -14,7 +13,7 @@ use super::Selection;
 use super::error::{SELECTION_NODES_MAX, SelectionError};
 use super::tree::{List, Tree};
 
-/// Any numbers, checked when decoded.
+/// Unchecked numbers, checked when decoded.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Selection")]
 pub(super) struct RawSelection {
@@ -26,16 +25,16 @@ pub(super) struct RawSelection {
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Node")]
 pub(super) enum RawNode {
-    /// A run, by its number of bytes.
+    /// A run, by its length in bytes.
     Run(u64),
-    /// The node before this one, repeated with a gap in between until there are `bytes` bytes.
+    /// The previous node, repeated with a gap in between until there are `bytes` bytes.
     Repeat { bytes: u64, gap: u64 },
-    /// The last nodes that are not yet within others, one more than there are gaps.
+    /// The latest nodes without a parent, one more than there are gaps.
     List(Vec<u64>),
 }
 
 impl RawSelection {
-    /// What is sent; an error if it would be too much.
+    /// Returns the message. Fails with `TooManyNodes` if it would be too large.
     pub(super) fn of(offset: u64, tree: &Tree) -> Result<Self, SelectionError> {
         if tree.nodes() > SELECTION_NODES_MAX as u64 {
             return Err(SelectionError::TooManyNodes { nodes: tree.nodes() as usize });
@@ -47,7 +46,7 @@ impl RawSelection {
         Ok(RawSelection { offset, nodes })
     }
 
-    /// The selection that was sent.
+    /// Returns the received selection.
     pub(super) fn selection(&self) -> Result<Selection, SelectionError> {
         Selection::placed(self.offset, self.tree()?)
     }
@@ -73,7 +72,7 @@ impl RawSelection {
 }
 
 impl RawNode {
-    /// The node; takes those within it from the `open` ones.
+    /// Returns the node; removes its children from `open`.
     fn tree(
         &self,
         open: &mut Vec<Tree>,
@@ -107,7 +106,7 @@ impl RawNode {
     }
 }
 
-/// Appends the nodes of a tree, whose depth is bounded.
+/// Appends the nodes of a tree. Recursive: its depth is bounded.
 fn append(tree: &Tree, nodes: &mut Vec<RawNode>) {
     match tree {
         Tree::Run(bytes) => nodes.push(RawNode::Run(*bytes)),

@@ -1,4 +1,4 @@
-//! Small arrays dealt out in every way, and who has each byte by the definition.
+//! Small arrays with every distribution, and the owner of each byte by the definition.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use layout::{Dimension, Distribution, View};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Short dimensions with every way to deal them out.
+/// Returns short dimensions with every distribution.
 pub(crate) fn dimension() -> impl Strategy<Value = Dimension> {
     let distribution = prop_oneof![
         Just(Distribution::None),
@@ -20,24 +20,24 @@ pub(crate) fn dimension() -> impl Strategy<Value = Dimension> {
     })
 }
 
-/// Views of small arrays of one to four dimensions, with every way to deal them out.
+/// Returns views of small arrays of one to four dimensions, with every distribution.
 pub(crate) fn view() -> impl Strategy<Value = View> {
     view_of(4)
 }
 
-/// Views of small arrays of at most `dimensions_max` dimensions, with every way to deal them out.
+/// Returns views of small arrays of at most `dimensions_max` dimensions, with every distribution.
 pub(crate) fn view_of(dimensions_max: usize) -> impl Strategy<Value = View> {
     (1..5_u64, vec(dimension(), 1..=dimensions_max)).prop_map(|(record_bytes, dimensions)| {
         View::new(record_bytes, &dimensions, places(&dimensions)).unwrap()
     })
 }
 
-/// Places of the grid.
+/// Returns the number of places in the grid.
 pub(crate) fn places(dimensions: &[Dimension]) -> u32 {
     dimensions.iter().map(|dimension| dimension.parts).product()
 }
 
-/// Who has each byte of the array and where in memory, by the definition: record by record, with divisions.
+/// Returns the owner and memory offset of each byte of the array by the definition: record by record, with divisions.
 pub(crate) fn places_by_definition(record_bytes: u64, dimensions: &[Dimension]) -> Vec<(u32, u64)> {
     let mut memory: BTreeMap<u32, u64> = BTreeMap::new();
     let records = dimensions.iter().map(|dimension| dimension.length).product::<u64>();
