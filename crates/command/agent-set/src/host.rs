@@ -1,7 +1,7 @@
-//! Shell commands on a host: this computer, or another one that ssh reaches.
+//! Shell commands on a host: this computer, or another one reached by ssh.
 //!
-//! A command goes to a `sh` over its standard input. So it need not be quoted for the login shell of the user there,
-//! and both kinds of host are the same.
+//! A command is sent to the standard input of a `sh`. So the user's login shell need not parse it, and both kinds of
+//! host work the same.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
@@ -10,58 +10,58 @@ use clap::Args;
 
 use command_line::failure::{Failure, Result};
 
-/// ssh ends with this if it is itself what failed.
+/// Exit code of ssh if ssh itself failed.
 const SSH_FAILED: i32 = 255;
 
-/// A shell ends with this if there is no such program.
+/// Exit code of a shell if the program does not exist.
 pub const NO_PROGRAM: i32 = 127;
 
-/// How to reach hosts.
+/// Options for reaching hosts.
 #[derive(Args, Clone, Debug)]
 pub struct SshArgs {
-    /// The command that reaches a host: it is given the host's name and what to run there.
+    /// Command that reaches a host; its further arguments are the host's name and the command to run there.
     #[arg(long, value_name = "COMMAND", env = "STARFISH_SSH", default_value = SSH)]
     pub ssh: String,
 }
 
-/// No questions: there may be many hosts, and no user to answer. A host that stops in the middle of a command is given
-/// up after three intervals.
+/// ssh asks no questions, because there may be many hosts and no user to answer. It abandons a host that stops
+/// responding in the middle of a command after three intervals.
 const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5";
 
 impl SshArgs {
-    /// The command, if it is not the one that would be used anyway.
+    /// Returns the command if it differs from the default.
     pub fn given(&self) -> Option<&str> {
         let usual = std::env::var("STARFISH_SSH").unwrap_or_else(|_| SSH.to_owned());
         Some(&*self.ssh).filter(|ssh| *ssh != usual)
     }
 }
 
-/// Where a shell command runs.
+/// Host that runs shell commands.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
-    /// The host that ssh is to call; none for this computer.
+    /// Name of the host for ssh; `None` for this computer.
     name: Option<&'a str>,
-    /// The command that reaches it.
+    /// Command that reaches the host.
     ssh: &'a str,
 }
 
 impl<'a> Host<'a> {
-    /// The host of that name, or this computer.
+    /// Returns the host of that name, or this computer if `name` is `None`.
     pub fn new(name: Option<&'a str>, ssh: &'a SshArgs) -> Self {
         Host { name, ssh: &ssh.ssh }
     }
 
-    /// Whether it is another computer.
+    /// True if this is another computer.
     pub fn is_remote(self) -> bool {
         self.name.is_some()
     }
 
-    /// What the user calls it.
+    /// Returns the name for messages to the user.
     pub fn name(self) -> &'a str {
         self.name.unwrap_or("this computer")
     }
 
-    /// The address that ssh's configuration gives this host, or None if it gives none.
+    /// Returns the address that ssh's configuration has for this host, or `None` if it has none.
     pub fn configured_address(self) -> Option<String> {
         let mut words = self.ssh.split_whitespace();
         let mut command = Command::new(words.next()?);
@@ -72,7 +72,8 @@ impl<'a> Host<'a> {
         Some(if address.contains(':') { format!("[{address}]") } else { address.to_owned() })
     }
 
-    /// Runs a shell command there, with its output and complaints.
+    /// Runs a shell command on the host and returns its standard output. If the command fails, its standard error
+    /// becomes part of the failure.
     pub fn run(self, script: &str) -> Result<String> {
         let mut child = self.begin(script)?;
         drop(child.stdin.take());
@@ -84,7 +85,7 @@ impl<'a> Host<'a> {
         Err(self.explain(status.code(), &String::from_utf8_lossy(&stderr)))
     }
 
-    /// Begins a shell command there; its standard input stays open, behind the script.
+    /// Starts a shell command on the host. Its standard input stays open after the script.
     pub fn begin(self, script: &str) -> Result<Child> {
         let mut words = self.name.map(|_| self.ssh.split_whitespace()).into_iter().flatten();
         let mut command = match words.next() {
@@ -99,16 +100,16 @@ impl<'a> Host<'a> {
         let mut child = command.spawn().map_err(|error| self.failed(error))?;
         let stdin = child.stdin.as_mut().expect("it was piped");
         match stdin.write_all(script.as_bytes()).and_then(|()| stdin.flush()) {
-            // It ended early, and says why on its own.
+            // The command ended early and reports the reason itself.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(child),
             other => other.map(|()| child).map_err(|error| self.failed(error)),
         }
     }
 
-    /// What a command's end without success means, and what to do about it.
+    /// Returns the failure for a command that ended without success, with a remedy.
     pub fn explain(self, code: Option<i32>, complaints: &str) -> Failure {
         let complaints = complaints.trim();
-        // What a program of ours says of itself is within what this one says.
+        // Drop the prefix of our own programs: this program adds the same one to its message.
         let complaints = complaints.strip_prefix("starfish: ").unwrap_or(complaints);
         let why = if complaints.is_empty() { "it said nothing about why" } else { complaints };
         match (code, self.name) {
@@ -141,21 +142,22 @@ impl<'a> Host<'a> {
     }
 }
 
-/// All that a process complains of, at most some kilobytes. Returns when it has ended.
+/// Returns the error output of a process, at most 16 KiB. Blocks until the process closes the stream or the limit is
+/// reached.
 pub fn complaints(errors: &mut impl Read) -> String {
     const BYTES_MAX: u64 = 16 << 10;
     let mut kept = Vec::new();
-    // An error is an end too.
+    // A read error ends the output, too.
     let _ = errors.take(BYTES_MAX).read_to_end(&mut kept);
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// A word of a shell command that stands for exactly this text.
+/// Quotes a text as one word of a shell command.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// As [`quoted`], for people to read: without quotes where none are needed.
+/// Quotes a text for people to read: like [`quoted`], but without quotes where the shell needs none.
 pub fn quoted_if_need_be(text: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "/._-:@%+=~".contains(character);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quoted(text) }

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! # one agent a line: HOST[:PORT] [ROOT...]
-//! node1                            # port 7117, a disk of its own making
+//! node1                            # port 7117, one disk in a directory that the agent creates
 //! node2:7118 /disk1 /disk2         # two disks
-//! mary@node3 disk                  # another user there; relative to her home directory
+//! mary@node3 disk                  # as user mary; relative to her home directory
 //! [fd00::4]:7117 /disk1
 //! ```
 
@@ -12,25 +12,25 @@ use std::path::Path;
 
 use command_line::failure::{Failure, Result};
 
-/// Where agents listen if a hosts file does not say.
+/// Port of an agent if the hosts file names none.
 pub const PORT: u16 = 7117;
 
-/// An agent that is to run.
+/// Agent to be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// What tells it from others of the set: `HOST:PORT`, or `local N`.
+    /// Unique name in the set: `HOST:PORT`, or `local N`.
     pub name: String,
-    /// The host that ssh is to call; none for this computer.
+    /// Name of the host for ssh; `None` for this computer.
     pub host: Option<String>,
-    /// The host by which clients reach it.
+    /// Host name or address that clients connect to.
     pub address: String,
-    /// Its port; none for any free one.
+    /// Port; `None` for any free one.
     pub port: Option<u16>,
-    /// Directories of its disks; none for one of its own.
+    /// Directories of the disks; empty for one disk in the agent's state directory.
     pub roots: Vec<String>,
 }
 
-/// `count` agents on this computer.
+/// Returns `count` agents on this computer.
 pub fn local(count: u32) -> Vec<Wanted> {
     let wanted = |index| Wanted {
         name: format!("local {index}"),
@@ -42,7 +42,7 @@ pub fn local(count: u32) -> Vec<Wanted> {
     (0..count).map(wanted).collect()
 }
 
-/// The agents that a hosts file names.
+/// Reads the agents of a hosts file. Fails if the file cannot be read or parsed.
 pub fn read(path: &Path) -> Result<Vec<Wanted>> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(&file, error))?;
@@ -52,7 +52,7 @@ pub fn read(path: &Path) -> Result<Vec<Wanted>> {
     })
 }
 
-/// The agents that the text of a hosts file names, or the number of a line and what is wrong there.
+/// Parses a hosts file. Fails with the number of a line and its mistake.
 fn parse(text: &str) -> std::result::Result<Vec<Wanted>, (usize, String)> {
     let mut all: Vec<Wanted> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -72,13 +72,13 @@ fn agent<'a>(place: &str, roots: impl Iterator<Item = &'a str>) -> std::result::
     let (user, rest) = place.rsplit_once('@').map_or((None, place), |(user, rest)| (Some(user), rest));
     let (host, port) = split_port(rest)?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    // What begins with a dash would be an option to ssh.
+    // ssh would read a leading dash as an option.
     let plain =
         |part: &str| !part.is_empty() && !part.starts_with('-') && !part.contains(['\'', '"', ',', '/']);
     if !plain(bare) || user.is_some_and(|user| !plain(user)) {
         return Err(format!("{place:?} is no host"));
     }
-    // ssh begins in the home directory, and no shell looks at the path.
+    // ssh starts in the home directory, and no shell expands the path.
     let root = |root: &str| root.strip_prefix("~/").unwrap_or(root).to_owned();
     Ok(Wanted {
         name: format!("{host}:{port}"),

@@ -1,10 +1,10 @@
-//! The agents that `starfish agents` starts together and keeps an eye on: a *set*.
+//! The agents that `starfish agents` starts and supervises together: a *set*.
 //!
-//! - `hosts.rs`: which agents are wanted, from a hosts file or a number
-//! - `host.rs`: shell commands on this computer or, over ssh, on another; what their failures mean
-//! - `start.rs`: starting an agent there, so that it stays only if all goes well
-//! - `record.rs`: what has been started, in the state directory, for the next command
-//! - `process.rs`: whether a process that was started still runs, and ending it
+//! - `hosts.rs`: the agents to start, from a hosts file or a number.
+//! - `host.rs`: shell commands on this computer or, over ssh, on another; meaning of their failures.
+//! - `start.rs`: starts an agent there, so that it stays only if all goes well.
+//! - `record.rs`: record of the started agents in the state directory, for the next command.
+//! - `process.rs`: checks that a started process still runs, and stops it.
 
 pub mod host;
 pub mod hosts;
@@ -15,10 +15,10 @@ pub mod start;
 use std::panic::resume_unwind;
 use std::thread;
 
-/// Memory in which an agent keeps blocks, unless it is told otherwise.
+/// Default memory in which an agent keeps blocks.
 pub const AGENT_CACHE: &str = "256MiB";
 
-/// Does `work` for all `items` at once, on a thread each; the outcomes are in their order.
+/// Maps `work` over `items` in parallel, on a thread each. Returns the results in the order of the items.
 pub fn at_once<'a, I: Sync, T: Send>(items: &'a [I], work: impl Fn(&'a I) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let work = &work;

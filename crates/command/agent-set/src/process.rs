@@ -1,7 +1,7 @@
-//! Processes that were started: whether they still run, and ending them.
+//! Checks that started processes still run, and stops them.
 //!
-//! A process is known by its number and the time it started at, since numbers are used again. The shell commands here
-//! are for Linux: both come from `/proc`.
+//! A process is identified by its number and its start time, since the kernel reuses numbers. The shell commands here
+//! need Linux: both values come from `/proc`.
 
 use std::fs;
 
@@ -10,24 +10,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
 
-/// A process of a host.
+/// Process of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number.
+    /// Process number.
     pub number: u32,
-    /// When it started, in the kernel's ticks since the host did.
+    /// Start time, in the kernel's clock ticks since the host booted.
     pub started: u64,
 }
 
-/// Defines `same`: whether the process is still there and no zombie. After the name, which is in parentheses and may
-/// contain anything, the first word is the state and the twentieth the time of the start.
+/// Defines the shell function `same`: true if the process still exists and is no zombie. In `/proc/PID/stat` the name
+/// is in parentheses and may contain anything. After it, the first word is the state and the twentieth the start time.
 const SAME: &str = r"same() {
     set -- $(sed 's/.*) //' /proc/$process/stat 2>/dev/null)
     [ $# -ge 20 ] && [ $1 != Z ] && [ ${20} = $started ]
 }
 ";
 
-/// Long enough for an agent to write out what it holds in memory. One that was suspended ends only when it goes on.
+/// Stops the process and waits up to 30 s, long enough for an agent to write its memory to disk. A suspended process
+/// gets SIGCONT, because it ends only when it runs.
 const STOP: &str = r"same || { echo gone; exit; }
 kill -s TERM $process
 kill -s CONT $process 2> /dev/null
@@ -36,32 +37,32 @@ while same && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
 if same; then echo running; else echo stopped; fi
 ";
 
-/// What became of a process that was to end.
+/// Result of stopping a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It has ended in order.
+    /// The process has ended.
     Now,
-    /// It had ended before.
+    /// The process had ended before.
     Before,
-    /// It still runs.
+    /// The process still runs after the timeout.
     NotYet,
 }
 
 impl Process {
-    /// A process of this computer, if it runs.
+    /// Returns process `number` of this computer, if it runs.
     pub fn of_this_computer(number: u32) -> Option<Process> {
         let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
         let started = text.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()?;
         Some(Process { number, started })
     }
 
-    /// Whether it still runs on that host.
+    /// True if the process still runs on that host.
     pub fn runs(self, host: Host<'_>) -> Result<bool> {
         let said = host.run(&self.script("if same; then echo running; else echo gone; fi\n"))?;
         Ok(said.trim() == "running")
     }
 
-    /// Tells it to stop and waits until it has, some time.
+    /// Sends the process SIGTERM and waits up to 30 s until it has ended.
     pub fn stop(self, host: Host<'_>) -> Result<Stopped> {
         let said = host.run(&self.script(STOP))?;
         Ok(match said.trim() {

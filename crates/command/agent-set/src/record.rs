@@ -1,4 +1,4 @@
-//! What has been started, written down in a state directory: `agents.toml`.
+//! Record of the started agents in a state directory: `agents.toml`.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -14,73 +14,73 @@ use crate::process::Process;
 const HEAD: &str =
     "# Written by `starfish agents up`, read by `status`, `down` and commands that look for agents.\n";
 
-/// A set of agents that is started together and stopped together. When it is stopped it is kept, to be started again.
+/// Set of agents that are started and stopped together. A stopped set keeps its record, to be started again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
-    /// More options of every agent.
+    /// Further options of every agent.
     #[serde(default)]
     pub options: Vec<String>,
-    /// The program on other hosts.
+    /// Path of the program on other hosts.
     #[serde(default)]
     pub program: Option<String>,
-    /// The file of the cluster key that was named for it; nothing if it was the usual one.
+    /// File of the cluster key if the user named one; `None` for the default file.
     #[serde(default)]
     pub key: Option<PathBuf>,
-    /// The agents; files are dealt to their disks in this order.
+    /// The agents. Files are striped over their disks in this order.
     #[serde(default)]
     pub agents: Vec<Started>,
 }
 
-/// An agent of a set.
+/// Agent of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Started {
-    /// What tells it from others of the set.
+    /// Unique name in the set.
     pub name: String,
-    /// The host that ssh is to call; none for this computer.
+    /// Name of the host for ssh; `None` for this computer.
     pub host: Option<String>,
-    /// Where clients reach it: HOST:PORT.
+    /// Address for clients: HOST:PORT.
     pub address: String,
-    /// Directories of its disks; none for one of its own.
+    /// Directories of the disks; empty for one disk in the agent's state directory.
     #[serde(default)]
     pub roots: Vec<String>,
-    /// What it said of its disks.
+    /// Description of the disks, as the agent printed it.
     pub disks: String,
-    /// Its log, on its host.
+    /// Path of the log on the agent's host.
     #[serde(default)]
     pub log: String,
-    /// The process; none if it has been stopped.
+    /// Process of the agent; `None` if it was stopped.
     pub process: Option<Process>,
 }
 
 impl Started {
-    /// Its port.
+    /// Returns the port of the address.
     pub fn port(&self) -> Option<u16> {
         self.address.rsplit_once(':')?.1.parse().ok()
     }
 
-    /// What would start it again.
+    /// Returns the settings that start this agent again.
     pub fn wanted(&self) -> Wanted {
         let host = self.address.rsplit_once(':').map_or(&*self.address, |(host, _)| host);
         Wanted {
             name: self.name.clone(),
             host: self.host.clone(),
             address: host.to_owned(),
-            // Of an agent of this computer it is only preferred.
+            // An agent of this computer may get another port: its old one is only preferred.
             port: self.host.as_ref().and_then(|_| self.port()),
             roots: self.roots.clone(),
         }
     }
 }
 
-/// A state directory that no other command uses meanwhile.
+/// State directory, locked against other commands.
 pub struct State {
     directory: PathBuf,
     _lock: File,
 }
 
-/// The state directory: this one, or the usual one.
+/// Returns the absolute path of the `given` state directory, or of the default one.
 pub fn directory(given: Option<&Path>) -> Result<PathBuf> {
     let directory = given.map(Path::to_owned).or_else(agents::state_directory);
     let directory = directory.ok_or_else(|| {
@@ -89,7 +89,7 @@ pub fn directory(given: Option<&Path>) -> Result<PathBuf> {
     std::path::absolute(&directory).map_err(|error| Failure::new(directory.display().to_string(), error))
 }
 
-/// What is recorded in a state directory; nothing if there is none.
+/// Reads the record of a state directory; an empty record if there is no file.
 pub fn read(directory: &Path) -> Result<Record> {
     let path = path(directory);
     let text = match fs::read_to_string(&path) {
@@ -106,7 +106,7 @@ fn path(directory: &Path) -> PathBuf {
     directory.join(agents::RECORD)
 }
 
-/// The name of an agent's directory in the state directory of its set.
+/// Returns the name of an agent's directory in the state directory of its set.
 pub(crate) fn directory_name(agent: &str) -> String {
     agent.replace([' ', ':', '[', ']'], "-")
 }
@@ -127,12 +127,12 @@ fn refuse_within_agent(directory: &Path) -> Result<()> {
 }
 
 impl State {
-    /// Takes the directory for this process. Makes it if need be.
+    /// Locks the directory for this process. Creates it if it is missing.
     pub fn take(directory: PathBuf) -> Result<State> {
         refuse_within_agent(&directory)?;
         let failed = |error| Failure::new(directory.display().to_string(), error);
         fs::create_dir_all(&directory).map_err(failed)?;
-        // A file that is there keeps its contents: a link may have the name.
+        // Do not truncate an existing file: the name may be a link to another file.
         let lock =
             File::options().write(true).create(true).truncate(false).open(directory.join("agents.lock"));
         let lock = lock.map_err(failed)?;
@@ -147,17 +147,17 @@ impl State {
         }
     }
 
-    /// The directory.
+    /// Returns the path of the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What is recorded.
+    /// Reads the record.
     pub fn read(&self) -> Result<Record> {
         read(&self.directory)
     }
 
-    /// Records this instead, on the medium; all of it or nothing.
+    /// Replaces the record atomically and durably.
     pub fn write(&self, record: &Record) -> Result<()> {
         let path = path(&self.directory);
         let failed = |error: std::io::Error| Failure::new(path.display().to_string(), error);
@@ -170,7 +170,7 @@ impl State {
         let text = toml::to_string(record).expect("a record can be written as TOML");
         let mut file = tempfile::NamedTempFile::new_in(&self.directory).map_err(failed)?;
         file.write_all(HEAD.as_bytes()).and_then(|()| file.write_all(text.as_bytes())).map_err(failed)?;
-        // Or a power cut could leave an empty file, which is a record of no agents.
+        // Without a sync, a power cut could leave an empty file, which is a record of no agents.
         file.as_file().sync_data().map_err(failed)?;
         file.persist(&path).map_err(|error| failed(error.error))?;
         File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(failed)

@@ -1,4 +1,4 @@
-//! Starting agents so that they stay only if all goes well.
+//! Starts agents so that they stay only if all goes well.
 //!
 //! ```text
 //!  starfish agents up          starfish agent --detach            starfish agent
@@ -10,8 +10,8 @@
 //!       ------- stay ADDRESSES ---------->  ends  - stay ADDRESSES --> continues alone
 //! ```
 //!
-//! Until the word comes, an agent ends when its input does. So whatever ends the command, be it Ctrl-C or worse, or
-//! the connection, leaves no agent behind that nobody knows of.
+//! Until it receives `stay`, an agent ends when its input does. So no unrecorded agent remains if the command ends, by
+//! Ctrl-C or otherwise, or if the connection breaks.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -28,13 +28,13 @@ use crate::hosts::Wanted;
 use crate::process::Process;
 use crate::record::{self, Started};
 
-/// What an agent prints when it is ready, before its address.
+/// Text that a ready agent prints before its address.
 pub const READY: &str = "listening on ";
 
-/// What the process that started it prints then, before its number and its time.
+/// Text that the starter prints next, before the number and start time of the process.
 pub const PROCESS: &str = "process ";
 
-/// What it prints after that, before the path of the agent's log.
+/// Text that the starter prints last, before the path of the agent's log.
 pub const LOG: &str = "log ";
 
 /// First word of the line that detaches an agent from its standard input. The addresses of all agents of the set
@@ -47,39 +47,39 @@ pub fn told_to_stay(line: &str) -> Option<Vec<String>> {
     Some(agents.split(',').map(str::to_owned).collect())
 }
 
-/// What a program ends with that is not called as it wants to be.
+/// Exit code of a program that rejects its arguments.
 const REFUSES_ARGUMENTS: i32 = failure::USAGE as i32;
 
-/// An agent that is not ready by then will not be: it has only to make some directories.
+/// Timeout for an agent to become ready, ample because an agent only has to create some directories.
 const READY_MAX: Duration = Duration::from_secs(60);
 
-/// How agents are started.
+/// Settings for starting agents.
 #[derive(Debug)]
 pub struct Start<'a> {
-    /// The program on this computer.
+    /// Path of the program on this computer.
     pub program: &'a Path,
-    /// The program on other hosts.
+    /// Path of the program on other hosts.
     pub remote_program: &'a str,
-    /// Directory for the agents of this computer.
+    /// State directory for the agents of this computer.
     pub directory: &'a Path,
-    /// The cluster key of the agents.
+    /// Cluster key of the agents.
     pub key: KeyFile,
-    /// More options of every agent.
+    /// Further options of every agent.
     pub options: &'a [String],
-    /// Whether disks may be new of agents that were started before, too.
+    /// True if agents that were started before may create their disks, too.
     pub create: bool,
 }
 
-/// A file of the cluster key on this computer.
+/// File of the cluster key on this computer.
 #[derive(Debug)]
 pub struct KeyFile {
     path: PathBuf,
-    /// Its contents on one line: letters, digits and blanks.
+    /// Contents of the file on one line: letters, digits and blanks.
     text: String,
 }
 
 impl KeyFile {
-    /// The key in this file, which is made if there is none.
+    /// Reads the key in this file. Creates the file if it is missing.
     pub fn take(path: PathBuf) -> Result<KeyFile> {
         if key::make(&path, true)? {
             say!("Made a cluster key, {}: agents talk to programs that have it.", path.display());
@@ -91,23 +91,24 @@ impl KeyFile {
     }
 }
 
-/// An agent that listens, and ends with this process or when this is dropped.
+/// Agent that listens. It ends with this process or when this value is dropped, unless [`stay`](Self::stay) detaches
+/// it.
 pub struct Starting {
-    /// What will be known of it.
+    /// Record of the agent, for the set.
     pub started: Started,
     child: Child,
     word: Option<ChildStdin>,
 }
 
 impl Start<'_> {
-    /// Starts an agent on its host, as it was when it was started `before`, if it was: at that port, if it may be any,
-    /// and only if its disks are there, unless they may be new.
+    /// Starts an agent on its host. An agent that ran `before` gets its port again if it may have any. It requires its
+    /// existing disks, unless `create` is set or its directories changed.
     pub fn start(&self, wanted: &Wanted, host: Host<'_>, before: Option<&Started>) -> Result<Starting> {
         let port = before.and_then(Started::port);
         let is_new = self.create || before.is_none_or(|before| before.roots != wanted.roots);
         let first = self.start_at(wanted, host, wanted.port.or(port), is_new);
         match first {
-            // Somebody else took the port since.
+            // Another process took the port since.
             Err(_) if wanted.port.is_none() && port.is_some() => self.start_at(wanted, host, None, is_new),
             other => other,
         }
@@ -131,7 +132,7 @@ impl Start<'_> {
         }
         drop(word);
         if said.2 == Err(flume::RecvTimeoutError::Timeout) {
-            // It may be the network that hangs: the agent then ends with its connection.
+            // The network may hang: the agent then ends with its connection.
             let _ = child.kill();
             let _ = child.wait();
             return Err(Failure::new(&wanted.name, format!("no agent within {} s", READY_MAX.as_secs())));
@@ -146,11 +147,11 @@ impl Start<'_> {
         }
     }
 
-    /// The shell command that becomes the agent's starter.
+    /// Returns the shell command that becomes the agent's starter.
     fn script(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>, is_new: bool) -> String {
         let own = record::directory_name(&wanted.name);
         let (program, base, at) = if host.is_remote() {
-            // `make install` puts it where not every shell that ssh starts looks.
+            // `make install` may install the program outside the `PATH` of shells that ssh starts.
             let base = format!("\"${{XDG_STATE_HOME:-$HOME/.local/state}}/starfish\"/{}", quoted(&own));
             (quoted(self.remote_program), base, String::new())
         } else {
@@ -159,7 +160,7 @@ impl Start<'_> {
         };
         let listen = quoted(&format!("{at}:{}", port.unwrap_or(0)));
         let mut roots: Vec<String> = wanted.roots.iter().map(|root| quoted(root)).collect();
-        // What has been served before is there, or its disk is not mounted, or was moved.
+        // Disks that were served before must exist: a missing one is not mounted, or was moved.
         let create = if is_new { " --create" } else { "" };
         if roots.is_empty() {
             roots.push("\"$base/disk\"".into());
@@ -177,11 +178,11 @@ impl Start<'_> {
 }
 
 impl Start<'_> {
-    /// Shell commands that bring the key to the host, and the word for its file there.
+    /// Returns shell commands that bring the key to the host, and the quoted path of its file there.
     ///
-    /// The key is in no list of processes: the commands come over standard input, and `printf` is the shell's own. The
-    /// agent has a file of its own, so that a host can be of several clusters; the user's programs there find the key
-    /// if he has no other.
+    /// The key appears in no list of processes: the commands come over standard input, and `printf` is a shell builtin.
+    /// The agent has a separate key file, so that a host can belong to several clusters. The user's programs on that
+    /// host find the key if they have no other.
     fn key_script(&self, host: Host<'_>) -> (String, String) {
         let KeyFile { path, text } = &self.key;
         if !host.is_remote() {
@@ -215,7 +216,8 @@ impl Starting {
     }
 }
 
-/// Why an agent did not start: it says itself what can be done, unless it does not take what this program says.
+/// Returns the failure of an agent that did not start. The agent's own output has a remedy, unless the agent rejects
+/// the arguments of this program.
 fn not_started(host: Host<'_>, code: Option<i32>, complaints: &str) -> Failure {
     let failure = host.explain(code, complaints);
     match code {
@@ -228,7 +230,7 @@ fn not_started(host: Host<'_>, code: Option<i32>, complaints: &str) -> Failure {
     }
 }
 
-/// What an agent's three lines say.
+/// Parses the three lines that an agent and its starter print.
 fn started(wanted: &Wanted, ready: &str, process: &str, log: &str) -> Option<Started> {
     let (address, disks) = ready.strip_prefix(READY)?.split_once(", ")?;
     let (_, port) = address.rsplit_once(':')?;
