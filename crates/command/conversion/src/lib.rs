@@ -1,17 +1,16 @@
 //! Conversion of the files of an older version to files of the namespace.
 //!
-//! In older versions a file was known to agents by its name: the name of its stripes on the disks. This crate, which
-//! has the disks for itself, copies each such file into the namespace and then removes its old stripes:
+//! In older versions agents knew a file by its name: the name of its stripes on the disks. This crate has exclusive use
+//! of the disks. It copies each such file into the namespace and then removes its old stripes:
 //!
-//! 1. The file is written under a hidden name that is made of its identity, so that the next run finds what a killed
-//!    one has left.
-//! 2. An extended attribute says from which old file it was made.
-//! 3. The file gets its path, and all of that is flushed.
-//! 4. The old stripes are removed, then the attribute.
+//! 1. Write the file under a temporary name made of its identity, so that the next run finds the remains of a killed
+//!    one.
+//! 2. Set an extended attribute that names the old file.
+//! 3. Rename the file to its path, and flush everything.
+//! 4. Remove the old stripes, then the attribute.
 //!
-//! A run that finds a file with this attribute at the path continues with step 4; the attribute stays if stripes are
-//! missing then. So a run can be killed at any time, and an old file whose path is taken by anything else is never
-//! removed.
+//! A run that finds a file with this attribute at the path continues with step 4. The attribute stays if stripes are
+//! missing then. So a run can be killed at any time, and an old file is never removed if something else has its path.
 
 mod old_disks;
 mod old_files;
@@ -40,28 +39,28 @@ use transfer::stored::{HiddenFile, WantedFile, is_unfinished};
 use old_disks::{OldDisks, OldDisksHandle};
 use old_files::{OldEntry, OldFile, OldState};
 
-/// The extended attribute of a file that was made from an old one whose stripes may not all have been removed. Its
-/// value is the identity and the name of the old file.
+/// Extended attribute of a file that was made from an old one whose stripes may not all have been removed. Its value is
+/// the identity and the name of the old file.
 const CONVERTED: &[u8] = b"user.starfish.converted";
 
-/// The permissions of converted files: old ones have none.
+/// Permissions of converted files: old ones have none.
 const FILE_MODE: u16 = 0o644;
 
-/// The remedy for files that can be converted under another path.
+/// Remedy for files that can be converted under another path.
 const RENAME: &str = "Convert it to another path: `--rename NAME PATH`.";
 
-/// The remedy for files that cannot be read.
+/// Remedy for files that cannot be read.
 const PUT_ASIDE: &str = "Move its stripes out of the disks' directories, to keep them, or remove them there.";
 
-/// A set of an older version, and what is to be done with it.
+/// Set of an older version, and the options of its conversion.
 pub struct OldSet {
     directories: Vec<PathBuf>,
     renamed: Renamed,
-    /// Where the namespace is kept.
+    /// Directory of the namespace.
     pub metadata: Option<MetadataPlace>,
-    /// True if files that were never finished are removed.
+    /// True if unfinished files are removed.
     pub remove_unfinished: bool,
-    /// True if what would be done is listed, and nothing is changed.
+    /// True if the plan is only listed, and nothing is changed.
     pub is_dry: bool,
 }
 
@@ -69,22 +68,22 @@ impl OldSet {
     /// Returns the set with disks in these directories. `renamed` has names of files, each followed by the path to
     /// convert the file to instead.
     ///
-    /// Fails if a directory is no disk, or if a directory or a name is there twice.
+    /// Fails if a directory is no disk, or if a directory or a name appears twice.
     pub fn new(directories: Vec<PathBuf>, renamed: &[String]) -> Result<OldSet> {
         check_directories(&directories)?;
         let renamed = Renamed::of(renamed)?;
         Ok(OldSet { directories, renamed, metadata: None, remove_unfinished: false, is_dry: false })
     }
 
-    /// The directories of its disks.
+    /// Returns the directories of the disks.
     pub fn directories(&self) -> &[PathBuf] {
         &self.directories
     }
 }
 
-/// Converts the files of a set. Says of each file that stays why, and lists paths if nothing is to be changed.
+/// Converts the files of a set. Reports each file that stays, with the reason. Only lists paths if the set is `is_dry`.
 ///
-/// Fails if something would keep all other files from being converted, too.
+/// Fails if an error would stop the conversion of all other files, too.
 pub fn convert(set: OldSet, show: Show) -> Result<ConversionCounts> {
     let OldSet { directories, renamed, metadata, remove_unfinished, is_dry } = set;
     let keys = Keys::draw().map_err(|error| Failure::new("drawing a key", error))?;
@@ -92,7 +91,7 @@ pub fn convert(set: OldSet, show: Show) -> Result<ConversionCounts> {
         listen: Some(([127, 0, 0, 1], 0).into()),
         disks: directories.iter().cloned().map(DiskSettings::plain).collect(),
         metadata,
-        // What the disks report is reported for each file.
+        // Errors of the disks are reported for each file.
         reporter: Reporter::new(|_| {}),
         ..settings_with(keys.clone())?
     };
@@ -126,12 +125,12 @@ pub fn convert(set: OldSet, show: Show) -> Result<ConversionCounts> {
         })
     };
     progress.finish();
-    // If the node with the disks has failed, this is why the client has.
+    // If the node with the disks has failed, its error is the cause of the client's.
     disks.end()?;
     tally
 }
 
-/// Refuses directories that are not disks.
+/// Fails for directories that are not disks, or that appear twice.
 fn check_directories(directories: &[PathBuf]) -> Result<()> {
     let mut known = BTreeSet::new();
     for directory in directories {
@@ -150,10 +149,10 @@ fn check_directories(directories: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Names that get other paths.
+/// Names of old files, and the paths they get instead.
 struct Renamed(Vec<(String, String)>);
 
-/// An old file, and its new path.
+/// Old file, and its new path.
 struct Conversion {
     old: OldEntry,
     path: Vec<u8>,
@@ -176,25 +175,25 @@ impl Renamed {
     }
 }
 
-/// What became of an old file.
+/// Result for an old file.
 enum Step {
     Converted { bytes: u64 },
     Removed,
     Left(Failure),
 }
 
-/// Whether an old file can be converted.
+/// Convertibility of an old file.
 enum Standing {
     Convertible,
-    /// An earlier run has converted it, and has not removed all its stripes.
+    /// An earlier run has converted the file, and has not removed all its stripes.
     Converted,
     Left(Failure),
 }
 
-/// Why a file was not converted.
+/// Error that stops one conversion, or all.
 enum Trouble {
     OfFile(Failure),
-    /// Nothing more is to be converted: the other files would meet it, too, or the command is interrupted.
+    /// Ends the run: the other files would fail, too, or the command is interrupted.
     OfAll(Failure),
 }
 
@@ -219,11 +218,11 @@ impl From<node::Error> for Trouble {
 pub struct ConversionCounts {
     /// Number of files that were converted, or can be.
     pub converted: usize,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
     /// Number of unfinished files that were removed, or can be.
     pub removed: usize,
-    /// Number of files that stay as they are.
+    /// Number of files that stay unconverted.
     pub left: usize,
 }
 
@@ -252,7 +251,7 @@ struct Converter {
 }
 
 impl Converter {
-    /// Lists what would be done.
+    /// Lists the planned conversions.
     async fn list(
         &self,
         namespace: Option<&Namespace>,
@@ -285,7 +284,7 @@ impl Converter {
         Ok(tally)
     }
 
-    /// Converts all that can be converted. Fails if the others would fail, too.
+    /// Converts all files that can be converted. Fails if the others would fail, too.
     async fn convert_all(
         &self,
         namespace: &Namespace,
@@ -327,7 +326,7 @@ impl Converter {
         }
     }
 
-    /// Copies a file into the namespace. It appears under its path when it is on the disks.
+    /// Copies a file into the namespace. The file appears under its path after it has been flushed.
     async fn copy(
         &self,
         namespace: &Namespace,
@@ -371,7 +370,7 @@ impl Converter {
         let copied = match self.interruption.unless(write).await {
             Some(Ok(uploaded)) => new.complete(uploaded).await.map_err(Failure::from),
             Some(Err(failure)) => {
-                // The first failure is the one to be reported; the next run removes what is left.
+                // Report the first failure; the next run removes the remains.
                 let _ = new.discard().await;
                 Err(failure)
             }
@@ -391,7 +390,7 @@ impl Converter {
         Ok(())
     }
 
-    /// Removes the old stripes of a file that has its path.
+    /// Removes the old stripes of a converted file.
     async fn remove_old(
         &self,
         namespace: &Namespace,
@@ -399,10 +398,10 @@ impl Converter {
         path: &[u8],
         file: &OldFile,
     ) -> std::result::Result<(), Trouble> {
-        // Before anything is removed: after a power cut the new file must exist, and be known as this one.
+        // Flush before removing stripes: after a power cut the new file must exist, with its attribute.
         namespace.flush().await?;
         self.disks.remove(name, &file.places).await?;
-        // Stripes that were not found may be on a disk that is not here: its next run has to know the new file.
+        // Missing stripes may be on an absent disk: a later run with that disk must recognise the new file.
         if file.missing.is_none() {
             let number = namespace.look_at_link(path).await?.inode.number;
             let unmark = TreeOperation::RemoveExtended { number, name: CONVERTED.to_vec() };
@@ -412,7 +411,7 @@ impl Converter {
     }
 }
 
-/// Finds out whether an old file can be converted to this path.
+/// Returns the convertibility of an old file to this path.
 async fn standing(
     namespace: Option<&Namespace>,
     name: &str,
@@ -449,7 +448,7 @@ async fn standing(
     })
 }
 
-/// Checks that a file can have this path, without a part that means another directory.
+/// Checks that a file can have this path, without a part such as `..` that means another directory.
 fn check_path(path: &[u8]) -> std::result::Result<(), String> {
     if path.len() > PATH_BYTES_MAX {
         return Err(format!("it is longer than {PATH_BYTES_MAX} bytes"));
@@ -462,12 +461,12 @@ fn check_path(path: &[u8]) -> std::result::Result<(), String> {
     })
 }
 
-/// The paths of the directories above a path, the outermost first.
+/// Returns the paths of the directories above a path, the outermost first.
 fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }
 
-/// Returns true if something in the namespace has been made from this old file.
+/// True if this file of the namespace was made from this old file.
 async fn is_copy_of(namespace: &Namespace, found: &FoundPath, name: &str, file: &OldFile) -> Result<bool> {
     let get = TreeOperation::GetExtended { number: found.inode.number, name: CONVERTED.to_vec() };
     match namespace.perform(&found.path, get).await {
@@ -477,12 +476,12 @@ async fn is_copy_of(namespace: &Namespace, found: &FoundPath, name: &str, file: 
     }
 }
 
-/// The value of [`CONVERTED`] for this old file.
+/// Returns the value of [`CONVERTED`] for this old file.
 fn mark_of(name: &str, file: &OldFile) -> Vec<u8> {
     format!("{:016x} {name}", file.id.0).into_bytes()
 }
 
-/// Removes what a killed run has left of a new file.
+/// Removes the remains that a killed run left of a new file.
 async fn remove_left(namespace: &Namespace, hidden: &[u8]) -> Result<()> {
     let Some(inode) = namespace.look_if_there(hidden).await? else { return Ok(()) };
     let found = FoundPath { path: hidden.to_vec(), inode };

@@ -1,5 +1,5 @@
-//! A node of this process that has the disks, on a thread of its own: an I/O node for the client that converts, which
-//! also reads and removes old files for it.
+//! Node of this process that has the disks and runs on its own thread. It serves the converting client as an I/O node,
+//! and also reads and removes old files.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ use super::reading::{self, Contents, PARTS_WAITING};
 /// Memory for cached blocks, in bytes.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Fewer blocks than this would make requests wait for each other.
+/// Minimum of cached blocks; with fewer, requests would wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 8;
 
-/// The node with the disks. It ends when this is dropped.
+/// Node with the disks. It stops when this value is dropped.
 pub(super) struct OldDisks {
     address: SocketAddr,
     requests: Sender<Request>,
@@ -29,18 +29,18 @@ pub(super) struct OldDisks {
     thread: Option<JoinHandle<Result<()>>>,
 }
 
-/// Cloning gives another handle for the same node.
+/// Handle of the node. Clones refer to the same node.
 #[derive(Clone)]
 pub(super) struct OldDisksHandle(Sender<Request>);
 
-/// What the client asks of the node.
+/// Request of the client to the node.
 enum Request {
     Read(OldFile, Sender<reading::Part>),
     Remove { name: String, places: Vec<Place>, done: Sender<Result<()>> },
 }
 
 impl OldDisks {
-    /// Takes the disks in these directories, and finds the old files on them.
+    /// Starts a node with the disks in these directories, and finds the old files on them.
     pub(super) fn start(settings: Settings, directories: Vec<PathBuf>) -> Result<(OldDisks, Vec<OldEntry>)> {
         let (tell_ready, ready) = flume::bounded(1);
         let (requests, asked) = flume::unbounded();
@@ -50,7 +50,7 @@ impl OldDisks {
             let served = real::run(settings, |machine| async move {
                 let found = old_files::find(machine.disks(), &directories).await?;
                 let settings = IoNodeSettings { incarnation, ..io_node_settings(&found) };
-                // Without a listener there is nothing to do.
+                // No receiver: the caller has ended, and there is nothing to do.
                 let _ = tell_ready.send((machine.address().expect("it listens"), found));
                 let network = machine.clone();
                 machine.spawn("waiting for the end", async move {
@@ -83,17 +83,17 @@ impl OldDisks {
         Ok((disks, found))
     }
 
-    /// The node as an agent.
+    /// Returns the address of the node, as that of an agent.
     pub(super) fn agent(&self) -> Agent {
         Agent { name: "of this command".to_owned(), address: self.address, log: None }
     }
 
-    /// A handle for requests.
+    /// Returns a handle for requests.
     pub(super) fn handle(&self) -> OldDisksHandle {
         OldDisksHandle(self.requests.clone())
     }
 
-    /// Stops the node. Fails if it has failed.
+    /// Stops the node. Fails if the node has failed.
     pub(super) fn end(&mut self) -> Result<()> {
         self.stop = None;
         match self.thread.take().map(JoinHandle::join) {
@@ -105,15 +105,15 @@ impl OldDisks {
 }
 
 impl OldDisksHandle {
-    /// The contents of a file that has all its stripes.
+    /// Returns the contents of a file that has all its stripes.
     pub(super) fn read(&self, file: &OldFile) -> Contents {
         let (parts, received) = flume::bounded(PARTS_WAITING);
-        // If the node has ended, the contents say so.
+        // If the node has ended, reading the contents fails.
         let _ = self.0.send(Request::Read(file.clone(), parts));
         Contents::new(received, file.bytes)
     }
 
-    /// Removes objects of this name, one after the other. It is so on the disks when this returns.
+    /// Removes objects of this name, one after the other. The removal is durable when this returns.
     pub(super) async fn remove(&self, name: &str, places: &[Place]) -> Result<()> {
         let (done, outcome) = flume::bounded(1);
         let _ = self.0.send(Request::Remove { name: name.to_owned(), places: places.to_vec(), done });
@@ -145,7 +145,7 @@ async fn remove(machine: &RealMachine, name: &str, places: &[Place]) -> Result<(
     Ok(())
 }
 
-/// Settings for blocks as large as those of the old files.
+/// Returns settings for blocks as large as those of the old files.
 fn io_node_settings(found: &[OldEntry]) -> IoNodeSettings {
     let settings = IoNodeSettings::agent();
     let block_bytes = found.iter().filter_map(|entry| match &entry.state {

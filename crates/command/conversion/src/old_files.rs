@@ -1,8 +1,8 @@
 //! Finds the files of older versions on disks: objects that have the file's name, one for each stripe.
 //!
-//! The label of an object says which stripe of which file it is; the note of its last commit says how long the file is.
-//! A file is finished if all of its stripes have such a note, or if one is published. A finished file that was to
-//! replace another one has superseded it, whether or not the stripes of that one have been removed.
+//! The label of an object names its file and stripe; the record of its last commit has the length of the file. A file
+//! is finished if all of its stripes have such a record, or if one stripe is published. A finished file with a label
+//! that replaces another one supersedes that file, even if stripes of the superseded file remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,45 +17,45 @@ use machine::ObjectId;
 use namespace::UnixTime;
 use real::{Disk, OldObject, Stage};
 
-/// What the disks have under one name.
+/// Contents of the disks under one name.
 #[derive(Debug)]
 pub(super) struct OldEntry {
     pub(super) name: String,
     pub(super) state: OldState,
 }
 
-/// What can be done with it.
+/// State of the objects of one name.
 #[derive(Debug)]
 pub(super) enum OldState {
-    /// A finished file.
+    /// Finished file.
     Finished(OldFile),
-    /// A file that was never finished. Its stripes are in the order in which they can be removed.
+    /// File that was never finished. Its stripes are in the order in which they can be removed.
     Unfinished(Vec<Place>),
-    /// Something that cannot be read as stripes of one file, and why.
+    /// Objects that cannot be read as stripes of one file, and the reason.
     Broken(Failure),
 }
 
-/// A finished file, as far as its stripes were found.
+/// Finished file, as far as its stripes were found.
 #[derive(Clone, Debug)]
 pub(super) struct OldFile {
     pub(super) id: FileId,
     pub(super) striping: Striping,
-    /// Its size in bytes, as far as its stripes say.
+    /// Size in bytes, as far as the stripes record it.
     pub(super) bytes: u64,
-    /// The index of a stripe that was not found.
+    /// Index of a stripe that was not found.
     pub(super) missing: Option<u32>,
-    /// The disk and the object of each stripe, by its index.
+    /// Disk and object of each stripe, by its index.
     pub(super) stripes: BTreeMap<u32, (usize, ObjectId)>,
     /// Time of the last change, if known.
     pub(super) modified: Option<UnixTime>,
-    /// All its objects and those of files that it supersedes, in the order in which they can be removed.
+    /// Objects of the file and of the files that it supersedes, in the order in which they can be removed.
     pub(super) places: Vec<Place>,
 }
 
-/// Where an object is, by the index of the disk and its stage.
+/// Location of an object: index of the disk, and stage.
 pub(super) type Place = (usize, Stage);
 
-/// An object that is a stripe.
+/// Object that is a stripe.
 #[derive(Clone, Debug)]
 struct FoundStripe {
     place: Place,
@@ -65,7 +65,7 @@ struct FoundStripe {
     committed: Option<Committed>,
 }
 
-/// Finds all old files, in the order of their names. The disks are those of the directories.
+/// Finds all old files, in the order of their names. `disks` and `directories` have the same order.
 pub(super) async fn find(disks: &[Disk], directories: &[PathBuf]) -> Result<Vec<OldEntry>> {
     let mut found: BTreeMap<String, Vec<Result<FoundStripe>>> = BTreeMap::new();
     let each = disks.iter().zip(directories).enumerate();
@@ -105,7 +105,7 @@ pub(super) async fn find(disks: &[Disk], directories: &[PathBuf]) -> Result<Vec<
     Ok(entries.collect())
 }
 
-/// Opens all objects of a disk that have the names of old files.
+/// Opens all objects of a disk that have names of old files.
 async fn stripes_of(disk: &Disk, index: usize) -> Result<Vec<(String, Result<FoundStripe>)>> {
     let mut found = Vec::new();
     for stage in Stage::ALL {
@@ -153,7 +153,8 @@ fn states(name: &str, found: &[FoundStripe], modified: impl Fn(usize) -> Option<
         [] => {}
         [(_, stripes)] => {
             states.push(finished_file(name, stripes, modified).map_or_else(OldState::Broken, |mut file| {
-                // First what the file supersedes: without it, that would be the file of this name again.
+                // Remove the superseded file first: if it outlived the new file, it would become the file of this name
+                // again.
                 let is_superseded = |stripe: &&FoundStripe| superseded.contains(&stripe.label.file);
                 let mut places: Vec<Place> =
                     found.iter().filter(is_superseded).map(|old| old.place).collect();
@@ -169,14 +170,14 @@ fn states(name: &str, found: &[FoundStripe], modified: impl Fn(usize) -> Option<
     }
     for (_, stripes) in others {
         states.push(match missing(stripes) {
-            // No file is committed before all its stripes exist.
+            // A client commits a file only after all its stripes exist.
             Some(_) if stripes.iter().all(|stripe| stripe.committed.is_some()) => {
                 finished_file(name, stripes, |_| None).map_or_else(OldState::Broken, OldState::Finished)
             }
             _ => {
                 let mut places: Vec<_> =
                     stripes.iter().map(|stripe| (stripe.committed.is_none(), stripe.place)).collect();
-                // Those without a note last: what is left of an unfinished file never looks committed.
+                // Remove uncommitted stripes last, so that the rest of an unfinished file never looks committed.
                 places.sort_unstable();
                 OldState::Unfinished(places.into_iter().map(|(_, place)| place).collect())
             }
@@ -185,20 +186,20 @@ fn states(name: &str, found: &[FoundStripe], modified: impl Fn(usize) -> Option<
     states
 }
 
-/// Returns true if these stripes are of a file that has been finished: a stripe is published when all are committed.
+/// True if these stripes belong to a finished file: a client publishes a stripe only when all are committed.
 fn is_finished(stripes: &[&FoundStripe]) -> bool {
     let is_published = |stripe: &&FoundStripe| stripe.place.1 == Stage::Published;
     let are_committed = || stripes.iter().all(|stripe| stripe.committed.is_some());
     stripes.iter().any(is_published) || missing(stripes).is_none() && are_committed()
 }
 
-/// The index of a stripe that is not among these.
+/// Returns the index of a stripe that is not among these.
 fn missing(stripes: &[&FoundStripe]) -> Option<u32> {
     let exists = |index: u32| stripes.iter().any(|stripe| stripe.label.stripe == index);
     (0..stripes[0].label.striping.stripe_count()).find(|&index| !exists(index))
 }
 
-/// Puts together the stripes of a finished file.
+/// Combines the stripes of a finished file.
 fn finished_file(
     name: &str,
     found: &[&FoundStripe],
@@ -221,7 +222,7 @@ fn finished_file(
         }
     }
     let missing = missing(found);
-    // Very old files have no notes until they are committed again.
+    // Very old files have no commit records until they are committed again.
     let committed: Option<Vec<u64>> =
         found.iter().map(|stripe| stripe.committed.map(|committed| committed.bytes)).collect();
     let bytes = match committed.and_then(|all| all.into_iter().min()) {
@@ -248,7 +249,7 @@ mod tests {
     const PUBLISHED: Stage = Stage::Published;
     const PENDING: Stage = Stage::Pending;
 
-    /// A stripe on the disk of its index, of a file of two.
+    /// Returns a stripe of a file of two stripes, on the disk of its index.
     fn stripe(file: u64, stripe: u32, stage: Stage, committed: Option<u64>) -> FoundStripe {
         let striping = Striping::new(512, 2).expect("a striping");
         let label = Label { file: FileId(file), striping, stripe, begun: 7, replaces: None };
@@ -262,7 +263,7 @@ mod tests {
         found
     }
 
-    /// Each state in a few words.
+    /// Returns each state in a few words.
     fn sorted(found: &[FoundStripe]) -> Vec<String> {
         let states = states("name", found, |_| None);
         let describe = |state| match state {
@@ -308,13 +309,13 @@ mod tests {
         let both = |new: &[FoundStripe]| sorted(&[&old[..], new].concat());
         let whole = "whole 1 9 [(0, Published), (1, Published)]";
         assert_eq!(both(&new(PENDING, None)), [whole, "unfinished [(0, Pending), (1, Pending)]"]);
-        // What it replaces is removed first.
+        // The replaced file is removed first.
         let first = "whole 2 8 [(0, Published), (1, Published), (0, Pending), (1, Pending)]";
         assert_eq!(both(&new(PENDING, Some(8))), [first]);
         let half = [new(PUBLISHED, Some(8))[0].clone(), new(PENDING, Some(8))[1].clone(), old[1].clone()];
         let told = "whole 2 8 [(1, Published), (0, Published), (1, Pending)]";
         assert_eq!(sorted(&half), [told]);
-        // If a stripe of it is lost, both are kept.
+        // If a stripe of the new file is lost, both are kept.
         let part = [&old[..], &new(PENDING, Some(8))[..1]].concat();
         assert_eq!(sorted(&part), [whole, "partial 2 1"]);
     }

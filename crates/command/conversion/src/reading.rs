@@ -1,4 +1,4 @@
-//! Reads the contents of an old file from its disks, and hands them to a thread that reads them as a local file.
+//! Reads the contents of an old file from its disks, and passes them to a thread that reads them like a local file.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -12,23 +12,23 @@ use real::Disk;
 
 use super::old_files::OldFile;
 
-/// Bytes that are read from all disks at the same time, unless one block is larger.
+/// Bytes to read from all disks at the same time, unless one block is larger.
 const BATCH_BYTES: u64 = 4 << 20;
 
-/// Parts that wait for the thread.
+/// Capacity of the queue of parts for the reading thread.
 pub(super) const PARTS_WAITING: usize = 4;
 
-/// A part of a file, in the order of the file.
+/// Part of a file, in the order of the file.
 #[derive(Debug)]
 pub(super) enum Part {
     Data(Vec<u8>),
-    /// A number of zeros that were never written.
+    /// Number of zeros that were never written.
     Hole(u64),
-    /// Why the rest cannot be read.
+    /// Error that prevents reading the rest.
     Failed(String),
 }
 
-/// Reads a file and sends all of it. Ends early if nobody receives it.
+/// Reads a file and sends all of it. Ends early if the receiver is dropped.
 pub(super) async fn send(disks: &[Disk], file: &OldFile, parts: &Sender<Part>) {
     if let Err(error) = send_all(disks, file, parts).await {
         // The receiver may have failed before.
@@ -55,16 +55,16 @@ async fn send_all(disks: &[Disk], file: &OldFile, parts: &Sender<Part>) -> machi
     Ok(())
 }
 
-/// A stripe, and where it has data.
+/// Stripe with its next range of data.
 struct Stripe<'a> {
     disk: &'a Disk,
     object: ObjectId,
-    /// The data found last; none if there are no more.
+    /// Data range found last; `None` if there is no further data.
     data: Option<Range<u64>>,
 }
 
 impl Stripe<'_> {
-    /// Returns true if there may be data in this range, which begins behind all ranges before.
+    /// True if this range may have data. Calls must have ascending ranges.
     async fn has_data(&mut self, range: &Range<u64>) -> machine::Result<bool> {
         if self.data.as_ref().is_some_and(|data| data.end <= range.start) {
             self.data = self.disk.data_after(self.object, range.start).await?;
@@ -73,7 +73,7 @@ impl Stripe<'_> {
     }
 }
 
-/// Reads consecutive blocks, each stripe by one access.
+/// Reads consecutive blocks, with one access for each stripe.
 async fn read_blocks(
     file: &OldFile,
     stripes: &mut BTreeMap<u32, Stripe<'_>>,
@@ -122,20 +122,20 @@ async fn read_blocks(
     Ok(parts)
 }
 
-/// The contents of an old file, for a thread that may block.
+/// Contents of an old file, for a thread that may block.
 pub(super) struct Contents {
     parts: Receiver<Part>,
     /// Bytes of the file that have not been received.
     left: u64,
-    /// Bytes of a hole that come before the data.
+    /// Bytes of a hole that precede the data.
     hole: u64,
     data: Vec<u8>,
-    /// The data before this index have been read.
+    /// Index of the first unread byte of `data`.
     at: usize,
 }
 
 impl Contents {
-    /// The contents of a file of `bytes` bytes.
+    /// Returns the contents of a file of `bytes` bytes.
     pub(super) fn new(parts: Receiver<Part>, bytes: u64) -> Contents {
         Contents { parts, left: bytes, hole: 0, data: Vec::new(), at: 0 }
     }
