@@ -1,24 +1,25 @@
-//! Why a run, simulated or real, took as long as it did: an account of what was busy, what waited, and what limited it.
+//! Explains the duration of a run, simulated or real: an account of busy resources, of waits, and of the limiting
+//! factor.
 //!
-//! Of each class of resource (disks, buses, links, processors) it tells how busy its members were on average and
-//! which was busiest; of each queue, how long anything waited in it.
+//! For each class of resource (disks, buses, links, processors) the account has the average utilisation of its members
+//! and the busiest member; for each queue, the waiting times.
 //!
-//! What limited the run is decided by four rules, in this order, and said with the evidence for it:
+//! Four rules, in this order, decide on the limiting factor. The account includes the evidence:
 //!
-//! 1. The class with the busiest member, if that was busy for `LIMIT` of the time.
-//! 2. Processors, if half of the compute nodes' time is their processors' work, or work and waits at processors of
-//!    I/O nodes, whose replies they waited for: so it is when all nodes go through a file block by block, and
-//!    each I/O node is busy for a moment only. (Where a node has many requests under way at a time, this counts waits
-//!    that others hide.)
-//! 3. Queues at disks, if on average `QUEUED` requests or more waited at each: disks have long queues at some times
-//!    and nothing to do at others. So it is where jobs race.
-//! 4. Otherwise latency: everybody waited for somebody else.
+//! 1. The class with the busiest member, if that member was busy for `LIMIT` of the time.
+//! 2. Processors, if they account for half of the compute nodes' time: work and waits at their own processors, or at
+//!    processors of I/O nodes, whose replies they waited for. This happens if all nodes go through a file block by
+//!    block, so that each I/O node is busy only for a moment. (For a node with many requests in flight, this counts
+//!    waits that overlap.)
+//! 3. Queues at disks, if on average `QUEUED` requests or more waited at each disk: disks have long queues at some
+//!    times and are idle at others. This happens if jobs race.
+//! 4. Otherwise latency: the nodes waited for each other.
 //!
-//! Where no client was recorded, nobody knows who waited for whom: only the first rule and the third are of use.
+//! If no client was recorded, the trace does not say which node waited for which: only rules 1 and 3 apply.
 //!
-//! Busy is: a disk whose arm moves or whose medium passes for a purpose, read-ahead included; a bus that carries
-//! bytes; a link that a message holds, be it that it waits further on, since nobody else can use the link then, and
-//! what it waits for is another link; a processor at work.
+//! These count as busy: a disk whose arm moves or whose medium passes for a purpose, including read-ahead; a bus that
+//! carries bytes; a link occupied by a message; a working processor. A message also occupies a link while it waits for
+//! the next link, since no other message can use the first link then.
 
 use std::fmt;
 
@@ -31,37 +32,37 @@ use sim::{DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
 use crate::recorded_run::{PartNames, RecordedRun};
 use command_line::durations::shown;
 
-/// From this utilisation of its busiest member on, a class of resources is said to limit a run.
+/// Utilisation of the busiest member from which a class of resources is said to limit a run.
 const LIMIT: f64 = 0.7;
 
-/// From this part of the compute nodes' time on, processors are said to limit a run in which none was busy enough.
+/// Share of the compute nodes' time from which processors are said to limit a run without a busy class.
 const PATH: f64 = 0.5;
 
-/// From this number of requests on that on average wait at each disk, queues are said to limit a run in which no disk
-/// was busy enough: with one that waits at all times a disk would never be idle if they were spread evenly.
+/// Average number of waiting requests at each disk from which queues are said to limit a run without a busy disk. With
+/// one request always waiting, no disk would be idle if the requests were spread evenly.
 const QUEUED: f64 = 1.0;
 
-/// Among members of a class, one is singled out if all are on average less than this part as busy.
+/// One member of a class is singled out if the average utilisation is below this share of the member's.
 const ALONE: f64 = 0.6;
 
-/// The account of one trial, or of a recorded run.
+/// Account of one trial, or of a recorded run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Account {
-    /// Which trial of the experiment this is.
+    /// Index of the trial in the experiment.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<u64>,
-    /// How many events of the run had no room in its trace.
+    /// Number of events of the run that had no room in its trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_events: Option<u64>,
-    /// The length of the measured part.
+    /// Duration of the measured part.
     elapsed_s: f64,
-    /// What limited it, in a sentence.
+    /// Sentence about the limiting factor.
     limit: String,
-    /// The class of resources that did, or `processors`, `queues at disks`, `latency` or `unknown`.
+    /// Limiting factor: a class of resources, or `processors`, `queues at disks`, `latency` or `unknown`.
     limited_by: &'static str,
-    /// How busy everything was.
+    /// Utilisation of each class of resources.
     resources: Vec<Class>,
-    /// How long anything waited.
+    /// Waiting times in each queue.
     queues: Vec<Queue>,
     disks: Disks,
     messages: u64,
@@ -70,38 +71,38 @@ pub struct Account {
     write_cache: Option<Flushes>,
 }
 
-/// What the write cache did, and where its time went.
+/// Work of the write cache, and its times.
 #[derive(Clone, Debug, Serialize)]
 struct Flushes {
     flushes: u64,
     directory_flushes: u64,
-    /// As the member saw it for which flushes took longest: telling what there is, waiting for the other members, and
-    /// the I/O nodes at work.
+    /// Times of the member with the longest flushes: sending lists of cached writes, waiting for the other members, and
+    /// waiting for the I/O nodes.
     telling_s: f64,
     meeting_s: f64,
     moving_s: f64,
-    /// What is left of the run: filling the caches.
+    /// Remaining time of the run: filling the caches.
     filling_s: f64,
     write_mean_s: f64,
     write_99_s: f64,
     write_longest_s: f64,
 }
 
-/// Resources of one kind.
+/// Utilisation of resources of one kind.
 #[derive(Clone, Debug, Serialize)]
 struct Class {
     name: &'static str,
     count: usize,
-    /// Utilisation of all on average, as a part of the measured time.
+    /// Average utilisation of all members, as a share of the measured time.
     mean: f64,
-    /// The busiest of them.
+    /// Name of the busiest member.
     busiest: String,
-    /// Its utilisation.
+    /// Utilisation of the busiest member.
     busiest_utilisation: f64,
-    /// The part of the mean that is work of interrupts: of processors only.
+    /// Share of the mean that is interrupt work; for processors only.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_interrupts: Option<f64>,
-    /// The part of the mean in which bytes are carried: of links only.
+    /// Share of the mean in which bytes are carried; for links only.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_carried: Option<f64>,
 }
@@ -113,14 +114,14 @@ struct Queue {
     waits: u64,
     mean_s: f64,
     longest_s: f64,
-    /// At which of them the longest was.
+    /// Name of the resource with the longest wait.
     longest_at: String,
 }
 
-/// What all disks together did.
+/// Work of all disks together.
 #[derive(Clone, Debug, Serialize)]
 struct Disks {
-    /// Of disks that tell of it.
+    /// Number of movements; `None` if the disks do not report them.
     #[serde(skip_serializing_if = "Option::is_none")]
     movements: Option<u64>,
     reads: u64,
@@ -131,19 +132,19 @@ struct Disks {
     mechanics: Option<MechanicsTimes>,
 }
 
-/// What the mechanics of all disks together did.
+/// Mechanical times of all disks together.
 #[derive(Clone, Debug, Serialize)]
 struct MechanicsTimes {
     seek_s: f64,
     rotation_s: f64,
     transfer_s: f64,
-    /// Of disks that tell of it.
+    /// Overhead; `None` if the disks do not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     overhead_s: Option<f64>,
 }
 
 impl Account {
-    /// The account of the first trial of an experiment, on a machine of so many compute nodes.
+    /// Returns the account of the first trial of an experiment, on a machine of `compute_nodes` compute nodes.
     pub fn new(compute_nodes: u32, trial: &Trial) -> Self {
         let (statistics, compute_nodes) = (&trial.statistics, compute_nodes as usize);
         let names = PartNames::numbered(compute_nodes, statistics);
@@ -155,14 +156,14 @@ impl Account {
         }
     }
 
-    /// The account of a run that was recorded.
+    /// Returns the account of a recorded run.
     pub fn recorded(run: &RecordedRun) -> Self {
         let disks = Disks::new(&run.statistics.disks, false, run.knows_mechanics());
         let missing_events = Some(run.missing).filter(|missing| *missing > 0);
         let account = Account::of(&run.statistics, run.compute_nodes, &run.names);
         let mut account = Account { disks, missing_events, ..account };
         for class in &mut account.resources {
-            // How long links carried bytes while they were held is told nowhere, and real nodes tell of no interrupts.
+            // A trace has no times in which occupied links carried bytes, and real nodes record no interrupts.
             class.mean_carried = None;
             class.mean_interrupts = class.mean_interrupts.filter(|interrupts| *interrupts > 0.0);
         }
@@ -194,7 +195,7 @@ impl Account {
         }
     }
 
-    /// The account in plain words, for people.
+    /// Returns the account in plain words, for people.
     pub fn lines(&self) -> Vec<String> {
         let missing = self.missing_events.map(|missing| {
             format!(
@@ -259,7 +260,7 @@ impl Flushes {
     }
 }
 
-/// A member of a class: its name and how long it was busy.
+/// Member of a class: its name and its busy time.
 type Member = (String, Duration);
 
 fn resources(statistics: &Statistics, compute_nodes: usize, names: &PartNames) -> Vec<Class> {
@@ -267,7 +268,7 @@ fn resources(statistics: &Statistics, compute_nodes: usize, names: &PartNames) -
     let (compute_names, io_names) = names.nodes.split_at(compute_nodes);
     let class = |name, members: Vec<Member>| Class::new(name, &members, statistics);
     let disks = named(&names.disks, &statistics.disks, |disk| {
-        // What a disk has buffered at the end it does later.
+        // A disk writes its buffered data only after the end: do not count that.
         disk.mechanics.busy().min(statistics.elapsed)
     });
     let buses = named(&names.buses, &statistics.buses, |bus| bus.busy);
@@ -301,19 +302,19 @@ const ROUTER_LINKS: &str = "channels between routers";
 const COMPUTE_PROCESSORS: &str = "processors of compute nodes";
 const IO_PROCESSORS: &str = "processors of I/O nodes";
 
-/// Members with their names.
+/// Pairs names with the busy times of members.
 fn named<T>(names: &[String], all: &[T], busy: impl Fn(&T) -> Duration) -> Vec<Member> {
     names.iter().cloned().zip(all.iter().map(busy)).collect()
 }
 
-/// The links of all nodes, by name.
+/// Returns the links of all nodes, by name.
 fn node_links(statistics: &Statistics, names: &PartNames) -> impl Iterator<Item = (String, LinkStatistics)> {
     names.nodes.iter().zip(&statistics.nodes).flat_map(|(name, node)| {
         [(format!("the link out of {name}"), node.link_out), (format!("the link into {name}"), node.link_in)]
     })
 }
 
-/// The virtual channels between routers, by the columns and rows of these.
+/// Returns the virtual channels between routers, named by the columns and rows of the routers.
 fn router_links(statistics: &Statistics) -> impl Iterator<Item = (String, LinkStatistics)> {
     statistics.router_links.iter().map(|link| {
         let ((column, row), (to_column, to_row)) = (link.from, link.to);
@@ -355,7 +356,7 @@ fn waits<'a, T>(
     names.iter().cloned().zip(all.iter().map(waits))
 }
 
-/// What limited the run: the name of a class, or of something else; and a sentence that says why.
+/// Returns the limiting factor, a class or another factor by name, and a sentence with the reason.
 fn limit(resources: &[Class], unused: &UnusedTime) -> (&'static str, String) {
     let by_utilisation = |one: &&Class, other: &&Class| {
         one.busiest_utilisation.total_cmp(&other.busiest_utilisation).then(one.mean.total_cmp(&other.mean))
@@ -390,7 +391,7 @@ const PROCESSORS: &str = "processors";
 const QUEUES: &str = "queues at disks";
 const UNKNOWN: &str = "unknown";
 
-/// What is known of a run in which nothing was busy enough.
+/// Evidence for a run without a busy class.
 struct UnusedTime {
     path: ProcessorPath,
     queues: DiskQueues,
@@ -398,7 +399,8 @@ struct UnusedTime {
 }
 
 impl UnusedTime {
-    /// What limited the run, in which nothing was busy enough, as `none` says.
+    /// Returns the limiting factor of a run without a busy class, with the reason. `none` is the part of the sentence
+    /// about the missing busy class.
     fn limit(&self, none: &str) -> (&'static str, String) {
         let ProcessorPath { own, io } = self.path;
         let (own_part, io_part) = (percent(own), percent(io));
@@ -425,12 +427,12 @@ impl UnusedTime {
     }
 }
 
-/// Requests that waited for their turn at disks.
+/// Requests that waited in queues of disks.
 #[derive(Clone, Copy)]
 struct DiskQueues {
-    /// How many waited at each disk, on average over the run.
+    /// Number of requests that waited at each disk, on average over the run.
     waiting: f64,
-    /// How long each waited on average.
+    /// Average wait of a request.
     mean: Duration,
 }
 
@@ -443,11 +445,11 @@ impl DiskQueues {
     }
 }
 
-/// What part of the compute nodes' time went by at processors.
+/// Share of the compute nodes' time spent at processors.
 struct ProcessorPath {
-    /// At work of their own, and waiting for it.
+    /// Work and waits at their own processors.
     own: f64,
-    /// At work of I/O nodes, and waiting for it.
+    /// Work and waits at processors of I/O nodes.
     io: f64,
 }
 
@@ -469,7 +471,7 @@ impl Class {
     fn new(name: &'static str, members: &[Member], statistics: &Statistics) -> Self {
         let count = members.len();
         let total: f64 = members.iter().map(|(_, busy)| statistics.utilisation(*busy)).sum();
-        // The first of those that are equally busy.
+        // `max_by_key` returns the last of equals; reversed, that is the first.
         let busiest = members.iter().rev().max_by_key(|(_, busy)| *busy);
         let (busiest, busy) = busiest.cloned().unwrap_or_default();
         let busiest_utilisation = statistics.utilisation(busy);
@@ -516,7 +518,8 @@ impl fmt::Display for Queue {
 }
 
 impl Disks {
-    /// `is_whole`: all is known of them; `has_mechanics`: at least what their mechanics did.
+    /// Sums the statistics of all disks. `is_whole`: all of their times are known; `has_mechanics`: at least their
+    /// mechanical times are.
     fn new(disks: &[DiskStatistics], is_whole: bool, has_mechanics: bool) -> Self {
         let count = |of: fn(&DiskStatistics) -> u64| disks.iter().map(of).sum::<u64>();
         let time = |of: fn(&DiskStatistics) -> Duration| {
@@ -571,7 +574,7 @@ impl MechanicsTimes {
     }
 }
 
-/// A part of one, in percent.
+/// Formats a part of one in percent.
 pub fn percent(part: f64) -> String {
     // The sum of nothing is a negative zero.
     format!("{:.0} %", 100.0 * part + 0.0)

@@ -1,4 +1,4 @@
-//! A command on agents, recorded for as long as it runs, and what limited it.
+//! Records a command on agents while it runs, and explains its limiting factor.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -16,10 +16,10 @@ use transfer::recordings;
 use crate::explain::Account;
 use crate::recorded_run::RecordedRun;
 
-/// Does the work on these agents. If it is to be explained, all nodes record what they do meanwhile, and what limited
-/// the work is printed on standard error. The records are added to the trace of `cluster`, too, if it has one.
+/// Runs `work` on these agents. If `is_wanted`, all nodes record their work for that time, and standard error gets an
+/// account of the limiting factor. The records are also added to the trace of `cluster`, if it has one.
 ///
-/// `work` gets the agents with the trace that its nodes have to add to.
+/// `work` receives the agents with the trace file for its nodes.
 pub fn explained<T>(
     is_wanted: bool,
     cluster: &Cluster,
@@ -32,12 +32,12 @@ pub fn explained<T>(
     recorded_with(cluster, kept, |file| work(&cluster.with_trace(Some(file))))
 }
 
-/// Where what was recorded of a run is kept.
+/// Destination of the records of a run.
 #[derive(Clone, Copy)]
 pub enum Kept<'a> {
-    /// Behind what is in this trace, as `--trace` has it of all commands on agents.
+    /// Appended to this trace, as with `--trace` of all commands on agents.
     AddedTo(&'a Path),
-    /// As this file, in place of what is there, as `--output` has it of all commands.
+    /// Replaces this file, as with `--output` of all commands.
     As(&'a Path),
 }
 
@@ -51,15 +51,15 @@ impl Kept<'_> {
     }
 }
 
-/// Has the agents record what they do while `work` goes on, whose nodes add what they do to the trace that it is given;
-/// says on standard error what limited it, and keeps all that was recorded, too, if it is said where.
+/// Has the agents record during `work`; the nodes of `work` append to the trace file that it receives. Prints the
+/// limiting factor on standard error, and keeps the records as `kept` says.
 pub fn recorded_with<T>(
     cluster: &Cluster,
     kept: Option<Kept<'_>>,
     work: impl FnOnce(&Path) -> Result<T>,
 ) -> Result<T> {
     let file = tempfile::Builder::new().prefix("starfish-").suffix(".tlv").tempfile().map_err(failed)?;
-    // Recording is no part of the work.
+    // The nodes that control the recording must not be part of the trace.
     let untraced = cluster.with_trace(None);
     let recording = begin(&untraced)?;
     let done = work(file.path());
@@ -77,11 +77,11 @@ pub fn recorded_with<T>(
     Ok(done)
 }
 
-/// Agents record from now on. That ends with this program, if an interruption has it undo what is half done.
+/// Starts recording on the agents. An interruption of this program ends the recording.
 fn begin(cluster: &Cluster) -> Result<HalfDone> {
     recordings::check_that_none_goes_on(cluster)?;
     let again = cluster.clone();
-    // Nobody wants what they have recorded, nor to know why it cannot be had.
+    // Discard the records and any error: the program is ending.
     let end = move || drop(recordings::stop(&again));
     let left = Failure::new("recording this run", "there was no time to end it on the agents");
     let recording = HalfDone::begin(left.to_string(), end);
@@ -110,7 +110,7 @@ fn account(file: &NamedTempFile) -> Result<Vec<String>> {
         return Ok(Account::recorded(&run).lines());
     }
     let mut lines = NO_CLIENT.map(str::to_owned).to_vec();
-    // Agents that had nothing to do waited, but nobody waited for them.
+    // Idle agents waited, but no client waited for them.
     if run.used_disks() {
         lines.push("  What the agents did meanwhile:".to_owned());
         lines.extend(Account::recorded(&run).lines());
@@ -118,7 +118,7 @@ fn account(file: &NamedTempFile) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// What is said of a run in which no client was recorded.
+/// Explanation for a run in which no client was recorded.
 const NO_CLIENT: [&str; 2] = [
     "  Nothing of the program was recorded: it has used no agents.",
     "  Programs over striped files (pfs:NAME), with libpdiol, in Python and of MPI do, and know them by STARFISH_AGENTS \

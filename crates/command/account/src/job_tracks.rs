@@ -1,31 +1,31 @@
-//! What jobs that share disks did, as tracks of a trace, one for each. They come from what the jobs told when the run
-//! was over.
+//! Work of jobs that share disks, as tracks of a trace, one for each job. The tracks are made from the jobs' reports
+//! after the run.
 
 use experiment::{PlacementCase, Trial, WaitCause};
 use machine::{Duration, Instant, NodeId, NotedEvent, Recorder};
 
-/// The tracks of one trial.
+/// Tracks of one trial.
 pub struct JobTracks {
-    /// The nodes of the machine, after which they come.
+    /// Number of nodes of the machine. The tracks follow after these nodes.
     pub nodes: usize,
-    /// What each job did, one after the other.
+    /// Slices of each job, in the order of time.
     pub jobs: Vec<Vec<JobSlice>>,
 }
 
-/// A stretch of time in which a job did one thing.
+/// Time range in which a job did one thing.
 pub struct JobSlice {
-    /// What it did.
+    /// Name of the activity.
     pub name: &'static str,
-    /// From when until when.
+    /// Start of the slice.
     pub begin: Instant,
-    /// When it ended.
+    /// End of the slice.
     pub end: Instant,
-    /// The run that it waited for, if it did.
+    /// Index of the run of blocks that the job waited for, if any.
     pub run: Option<u64>,
 }
 
 impl JobTracks {
-    /// Tells a recorder of them, as of a node that comes after the others.
+    /// Records the tracks as rows of an additional node after the others.
     pub fn tell(&self, recorder: &mut dyn Recorder) {
         let node = NodeId(self.nodes as u64);
         for (job, slices) in self.jobs.iter().enumerate() {
@@ -38,7 +38,7 @@ impl JobTracks {
         }
     }
 
-    /// Those of a trial of a case.
+    /// Returns the tracks of a trial of a case.
     pub fn of(case: &PlacementCase, trial: &Trial) -> Self {
         let jobs = 0..trial.jobs.len();
         JobTracks {
@@ -50,7 +50,7 @@ impl JobTracks {
     }
 }
 
-/// What a job that began then did: it waited, or worked.
+/// Returns the slices of a job that began at `start`: it waited, or worked.
 fn slices(trial: &Trial, job: usize, start: Instant) -> Vec<JobSlice> {
     let mut slices = Vec::new();
     let mut free = Duration::ZERO;

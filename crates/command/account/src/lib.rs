@@ -1,10 +1,10 @@
-//! What a run did: why it took as long as it did, and traces of it.
+//! Accounts of runs: explanations of their duration, and traces of them.
 //!
-//! - `explain.rs`: an account of what was busy, what waited and what limited it, of simulated and of real runs;
-//!   `recorded_run.rs`: what it needs of a trace
-//! - `explained.rs`: a command on agents, recorded for as long as it runs, with such an account
-//! - `race.rs`, `job_tracks.rs`: what jobs that share disks did, as an account and in a trace
-//! - `trace_file.rs`: the trace of a simulated run; `node_names.rs`: what nodes are called there
+//! - `explain.rs`: an account of busy resources, of waits and of the limiting factor, for simulated and real runs.
+//! - `recorded_run.rs`: the sums of a trace, for such an account.
+//! - `explained.rs`: records a command on agents while it runs, for such an account.
+//! - `race.rs`, `job_tracks.rs`: work of jobs that share disks, as an account and in a trace.
+//! - `trace_file.rs`: the trace of a simulated run; `node_names.rs`: names of nodes in it.
 
 pub mod explain;
 pub mod explained;

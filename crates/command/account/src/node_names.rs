@@ -1,10 +1,10 @@
-//! What nodes of a simulated machine are called in traces.
+//! Names of the nodes of a simulated machine in traces.
 
 use description::MachineDescription;
 use machine::NodeId;
 use trace::{ProcessInfo, ProcessNumber};
 
-/// What the nodes of a simulated machine are called.
+/// Names of the nodes of a simulated machine.
 #[derive(Clone, Copy)]
 pub struct NodeNames {
     compute: u64,
@@ -12,12 +12,12 @@ pub struct NodeNames {
 }
 
 impl NodeNames {
-    /// Those of the nodes of this machine.
+    /// Returns the names for this machine.
     pub fn of(machine: &MachineDescription) -> Self {
         NodeNames { compute: machine.nodes.compute.value.into(), all: machine.node_count().into() }
     }
 
-    /// What kind of node it is, and its number among those of its kind. What jobs did comes after all nodes.
+    /// Returns the kind of a node and its number among nodes of its kind. The tracks of jobs follow after all nodes.
     fn kind(self, NodeId(node): NodeId) -> (&'static str, u64) {
         match node.checked_sub(self.compute) {
             None => ("compute node", node),
@@ -26,7 +26,7 @@ impl NodeNames {
         }
     }
 
-    /// A node as a process of a trace.
+    /// Returns the node as a process of a trace.
     pub fn process(self, node: NodeId) -> ProcessInfo {
         let (program, number) = self.kind(node);
         ProcessInfo {

@@ -1,4 +1,5 @@
-//! The account of one run of jobs that share disks: who was ahead, when that became a race, and what the analysis says.
+//! Account of one run of jobs that share disks: the job that was ahead, the start of a race, and the prediction of the
+//! analysis.
 
 use command_line::counted;
 use experiment::{PlacedJob, PlacementCase, PlacementOutcome, Trial, WaitCause};
@@ -6,37 +7,37 @@ use fs::Scheduling;
 use machine::Duration;
 use placement::{BlockTimes, ManyDisks, TwoDisks};
 
-/// Jobs of which the first ends after this part of the time of all have worked side by side.
+/// Jobs race only if the first one ends before this share of the total time.
 const TOGETHER: f64 = 0.8;
 
-/// What happened in one trial.
+/// Events of one trial.
 pub struct Race<'a> {
     case: &'a PlacementCase,
     trial: &'a Trial,
     outcome: &'a PlacementOutcome,
 }
 
-/// What the analysis says of the case, with r and w as they were measured.
+/// Prediction of the analysis for the case, with the measured r and w.
 struct Analysis {
-    /// What has to be above 1, and is called so.
+    /// Ratio that must be above 1 for a race, and its name.
     ratio: f64,
     called: &'static str,
-    /// N* in blocks.
+    /// Threshold N* in blocks.
     threshold: u64,
 }
 
-/// What has to be said of a threshold where there are fewer jobs than disks.
+/// Returns the caveat for a threshold with fewer jobs than disks.
 pub fn proviso(jobs: u32, disks: u32) -> &'static str {
     if jobs < disks { " (the analysis is of as many jobs as disks)" } else { "" }
 }
 
 impl<'a> Race<'a> {
-    /// That of a trial of a case.
+    /// Returns the race of a trial of a case.
     pub fn of(case: &'a PlacementCase, trial: &'a Trial, outcome: &'a PlacementOutcome) -> Self {
         Race { case, trial, outcome }
     }
 
-    /// The account, in plain words.
+    /// Returns the account in plain words.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![String::new(), "Trial 0:".to_owned()];
         lines.extend(self.analysis_line());
@@ -47,7 +48,8 @@ impl<'a> Race<'a> {
         lines
     }
 
-    /// None if nothing can race: one job, jobs that are placed so that none can, or disks that take no time.
+    /// Returns the analysis, or `None` if no race is possible: one job, jobs placed so that none can race, or disks
+    /// that take no time.
     fn analysis(&self) -> Option<Analysis> {
         let times = BlockTimes { read: self.outcome.read_ms, write: self.outcome.write_ms };
         let read_blocks = self.case.options.read_blocks as u32;
@@ -90,7 +92,7 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// The longest queue, and whose it was.
+    /// Describes the longest queue and its job.
     fn queue_line(&self) -> String {
         let backlogs = self.outcome.backlogs.iter().enumerate();
         let Some((disk, longest)) = backlogs.max_by_key(|(_, backlog)| backlog.most()) else {
@@ -110,7 +112,7 @@ impl<'a> Race<'a> {
         )
     }
 
-    /// When a race began, if there was one.
+    /// Describes the start of a race, if there was one.
     fn race_line(&self) -> String {
         let threshold = self.analysis().map_or(0, |analysis| analysis.threshold);
         let began = self.began(threshold);
@@ -131,8 +133,9 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// Disk and time of the first queue that grew beyond twice the threshold while another job was at work: when it was
-    /// at the threshold last before that. Queues that do not let one job end long before another are no race.
+    /// Returns the disk and the start time of a race: of the first queue that grew beyond twice the threshold while
+    /// another job was working. The start is the last time before that at which the queue was at the threshold. It is
+    /// no race if no job ends long before another.
     fn began(&self, threshold: u64) -> Option<(usize, Duration)> {
         let first = self.outcome.first().as_secs_f64();
         if threshold == 0 || first > TOGETHER * self.outcome.elapsed.as_secs_f64() {
@@ -150,7 +153,7 @@ impl<'a> Race<'a> {
         grown.min_by_key(|(_, time)| *time)
     }
 
-    /// The job that had handed most blocks to writes by this time.
+    /// Returns the job that had started the most block writes by this time.
     fn ahead_at(&self, time: Duration) -> usize {
         let started = |job: usize| {
             let since = time.as_nanos().saturating_sub((self.case.options.stagger * job as u64).as_nanos());
@@ -160,7 +163,7 @@ impl<'a> Race<'a> {
         (0..self.trial.jobs.len()).max_by_key(|&job| (started(job), usize::MAX - job)).unwrap_or(0)
     }
 
-    /// Each job, in the order in which they were done: when, and what it waited for.
+    /// Describes each job, in the order of their ends: the time, and the reasons for waits.
     fn job_lines(&self) -> Vec<String> {
         let mut order: Vec<usize> = (0..self.outcome.ends.len()).collect();
         order.sort_by_key(|&job| self.outcome.ends[job]);

@@ -1,9 +1,9 @@
-//! What a recorded run says of how busy everything was: the sums of a trace, simulated or real, in the form in which
-//! the simulated machine keeps its own.
+//! Utilisation of resources in a recorded run: the sums of a trace, simulated or real, in the form of the simulated
+//! machine's own statistics.
 //!
-//! A simulated machine tells what its processors, links, buses and disks do, each on a row of its own. Of a real one
-//! those are known that the program sees: how long its thread had a processor, how long messages with data took to
-//! leave and to come, and how long its file system used a disk.
+//! A simulated machine records the work of its processors, links, buses and disks, each on its own row. A real machine
+//! records only times that the program can measure: processor time of its thread, send and receive times of messages
+//! with data, and times in which its file system used a disk.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ use machine::Duration;
 use sim::{BusStatistics, DiskCounts, DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
 use trace::{ArgumentValue, Mark, Span, Timeline};
 
-/// The sums of a run.
+/// Sums of a run.
 pub struct RecordedRun {
-    /// The compute nodes come first.
+    /// Statistics of the run; the compute nodes come first.
     pub statistics: Statistics,
     /// Number of compute nodes.
     pub compute_nodes: usize,
-    /// The names of its parts.
+    /// Names of the parts.
     pub names: PartNames,
-    /// How many events had no room in the recording. Then it is of what came before the last that had.
+    /// Number of events that had no room in the recording. The sums then end at the last event that had room.
     pub missing: u64,
 }
 
-/// What nodes, disks and buses are called, in the order of their statistics.
+/// Names of nodes, disks and buses, in the order of their statistics.
 pub struct PartNames {
-    /// Nodes.
+    /// Names of nodes.
     pub nodes: Vec<String>,
-    /// Disks.
+    /// Names of disks.
     pub disks: Vec<String>,
-    /// Buses.
+    /// Names of buses.
     pub buses: Vec<String>,
 }
 
 impl PartNames {
-    /// Those of a machine whose parts have no names but their numbers.
+    /// Returns numbered names, for a machine whose parts have no others.
     pub fn numbered(compute_nodes: usize, statistics: &Statistics) -> Self {
         let numbered = |name: &str, count| (0..count).map(|index| format!("{name} {index}")).collect();
         let mut nodes: Vec<String> = numbered("compute node", compute_nodes);
@@ -45,10 +45,10 @@ impl PartNames {
     }
 }
 
-/// A stretch of time.
+/// Time range: begin and end in nanoseconds.
 type Stretch = (u64, u64);
 
-/// What a process did, if it is a node.
+/// Sums of a process, if it is a node.
 #[derive(Default)]
 struct RecordedNode {
     title: String,
@@ -56,28 +56,28 @@ struct RecordedNode {
     has_rows: bool,
     sums: NodeStatistics,
     links: BTreeMap<&'static str, Vec<Stretch>>,
-    /// By their number in the node.
+    /// Disks by their number in the node.
     disks: BTreeMap<u64, RecordedDisk>,
-    /// The numbers that disks have on the whole machine, if they tell what they do, in the order of those in the node.
+    /// Numbers on the whole machine of the disks that record their own work, in the order of their numbers in the node.
     told: Vec<u64>,
     buses: BTreeMap<u64, BusStatistics>,
-    /// From its first span to the end of its last.
+    /// Range from the begin of the first span to the end of the last.
     extent: Option<Stretch>,
 }
 
 #[derive(Default)]
 struct RecordedDisk {
     sums: DiskStatistics,
-    /// When the file system used it.
+    /// Times in which the file system used the disk.
     used: Vec<Stretch>,
-    /// What the disk itself has told of its commands: how long each took there.
+    /// Durations of commands at the disk, as the disk recorded them.
     commands: DiskCounts,
-    /// What the disk itself has told: more than that, and also of what it did later, such as reading ahead.
+    /// Mechanical work as the disk recorded it, including later work such as read-ahead.
     mechanics: BTreeMap<String, Vec<Stretch>>,
 }
 
 impl RecordedRun {
-    /// The sums of a trace; none if no node of Starfish is in it.
+    /// Returns the sums of a trace, or `None` if it has no node of Starfish.
     pub fn of(timeline: &Timeline) -> Option<Self> {
         let processes = 0..timeline.processes.len();
         let nodes = processes.map(|process| RecordedNode::of(timeline, process)).filter(|node| node.has_rows);
@@ -88,7 +88,7 @@ impl RecordedRun {
         let missing = timeline.threads.iter().map(|thread| thread.dropped).sum();
         let mut end = extents().map(|(_, end)| end).max()?;
         if missing > 0 {
-            // What began lasts on, while nothing else was recorded any more.
+            // Spans that began in time may end later, when no other events could be recorded.
             let begins = (0..timeline.spans.len()).map(|index| timeline.spans.get(index).begin_ns);
             end = end.min(begins.max()?);
         }
@@ -147,12 +147,12 @@ impl RecordedRun {
         self.names.nodes.push(node.title);
     }
 
-    /// Whether the disks have read or written anything.
+    /// True if the disks have read or written anything.
     pub fn used_disks(&self) -> bool {
         self.statistics.disks.iter().any(|disk| disk.counts.reads + disk.counts.writes > 0)
     }
 
-    /// Whether disks have told what their mechanics did.
+    /// True if disks have recorded mechanical work.
     pub fn knows_mechanics(&self) -> bool {
         self.statistics.disks.iter().any(|disk| !(disk.mechanics.seek + disk.mechanics.rotation).is_zero())
     }
@@ -218,7 +218,7 @@ impl RecordedNode {
         self.links.entry(name).or_default().push((span.begin_ns, span.end_ns));
     }
 
-    /// What a task of the file system did.
+    /// Adds a span of a task of the file system.
     fn take_task(&mut self, row: &Row<'_>, state: &str, index: usize, span: Span) {
         let (begin, end) = self.extent.unwrap_or((span.begin_ns, span.end_ns));
         self.extent = Some((begin.min(span.begin_ns), end.max(span.end_ns)));
@@ -237,13 +237,13 @@ impl RecordedNode {
         count(&mut disk.sums.counts, direction, bytes, lasts);
     }
 
-    /// The disk of this number on the whole machine, which tells what it does.
+    /// Returns the disk with this number on the whole machine, which records its own work.
     fn telling(&mut self, number: u64) -> &mut RecordedDisk {
         let index = self.told.iter().position(|told| *told == number).unwrap_or(0);
         self.disks.entry(index as u64).or_default()
     }
 
-    /// How long its thread had a processor, as a real one counts it: in parts of a thousand, from one look to the next.
+    /// Adds the processor time of the thread, from a real node's counter: per mille of the time until the next sample.
     fn take_work(&mut self, timeline: &Timeline, threads: std::ops::Range<usize>) {
         let name = "processor 0: busy, per mille";
         let Some(counter) = timeline.counters.iter().position(|counter| counter.name == name) else { return };
@@ -266,7 +266,7 @@ impl RecordedNode {
     }
 }
 
-/// A row of a trace.
+/// Row of a trace.
 struct Row<'a> {
     timeline: &'a Timeline,
     name: &'a str,
@@ -277,7 +277,7 @@ impl<'a> Row<'a> {
         Row { timeline, name: &timeline.threads[thread].name }
     }
 
-    /// The number of the disk whose mechanics it is the row of.
+    /// Returns the number of the disk if this row has its mechanics.
     fn disk_that_tells(&self) -> Option<u64> {
         match self.part() {
             ("mechanics", number) => number,
@@ -285,7 +285,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Which part of a node it is, and the number of that.
+    /// Returns the kind of the part that the row is about, and its number.
     fn part(&self) -> (&'a str, Option<u64>) {
         let (name, is_mechanics) = match self.name.strip_suffix(": mechanics") {
             Some(name) => (name, true),
@@ -334,7 +334,7 @@ fn wait(waits: &mut Waits, nanoseconds: u64) {
     }
 }
 
-/// How long any of some stretches went on, within another.
+/// Returns the total time within a range that at least one of the ranges covers.
 fn together(mut stretches: Vec<Stretch>, (first, last): Stretch) -> Duration {
     stretches.sort_unstable();
     let (mut until, mut sum) = (first, 0);

@@ -1,7 +1,7 @@
-//! The trace of a simulated run, in the format that the name of its file asks for.
+//! Trace of a simulated run, in the format that its file name asks for.
 //!
-//! What nodes do is written as a trace file while they do it. For the Perfetto UI that is a temporary file, which is
-//! read and exported when the run is over.
+//! Nodes write the trace file while they run. For the Perfetto UI it is a temporary file, which is read and exported
+//! after the run.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -18,11 +18,11 @@ use transfer::local;
 
 use crate::node_names::NodeNames;
 
-/// A trace that is being written.
+/// Trace that is being written.
 pub struct TraceFile {
     path: PathBuf,
     recorder: FileRecorder<BufWriter<File>>,
-    /// The file for the Perfetto UI and what has been recorded for it, if that is wanted.
+    /// Output file for the Perfetto UI and the temporary trace, if that format is wanted.
     perfetto: Option<(File, File)>,
 }
 
@@ -47,7 +47,7 @@ impl TraceFile {
         Ok(TraceFile { path: path.to_owned(), recorder: recorder.map_err(failed)?, perfetto })
     }
 
-    /// Ends the file; fails if any of it could not be written.
+    /// Completes the file. Fails if any part could not be written.
     pub fn finish(&mut self) -> Result<RecordedPart> {
         self.write().map_err(|error| Failure::new(self.path.display().to_string(), error))
     }
@@ -63,10 +63,10 @@ impl TraceFile {
     }
 }
 
-/// Largest number of events in the trace of a prediction.
+/// Limit of events in the trace of a prediction.
 const PREDICTED_EVENTS_MAX: u64 = 10_000_000;
 
-/// Runs the first trial of an experiment that predicts something, with a trace of it if a file is named.
+/// Runs the first trial of an experiment that predicts something, and traces it if a file is named.
 pub fn predicted_trial(experiment: &Experiment, trace: Option<&Path>) -> Result<Trial> {
     let trial = match trace {
         None => experiment.trial(0),
@@ -81,8 +81,8 @@ pub fn predicted_trial(experiment: &Experiment, trace: Option<&Path>) -> Result<
     trial.map_err(|error| Failure::new("predicting", error))
 }
 
-/// Where the trace of what is measured goes, and that of what is predicted beside it: of the one measurement there is.
-/// `choose` says how there is only one.
+/// Returns the paths of two traces: of the measurement, and of its prediction in the same directory. Fails unless there
+/// is exactly one measurement; `choose` is the remedy.
 pub fn measured_and_predicted(path: &Path, measurements: usize, choose: &str) -> Result<(PathBuf, PathBuf)> {
     if measurements != 1 {
         let why = format!("a trace is of one measurement, and there are {measurements}");
@@ -90,7 +90,7 @@ pub fn measured_and_predicted(path: &Path, measurements: usize, choose: &str) ->
     }
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     local::check_writable(path)?;
-    // What is measured is added to it, by several processes.
+    // Empty the file now: several processes will append their parts of the measurement.
     File::create(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
     let whole = std::path::absolute(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
     let predicted = whole.with_file_name(format!("{name}-predicted.tlv"));
