@@ -1,4 +1,4 @@
-//! What an agent says of itself, of its disks and of its computer.
+//! Examination of one agent: its own report of its disks and its computer.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,58 +10,60 @@ use serde::Serialize;
 use command_line::failure::Result;
 use transfer::cluster::Cluster;
 
-/// What is known of an agent.
+/// Findings about an agent.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AgentFinding {
-    /// What the user calls it.
+    /// Name of the agent, as the user gave it.
     pub agent: String,
-    /// Whether it answers as an agent.
+    /// True if it answers as an agent.
     pub reachable: bool,
-    /// Its version.
+    /// Version of the agent's program.
     pub version: Option<String>,
-    /// Number of its disks.
+    /// Number of disks.
     pub disks: usize,
     /// Bytes free on each disk, where known.
     pub free_bytes: Vec<Option<u64>>,
-    /// Size of each disk, where known.
+    /// Size of each disk in bytes, where known.
     pub disk_bytes: Vec<Option<u64>>,
-    /// The device of its computer that each disk lies on, where known; not of disks that are slowed down to a model.
+    /// Device of the agent's computer that holds each disk, where known; `None` for disks that are slowed down to a
+    /// model.
     pub devices: Vec<Option<u64>>,
-    /// Why disks cannot be used, of those that cannot.
+    /// Reasons for which disks cannot be used.
     pub failures: Vec<String>,
-    /// For each disk, the reads that another client's writes have held up there, if any have been.
+    /// For each disk, the reads delayed by another client's writes, if any.
     pub held_up: Vec<Option<HeldUpFinding>>,
-    /// Its computer: equal numbers, equal computers.
+    /// Identity of its computer: equal numbers mean the same computer.
     pub computer: Option<u64>,
-    /// Whether that is the one this program runs on.
+    /// True if this program runs on the same computer.
     pub is_here: bool,
     /// Time until it answered, in milliseconds.
     pub round_trip_ms: Option<f64>,
-    /// By how much its clock is ahead of this computer's.
+    /// Seconds by which its clock is ahead of this computer's.
     pub clock_ahead_s: Option<f64>,
-    /// Of the rounds the median, in MiB/s.
+    /// Median of the write measurements, in MiB/s.
     pub write_mib_s: Option<f64>,
-    /// The same of reads.
+    /// Median of the read measurements, in MiB/s.
     pub read_mib_s: Option<f64>,
-    /// Each round.
+    /// Write throughput of each round, in MiB/s.
     pub writes_mib_s: Vec<f64>,
-    /// The same of reads.
+    /// Read throughput of each round, in MiB/s.
     pub reads_mib_s: Vec<f64>,
-    /// The share of its computer's processors that neither agents nor this program used while it was measured.
+    /// Share of its computer's processors used by other programs during the measurement, without agents and this
+    /// program.
     pub other_work: Option<f64>,
-    /// Its node.
+    /// Identity of its node.
     #[serde(skip)]
     pub node: Option<NodeId>,
 }
 
-/// Reads that had to wait while many writes of another client went on.
+/// Reads delayed by many writes of another client.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HeldUpFinding {
-    /// How many there have been since the agent was started.
+    /// Number of delayed reads since the agent started.
     pub reads: u64,
-    /// The most writes of one client that waited then.
+    /// Maximum number of waiting writes of one client at such a time.
     pub writes_most: u64,
-    /// How long ago the last of them was, in seconds.
+    /// Time since the last delayed read, in seconds.
     pub ago_s: f64,
 }
 
@@ -71,19 +73,19 @@ impl From<HeldUpExamination> for HeldUpFinding {
     }
 }
 
-/// An agent's answer, and when it came.
+/// Answer of an agent, and its time.
 pub(crate) struct Examined {
     pub(crate) examination: Examination,
     pub(crate) node: NodeId,
     pub(crate) round_trip: Duration,
-    /// By how many seconds its clock is ahead.
+    /// Seconds by which its clock is ahead.
     pub(crate) ahead: Option<f64>,
-    /// The computer this program runs on.
+    /// Computer that runs this program.
     pub(crate) own: Option<Computer>,
     pub(crate) at: Instant,
 }
 
-/// Asks the agent of this name how it is. Connects as `connecting` says.
+/// Asks the agent of this name for an examination. Connects with the settings of `connecting`.
 #[expect(clippy::disallowed_methods, reason = "clocks on the wall are compared")]
 pub(crate) fn examine(connecting: &Cluster, name: &str) -> Result<Examined> {
     let cluster = connecting.with_agents(agents::named([name])?);
@@ -94,21 +96,21 @@ pub(crate) fn examine(connecting: &Cluster, name: &str) -> Result<Examined> {
         let (asked, date) = (Instant::now(), SystemTime::now());
         let examination = connection.explained(&name, client.examine(node).await)?;
         let round_trip = asked.elapsed();
-        // It looked at its clock about in the middle.
+        // The agent read its clock at about the middle of the round trip.
         let ours = date.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + round_trip / 2;
         let ahead = examination.date.map(|its| its.as_secs_f64() - ours.as_secs_f64());
-        // Less than that nobody can tell.
+        // A difference below the round-trip time cannot be measured.
         let ahead = ahead.map(|ahead| if ahead.abs() > round_trip.as_secs_f64() { ahead } else { 0.0 });
         let own = connection.machine.computer();
         Ok(Examined { examination, node, round_trip, ahead, own, at: Instant::now() })
     })
 }
 
-/// Other work that takes more of a computer's processors than this makes it busy.
+/// Share of a computer's processors from which other work makes it busy.
 const OTHER_WORK_MAX: f64 = 0.5;
 
 impl AgentFinding {
-    /// Whether other programs kept the agent's computer busy while it was measured.
+    /// True if other programs kept the agent's computer busy during the measurement.
     pub(crate) fn is_busy(&self) -> bool {
         self.other_work.is_some_and(|share| share > OTHER_WORK_MAX)
     }
@@ -118,7 +120,7 @@ impl AgentFinding {
         self.reads_mib_s.clear();
     }
 
-    /// What an agent of this name has said of itself.
+    /// Returns the findings in the answer of the agent with this name.
     pub(crate) fn of(name: &str, examined: &Examined) -> AgentFinding {
         let Examination { release, disks, computer, .. } = &examined.examination;
         let space = |disk: &DiskExamination| disk.space;

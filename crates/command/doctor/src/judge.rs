@@ -1,44 +1,43 @@
-//! What is wrong with agents, and what should be known about them.
+//! Problems of agents, and notes about them.
 //!
-//! An agent is slow in comparison with others: a *unit* is slow if what it gives at its better times (of five
-//! measurements the second best, of ten the third) is below two thirds of what is usual for others at theirs. So
-//! nobody is accused of what happens now and then, nor saved by a single figure: a disk that was kept waiting may
-//! make up for that with a burst.
+//! An agent is slow in comparison with others: a *unit* is slow if its upper quartile (the second best of five
+//! measurements, the third best of ten) is below two thirds of the others' median. An occasional disturbance makes no
+//! agent slow. A single good measurement makes no slow agent fast, since a disk may follow a delay with a burst.
 //!
-//! - For writing, a unit is a device: agents whose disks lie on the same one disturb each other, and say nothing about
-//!   each other. For reading, which may be from memory, it is a computer.
-//! - Nobody is compared with a unit that had it easier: one on the computer of this program, which needs no network, or
-//!   on a computer with less other work.
+//! - For writing, a unit is a device: agents with disks on the same device disturb each other, so comparing them means
+//!   nothing. For reading, which may be from memory, a unit is a computer.
+//! - A unit is not compared with one that had an advantage: one on the computer of this program, which needs no
+//!   network, or on a computer with less other work.
 
 use command_line::failure::Failure;
 use node::Size;
 
 use crate::agent::{AgentFinding, HeldUpFinding};
 
-/// A disk with less than this share free is nearly full, unless that is plenty.
+/// Share of free space below which a disk is nearly full.
 const FREE_SHARE_MIN: f64 = 0.02;
 
-/// A disk with less than this free is nearly full, unless it is small.
+/// Free bytes below which a disk is nearly full, unless it is small.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 
-/// A disk that is so small that [`FREE_BYTES_MIN`] is more than this share of it.
+/// Share of a disk that [`FREE_BYTES_MIN`] must not exceed: on a small disk this share counts instead.
 const FREE_SHARE_OF_SMALL: f64 = 0.1;
 
-/// Clocks that differ by more make the times in logs useless.
+/// Clock difference above which times in logs are useless.
 const CLOCK_SECONDS_MAX: f64 = 1.0;
 
-/// Who is slow has less than this share of what is usual. Half is slow without doubt; equal disks and networks differ
-/// by some percent, and the better of five measurements hardly more.
+/// Share of the usual throughput below which a unit is slow. Half is slow without doubt. Equal disks and networks
+/// differ by some percent, and the better of five measurements hardly more.
 const SLOW_SHARE: f64 = 2.0 / 3.0;
 
-/// What to do about one client that holds up others.
+/// Remedy for a client that delays others.
 pub const KEEPS_APART: &str =
     "agents started with --scheduling round-robin, or bounded-read-priority, keep clients apart";
 
-/// Agents that are named in one sentence.
+/// Limit of agents named in one sentence.
 const NAMED_MAX: usize = 4;
 
-/// What is wrong with agents that answer.
+/// Returns the problems of agents that answer.
 pub(crate) fn problems(findings: &[AgentFinding]) -> Vec<Failure> {
     let mut problems: Vec<Failure> = findings.iter().flat_map(alone).collect();
     for (index, finding) in findings.iter().enumerate() {
@@ -53,7 +52,7 @@ pub(crate) fn problems(findings: &[AgentFinding]) -> Vec<Failure> {
     problems
 }
 
-/// What is not wrong, but explains the figures.
+/// Returns notes that explain the figures without being problems.
 pub(crate) fn notes(findings: &[AgentFinding]) -> Vec<String> {
     let mut notes = Vec::new();
     for unit in units(findings, shares_device, |_| None).iter().filter(|unit| unit.agents.len() > 1) {
@@ -78,7 +77,7 @@ pub(crate) fn notes(findings: &[AgentFinding]) -> Vec<String> {
     notes
 }
 
-/// Which disks of an agent have made clients wait for another's writes.
+/// Describes the disks of an agent on which clients waited for another client's writes.
 fn held_up(finding: &AgentFinding) -> impl Iterator<Item = String> {
     let disks = finding.held_up.iter().enumerate().filter_map(|(disk, held_up)| Some((disk, (*held_up)?)));
     disks.map(|(disk, HeldUpFinding { reads, writes_most, ago_s })| {
@@ -127,16 +126,16 @@ fn is_nearly_full(free: u64, bytes: u64) -> bool {
     free < FREE_BYTES_MIN.min(of_all(FREE_SHARE_OF_SMALL)).max(of_all(FREE_SHARE_MIN))
 }
 
-/// Agents that cannot be told apart by what is measured.
+/// Agents that the measurements cannot distinguish.
 struct Unit<'a> {
     agents: Vec<&'a AgentFinding>,
-    /// What they give at their better times, in MiB/s.
+    /// Throughput at its better times, in MiB/s.
     best: Option<f64>,
     is_here: bool,
     is_busy: bool,
 }
 
-/// The agents in units: those of one `share` something, directly or over others.
+/// Groups the agents into units: agents that `share` something, directly or through others.
 fn units<'a>(
     findings: &'a [AgentFinding],
     share: fn(&AgentFinding, &AgentFinding) -> bool,
@@ -170,19 +169,19 @@ fn shares_device(one: &AgentFinding, other: &AgentFinding) -> bool {
         && one.devices.iter().flatten().any(|device| other.devices.contains(&Some(*device)))
 }
 
-/// The upper quartile.
+/// Returns the upper quartile.
 fn best(measured: &[f64]) -> Option<f64> {
     let mut sorted = measured.to_vec();
     sorted.sort_by(|one, other| other.total_cmp(one));
     sorted.get(sorted.len() / 4).copied()
 }
 
-/// What each of its disks writes at its better times: all work when it is written to.
+/// Returns the write throughput of each disk at the agent's better times. A write uses all disks of the agent.
 fn per_disk(finding: &AgentFinding) -> Option<f64> {
     best(&finding.writes_mib_s).map(|all| all / finding.disks.max(1) as f64)
 }
 
-/// What is measured, in words.
+/// Words for a kind of measurement.
 struct Measured {
     what: &'static str,
     does: &'static str,
@@ -202,7 +201,7 @@ const NETWORK: Measured = Measured {
     remedy: "A striped file is as fast as its slowest agent. See what else its network does, or leave the agent out.",
 };
 
-/// The units that are much slower than is usual.
+/// Returns the units that are much slower than usual.
 fn slow(units: &[Unit<'_>], measured: &Measured) -> Vec<Failure> {
     let slow = units.iter().enumerate().filter_map(|(index, unit)| {
         let others = units.iter().enumerate().filter(|&(other, _)| other != index).map(|(_, other)| other);
@@ -225,7 +224,7 @@ fn about(agents: &[&AgentFinding], why: String) -> Failure {
     Failure::new(names(agents), why)
 }
 
-/// The agents by name, as the subject of a sentence.
+/// Returns the agents by name, as the subject of a sentence.
 fn names(agents: &[&AgentFinding]) -> String {
     let all: Vec<&str> = agents.iter().take(NAMED_MAX).map(|agent| &*agent.agent).collect();
     match agents.len() {
@@ -235,7 +234,7 @@ fn names(agents: &[&AgentFinding]) -> String {
     }
 }
 
-/// The text as the beginning of a sentence.
+/// Returns the text as the beginning of a sentence.
 fn capitalised(text: &str) -> String {
     let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
     first.to_uppercase() + rest
@@ -257,7 +256,7 @@ mod tests {
         }
     }
 
-    /// An agent of a computer of its own with these measurements.
+    /// Returns an agent on a separate computer with these measurements.
     fn writing(agent: &str, writes: &[f64]) -> AgentFinding {
         let computer = agent.bytes().map(u64::from).sum();
         AgentFinding { writes_mib_s: writes.to_vec(), computer: Some(computer), ..finding(agent) }
@@ -372,7 +371,7 @@ mod tests {
             third.contains("agent b:1: its network is slow: hardly more than 100.0 MiB/s read"),
             "{third}"
         );
-        // Here there is no network between.
+        // On the computer of this program there is no network in between.
         let here: Vec<AgentFinding> =
             two.iter().map(|agent| AgentFinding { is_here: true, ..agent.clone() }).collect();
         assert_eq!(problem_lines(&[&here[..], &[reading("b:1", 2, &[100.0])]].concat()), "");

@@ -1,10 +1,10 @@
-//! What is wrong with agents and mounts: what they say when they are asked, and what follows from that.
+//! Diagnosis of agents and mounts: their answers, and the problems that follow from them.
 //!
-//! - `agent.rs`: what one agent says of itself, of its disks and of its computer
-//! - `measure.rs`: how fast it writes and reads, in several rounds, and what else its computer did meanwhile
-//! - `mounts.rs`: mounts of this user on this computer
-//! - `names.rs`: the namespace
-//! - `judge.rs`: what of it is wrong, and what should be known; a function of these findings alone
+//! - `agent.rs`: one agent's report of its disks and its computer.
+//! - `measure.rs`: its write and read throughput in several rounds, and other work of its computer at the same time.
+//! - `mounts.rs`: mounts of this user on this computer.
+//! - `names.rs`: the namespace.
+//! - `judge.rs`: problems and notes; a function of these findings alone.
 
 mod agent;
 mod judge;
@@ -25,7 +25,7 @@ pub use crate::agent::{AgentFinding, HeldUpFinding};
 pub use crate::judge::KEEPS_APART;
 pub use crate::names::NamespaceFinding;
 
-/// What is known of some agents, and what of it is wrong.
+/// Findings about some agents, and their problems.
 #[derive(Debug, Default, Serialize)]
 pub struct Diagnosis {
     /// The agents, in the order of their names.
@@ -34,17 +34,18 @@ pub struct Diagnosis {
     pub namespace: Option<NamespaceFinding>,
     /// This user's mounts of these agents on this computer.
     pub mounts: Vec<MountFinding>,
-    /// What is not wrong, but should be known.
+    /// Remarks that are no problems.
     pub notes: Vec<String>,
-    /// What is wrong, each with a remedy.
+    /// Problems, each with a remedy.
     #[serde(serialize_with = "as_texts")]
     pub problems: Vec<Failure>,
 }
 
-/// Examines the agents of these names, their namespace and their mounts. Nodes connect as `connecting` says.
+/// Examines the agents of these names, their namespace and their mounts. Nodes connect with the settings of
+/// `connecting`.
 ///
-/// Measures how fast agents write and read, too, with files of at most `measured_bytes` bytes, unless that is none.
-/// Fails if an interruption cannot be prepared for; what is wrong with agents is no failure.
+/// With `measured_bytes`, also measures the write and read throughput of agents, with files of at most that size. Fails
+/// if the handler of interruptions cannot be installed. Problems of agents are part of the diagnosis, not failures.
 pub fn diagnose(names: &[String], connecting: &Cluster, measured_bytes: Option<u64>) -> Result<Diagnosis> {
     let mut diagnosis = Diagnosis::default();
     let examined = diagnosis.examine_agents(names, connecting);
@@ -63,7 +64,7 @@ pub fn diagnose(names: &[String], connecting: &Cluster, measured_bytes: Option<u
 }
 
 impl Diagnosis {
-    /// Asks all agents at once how they are. Returns the answers.
+    /// Examines all agents in parallel. Returns the answers.
     fn examine_agents(&mut self, names: &[String], connecting: &Cluster) -> Vec<Option<Examined>> {
         let answers = at_once(names, |name| examine(connecting, name)).into_iter();
         let answers = answers.map(|answer| answer.map_err(|failure| self.problems.push(failure)).ok());
@@ -76,20 +77,20 @@ impl Diagnosis {
         answers
     }
 
-    /// Looks for the namespace of these agents. `is_whole` is true if all of them answer.
+    /// Finds the namespace of these agents. `is_whole` is true if all of them answer.
     fn examine_namespace(&mut self, names: &[String], connecting: &Cluster, is_whole: bool) {
         // Names that do not lead to agents are a problem already.
         let Ok(agents) = agents::named(names) else { return };
         match names::find(&connecting.with_agents(agents)) {
             Ok(found) => {
-                // An agent that does not answer may keep it.
+                // An agent that does not answer may keep the namespace.
                 if found.is_some() || is_whole {
                     self.notes.push(names::note(found.as_ref()));
                 }
                 self.problems.extend(found.as_ref().and_then(names::problem));
                 self.namespace = found;
             }
-            // Two of them are a problem of their own; anything else is a problem already.
+            // Two namespaces are a separate problem; other failures have been reported already.
             Err(failure) if self.problems.is_empty() || failure.kind() == Some(ErrorKind::Invalid) => {
                 self.problems.push(failure);
             }

@@ -1,8 +1,8 @@
-//! How fast agents write and read, measured as `put` and `get` would find it.
+//! Measures the write and read throughput of agents, as `put` and `get` would see it.
 //!
-//! One agent is measured after the other, so that none disturbs another, and all of them in several rounds, so that
-//! what disturbs one for a moment is told from what is always so. What else the computers did meanwhile comes from
-//! the agents: they know how long their processors have worked, for all programs and for them.
+//! Agents are measured one after the other, so that none disturbs another. Several rounds distinguish a short
+//! disturbance from a permanent one. Agents report other work of their computers: they know the processor time of all
+//! programs and their own.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
@@ -22,19 +22,19 @@ use transfer::cluster::Cluster;
 use transfer::interrupt::Interruption;
 use transfer::{one_file, scratch};
 
-/// Measurements of each agent. If a computer is busy there are as many again: the best of them is to be one that was
+/// Number of measurements of each agent. If a computer is busy, this number is measured again, so that the best were
 /// hardly disturbed.
 const ROUNDS: usize = 5;
 
-/// Time that each of them writes. In less, the first movement of a disk and the last flush would count; the page cache
-/// of an agent's computer does not help, since what is written is flushed.
+/// Intended duration of each write. In a shorter time, the first movement of a disk and the last flush would count too
+/// much. The page cache of an agent's computer does not help, since the data are flushed.
 const WRITING: Duration = Duration::from_millis(400);
 
-/// What is written first, to learn how much is to be written in a round. It does not count.
+/// Bytes of the first write, which determines the size of the others. It does not count.
 const TRIAL_BYTES: u64 = 1 << 20;
 
-/// Measures all agents that answer; at most `bytes_max` are written to each at a time. `before` is what they said
-/// before that, in their order. Connects as `connecting` says.
+/// Measures all agents that answer, with at most `bytes_max` bytes at a time. `before` has their earlier examinations,
+/// in the same order. Connects with the settings of `connecting`.
 pub(crate) fn all(
     connecting: &Cluster,
     findings: &mut [AgentFinding],
@@ -63,12 +63,12 @@ pub(crate) fn all(
     Ok(())
 }
 
-/// The measuring of agents, in rounds.
+/// Measurement of agents, in rounds.
 struct Measuring<'a> {
     connecting: &'a Cluster,
     interruption: Interruption,
     progress: Progress,
-    /// What is to be written to each agent next; nothing if it has failed.
+    /// Bytes to write to each agent next; `None` if it has failed.
     sizes: Vec<Option<u64>>,
     bytes_max: u64,
     failures: &'a mut Vec<Failure>,
@@ -86,7 +86,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// Measures each once.
+    /// Measures each agent once.
     fn round(&mut self, findings: &mut [AgentFinding]) {
         for (finding, size) in findings.iter_mut().zip(&mut self.sizes) {
             self.progress.add(1);
@@ -152,7 +152,7 @@ async fn write_and_read(
     Ok((write, mib(bytes) / start.elapsed().as_secs_f64()))
 }
 
-/// What others than agents and this program did on the computer of an agent, as a share of its processors.
+/// Returns the share of an agent's processors used by other programs than agents and this one.
 fn other_work(index: usize, before: &[Option<Examined>], after: &[Option<Examined>]) -> Option<f64> {
     let (first, last) = (before[index].as_ref()?, after[index].as_ref()?);
     let (began, ended) = (first.examination.computer?, last.examination.computer?);
@@ -164,7 +164,7 @@ fn other_work(index: usize, before: &[Option<Examined>], after: &[Option<Examine
     {
         let computers = first.examination.computer.zip(last.examination.computer);
         let Some((then, now)) = computers.filter(|(then, _)| then.id == began.id) else { continue };
-        // An agent by two names counts once, and one that was started anew not at all.
+        // An agent with two names counts once, and a restarted one not at all.
         if first.node == last.node && !counted.contains(&first.node) {
             counted.push(first.node);
             ours += worked_for_node(then, now);

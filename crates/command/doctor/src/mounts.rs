@@ -1,6 +1,6 @@
 //! Mounts of this user on this computer.
 //!
-//! A mount is asked by a process of its own: whoever asks one that does not answer cannot even be killed.
+//! A separate process queries each mount: a process that queries an unresponsive mount cannot even be killed.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
@@ -14,49 +14,49 @@ use mount::ListedMount;
 use serde::Serialize;
 use transfer::local;
 
-/// How long a mount may take to say which agents it is of. It asks nobody for that.
+/// Timeout for a mount to name its agents. The mount needs no other node for that.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether it has.
+/// Polling interval for the answer.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// The option by which this program is the one that asks.
+/// Option that makes this program the querying process.
 const ASK: &str = "--ask-mount";
 
-/// The attribute that tells the agents.
+/// Extended attribute that has the names of the agents.
 const AGENTS: &str = "user.starfish.agents";
 
-/// What the process that has asked says of a mount whose program has ended.
+/// Output of the querying process for a mount whose program has ended.
 const ENDED: &str = "ended";
 
-/// A mount.
+/// Mount of this user.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MountFinding {
-    /// Where it is mounted.
+    /// Mount point.
     pub directory: String,
-    /// Its agents, if it says so.
+    /// Agents, if the mount has named them.
     pub agents: Vec<String>,
-    /// How it is.
+    /// State of the mount.
     pub state: MountState,
     /// Time until it answered, in milliseconds.
     pub round_trip_ms: Option<f64>,
 }
 
-/// How a mount is.
+/// State of a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MountState {
-    /// It answers.
+    /// The mount answers.
     Answers,
     /// Its program has ended.
     Ended,
-    /// It has not answered in time.
+    /// The mount has not answered within the timeout.
     Silent,
-    /// It cannot be asked.
+    /// The query failed, for this reason.
     Unknown(String),
 }
 
-/// The mounts of this user whose first agent is one of these.
+/// Returns the mounts of this user whose first agent is one of these.
 pub fn find(agents: &[String]) -> Vec<MountFinding> {
     let user = nix::unistd::getuid().as_raw();
     let mounts = mount::mounts_of(user).into_iter().filter(|listed| is_of(listed, agents));
@@ -64,13 +64,14 @@ pub fn find(agents: &[String]) -> Vec<MountFinding> {
     asked.into_iter().filter_map(|asked| asked.join().ok()).collect()
 }
 
-/// What is wrong with the mount of a directory if it does not answer.
+/// Returns the problem of the mount of a directory if it does not answer.
 pub fn silence(directory: &Path) -> Option<Failure> {
     let finding = look_at(&ListedMount { source: String::new(), directory: directory.to_owned() });
     problem(&finding).filter(|_| finding.state == MountState::Silent)
 }
 
-/// A mount is called after the first of its agents, and how many more there are.
+/// True if the mount is of one of these agents. The name of a mount is that of its first agent and the number of the
+/// others.
 fn is_of(listed: &ListedMount, agents: &[String]) -> bool {
     let first = listed.source.rsplit_once('+').map_or(&*listed.source, |(first, _)| first);
     agents.iter().any(|agent| agent == first)
@@ -89,7 +90,7 @@ fn look_at(listed: &ListedMount) -> MountFinding {
     MountFinding { directory: listed.directory.display().to_string(), agents, state, round_trip_ms }
 }
 
-/// What a mount says, by way of a process of its own; nothing if that takes too long.
+/// Queries a mount in a separate process. Returns `None` after the timeout.
 fn ask(directory: &Path) -> std::result::Result<Option<String>, String> {
     let words = [OsStr::new("doctor"), OsStr::new(ASK), directory.as_os_str()];
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
@@ -99,7 +100,7 @@ fn ask(directory: &Path) -> std::result::Result<Option<String>, String> {
     let start = Instant::now();
     while child.try_wait().map_err(|error| error.to_string())?.is_none() {
         if start.elapsed() > PATIENCE {
-            // It ends when the mount answers or ends, and not before that; nobody waits for it.
+            // Do not wait: a process that hangs in the mount ends only when the mount answers or ends.
             let _ = child.kill();
             return Ok(None);
         }
@@ -117,7 +118,7 @@ fn said_by(child: &mut Child) -> std::result::Result<Option<String>, String> {
     if said.is_empty() { Err(why.trim().to_owned()) } else { Ok(Some(said.trim().to_owned())) }
 }
 
-/// Asks a mount for its agents, and says what it says.
+/// Asks a mount for its agents, and prints the answer.
 pub fn ask_here(directory: &Path) -> Result<()> {
     let mut room = [0; 64 << 10];
     let said = match rustix::fs::getxattr(directory, AGENTS, &mut room[..]) {
@@ -131,7 +132,7 @@ pub fn ask_here(directory: &Path) -> Result<()> {
     local::print([said])
 }
 
-/// What is to be known of mounts.
+/// Returns remarks about mounts.
 pub(crate) fn notes(mounts: &[MountFinding]) -> Vec<String> {
     let answering = mounts.iter().filter(|mount| mount.state == MountState::Answers);
     answering
@@ -139,7 +140,7 @@ pub(crate) fn notes(mounts: &[MountFinding]) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with mounts.
+/// Returns the problems of mounts.
 pub(crate) fn problems(mounts: &[MountFinding]) -> Vec<Failure> {
     mounts.iter().filter_map(problem).collect()
 }

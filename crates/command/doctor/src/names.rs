@@ -10,22 +10,22 @@ use serde::Serialize;
 use transfer::cluster::Cluster;
 use transfer::namespace::Namespace;
 
-/// What is known of the namespace.
+/// Findings about the namespace.
 #[derive(Clone, Debug, Serialize)]
 pub struct NamespaceFinding {
-    /// What the user calls the agent that keeps it.
+    /// Name of the agent that keeps it, as the user gave it.
     pub agent: String,
-    /// How many inodes it has.
+    /// Number of inodes.
     pub inodes: u64,
-    /// The identities of disks that bytes of its files are on and none of the agents has, all of these having answered.
+    /// Identities of the missing disks: bytes of files are on them, all agents have answered, and no agent has them.
     pub missing_disks: Vec<String>,
 }
 
-/// The namespace, if there is one.
+/// Finds the namespace, if there is one.
 ///
 /// # Errors
-/// If there are two, if those who answer only have stripes of one, if two disks have one identity, or if it cannot be
-/// asked for.
+/// If there are two, if the answering agents have only stripes of one, if two disks have one identity, or if an agent
+/// cannot be asked.
 pub(crate) fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
     cluster.run_with_present(|connection| async move {
         let Some(namespace) = Namespace::find_surely(&connection).await? else { return Ok(None) };
@@ -35,8 +35,8 @@ pub(crate) fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
     })
 }
 
-/// The disks that bytes of files are on and none of the agents has. Of those that do not answer nobody knows what they
-/// have.
+/// Returns the disks that have bytes of files and belong to no agent. Returns none if an agent does not answer, since
+/// its disks are unknown.
 async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     let connection = &namespace.connection;
     let there = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
@@ -45,7 +45,7 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     }
     let mut missing = BTreeSet::new();
     for list in 0.. {
-        // After the last one there is none.
+        // Reading a list after the last one fails.
         let Ok(TreeAnswer::Disks(disks)) = namespace.tree.perform(TreeOperation::ReadDisks { list }).await
         else {
             break;
@@ -55,7 +55,7 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     if missing.is_empty() {
         return Ok(Vec::new());
     }
-    // What was on them may have been removed. All records are read only if a disk is away.
+    // The files on a missing disk may have been removed. Read all records only if a disk is missing.
     let records = namespace.survey().await?;
     let inodes = records.iter().filter_map(|record| match record {
         SurveyedRecord::Inode(inode) => Some(inode),
@@ -70,7 +70,7 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     Ok(named.collect())
 }
 
-/// What is to be known of it.
+/// Returns a remark about the namespace.
 pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
     let Some(NamespaceFinding { agent, inodes, .. }) = found else {
         return "Nothing has been put on these agents yet.".into();
@@ -78,7 +78,7 @@ pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
     format!("The namespace has {}; agent {agent} keeps it.", counted(*inodes, "inode"))
 }
 
-/// What is wrong with it.
+/// Returns the problem of the namespace, if any.
 pub(crate) fn problem(found: &NamespaceFinding) -> Option<Failure> {
     let disks = found.missing_disks.join(", ");
     let why = format!("disks that files are on and none of the agents has: {disks}");
