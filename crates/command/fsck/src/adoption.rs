@@ -1,14 +1,14 @@
-//! Names for files that the namespace does not know, made of what is known without it: the label of each stripe, how
-//! long it is, and on which disk.
+//! Names for files that the namespace does not know, recovered from their stripes: the label of each, its length and
+//! its disk.
 //!
-//! - What lies before the end of any stripe was made. A stripe of that which is nowhere is lost, and is noted as such,
-//!   on a disk that nobody has, so that readers are told.
-//! - Unless it is known on which disk it would be, and that disk is there: then it is a hole. Files are dealt to the
-//!   same list of disks one after the other, so it is known if a file before and one after have a stripe in that place.
-//! - Where a file ends with a whole block and the next stripe may be lost, there may have been more: it is taken to
-//!   have had one byte there.
+//! - All stripes before the end of any stripe existed. A missing stripe among them is lost and is recorded on
+//!   [`NO_DISK`], so that readers get an error.
+//! - It is a hole instead if its disk is known and present. Files are striped over the same list of disks one after the
+//!   other. So the disk is known if the file before and the file after have a stripe in that place.
+//! - If a file ends with a whole block and the next stripe may be lost, there may have been more: the file gets one
+//!   more byte there.
 //!
-//! How long the file was beyond its last stripe that there is nobody knows, nor what of a lost stripe was a hole.
+//! The length of the file beyond its last existing stripe is unknown, and so are the holes of a lost stripe.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,40 +19,41 @@ use machine::{NO_DISK, NodeId};
 use namespace::{FileLayout, FileNumber, Repair, TreeAnswer, TreeOperation};
 use transfer::namespace::{Namespace, is_damaged, is_removed};
 
-/// A stripe, and the agent that has it.
+/// Stripe, and the agent that has it.
 pub(super) type Stripe = (NodeId, ListedStripe);
 
-/// What has become of a file without an inode.
+/// Result for a file without an inode.
 pub(super) enum Adoption {
-    /// It has a name. Of so many stripes some are lost, and some are shorter than what comes after them says, each
-    /// with the bytes there are.
+    /// The file has a name. Of its `count` stripes, `lost` are lost. The `short` ones (index, bytes found) are shorter
+    /// than later stripes imply.
     Named { count: u32, lost: usize, short: Vec<(u32, u64)> },
-    /// It was removed while an agent was away, and is gone from that one, too.
+    /// The file had been removed while an agent was absent, and now that agent has removed its stripes, too.
     Removed,
-    /// None of its stripes says what it is.
+    /// No stripe has a readable label.
     Unknown,
 }
 
-/// What is there of a file.
+/// Existing stripes of a file.
 #[derive(Debug)]
 struct Remnants {
     striping: Striping,
-    /// The disk of each stripe that is there, by its identity, and the stripe's length in bytes.
+    /// Identity of the disk and length in bytes of each existing stripe, by its index.
     found: BTreeMap<u32, (u64, u64)>,
 }
 
-/// What is known of a file whose stripes have been asked.
+/// State of a file according to its stripes.
 enum Asked {
     Remnants(Remnants),
     Removed,
     Unknown,
 }
 
-/// On which disks stripes lie, by how many stripes a file has, their place in its list of disks, and its number.
+/// Disks of stripes, by the number of stripes of a file and their place in its list of disks, then by the file's
+/// number.
 #[derive(Default)]
 struct Homes(BTreeMap<(u32, u64), BTreeMap<FileId, u64>>);
 
-/// How a file is entered.
+/// New inode of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     disks: Vec<u64>,
@@ -62,7 +63,8 @@ struct Entry {
     short: Vec<(u32, u64)>,
 }
 
-/// Gives files without an inode one in `/lost+found`, unless they are such as were removed; what has become of each.
+/// Creates an inode in `/lost+found` for each file without one, and removes the rest of removed files. Returns the
+/// result for each.
 pub(super) async fn adopt(
     namespace: &Namespace,
     files: &BTreeMap<FileId, Vec<Stripe>>,
@@ -100,7 +102,7 @@ fn called(file: FileId) -> String {
     format!("number {:016x}", file.0)
 }
 
-/// Asks the stripes of a file what they are, and the agents whether it was removed.
+/// Reads the labels of a file's stripes, and asks the agents if it was removed.
 async fn ask(
     namespace: &Namespace,
     places: &DisksByIdentity,
@@ -116,7 +118,7 @@ async fn ask(
     for (node, stripe) in stripes {
         let Some((index, bytes)) = stripe.stripe else { continue };
         let striping = match connection.client.numbered_label(*node, stripe.disk, file).await {
-            // It is as good as lost.
+            // A damaged stripe counts as lost.
             Err(error) if is_damaged(&error) => continue,
             Err(error) if is_removed(&error) => return Ok(Asked::Removed),
             label => connection.explained(&what, label)?.0,
@@ -145,7 +147,7 @@ async fn enter(namespace: &Namespace, file: FileId, striping: Striping, entry: E
     Ok(Adoption::Named { count: striping.stripe_count(), lost, short })
 }
 
-/// Removes what is left of a file that an agent remembers as removed.
+/// Removes the rest of a file that an agent remembers as removed.
 async fn remove_rest(namespace: &Namespace, file: FileId) -> Result<Adoption> {
     let connection = &namespace.connection;
     connection.explained(&called(file), connection.client.remove_numbered(&[file]).await)?;
@@ -153,7 +155,8 @@ async fn remove_rest(namespace: &Namespace, file: FileId) -> Result<Adoption> {
 }
 
 impl Homes {
-    /// The place of a stripe in the list of disks, as far as files have as many stripes as that has disks.
+    /// Returns the number of stripes and the place of a stripe in the list of disks, for files with one stripe on each
+    /// disk of the list.
     fn place(file: FileId, striping: Striping, stripe: u32) -> (u32, u64) {
         let count = u64::from(striping.stripe_count());
         (striping.stripe_count(), (file.0 % count + u64::from(stripe)) % count)
@@ -166,7 +169,7 @@ impl Homes {
         }
     }
 
-    /// The disk, which is there, that a stripe of a file would be on: that of the files next to it before and after.
+    /// Returns the disk of a missing stripe: the disk that both the previous and the next file have in this place.
     fn of(&self, file: FileId, striping: Striping, stripe: u32) -> Option<u64> {
         let disks = self.0.get(&Homes::place(file, striping, stripe))?;
         let (_, before) = disks.range(..file).next_back()?;
@@ -174,7 +177,7 @@ impl Homes {
         (before == after).then_some(*before)
     }
 
-    /// How a file is entered of which this is there, on a set that has these disks.
+    /// Returns the inode of a file with these remnants, on a set with the disks `there`.
     fn entry(
         &self,
         file: FileId,
@@ -203,7 +206,7 @@ impl Homes {
             Some(last) => end_of_found.max(last + 1),
             None => (0..count).take_while(is_there).count() as u32,
         };
-        // What was never made has a disk of its own, as long as there are any, so that the file can grow.
+        // Assign free disks to stripes that were never created, as far as they suffice, so that the file can grow.
         let mut disks: Vec<Option<u64>> =
             (0..count).map(|stripe| found.get(&stripe).map(|found| found.0)).collect();
         let mut used: BTreeSet<u64> = disks.iter().copied().flatten().collect();
@@ -224,14 +227,14 @@ mod tests {
 
     const BLOCK: u64 = 4096;
 
-    /// A file over these disks, of which only these stripes are there: index and length.
+    /// Returns a file over these disks of which only the listed stripes exist: index and length.
     fn remnants(file: u64, disks: [u64; 4], stripes: &[(u32, u64)]) -> (FileId, Remnants) {
         let disk = |stripe: u32| disks[((file + u64::from(stripe)) % 4) as usize];
         let found = stripes.iter().map(|&(stripe, bytes)| (stripe, (disk(stripe), bytes))).collect();
         (FileId(file), Remnants { striping: Striping::new(BLOCK, 4).expect("a striping"), found })
     }
 
-    /// How the file of this index is entered among these, on the disks 10, 20, 30 and 40.
+    /// Returns the inode of the file of this index among these, on the disks 10, 20, 30 and 40.
     fn entry(files: &[(FileId, Remnants)], index: usize) -> Entry {
         let mut homes = Homes::default();
         files.iter().for_each(|(file, remnants)| homes.note(*file, remnants));
@@ -252,7 +255,7 @@ mod tests {
         assert_eq!(part, Entry { disks: vec![10, NO_DISK, 30, 40], lost: 1, ..expected });
         let short = alone(&[(0, 7), (1, BLOCK), (2, 9), (3, 0)]);
         assert_eq!((short.lost, short.short), (0, vec![(0, 7)]));
-        // It can grow.
+        // The file can grow.
         let small = alone(&[(0, 5)]);
         assert_eq!((small.disks, small.bytes, small.stored_stripes, small.lost), (DISKS.into(), 5, 1, 0));
     }
@@ -281,7 +284,7 @@ mod tests {
         assert_eq!(ended.disks, DISKS);
         let sparse = among(DISKS, &[(0, BLOCK), (3, 9)]);
         assert_eq!((sparse.bytes, sparse.stored_stripes, sparse.lost), (3 * BLOCK + 9, 1, 0));
-        // The disk before that one is lost: nobody knows when the other has taken its place.
+        // The previous file's disk is lost: the time when the other disk took its place is unknown.
         let lost = among([10, 20, 50, 40], &[(0, BLOCK), (1, BLOCK), (3, 9)]);
         assert_eq!((lost.disks, lost.lost), (vec![10, 20, NO_DISK, 40], 1));
     }

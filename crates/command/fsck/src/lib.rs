@@ -1,7 +1,8 @@
-//! Checks the files and the namespace of a set of agents: reads everything back where it lies, and says what is wrong.
+//! Checks the files and the namespace of a set of agents: the agents read everything back from their disks. Reports all
+//! damage.
 //!
 //! - here: the contents of files, and the report
-//! - `tree.rs`: the namespace; `adoption.rs`: what has no name gets one
+//! - `tree.rs`: the namespace; `adoption.rs`: names for files without one
 
 mod adoption;
 mod tree;
@@ -22,81 +23,82 @@ use transfer::cluster::Cluster;
 use transfer::namespace::{Namespace, shown};
 use tree::{LostStripes, TreeCheck, is_named};
 
-/// What was found, in the form that JSON has.
+/// Findings, in the form of the JSON output.
 #[derive(Serialize)]
 pub struct Report {
     /// Number of files read back so far.
     pub files: usize,
     /// Number of their bytes on all disks.
     pub bytes: u64,
-    /// Time that the check took.
+    /// Duration of the check in seconds.
     pub seconds: f64,
-    /// What is wrong.
+    /// Damage that was found.
     pub findings: Vec<FsckFinding>,
-    /// What could not be looked at, and why.
+    /// Parts that could not be checked, with reasons.
     pub failures: Vec<String>,
     /// Number of inodes of the namespace, if there is one and all of it was checked.
     pub inodes: Option<usize>,
-    /// How many of them are of files that have been removed, and whose contents are still to go.
+    /// Number of orphans: removed files whose contents still exist.
     pub removed: Option<usize>,
-    /// What was mended.
+    /// Repairs, in words.
     pub mended: Vec<String>,
-    /// Whether something is missing that may be on a disk that is away.
+    /// True if missing stripes may be on an absent disk.
     #[serde(skip)]
     pub is_disk_away: bool,
 }
 
-/// Something that is wrong.
+/// Damage of a file or of the namespace.
 #[derive(Serialize)]
 pub struct FsckFinding {
     /// Path of the file.
     pub file: String,
     /// Kind of damage, in one word.
     pub kind: &'static str,
-    /// Index of the stripe, if it is one.
+    /// Index of the stripe, if one is damaged.
     pub stripe: Option<u32>,
-    /// The agent that has it, if that is known.
+    /// Agent that has the stripe, if known.
     pub agent: Option<String>,
     /// Index of the disk of that agent.
     pub disk: Option<u32>,
-    /// Which bytes of the file are damaged: offset and number.
+    /// Damaged ranges of the file: offset and number of bytes.
     pub damaged: Vec<[u64; 2]>,
-    /// What is wrong, in words.
+    /// Description of the damage.
     pub text: String,
 }
 
-/// What is to be checked, and how.
+/// Scope and options of a check.
 #[derive(Clone, Debug, Default)]
 pub struct FsckOptions {
-    /// Paths of files and directories. Without any, all is checked.
+    /// Paths of files and directories. If empty, everything is checked.
     pub names: Vec<String>,
     /// Maximum number of bytes to read back in a second.
     pub rate: Option<u64>,
     /// True if the namespace is to be repaired.
     pub repair: bool,
-    /// True if a repair removes stripes of files of which nothing is known.
+    /// True if a repair removes stripes of unknown files.
     pub remove_unnamed: bool,
-    /// True if a namespace that is lost is to be replaced by a new one.
+    /// True if a lost namespace is to be replaced by a new one.
     pub new_namespace: bool,
     /// True if disks of another namespace become disks of this one.
     pub take_disks: bool,
 }
 
-/// Checks files and the namespace, and repairs the namespace if that is wanted. Adds bytes that were read back to
-/// `progress`.
+/// Checks files and the namespace, and repairs the namespace if `options` says so. Adds the number of bytes read back
+/// to `progress`.
 ///
-/// Fails if there is nothing to check, or, for a repair, if an agent does not answer. What is wrong is no failure.
+/// Fails if there is nothing to check, or, for a repair, if an agent does not answer. Damage is reported, and is no
+/// failure.
 pub fn fsck(cluster: &Cluster, options: FsckOptions, progress: &Progress) -> Result<Report> {
     let repair = options.repair;
     let fsck = Fsck { options, progress: progress.clone(), expected: Cell::new(0) };
     match repair {
-        // What is on an agent that is away must not be taken for lost.
+        // A repair needs all agents: stripes of an absent one must not be taken for lost.
         true => cluster.run(move |connection| async move { fsck.carry_out(&connection).await }),
         false => cluster.run_with_present(move |connection| async move { fsck.carry_out(&connection).await }),
     }
 }
 
-/// A check.
+/// State of a check.
 struct Fsck {
     options: FsckOptions,
     progress: Progress,
@@ -120,11 +122,11 @@ impl Fsck {
         Ok(report)
     }
 
-    /// The namespace; a new one, if that is wanted.
+    /// Returns the namespace, or a new one if that is wanted.
     async fn namespace(&self, connection: &ConnectedNode) -> Result<Namespace> {
         if !self.options.new_namespace {
             let namespace = Namespace::of(connection).await?;
-            // What it does not know is not to be taken for its own, unless that is said.
+            // Disks of another namespace must not count as disks of this one, unless `take_disks` is set.
             let tree = &namespace.tree;
             let disks =
                 if self.options.take_disks { tree.take_disks().await } else { tree.check_disks().await };
@@ -157,7 +159,7 @@ impl Fsck {
         Ok(check)
     }
 
-    /// All records, and all files.
+    /// Checks all records and all files.
     async fn all(&self, namespace: &Namespace) -> Result<Report> {
         let connection = &namespace.connection;
         let mut report = Report::of(connection, Check::default(), |_| String::new());
@@ -184,7 +186,7 @@ impl Fsck {
         Ok(report)
     }
 
-    /// The contents of the files that these paths lead to.
+    /// Checks the contents of the files at these paths.
     async fn paths(&self, namespace: &Namespace, names: &[String]) -> Result<Report> {
         let connection = &namespace.connection;
         let (mut paths, mut inodes, mut failures) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
@@ -218,7 +220,7 @@ impl Fsck {
     }
 }
 
-/// Leaves out that files have no stripes: they are all hole, or have been removed meanwhile.
+/// Drops findings about files without stripes: they consist of one hole, or were removed during the check.
 async fn gone_left_out(namespace: &Namespace, mut check: Check) -> Result<Check> {
     check.failures.retain(|error| !matches!(error, fs::Error::NotFound { .. }));
     let is_removed = |finding: &Finding| finding.kind == FindingKind::Removed;
@@ -231,7 +233,7 @@ async fn gone_left_out(namespace: &Namespace, mut check: Check) -> Result<Check>
 }
 
 impl Report {
-    /// What a check has found in files, which are called as `called` says.
+    /// Returns the report of a check of files. `called` returns the name of a file.
     fn of(connection: &ConnectedNode, check: Check, called: impl Fn(FileNumber) -> String) -> Report {
         let row = |name: &Rc<str>, finding: Finding| FsckFinding {
             file: name.to_string(),
@@ -266,14 +268,14 @@ impl Report {
         }
     }
 
-    /// Puts the agents that do not answer and the disks that cannot be used first among the failures, each once.
+    /// Puts agents that do not answer and unusable disks first among the failures, each once.
     fn note_incompleteness(&mut self, connection: &ConnectedNode) {
         let missing = connection.absent_agents().iter().chain(connection.failing_disks());
         let missing: Vec<String> = missing.map(node::Error::to_string).collect();
         self.is_disk_away |= !missing.is_empty();
         let mut failures = missing;
         for failure in mem::take(&mut self.failures) {
-            // The same failure may be known here with its remedy.
+            // `missing` may have the same failure with its remedy.
             if !failures.iter().any(|known| known.starts_with(&failure)) {
                 failures.push(failure);
             }
@@ -288,7 +290,7 @@ impl Report {
         self.failures.extend(other.failures);
     }
 
-    /// Number of files with a problem.
+    /// Returns the number of files with a problem.
     pub fn hurt(&self) -> usize {
         let mut names: Vec<&str> = self.findings.iter().map(|row| row.file.as_str()).collect();
         names.sort_unstable();

@@ -1,16 +1,15 @@
-//! What is wrong with the namespace, and how it is mended.
+//! Checks the namespace and repairs it.
 //!
 //! ```text
-//! the agents:  which stripes of numbered files are there?      first, since a file has its inode before its stripes
-//! the keeper:  all records                                     again, if anything is wrong: others may change them
-//! the agents:  are the stripes that nobody knows still there?  a file that is removed loses its stripes first
+//! agents:           which stripes of numbered files exist?        first, since a file has its inode before its stripes
+//! metadata server:  all records                                   again, if anything is wrong: others may change them
+//! agents:           do the stripes of unknown files still exist?  a file that is removed loses its stripes first
 //! ```
 //!
-//! That a stripe is nowhere is a finding if the file's inode says that it was made; of others it may be that nothing
-//! was ever written to them. That the disk of one is nowhere is a finding. Of files that have been removed, and whose
-//! contents are still to go, nothing is.
+//! A missing stripe is a finding if the file's inode says that the stripe was created; other stripes may never have
+//! been written. A missing disk of a stripe is a finding. Missing stripes or disks of orphans are no findings.
 //!
-//! How files without an inode get one is told in `adoption.rs`.
+//! `adoption.rs` describes the recovery of files without an inode.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,53 +23,53 @@ use transfer::namespace::{Namespace, StripeOfNowhere, is_removed, shown};
 use super::FsckFinding;
 use super::adoption::{Adoption, Stripe, adopt};
 
-/// How often records are looked at again that others may be changing.
+/// Number of times that the records are read if others may be changing them.
 const LOOKS: usize = 3;
 
-/// How often what is found is mended: one thing may hide another.
+/// Limit of repair rounds: one problem may hide another.
 const ROUNDS: usize = 8;
 
-/// A stripe of a file that is nowhere.
+/// Missing stripe of a file.
 struct LostStripe {
     file: FileNumber,
     stripe: u32,
     why: String,
-    /// Whether it may be on a disk that is away.
+    /// True if it may be on an absent disk.
     may_be_away: bool,
 }
 
-/// What mending a namespace has come to.
+/// Result of repairing a namespace.
 #[derive(Default)]
 pub(super) struct Mended {
-    /// What was done, in words.
+    /// Repairs, in words.
     pub(super) done: Vec<String>,
-    /// What could not be done, and why.
+    /// Failed repairs, with reasons.
     pub(super) failures: Vec<String>,
-    /// What is wrong with files that were given names and cannot be seen any more.
+    /// Damage of files that were given names, which later checks cannot find any more.
     pub(super) findings: Vec<FsckFinding>,
 }
 
-/// What there is of a namespace, and what is wrong with it.
+/// Contents of a namespace, and its problems.
 pub(super) struct TreeCheck {
-    /// The path of each file, by its number.
+    /// Path of each file, by its number.
     paths: BTreeMap<FileNumber, Vec<u8>>,
     complaints: Vec<Complaint>,
-    /// Stripes of files that are not known, by the file.
+    /// Stripes of unknown files, by file.
     unnamed: BTreeMap<FileId, Vec<Stripe>>,
-    /// Stripes that are nowhere.
+    /// Missing stripes.
     lost: Vec<LostStripe>,
-    /// Why some stripes could not be looked for.
+    /// Reasons for which some stripes could not be listed.
     pub(super) failures: Vec<fs::Error>,
-    /// How many inodes there are.
+    /// Number of inodes.
     pub(super) inodes: usize,
-    /// How many of them are of files that have been removed, and whose contents are still to go.
+    /// Number of orphans: removed files whose contents still exist.
     pub(super) removed: usize,
     /// Files that have a name and stripes.
     pub(super) stored: BTreeSet<FileId>,
 }
 
 impl TreeCheck {
-    /// Looks at all records of a namespace and at all stripes.
+    /// Reads all records of a namespace and lists all stripes.
     pub(super) async fn of(namespace: &Namespace) -> Result<TreeCheck> {
         let connection = &namespace.connection;
         let fs::Partial { found: listed, failures } = connection.client.list_numbered_partly().await;
@@ -101,12 +100,12 @@ impl TreeCheck {
         Ok(TreeCheck { paths: paths(&records), complaints, unnamed, lost, failures, inodes, removed, stored })
     }
 
-    /// What a file is called: its path, if it has one.
+    /// Returns the name of a file for the report: its path, or its number if it has none.
     pub(super) fn called(&self, number: FileNumber) -> String {
         self.paths.get(&number).map_or_else(|| format!("number {number}"), |path| shown(path))
     }
 
-    /// What is wrong.
+    /// Returns the findings.
     pub(super) fn findings(&self, namespace: &Namespace) -> Vec<FsckFinding> {
         let name = |node: NodeId| namespace.connection.name(node).to_owned();
         let records = self.complaints.iter().map(|complaint| FsckFinding {
@@ -132,18 +131,18 @@ impl TreeCheck {
         records.chain(unnamed).chain(missing(&self.lost, |file| self.called(file))).collect()
     }
 
-    /// Whether something is missing that may be on a disk that is away.
+    /// True if missing stripes may be on an absent disk.
     pub(super) fn is_disk_away(&self) -> bool {
         self.lost.iter().any(|lost| lost.may_be_away)
     }
 
-    /// Mends what can be mended. What cannot be done with one file keeps it from no other.
+    /// Repairs as much as possible. A failure with one file does not stop the repair of others.
     pub(super) async fn mend(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<Mended> {
         if let Some(error) = self.failures.first() {
-            // A stripe there must not be taken for lost.
+            // Unlisted stripes must not be taken for lost.
             return Err(namespace.connection.explain("listing stripes", error).into());
         }
-        // First of all: a file that is made now may be given one of these numbers.
+        // Reserve these numbers first: otherwise a file created now could get one of them.
         for file in self.unnamed.keys() {
             let repair = Repair::Reserve { number: FileNumber(file.0) };
             namespace.perform(b"the namespace", TreeOperation::Mend { repair }).await?;
@@ -204,7 +203,7 @@ impl Mended {
     }
 }
 
-/// Stripes that are nowhere, as findings.
+/// Returns missing stripes as findings.
 fn missing(lost: &[LostStripe], called: impl Fn(FileNumber) -> String) -> impl Iterator<Item = FsckFinding> {
     lost.iter().map(move |lost| FsckFinding {
         file: called(lost.file),
@@ -217,11 +216,11 @@ fn missing(lost: &[LostStripe], called: impl Fn(FileNumber) -> String) -> impl I
     })
 }
 
-/// Stripes of files that are nowhere, of files that are known.
+/// Missing stripes of known files.
 pub(super) struct LostStripes(Vec<LostStripe>);
 
 impl LostStripes {
-    /// Those of files with these inodes.
+    /// Returns the missing stripes of files with these inodes.
     pub(super) async fn of(namespace: &Namespace, inodes: &BTreeMap<FileNumber, Inode>) -> Result<Self> {
         let connection = &namespace.connection;
         let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
@@ -229,12 +228,12 @@ impl LostStripes {
         Ok(LostStripes(all_lost(namespace, &places, &inodes, &[]).await?))
     }
 
-    /// Whether something is missing that may be on a disk that is away.
+    /// True if missing stripes may be on an absent disk.
     pub(super) fn is_disk_away(&self) -> bool {
         self.0.iter().any(|lost| lost.may_be_away)
     }
 
-    /// As findings.
+    /// Returns the missing stripes as findings.
     pub(super) fn findings(
         &self,
         called: impl Fn(FileNumber) -> String,
@@ -243,7 +242,7 @@ impl LostStripes {
     }
 }
 
-/// All records, and what is wrong with them. What is wrong only once was being changed.
+/// Returns all records, and their problems. A problem that a later read does not repeat was a change in progress.
 async fn surveyed(namespace: &Namespace) -> Result<(Vec<SurveyedRecord>, Vec<Complaint>)> {
     let mut records = namespace.survey().await?;
     let mut found = complaints(&records);
@@ -279,7 +278,7 @@ async fn mend_records(namespace: &Namespace, mut found: Vec<Complaint>) -> Resul
     ))
 }
 
-/// All stripes that are nowhere. Of a file it is told by one of its names, and how many others it has.
+/// Returns all missing stripes. A file is identified by one of its names and the number of its other names.
 async fn all_lost(
     namespace: &Namespace,
     places: &DisksByIdentity,
@@ -298,7 +297,7 @@ async fn all_lost(
     Ok(lost)
 }
 
-/// Stripes of files that are not empty on disks that none of the agents has.
+/// Returns stripes of files that are not empty on disks that no agent has.
 async fn lost_disks(
     namespace: &Namespace,
     places: &DisksByIdentity,
@@ -320,8 +319,8 @@ async fn lost_disks(
     Ok(told.collect())
 }
 
-/// Stripes that were made and are not on their disks, though agents have these: another one is in the place of the
-/// disk, or somebody has removed them.
+/// Returns created stripes that are missing although agents have their disks: another disk has taken the place of the
+/// right one, or the stripes were removed by hand.
 async fn lost_stripes(
     namespace: &Namespace,
     places: &DisksByIdentity,
@@ -331,7 +330,7 @@ async fn lost_stripes(
     let connection = &namespace.connection;
     let there = indices(listed);
     let (mut lost, mut listed_now) = (Vec::new(), None::<BTreeSet<_>>);
-    // Of a file without names the contents may have gone already.
+    // The contents of an orphan may have been removed already.
     for inode in inodes.values().filter(|inode| inode.links > 0) {
         let number = inode.number;
         let is_there = |stripe: &u32| there.contains(&(FileId(number.0), *stripe));
@@ -340,18 +339,18 @@ async fn lost_stripes(
             continue;
         }
         let numbered = connection.explained("asking for disks", namespace.tree.numbered(inode).await)?;
-        // Of a disk that is nowhere it has been told already.
+        // A missing disk has been reported already.
         let is_somewhere = |stripe: &u32| places.contains_key(&numbered.disks[*stripe as usize]);
         let missing: Vec<u32> = missing.into_iter().filter(is_somewhere).collect();
         if missing.is_empty() {
             continue;
         }
-        // It may have been made after stripes were listed.
+        // The stripe may have been created after stripes were listed.
         let found = match connection.client.numbered_stripes(&numbered).await {
             // The file may have been removed since.
             Err(error) if is_removed(&error) && !is_named(namespace, number).await? => continue,
             Err(error) if matches!(*error, fs::Error::Remote { .. }) => {
-                // One of its stripes cannot be opened. A list tells which of them are there.
+                // One of its stripes cannot be opened. Use a list of the existing stripes instead.
                 if listed_now.is_none() {
                     let listed = connection.client.list_numbered_partly().await.found;
                     listed_now = Some(indices(&listed));
@@ -375,13 +374,13 @@ async fn lost_stripes(
     Ok(lost)
 }
 
-/// The file and the index of each stripe that says what it is.
+/// Returns the file and the index of each stripe with a readable label.
 fn indices(listed: &[Stripe]) -> BTreeSet<(FileId, u32)> {
     let index = |(_, listed): &Stripe| listed.stripe.map(|(stripe, _)| (listed.file, stripe));
     listed.iter().filter_map(index).collect()
 }
 
-/// Whether a file has a name.
+/// True if a file has a name.
 pub(super) async fn is_named(namespace: &Namespace, number: FileNumber) -> Result<bool> {
     match namespace.tree.inode(TreeOperation::Get { number }).await {
         Err(error) if matches!(*error, fs::Error::Refused(_)) => Ok(false),
@@ -389,7 +388,7 @@ pub(super) async fn is_named(namespace: &Namespace, number: FileNumber) -> Resul
     }
 }
 
-/// A path of each file and directory that has one.
+/// Returns a path of each file and directory that has one.
 fn paths(records: &[SurveyedRecord]) -> BTreeMap<FileNumber, Vec<u8>> {
     let mut inside: BTreeMap<FileNumber, Vec<(&[u8], FileNumber)>> = BTreeMap::new();
     for record in records {
