@@ -1,17 +1,18 @@
-//! What is refused before a file is put, instead of after half of it has been moved.
+//! Checks before a file is put, which fail before half of the file has been moved.
 
 use command_line::failure::{Failure, Result};
 use command_line::say;
 use machine::Message;
 use node::{ConnectedNode, Size};
 
-/// A smaller file is written before it is found out whether there is room: asking would take longer.
+/// Size in bytes from which free space is checked before writing. For smaller files the query would take longer than
+/// the write.
 const WORTH_ASKING: u64 = 64 << 20;
 
-/// Each block is a request of its own: with smaller ones even a small file takes minutes.
+/// Blocks smaller than this get a warning: each block is a request, so even a small file takes minutes.
 const BLOCK_BYTES_FEW: u64 = 4 << 10;
 
-/// Refuses blocks that no agent takes, and warns of those that take long.
+/// Fails for block sizes that no agent accepts, and warns of those that are slow.
 pub fn check_block(block: Size) -> Result<()> {
     let most = Message::PAYLOAD_BYTES_MAX;
     if !(1..=most).contains(&block.0) {
@@ -27,8 +28,8 @@ pub fn check_block(block: Size) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a file for which there is no room on the agents, as far as they know. What is to be replaced stays until the
-/// new file is whole.
+/// Fails if the agents report too little space for a file. A file to be replaced stays until the new one is complete,
+/// so its space does not count.
 pub async fn check_space(connection: &ConnectedNode, name: &str, bytes: u64) -> Result<()> {
     if bytes < WORTH_ASKING {
         return Ok(());
@@ -36,7 +37,7 @@ pub async fn check_space(connection: &ConnectedNode, name: &str, bytes: u64) -> 
     check_room(name, bytes, room(&disks(connection).await?))
 }
 
-/// Fails if a file needs more bytes than there is room for, as far as that is known.
+/// Fails if a file needs more bytes than the free space, as far as known.
 fn check_room(name: &str, bytes: u64, room: Option<u64>) -> Result<()> {
     match room {
         Some(free) if free < bytes => {
@@ -52,7 +53,7 @@ fn check_room(name: &str, bytes: u64, room: Option<u64>) -> Result<()> {
     }
 }
 
-/// Asks the agents what is free on each disk.
+/// Asks the agents for the free space of each disk.
 async fn disks(connection: &ConnectedNode) -> Result<Vec<Free>> {
     let client = &connection.client;
     let mut disks = Vec::new();
@@ -67,14 +68,14 @@ async fn disks(connection: &ConnectedNode) -> Result<Vec<Free>> {
     Ok(disks)
 }
 
-/// What is free on a disk, and which device that is on: a number of the computer and one of the device.
+/// Free space of a disk in bytes, and its device: a number of the computer and one of the device.
 struct Free {
     device: Option<(u64, u64)>,
     free: Option<u64>,
 }
 
-/// How long a file can be over all these disks, each with the same share; nothing if that is not known. Disks on one
-/// device share what is free there.
+/// Returns the maximum size in bytes of a file striped evenly over all these disks, or `None` if unknown. Disks on one
+/// device share its free space.
 fn room(disks: &[Free]) -> Option<u64> {
     let share = |disk: &Free| {
         let same = disks.iter().filter(|other| disk.device.is_some() && other.device == disk.device).count();

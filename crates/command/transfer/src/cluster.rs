@@ -1,8 +1,8 @@
 //! The agents that a command uses, and nodes of this process that connect to them.
 //!
 //! A command makes a [`Cluster`] from its options and passes it on. Each node that works on these agents starts from
-//! that value: it has the cluster key and adds what it does to the trace. To trace some work elsewhere, or not at all,
-//! pass a copy that [`Cluster::with_trace`] returns.
+//! that value: the node has the cluster key and adds its work to the trace. To trace some work elsewhere, or not at
+//! all, pass a copy that [`Cluster::with_trace`] returns.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use command_line::say;
 /// The agents that a command uses, with the cluster key and the trace of the nodes that connect to them.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// The agents.
+    /// Agents that the command uses.
     pub agents: Vec<Agent>,
     /// File of the cluster key, if the command names one. Otherwise nodes use that of [`key::path`].
     pub key_file: Option<PathBuf>,
-    /// Trace file to which each node adds what it does, if any.
+    /// Trace file to which each node adds its work, if any.
     pub trace: Option<PathBuf>,
 }
 
@@ -41,7 +41,7 @@ impl Cluster {
         self.with_agents(self.agents.iter().filter(is_present).cloned().collect())
     }
 
-    /// Returns a copy whose nodes add to this trace file, or record nothing if `trace` is none.
+    /// Returns a copy whose nodes add to this trace file, or record nothing if `trace` is `None`.
     pub fn with_trace(&self, trace: Option<&Path>) -> Cluster {
         Cluster { trace: trace.map(Path::to_owned), ..self.clone() }
     }
@@ -67,8 +67,8 @@ impl Cluster {
         })
     }
 
-    /// Starts a node, connects it to those agents that answer, and does `work` there. Files without a stripe on the
-    /// other agents are whole.
+    /// Starts a node, connects it to those agents that answer, and does `work` there. A file is whole if it has no
+    /// stripe on the other agents.
     ///
     /// Fails if no agent answers.
     pub fn run_with_present<T, F>(&self, work: impl FnOnce(ConnectedNode) -> F + 'static) -> Result<T>
@@ -103,7 +103,7 @@ impl Cluster {
     }
 }
 
-/// Makes the cluster key of this user, if none exists and no file is named.
+/// Creates the cluster key of this user, if none exists and no file is named.
 pub fn make_key(key_file: Option<&Path>) -> Result<()> {
     if let Some(path) = key::make_usual(key_file)? {
         say!("Made a cluster key, {}: agents talk to programs that have it.", path.display());
@@ -111,7 +111,7 @@ pub fn make_key(key_file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the settings of a new node that has disks. The first one of a user makes the cluster key.
+/// Returns the settings of a new node that has disks. The first call for a user creates the cluster key.
 pub fn agent_settings(key_file: Option<&Path>) -> Result<Settings> {
     make_key(key_file)?;
     settings(key_file)
@@ -129,7 +129,7 @@ pub fn settings_with(keys: Keys) -> Result<Settings> {
     Ok(Settings { driver: asked.driver, limits, ..Settings::new(node::new_node_id()?, keys) })
 }
 
-/// Explains why the job `what` failed on agents, in words that the user knows.
+/// Explains the failure of the job `what` on agents in the user's terms.
 pub fn explained_job<T>(
     connection: &ConnectedNode,
     what: &str,

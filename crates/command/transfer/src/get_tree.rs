@@ -1,4 +1,4 @@
-//! A directory of a namespace with all that is in it becomes a local one: many files at once.
+//! Copies a directory of a namespace with its contents to a local one, many files at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,65 +26,65 @@ use crate::one_file::{adding_to, failed_to_get};
 use crate::put_tree::{mode_of_copy, noted_of};
 use crate::stored::{ReadableFile, is_unfinished};
 
-/// How a tree is to be got.
+/// Options for getting a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
-    /// How data get from the disks.
+    /// Transfer method.
     pub method: Method,
-    /// Whether local files that are there are replaced.
+    /// True if existing local files are replaced.
     pub force: bool,
-    /// Whether those are left alone that have the same size and time, and others replaced.
+    /// True if local files with the same size and time are skipped, and others replaced.
     pub resume: bool,
-    /// Whether of damaged files is got what can be read.
+    /// True if the readable part of damaged files is copied.
     pub skip_damaged: bool,
 }
 
-/// A file of which not all could be read.
+/// File of which some bytes could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DamagedFile {
-    /// Its path.
+    /// Path of the file.
     pub name: String,
-    /// How many bytes could not be read.
+    /// Number of bytes that could not be read.
     pub lost: u64,
-    /// How many it has.
+    /// Size of the file in bytes.
     pub bytes: u64,
 }
 
-/// What has become of a tree that was to be got.
+/// Result of getting a tree.
 pub struct GotTree {
-    /// The files that failed, which have been told.
+    /// Number of failed files; each has been reported.
     pub failed: FailedFiles,
-    /// How many were there already.
+    /// Number of skipped files, which existed already.
     pub skipped: usize,
-    /// Of which there is here what was left, by their names.
+    /// Damaged files of which the readable part was copied, by name.
     pub damaged: Vec<DamagedFile>,
-    /// Which agents do not answer, if any do not.
+    /// Error that names the agents that do not answer, if any.
     pub absence: Option<node::Error>,
 }
 
-/// What a tree that is got has in common.
+/// State that the tasks of a download share.
 struct Getting {
     namespace: Namespace,
     progress: Progress,
     manner: Manner,
-    /// The files that are here now and have other names there, too: under which name.
+    /// Local places of copied files that have further names in the namespace.
     shared: RefCell<BTreeMap<FileNumber, LocalPlace>>,
     skipped: Cell<usize>,
     damaged: RefCell<Vec<DamagedFile>>,
 }
 
-/// Files and directories that are being got. Cloning gives another handle on the same.
+/// Download of files and directories. Clones share its state.
 #[derive(Clone)]
 pub struct TreeDownload(Rc<Getting>);
 
-/// Something that is to be got, and what it is called here.
+/// Inode to get, and its local place.
 struct Wish {
     found: FoundPath,
     local: LocalPlace,
 }
 
 impl Wish {
-    /// Which file it is, if that has other names.
+    /// Returns the number of the file if it has further names.
     fn shared(&self) -> Option<FileNumber> {
         let inode = &self.found.inode;
         (inode.links > 1).then_some(inode.number)
@@ -92,7 +92,7 @@ impl Wish {
 }
 
 impl TreeDownload {
-    /// A download that begins with [`run`](Self::run).
+    /// Returns a download that begins with [`run`](Self::run).
     pub fn new(namespace: &Namespace, progress: &Progress, manner: Manner) -> TreeDownload {
         TreeDownload(Rc::new(Getting {
             namespace: namespace.clone(),
@@ -104,7 +104,7 @@ impl TreeDownload {
         }))
     }
 
-    /// Gets each of these, and all that is in it if it is a directory.
+    /// Gets each of these paths, and the contents of directories.
     pub async fn run(&self, tops: Vec<(FoundPath, LocalPlace)>) -> Result<GotTree> {
         let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), FailedFiles::default());
         let (mut more_names, mut known) = (Vec::new(), BTreeSet::new());
@@ -141,7 +141,7 @@ impl TreeDownload {
             async move { download.get_name(&wish).await }
         };
         failed += many::each(&self.0.namespace.connection.machine, more_names, name).await?;
-        // Only now: until then they are their owner's alone, and what is made in them changes their times.
+        // Set directories last: until then only their owner has access, and new entries change their times.
         for Wish { found, local } in directories.iter().rev() {
             let noted = local.directory().and_then(|directory| note(&directory.file()?, &found.inode, true));
             noted.map_err(|error| failed_at(local, error))?;
@@ -152,7 +152,7 @@ impl TreeDownload {
         Ok(GotTree { failed, skipped: self.0.skipped.get(), damaged, absence })
     }
 
-    /// What is to be got, each directory, which is made here, before what is in it.
+    /// Returns the inodes to get, each directory before its contents. Creates the directories here.
     async fn wishes(&self, top: FoundPath, local: LocalPlace) -> Result<Vec<Wish>> {
         if !top.inode.is_directory() {
             return Ok(vec![Wish { found: top, local }]);
@@ -196,7 +196,8 @@ impl TreeDownload {
         made.map_err(|error| local::failed(&local.path(), error))
     }
 
-    /// Gives a file that is here another name; where there are no such names, or it could not be got, it is got.
+    /// Links a copied file to a further name. Copies the file again if the local file system has no hard links, or if
+    /// the first copy failed.
     async fn get_name(&self, wish: &Wish) -> Result<()> {
         let (getting, local) = (&*self.0, &wish.local);
         let first = wish.shared().and_then(|file| getting.shared.borrow().get(&file).cloned());
@@ -239,7 +240,7 @@ impl TreeDownload {
             note(file, &inode, lost == 0).map_err(|error| failed_at(local, error))?;
         }
         let is_file = target.file().is_some();
-        // What takes another one's place waits for the medium.
+        // Completing a file that replaces another one blocks until it is on disk.
         BlockingWork::begin(move || target.complete()).outcome().await?;
         if is_file {
             self.note_shared(wish);
@@ -250,7 +251,7 @@ impl TreeDownload {
         Ok(())
     }
 
-    /// Notes where a file is that is to have other names.
+    /// Records the local place of a copied file that has further names.
     fn note_shared(&self, wish: &Wish) {
         if let Some(file) = wish.shared() {
             self.0.shared.borrow_mut().insert(file, wish.local.clone());
@@ -263,8 +264,8 @@ impl Getting {
         self.manner.force || self.manner.resume
     }
 
-    /// Copies a file, or what is left of it if that is asked for: to a new local file, which has its name when it is
-    /// completed. With it comes how many bytes could not be read.
+    /// Copies a file to a new local file, which gets its name when completed. If `skip_damaged` is set, copies the
+    /// readable part. Returns also the number of bytes that could not be read.
     async fn copy(
         &self,
         stored: &ReadableFile,
@@ -279,7 +280,7 @@ impl Getting {
             Err(CopyError::Striped(_)) if self.manner.skip_damaged => {}
             Err(error) => return Err(failed_to_get(name, error)),
         }
-        // Somebody may still be writing to the other one.
+        // A thread of the first copy may still be writing to the first target: create another one.
         drop(target);
         self.progress.expect_more(file.bytes());
         let (target, output) = self.create(local)?;
@@ -302,8 +303,8 @@ fn is_same_file(one: &LocalPlace, other: &LocalPlace) -> bool {
     identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
-/// Gives a local file or directory the permissions of what it is a copy of, and its time, by which the copy passes for
-/// the same, if it is whole.
+/// Sets the permissions of a local file or directory to those of its original. Sets the time, too, if the copy is
+/// whole, since an equal time later marks it as identical.
 pub fn note(output: &File, inode: &Inode, is_whole: bool) -> std::io::Result<()> {
     output.set_permissions(permissions(&output.metadata()?, inode))?;
     match is_whole {
@@ -312,7 +313,7 @@ pub fn note(output: &File, inode: &Inode, is_whole: bool) -> std::io::Result<()>
     }
 }
 
-/// The permissions of a local file or directory that is a copy of this.
+/// Returns the permissions for a local copy of this inode.
 fn permissions(here: &Metadata, inode: &Inode) -> Permissions {
     let mode = mode_of_copy(inode.mode, (here.uid(), here.gid()) == (inode.uid, inode.gid));
     Permissions::from_mode(u32::from(mode))
@@ -327,7 +328,7 @@ fn failed_at(local: &impl Display, error: std::io::Error) -> Failure {
     Failure::new(local.to_string(), error)
 }
 
-/// The place of something of the namespace in a local directory, under its own name.
+/// Returns the place in a local directory for a path of the namespace, under its last name.
 pub fn within(directory: &Path, path: &[u8]) -> Result<LocalPlace> {
     let (_, name) = split(path);
     let directory =
@@ -335,8 +336,8 @@ pub fn within(directory: &Path, path: &[u8]) -> Result<LocalPlace> {
     Ok(LocalPlace::new(directory, OsStr::from_bytes(name)))
 }
 
-/// The place that the user has named. For a directory, a link that leads to one is followed, and missing directories
-/// above are made.
+/// Returns the place that the user has named. For a directory, follows a link to a directory, and creates missing
+/// parents.
 pub fn named(local: &Path, is_directory: bool) -> Result<LocalPlace> {
     let failed = |path: &Path| {
         let path = path.to_owned();

@@ -1,4 +1,4 @@
-//! Patterns of paths, as shells have them: `*`, `?` and `[...]`, each within one name.
+//! Patterns of paths, as in shells: `*`, `?` and `[...]`, each within one name.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,11 +10,11 @@ use node::{Error, ErrorKind};
 
 use crate::namespace::{FoundPath, Namespace, joined};
 
-/// As shells do it: names that begin with a dot are meant only by a pattern that does.
+/// Options of shells: only a pattern that begins with a dot matches names that do.
 const AS_SHELLS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// Whether it is more than a path.
+/// True if the text is a pattern, not just a path.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
@@ -23,8 +23,9 @@ fn compiled(text: &str) -> Result<Pattern> {
     Pattern::new(text).map_err(|error| Failure::usage(text, format!("it is no pattern: {error}")))
 }
 
-/// What a path leads to, or what a pattern means, in the order of the paths. What is called as the pattern is written
-/// is meant by it alone, and so is what is no text. A link at the end is not followed unless `follow` says so.
+/// Returns the inodes that a path or a pattern matches, in the order of the paths. A path that exists literally is
+/// returned alone, even if it looks like a pattern. A name that is not UTF-8 is never a pattern. A link at the end is
+/// followed only if `follow` is set.
 pub async fn found(namespace: &Namespace, name: &OsStr, follow: bool) -> Result<Vec<FoundPath>> {
     let path = name.as_bytes();
     let meant = match name.to_str().filter(|text| is_pattern(text)) {
@@ -40,7 +41,7 @@ pub async fn found(namespace: &Namespace, name: &OsStr, follow: bool) -> Result<
     let mut all = Vec::new();
     for found in meant {
         let is_followed = follow && matches!(found.inode.kind, InodeKind::Link { .. });
-        // A link that leads nowhere is there all the same.
+        // A dangling link is returned itself.
         let led_to = if is_followed { namespace.find_at(&found.path, true).await? } else { None };
         all.push(led_to.unwrap_or(found));
     }
@@ -55,7 +56,7 @@ async fn matching(namespace: &Namespace, text: &str) -> Result<Vec<FoundPath>> {
         let mut next = Vec::new();
         for found in so_far {
             match &pattern {
-                // Links to directories are gone through.
+                // Links to directories are followed.
                 Some(pattern) => {
                     let path: &[u8] = if found.path.is_empty() { b"/" } else { &found.path };
                     let there = namespace.find_at(path, true).await?;

@@ -1,4 +1,4 @@
-//! What happens on Ctrl-C, SIGTERM and SIGHUP.
+//! Handlers for Ctrl-C, SIGTERM and SIGHUP.
 
 use std::future::{Future, pending};
 use std::process::ExitCode;
@@ -13,19 +13,19 @@ use machine::first_of;
 /// Time limit for undoing half-done work after Ctrl-C.
 const UNDOING_MAX: Duration = Duration::from_secs(3);
 
-/// Ends the process when interrupted, after `tidy_up`. Replaces what was to happen before.
+/// Makes interruptions end the process after `tidy_up`. Replaces the previous handler.
 pub fn tidy_up_and_exit(tidy_up: impl FnMut() + Send + 'static) -> Result<()> {
     interruption::end_when_interrupted(tidy_up).map_err(unprepared)
 }
 
-/// Ends the process when interrupted, after undoing what is half done. Replaces what was to happen before.
+/// Makes interruptions end the process after undoing half-done work. Replaces the previous handler.
 pub fn undo_and_exit() -> Result<()> {
     let out_of_time = |left: &[String]| left.iter().for_each(|left| say!("starfish: {left}"));
     interruption::undo_when_interrupted(UNDOING_MAX, out_of_time).map_err(unprepared)
 }
 
-/// Leaves interruptions to a program that this one has started and waits for, which Ctrl-C interrupts as well. Replaces
-/// what was to happen before.
+/// Makes this process ignore interruptions and leave them to a child program that it waits for, which Ctrl-C interrupts
+/// as well. Replaces the previous handler.
 pub fn leave_to_program() -> Result<()> {
     interruption::on_interruption(|_| {}).map_err(unprepared)
 }
@@ -34,11 +34,11 @@ fn unprepared(error: std::io::Error) -> Failure {
     Failure::new("preparing for Ctrl-C", error)
 }
 
-/// Whether Ctrl-C has told a program to end that does so in order.
+/// True if Ctrl-C has requested a clean end of the program.
 static ENDED_BY_CTRL_C: AtomicBool = AtomicBool::new(false);
 
-/// The exit code of a program that has come to its end: after Ctrl-C that of all programs, for shells, whose loops go
-/// on otherwise.
+/// Returns the exit code of a program that ended cleanly. After Ctrl-C it is the usual code of interrupted programs, so
+/// that loops of shells stop.
 pub fn code_of_success() -> ExitCode {
     match ENDED_BY_CTRL_C.load(Ordering::Acquire) {
         true => ExitCode::from(interruption::INTERRUPTED as u8),
@@ -46,60 +46,60 @@ pub fn code_of_success() -> ExitCode {
     }
 }
 
-/// A channel on which every interruption arrives, for programs that end in order then. Replaces what was to happen
-/// before.
+/// Returns a channel that receives every interruption, for programs that then end cleanly. Replaces the previous
+/// handler.
 pub fn channel() -> Result<flume::Receiver<()>> {
     let (sender, receiver) = flume::unbounded();
     let react = move |interrupt| {
         if interrupt == Interrupt::CtrlC {
             ENDED_BY_CTRL_C.store(true, Ordering::Release);
         }
-        // Whoever listened may have ended meanwhile.
+        // The receiver may have been dropped.
         let _ = sender.send(());
     };
     interruption::on_interruption(react).map_err(unprepared)?;
     Ok(receiver)
 }
 
-/// The end of the process on interruption, for work of a node that would leave something half done.
+/// End of the process on interruption, for a node's work that could leave something half done.
 ///
-/// The process ends at once, unless something is half done just then (see [`begin`](Self::begin)): that has
-/// some seconds to be undone. Cloning gives another handle.
+/// The process ends at once, unless half-done work exists then (see [`begin`](Self::begin)): its undoing has a few
+/// seconds. Clones share the state.
 #[derive(Clone)]
 pub struct Interruption {
-    /// None if it does not happen.
+    /// `None` for [`never`](Self::never).
     tell: Option<flume::Sender<()>>,
     happened: flume::Receiver<()>,
 }
 
-/// Something that is half done until this is dropped. The node undoes it itself, since nobody else has its connections.
+/// Half-done work, until this value is dropped. The node undoes the work, since only the node has its connections.
 pub struct Undertaking {
     noted: Option<interruption::HalfDone>,
-    /// With it goes whoever waits for the end.
+    /// Dropping this sender ends the handler's wait.
     being_undone: Option<flume::Sender<()>>,
 }
 
 impl Interruption {
-    /// From now on the process ends this way when interrupted. Replaces what was to happen before.
+    /// Makes interruptions end the process this way. Replaces the previous handler.
     pub fn prepare() -> Result<Self> {
         undo_and_exit()?;
         let (tell, happened) = flume::unbounded();
         Ok(Interruption { tell: Some(tell), happened })
     }
 
-    /// One that does not happen: somebody else decides what is done on Ctrl-C.
+    /// Returns an interruption that never happens: another handler reacts to Ctrl-C.
     pub fn never() -> Self {
         let (_, happened) = flume::unbounded();
         Interruption { tell: None, happened }
     }
 
-    /// Begins something that has to be undone if it does not come to its end. `failure` is what is said if
-    /// there is no time for that.
+    /// Registers half-done work, which must be undone if it does not complete. `failure` is printed if there is no time
+    /// for that.
     pub fn begin(&self, failure: Failure) -> Undertaking {
         let (being_undone, undone) = flume::bounded::<()>(0);
         let noted = self.tell.clone().map(|tell| {
             interruption::HalfDone::begin(failure.to_string(), move || {
-                // Whoever listened may have ended meanwhile.
+                // The receiver may have been dropped.
                 let _ = tell.send(());
                 let _ = undone.recv();
             })
@@ -107,11 +107,11 @@ impl Interruption {
         Undertaking { noted, being_undone: Some(being_undone) }
     }
 
-    /// What `work` comes to, or `None` if the process is interrupted first.
+    /// Returns the output of `work`, or `None` if the process is interrupted first.
     pub async fn unless<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let happened = async {
             if self.happened.recv_async().await.is_err() {
-                // Then it never will.
+                // All senders are dropped: no interruption can happen.
                 pending::<()>().await;
             }
         };
@@ -119,7 +119,7 @@ impl Interruption {
     }
 }
 
-/// The outcome of `work`, or `None` if `stop` does not come later; the work is dropped then.
+/// Returns the output of `work`, or `None` if `stop` completes first; `work` is dropped then.
 pub async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
     let stopped = async {
         stop.await;
@@ -129,9 +129,9 @@ pub async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output 
 }
 
 impl Undertaking {
-    /// It has been undone, or could not be. Prints why not, or else `interrupted`, and returns that.
+    /// Completes the undoing. Prints the failure of the undoing, or else `interrupted`, and returns `interrupted`.
     pub fn undone(self, interrupted: Failure, outcome: node::Result<()>) -> Failure {
-        // Nobody else prints it: what fails while the process ends is not told.
+        // Print here: failures that occur while the process ends are not reported.
         match outcome.map_err(Failure::from) {
             Ok(()) => say!("starfish: {interrupted}"),
             Err(failure) => say!("starfish: {failure}"),

@@ -1,14 +1,14 @@
-//! Files of agents as commands use them: one at a time or whole directories, put and got.
+//! Files of agents as commands use them: put and get of single files and whole directories.
 //!
-//! - `cluster.rs`: the agents that a command uses, and nodes that connect to them
-//! - `interrupt.rs`: what happens on Ctrl-C
+//! - `cluster.rs`: the agents that a command uses, and nodes that connect to them.
+//! - `interrupt.rs`: handlers for Ctrl-C.
 //! - `namespace.rs`: the namespace of a set; `stored.rs`: files in it, hidden until they are whole; `globs.rs`:
-//!   patterns of paths
-//! - `local.rs`: files of this computer; `memory.rs`: its memory
-//! - `one_file.rs`: get and put by either method, and what is left of a damaged file; `beforehand.rs`: what is
-//!   refused before a file is put
-//! - `many.rs`: many files at once; `put_tree.rs`, `get_tree.rs`: whole directories
-//! - `scratch.rs`: files without names, for measurements; `recordings.rs`: what agents do, recorded on demand
+//!   patterns of paths.
+//! - `local.rs`: files of this computer; `memory.rs`: its memory.
+//! - `one_file.rs`: get and put by either method, and salvage of a damaged file; `beforehand.rs`: checks before a file
+//!   is put.
+//! - `many.rs`: many files at once; `put_tree.rs`, `get_tree.rs`: whole directories.
+//! - `scratch.rs`: files without names, for measurements; `recordings.rs`: agents' records of their work, on demand.
 
 pub mod beforehand;
 pub mod cluster;

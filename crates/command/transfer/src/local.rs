@@ -1,7 +1,7 @@
-//! Local files: what is put, and what is got.
+//! Local files: sources of put and targets of get.
 //!
-//! A file that is got appears under its name only when it is whole (crate `replacement`). Until then it is its owner's
-//! alone, since the one it is a copy of may be so.
+//! A new local file appears under its name only when it is whole (crate `replacement`). Until then only its owner has
+//! access, since the original may be private, too.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -20,19 +20,19 @@ use replacement::{LocalPlace, NewFile, Permitted};
 
 use crate::interrupt;
 
-/// What stands for standard input and output.
+/// Path that stands for standard input and output.
 pub const STANDARD: &str = "-";
 
-/// Where data from the file system go.
+/// Destination of data from the file system.
 pub enum Destination {
-    /// A new file, or one that is replaced.
+    /// A new file, which may replace an existing one.
     File(PathBuf, NewFile, HalfDone),
-    /// Something that exists and is no file: standard output, a device, a pipe.
+    /// An existing stream: standard output, a device, a pipe.
     Stream,
 }
 
-/// Opens `path` to receive a file called `name`. A directory receives it under its own last name. A new file is its
-/// owner's alone until the caller says whose it is.
+/// Opens `path` to receive a file called `name`. A directory receives the file under the last part of `name`. Only the
+/// owner has access to a new file until the caller sets its permissions.
 pub fn create(path: &Path, name: &str, replace: bool) -> Result<(Destination, File)> {
     if path.as_os_str() == STANDARD {
         let output = io::stdout().as_fd().try_clone_to_owned();
@@ -42,7 +42,7 @@ pub fn create(path: &Path, name: &str, replace: bool) -> Result<(Destination, Fi
     begin(&path, replace, Permitted::Owner)
 }
 
-/// Writes a file that is whole or as it was before.
+/// Writes a file atomically: after a failure the old file is unchanged.
 pub fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
     let (target, file) = begin(path, true, Permitted::Usual)?;
     let mut buffered = BufWriter::new(file);
@@ -51,7 +51,7 @@ pub fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result
     target.complete()
 }
 
-/// Writes a file as [`write()`] does, or standard output if the path stands for that.
+/// Writes a file like [`write()`], or standard output if the path stands for it.
 pub fn write_or_print(
     path: &Path,
     write_to: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -62,18 +62,18 @@ pub fn write_or_print(
     let (_, file) = create(path, STANDARD, false)?;
     let mut buffered = BufWriter::new(file);
     match write_to(&mut buffered).and_then(|()| buffered.flush()) {
-        // Nobody reads it any more.
+        // The reader has closed the pipe.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::writing("standard output", &error)),
     }
 }
 
-/// Fails if [`write()`] could not, and leaves things as they are.
+/// Fails if [`write()`] would fail, without changing the file.
 pub fn check_writable(path: &Path) -> Result<()> {
     replacement::create(path, true, Permitted::Usual).map(drop).map_err(|error| failed(path, error))
 }
 
-/// Begins the file that `path` stands for.
+/// Creates the new file for `path`, or opens the stream that it names.
 fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(Destination, File)> {
     match replacement::create(path, replace, permitted).map_err(|error| failed(path, error))? {
         replacement::Target::Stream(stream) => Ok((Destination::Stream, stream)),
@@ -81,7 +81,8 @@ fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(Destin
     }
 }
 
-/// Opens a place in a tree to receive a file, its owner's alone until the caller says whose it is. No link is followed.
+/// Creates a file at a place in a tree. Only the owner has access until the caller sets its permissions. No link is
+/// followed.
 pub fn create_at(place: &LocalPlace, replace: bool) -> Result<(Destination, File)> {
     let path = place.path();
     let created = replacement::create_at(place, replace, Permitted::Owner);
@@ -90,7 +91,7 @@ pub fn create_at(place: &LocalPlace, replace: bool) -> Result<(Destination, File
 }
 
 impl Destination {
-    /// A new file, which is removed if the program is interrupted.
+    /// Returns a new file, which is removed if the program is interrupted.
     fn begun(path: PathBuf, new: NewFile) -> Result<Destination> {
         let temporary = new.temporary().clone();
         let left = Failure::new(temporary.to_string(), "there was no time to remove it");
@@ -99,7 +100,7 @@ impl Destination {
         Ok(Destination::File(path, new, half_done))
     }
 
-    /// The file, if it is one of its own, of which times and permissions can be said.
+    /// Returns the file, if it is a new one, whose times and permissions can be set.
     pub fn file(&self) -> Option<&File> {
         match self {
             Destination::File(_, new, _) => Some(new.file()),
@@ -107,7 +108,7 @@ impl Destination {
         }
     }
 
-    /// Gives a new file the permissions of the one that it replaces; if there is none, those of any other.
+    /// Sets the permissions of a new file to those of the file that it replaces, or else to the usual ones.
     pub fn give_usual_permissions(&self) -> io::Result<()> {
         let Destination::File(path, new, _) = self else { return Ok(()) };
         let mode = match path.metadata() {
@@ -117,7 +118,7 @@ impl Destination {
         new.file().set_permissions(Permissions::from_mode(mode))
     }
 
-    /// What is written to it: a file can have holes.
+    /// Returns the output for data: a file can have holes.
     pub fn output(&self, file: File) -> io::Result<LocalOutput> {
         Ok(if self.file().is_some() {
             LocalOutput::File(SparseFile::new(file)?)
@@ -126,7 +127,7 @@ impl Destination {
         })
     }
 
-    /// Gives a file that is whole now its name.
+    /// Renames the complete file to its name.
     pub fn complete(self) -> Result<()> {
         let Destination::File(path, new, half_done) = self else { return Ok(()) };
         new.complete().map_err(|error| failed(&path, error))?;
@@ -135,20 +136,20 @@ impl Destination {
     }
 }
 
-/// What new files of this process do not permit. It can only be told by another one; nobody makes files meanwhile that
-/// are to be open to others.
+/// Returns the umask of this process. Reading it means setting it for a moment, to 077: a file that another thread
+/// creates then is private.
 fn current_umask() -> Mode {
     let current = umask(Mode::from_bits_truncate(0o077));
     umask(current);
     current
 }
 
-/// Where data are written: holes are left in a file alone. To a stream zeros go, also if it is a file that somebody
-/// else has opened, who may want what is written at its end.
+/// Output for data. Only a file opened by this program gets holes. A stream gets zeros, even if it is a file opened by
+/// another program, which may want the data at its end.
 pub enum LocalOutput {
-    /// A file that this program has opened.
+    /// File that this program has opened.
     File(SparseFile),
-    /// A stream, in which holes are zeros.
+    /// Stream, in which holes are zeros.
     Stream(Dense<File>),
 }
 
@@ -183,7 +184,7 @@ impl SparseWrite for LocalOutput {
     }
 }
 
-/// Why a local file cannot be had.
+/// Returns the failure for a local file that cannot be created.
 pub fn failed(path: &Path, error: replacement::Error) -> Failure {
     let failure = Failure::new(path.display().to_string(), &error);
     match error {
@@ -195,14 +196,14 @@ pub fn failed(path: &Path, error: replacement::Error) -> Failure {
     }
 }
 
-/// That something has this name already.
+/// Returns the failure for a name that exists already.
 pub fn exists(path: &Path) -> Failure {
     let why = "there is such a file already";
     let error = node::Error::new(node::ErrorKind::Exists, path.display().to_string(), why);
     error.with_remedy("Give --force to replace it, or another name").into()
 }
 
-/// Opens what is to be put, with its size if that is known beforehand.
+/// Opens the source of a put, and returns its size in bytes if known.
 pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     if path.as_os_str() == STANDARD {
@@ -222,32 +223,32 @@ pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     Ok((file, found.is_file().then_some(found.len())))
 }
 
-/// How many bytes of a file can be data, as far as its file system tells: the rest of it is holes.
+/// Returns the number of bytes of a file that can be data, according to its file system: the rest is holes.
 pub fn data_bytes(found: &Metadata) -> u64 {
     found.len().min(found.blocks().saturating_mul(512))
 }
 
-/// A local file that is put, and has to stay as it is until it was read to its end: what is put is then what it was at
-/// one moment.
+/// Local file that is put. It must not change until it was read completely, so that the copy has its contents of one
+/// moment.
 pub struct SteadyFile {
     file: SparseFile,
-    /// Its length and the time of its last change when it was opened; of what is no file nothing is known.
+    /// Length in bytes and modification time when it was opened; `None` for streams.
     begun: Option<(u64, SystemTime)>,
 }
 
 impl SteadyFile {
-    /// Notes how long a file is and when it was changed.
+    /// Records the length and the modification time of the file.
     pub fn new(file: File) -> io::Result<SteadyFile> {
         let begun = length_and_time(&file)?;
         Ok(SteadyFile { file: SparseFile::new(file)?, begun })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &File {
         self.file.file()
     }
 
-    /// Fails if it is another one now.
+    /// Fails if the file has changed.
     fn check(&self) -> io::Result<()> {
         let now = length_and_time(self.file())?;
         if now == self.begun {
@@ -288,8 +289,8 @@ fn length_and_time(file: &File) -> io::Result<Option<(u64, SystemTime)>> {
     if found.is_file() { Ok(Some((found.len(), found.modified()?))) } else { Ok(None) }
 }
 
-/// Whether standard input was closed when the program began. Rust's runtime then opens /dev/null in its place, for
-/// reading and writing, which nobody else does who means it to be read.
+/// True if standard input was closed when the program began. Rust's runtime then opens /dev/null for reading and
+/// writing in its place. A redirection from /dev/null opens it only for reading.
 fn was_closed(input: &File) -> bool {
     let (Ok(found), Ok(null)) = (input.metadata(), std::fs::metadata("/dev/null")) else { return false };
     let is_null = found.file_type().is_char_device() && found.rdev() == null.rdev();
@@ -297,12 +298,12 @@ fn was_closed(input: &File) -> bool {
     is_null && flags.is_ok_and(|flags| flags & OFlag::O_ACCMODE == OFlag::O_RDWR)
 }
 
-/// The last part of a path or of a name in the file system.
+/// Returns the last part of a path or of a name in the file system.
 pub fn last_part(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Bytes of a file, by the first and the last of them.
+/// Formats a range of a file as its first and last byte.
 pub fn range(extent: Extent) -> String {
     match extent.bytes {
         1 => extent.offset.to_string(),
@@ -310,19 +311,19 @@ pub fn range(extent: Extent) -> String {
     }
 }
 
-/// Passes bytes on and hashes them on the way, if asked to.
+/// Reader or writer that optionally hashes the bytes that pass through.
 pub struct Hashing<T> {
     inner: T,
     hasher: Option<Box<blake3::Hasher>>,
 }
 
 impl<T> Hashing<T> {
-    /// Hashes what goes through if `hash`.
+    /// Wraps `inner`, and hashes the bytes if `hash` is true.
     pub fn new(inner: T, hash: bool) -> Self {
         Hashing { inner, hasher: hash.then(Box::default) }
     }
 
-    /// The hash of all that went through.
+    /// Returns the hash of all bytes so far, or `None` without hashing.
     pub fn hash(&self) -> Option<blake3::Hash> {
         self.hasher.as_ref().map(|hasher| hasher.finalize())
     }
@@ -333,7 +334,7 @@ impl<T> Hashing<T> {
         }
     }
 
-    /// A hole reads as zeros.
+    /// Hashes a hole as zeros.
     fn take_in_hole(&mut self, bytes: u64) {
         if let Some(hasher) = &mut self.hasher {
             let hashed = hasher.update_reader(io::repeat(0).take(bytes));
@@ -382,7 +383,7 @@ impl<W: SparseWrite> SparseWrite for Hashing<W> {
     }
 }
 
-/// Prints lines on standard output. That nobody reads them any more is no failure.
+/// Prints lines on standard output. A closed pipe is no failure.
 pub fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
     let mut output = io::stdout().lock();
     let written =
@@ -392,11 +393,10 @@ pub fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
         other => other.map_err(|error| Failure::new("standard output", error)),
     }
 }
-/// A log that is longer when its program starts makes place for a new one, and is kept until that is as long: there are
-/// some ten thousand lines in it.
+/// Size in bytes at which a log is rotated when its program starts: some ten thousand lines. One old log is kept.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 
-/// Opens a log, to be added to.
+/// Opens a log for appending.
 pub fn open_log(path: &Path) -> Result<File> {
     let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     if let Some(directory) = path.parent() {
@@ -408,7 +408,7 @@ pub fn open_log(path: &Path) -> Result<File> {
     File::options().create(true).read(true).append(true).open(path).map_err(failed)
 }
 
-/// What a text file has from `begin` on.
+/// Returns the contents of a text file from byte `begin` on.
 pub fn read_from(path: &Path, begin: u64) -> io::Result<String> {
     let (mut file, mut text) = (File::open(path)?, String::new());
     file.seek(SeekFrom::Start(begin))?;

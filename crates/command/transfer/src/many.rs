@@ -1,4 +1,4 @@
-//! Many files at once.
+//! Work on many files at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,24 +12,24 @@ use real::RealMachine;
 
 use crate::namespace::shown;
 
-/// How many files are under way at the same time: enough that every disk has something to do while names are asked for,
-/// and few enough for their windows of memory.
+/// Number of files in flight at the same time: enough to keep every disk busy during requests for names, and few enough
+/// for the memory of their windows.
 const AT_ONCE: usize = 16;
 
-/// How many files failed, and how many of them because there are such files already.
+/// Number of failed files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FailedFiles {
-    /// All that failed.
+    /// All failed files.
     pub all: usize,
-    /// Those of them that there are already.
+    /// Failed files whose names exist already.
     pub existing: usize,
 }
 
-/// Existing files reported by name; further ones are only counted.
+/// Limit of existing files reported by name; further ones are only counted.
 const EXISTING_TOLD: usize = 3;
 
 impl FailedFiles {
-    /// Counts a failure, and tells it.
+    /// Counts a failure, and reports it.
     pub fn note(&mut self, failure: &Failure) {
         self.all += 1;
         self.existing += usize::from(failure.kind() == Some(ErrorKind::Exists));
@@ -46,11 +46,11 @@ impl std::ops::AddAssign for FailedFiles {
     }
 }
 
-/// Has `work` done with each of these, some at a time. What fails with one of them is told on standard error, and the
-/// others go on; the failure that is returned says how many those were.
+/// Runs `work` for each item, some at a time. Reports each failure on standard error and continues with the other
+/// items. Returns the number of failures.
 ///
 /// # Errors
-/// At once if agents are gone or full: then the others would fail, too.
+/// At once if agents are disconnected or full, since the other items would fail, too.
 pub async fn each<T, F>(
     machine: &RealMachine,
     items: Vec<T>,
@@ -81,8 +81,8 @@ where
     Ok(failed.take())
 }
 
-/// Refuses to give two things the same name, as the second would replace the first: each of them is what it is called,
-/// and what it is to be called.
+/// Fails if two things get the same name, as the second would replace the first. Each item is the old name and the new
+/// name.
 pub fn check_distinct<'a>(named: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Result<()> {
     let mut sources = BTreeMap::new();
     for (from, to) in named {
@@ -94,14 +94,14 @@ pub fn check_distinct<'a>(named: impl IntoIterator<Item = (&'a [u8], &'a [u8])>)
     Ok(())
 }
 
-/// Whether a failure is one that the next file would meet, too.
+/// True if the next file would fail in the same way.
 fn is_of_all(failure: &Failure) -> bool {
     let kinds = [ErrorKind::Gone, ErrorKind::Unreachable, ErrorKind::NoSpace, ErrorKind::Closed];
     failure.is_broken_pipe() || failure.kind().is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// The failure of a command some of whose files failed, each of which was reported. `is_resumable` if the command takes
-/// `--resume`.
+/// Returns the failure of a command if some of its files failed, each of which was reported. `is_resumable` is true if
+/// the command accepts `--resume`.
 pub fn outcome(what: &str, FailedFiles { all, existing }: FailedFiles, is_resumable: bool) -> Result<()> {
     let failure = match (all, existing) {
         (0, _) => return Ok(()),

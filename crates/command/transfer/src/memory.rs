@@ -1,25 +1,25 @@
-//! The memory of this computer, as Linux tells about it (proc_meminfo(5)).
+//! Memory of this computer, as Linux reports it (proc_meminfo(5)).
 
 use std::fs;
 
 use command_line::failure::{Failure, Result};
 use node::Size;
 
-/// All of it, in bytes, if that is known.
+/// Returns the size of the memory in bytes, if known.
 pub fn all() -> Option<u64> {
     of_this_computer("MemTotal:")
 }
 
-/// What programs can still have of it, in bytes, if that is known.
+/// Returns the bytes available to programs, if known.
 fn available() -> Option<u64> {
     of_this_computer("MemAvailable:")
 }
 
-/// Remedy where what is simulated does not fit.
+/// Remedy for simulated files that do not fit into memory.
 pub const PHANTOM: &str = "Add --phantom: then what is read is not checked, and takes no memory.";
 
-/// Refuses what would not fit into what programs can still have of it, by a failure that is told what is needed and
-/// what is free: a tenth is left to others.
+/// Fails if `needed` bytes do not fit into 90 % of the available memory; a tenth is left to other programs. `refused`
+/// gets the needed and the available size and returns the failure.
 pub fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure) -> Result<()> {
     match available().filter(|available| needed > available / 10 * 9) {
         Some(free) => Err(refused(Size(needed).rounded(), Size(free).rounded())),
@@ -27,7 +27,8 @@ pub fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure) -> Re
     }
 }
 
-/// Refuses a simulation that would not fit into memory, where simulated disks have their files, before anything runs.
+/// Fails, before the start of a simulation, if its files would not fit into memory. Simulated disks keep their files
+/// there.
 pub fn check_stored(what: &str, needed: u64, remedy: &str) -> Result<()> {
     check(needed, |needed, free| {
         let why = format!("that needs about {needed}, and {free} of memory are free here");
@@ -39,7 +40,7 @@ fn of_this_computer(key: &str) -> Option<u64> {
     bytes(&fs::read_to_string("/proc/meminfo").ok()?, key)
 }
 
-/// The number of the line that begins with `key`, which is in KiB.
+/// Returns the number of the line that begins with `key`, converted from KiB to bytes.
 fn bytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)

@@ -1,4 +1,4 @@
-//! The namespace of a set as commands use it: paths, and what they lead to.
+//! The namespace of a set as commands use it: paths, and their inodes.
 
 use command_line::visible;
 use fs::{DisksByIdentity, OpenFor, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
@@ -10,44 +10,46 @@ use nix::unistd::{getgid, getuid};
 use node::{ConnectedNode, Error, ErrorKind, Result};
 use real::RealMachine;
 
-/// The mode of a directory that a command makes.
+/// Mode of a directory that a command creates.
 const DIRECTORY_MODE: u16 = 0o755;
 
-/// Whole files go past the page cache; it only has to be there.
+/// Size of the page cache in bytes. A tree needs one, but transfers of whole files bypass it.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// The namespace of a set, with the connection to its agents. Cloning gives another handle on the same.
+/// Namespace of a set, with the connection to its agents. Clones share both.
 #[derive(Clone)]
 pub struct Namespace {
-    /// The connection to its agents.
+    /// Connection to the agents.
     pub connection: ConnectedNode,
-    /// What is kept there, as clients see it.
+    /// File tree, as clients see it.
     pub tree: fs::Tree<RealMachine>,
 }
 
-/// Something in the namespace, and its path.
+/// Inode of the namespace, and its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPath {
-    /// The path.
+    /// Path of the inode.
     pub path: Vec<u8>,
-    /// What is there.
+    /// The inode.
     pub inode: Inode,
 }
 
 impl Namespace {
-    /// The namespace of the set. If the agents have none, it is begun now; all of them have to answer then.
+    /// Returns the namespace of the set. If the agents have none, creates one, for which all agents must answer.
     pub async fn of(connection: &ConnectedNode) -> Result<Namespace> {
         let tree = connection.tree(&cache(connection)).await?;
         Ok(Namespace { connection: connection.clone(), tree })
     }
 
-    /// The namespace, if the agents have one. Fails if it is kept by one that does not answer, as far as can be known.
+    /// Returns the namespace, if the agents have one. Fails if its metadata server does not answer, as far as that can
+    /// be known.
     pub async fn find(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         let tree = connection.find_tree(&cache(connection)).await?;
         Ok(tree.map(|tree| Namespace { connection: connection.clone(), tree }))
     }
 
-    /// The namespace, as [`find`](Self::find). If the agents have none, none of their disks may have anything of one.
+    /// Returns the namespace like [`find`](Self::find). If the agents have none, fails unless all disks are free of
+    /// data of any namespace.
     pub async fn find_surely(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         let found = Namespace::find(connection).await?;
         if found.is_none() {
@@ -56,7 +58,7 @@ impl Namespace {
         Ok(found)
     }
 
-    /// A new namespace in place of one that is lost, of whose files the disks have stripes.
+    /// Creates a namespace in place of a lost one, although the disks have stripes of its files.
     pub async fn begin_anew(connection: &ConnectedNode) -> Result<Namespace> {
         connection.incompleteness()?;
         let begun = fs::Tree::begin(&cache(connection), node::new_tree()?).await;
@@ -64,17 +66,17 @@ impl Namespace {
         Ok(Namespace { connection: connection.clone(), tree })
     }
 
-    /// What the user calls the agent that keeps it.
+    /// Returns the name of the agent with the metadata server.
     pub fn keeper(&self) -> &str {
         self.connection.name(self.tree.keeper())
     }
 
-    /// Has an operation performed that is about `path`.
+    /// Performs an operation on `path`, which errors name.
     pub async fn perform(&self, path: &[u8], operation: TreeOperation) -> Result<TreeAnswer> {
         self.connection.explained(&shown(path), self.tree.perform(operation).await)
     }
 
-    /// How much is in it.
+    /// Returns the usage of the namespace.
     pub async fn used(&self) -> Result<TreeUse> {
         match self.perform(b"/", TreeOperation::Describe).await? {
             TreeAnswer::Used(used) => Ok(used),
@@ -82,12 +84,12 @@ impl Namespace {
         }
     }
 
-    /// What a path leads to, links followed.
+    /// Returns the inode of a path, following links.
     pub async fn look(&self, path: &[u8]) -> Result<FoundPath> {
         self.look_at(path, true).await
     }
 
-    /// What a path leads to: a link itself, if it ends in one.
+    /// Returns the inode of a path. Does not follow a link at its end.
     pub async fn look_at_link(&self, path: &[u8]) -> Result<FoundPath> {
         self.look_at(path, false).await
     }
@@ -105,7 +107,8 @@ impl Namespace {
         Ok(FoundPath { path: path.to_vec(), inode })
     }
 
-    /// What there is not may be what a link leads to. A directory is no file.
+    /// Adds a remedy: a missing path may be one with a link that leads nowhere, and a directory cannot be used as a
+    /// file.
     async fn advised(&self, path: &[u8], error: Error) -> Error {
         match error.kind() {
             ErrorKind::NotFound => {}
@@ -119,13 +122,13 @@ impl Namespace {
         error
     }
 
-    /// What there is under a path, if there is anything; a link is not followed.
+    /// Returns the inode of a path, or `None` if it is missing. Does not follow a link at its end.
     pub async fn look_if_there(&self, path: &[u8]) -> Result<Option<Inode>> {
         if_there(self.look_without_advice(path, false).await).map(|found| found.map(|found| found.inode))
     }
 
-    /// What a path leads to, if it leads anywhere: through what is no directory, or round in a circle of links, none
-    /// does. A link at its end is followed if `follow` says so.
+    /// Returns the inode of a path, or `None` if the path leads nowhere: a name is missing, a part is no directory, or
+    /// links form a circle. Follows a link at its end if `follow` is set.
     pub async fn find_at(&self, path: &[u8], follow: bool) -> Result<Option<FoundPath>> {
         match self.look_without_advice(path, follow).await {
             Err(error) if leads_nowhere(error.kind()) => Ok(None),
@@ -133,7 +136,7 @@ impl Namespace {
         }
     }
 
-    /// Whether all stripes of a file are there that were made, and say what they are.
+    /// True if all created stripes of a file exist, with readable labels.
     pub async fn is_whole(&self, path: &[u8], inode: &Inode) -> Result<bool> {
         if inode.stored_stripes == 0 {
             return Ok(true);
@@ -149,13 +152,13 @@ impl Namespace {
         }
     }
 
-    /// Whether a path leads to a directory.
+    /// True if a path leads to a directory.
     pub async fn is_directory(&self, path: &[u8]) -> Result<bool> {
         let found = if_there(self.look_without_advice(path, true).await)?;
         Ok(found.is_some_and(|found| found.inode.is_directory()))
     }
 
-    /// What is in a directory, in the order of the names.
+    /// Returns the entries of a directory, in the order of their names.
     pub async fn entries(&self, directory: &FoundPath) -> Result<Vec<FoundPath>> {
         let listed = self.tree.entries(directory.inode.number).await;
         let entries = self.connection.explained(&shown(&directory.path), listed)?;
@@ -166,7 +169,7 @@ impl Namespace {
         found.collect()
     }
 
-    /// All that is under a directory, each directory before what is in it.
+    /// Returns everything below a directory, each directory before its contents.
     pub async fn walk(&self, top: &FoundPath) -> Result<Vec<FoundPath>> {
         let (mut all, mut directories) = (Vec::new(), vec![top.clone()]);
         while let Some(directory) = directories.pop() {
@@ -177,7 +180,7 @@ impl Namespace {
         Ok(all)
     }
 
-    /// Opens a file; while it is open its contents stay, whatever happens to its name.
+    /// Opens a file. Its contents stay while it is open, even if its name is removed.
     pub async fn open(&self, path: &[u8]) -> Result<OpenTreeFile<RealMachine>> {
         let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
         match self.connection.explained(&shown(path), self.tree.open_for(look, OpenFor::Reading).await) {
@@ -186,24 +189,24 @@ impl Namespace {
         }
     }
 
-    /// Makes something that has no contents.
+    /// Creates an inode without contents.
     pub async fn make(&self, path: &[u8], new: NewInode, mode: u16) -> Result<Inode> {
         let make = self.making(path, new, mode);
         self.connection.explained(&shown(path), self.tree.inode(make).await)
     }
 
-    /// The operation that makes something of this user's where nothing is.
+    /// Returns the operation that creates an inode of this user, which fails if the name exists.
     pub fn making(&self, path: &[u8], new: NewInode, mode: u16) -> TreeOperation {
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
         TreeOperation::Make { at: Location::of_path(path), new, mode, uid, gid, exclusive: true }
     }
 
-    /// Makes a directory where nothing is.
+    /// Creates a directory. Fails if the name exists.
     pub async fn make_directory(&self, path: &[u8]) -> Result<()> {
         self.make(path, NewInode::Directory, DIRECTORY_MODE).await.map(drop)
     }
 
-    /// Makes a directory unless there is one; which one there is then.
+    /// Creates a directory unless one exists. Returns its number.
     pub async fn make_directory_unless_there(&self, path: &[u8], mode: u16) -> Result<FileNumber> {
         match self.make(path, NewInode::Directory, mode).await {
             Err(error) if error.kind() == ErrorKind::Exists => match self.look_if_there(path).await? {
@@ -214,20 +217,20 @@ impl Namespace {
         }
     }
 
-    /// Says when something was changed.
+    /// Sets a modification time.
     pub async fn set_modified(&self, path: &[u8], number: FileNumber, modified: UnixTime) -> Result<()> {
         let modified = Some(SetTime::At(modified));
         let changes = AttributeChanges { modified, ..AttributeChanges::default() };
         self.perform(path, TreeOperation::Change { number, changes }).await.map(drop)
     }
 
-    /// Gives a file another name, which nothing has.
+    /// Creates a further name of a file. Fails if the name exists.
     pub async fn link(&self, number: FileNumber, path: &[u8]) -> Result<()> {
         let link = TreeOperation::Link { number, at: Location::of_path(path) };
         self.perform(path, link).await.map(drop)
     }
 
-    /// Makes a directory and those above it, unless they are there, or links to directories.
+    /// Creates a directory and its missing parents. Links to directories count as directories.
     pub async fn make_directories(&self, path: &[u8]) -> Result<()> {
         let mut so_far = if path.starts_with(b"/") { b"/".to_vec() } else { Vec::new() };
         for part in path.split(|&byte| byte == b'/').filter(|part| !part.is_empty()) {
@@ -243,34 +246,34 @@ impl Namespace {
         Ok(())
     }
 
-    /// Moves a name.
+    /// Renames a path.
     pub async fn rename(&self, from: &[u8], to: &[u8], mode: RenameMode) -> Result<()> {
         let rename = TreeOperation::Rename { from: Location::of_path(from), to: Location::of_path(to), mode };
         self.connection.explained(&shown(to), self.tree.unname(rename).await)
     }
 
-    /// Removes a name, and the contents of a file that has no other.
+    /// Removes a name, and the contents of a file without further names.
     pub async fn remove(&self, path: &[u8], what: WhatToRemove) -> Result<()> {
         let remove = TreeOperation::Remove { at: Location::of_path(path), what };
         let removed = self.connection.explained(&shown(path), self.tree.unname(remove).await);
-        // The command may end after this.
+        // Wait for the removal of contents: the command may end after this.
         self.tree.contents_gone().await;
         removed
     }
 
-    /// Brings all that was done with names onto the medium, and waits until contents have gone that lost theirs.
+    /// Flushes the namespace to stable storage, after the contents of orphans were removed.
     pub async fn flush(&self) -> Result<()> {
         self.tree.contents_gone().await;
         self.connection.explained("flushing the namespace", self.tree.flush().await)
     }
 
-    /// All records, to be checked.
+    /// Returns all records, for a check.
     pub async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
         self.connection.explained("reading the namespace", self.tree.survey().await)
     }
 
-    /// The stripes of these files that have bytes and lie on disks that are not among those of the agents. Of a file
-    /// that has no name nobody misses any.
+    /// Returns the stripes of these files that have bytes and lie on disks that no agent has. Skips orphans, since no
+    /// program can miss their bytes.
     pub async fn stripes_on_disks_that_are_nowhere(
         &self,
         places: &DisksByIdentity,
@@ -290,17 +293,17 @@ impl Namespace {
     }
 }
 
-/// A stripe of a file whose disk none of the agents has.
+/// Stripe of a file on a disk that no agent has.
 pub struct StripeOfNowhere {
-    /// The file.
+    /// Number of the file.
     pub file: FileNumber,
-    /// Its stripe.
+    /// Index of the stripe.
     pub stripe: u32,
-    /// The identity of the disk.
+    /// Identity of the disk.
     pub disk: u64,
 }
 
-/// What to do about a directory where a file is wanted.
+/// Remedy for a directory in place of a file.
 const IS_DIRECTORY: &str = "`starfish ls` lists what is in it; `starfish get -r` gets all of it";
 
 fn cache(connection: &ConnectedNode) -> PageCache<RealMachine> {
@@ -313,7 +316,8 @@ fn cache(connection: &ConnectedNode) -> PageCache<RealMachine> {
     PageCache::new(connection.client.clone(), settings)
 }
 
-/// Names come from an agent: none may lead elsewhere when it becomes one of a local file.
+/// Fails for a name that would lead elsewhere as the name of a local file. Names come from an agent and are not
+/// trusted.
 fn check_entry(directory: &[u8], name: &[u8]) -> Result<()> {
     let is_one = !matches!(name, b"" | b"." | b"..") && !name.iter().any(|byte| matches!(byte, b'/' | 0));
     if is_one {
@@ -327,23 +331,23 @@ fn wrong_answer(path: &[u8]) -> Error {
     Error::new(ErrorKind::Protocol, shown(path), "its agent gave another answer than it was asked for")
 }
 
-/// Whether a stripe is not what its name says, or does not say what it is.
+/// True if a stripe does not match its name, or its label is not readable.
 pub fn is_damaged(error: &fs::Error) -> bool {
     let kinds = [fs::FailureKind::Damaged, fs::FailureKind::Invalid];
     matches!(error, fs::Error::Remote { failure, .. } if kinds.contains(&failure.kind))
 }
 
-/// Whether an agent remembers that the file was removed.
+/// True if an agent remembers that the file was removed.
 pub fn is_removed(error: &fs::Error) -> bool {
     matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::Removed)
 }
 
-/// Whether there can be nothing where a path leads.
+/// True if the error means that a path leads nowhere.
 fn leads_nowhere(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Refused(TreeRefusal::NotDirectory | TreeRefusal::Loop))
 }
 
-/// That there is nothing is no failure.
+/// Turns the error for a missing path into `None`.
 pub fn if_there<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -351,7 +355,7 @@ pub fn if_there<T>(outcome: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// A name in a directory.
+/// Joins a directory and a name to a path.
 pub fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
     match directory {
         b"" => name.to_vec(),
@@ -360,19 +364,19 @@ pub fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The last name of a path, and the path before it, with its slash.
+/// Splits a path into its parent with the slash, and its last name.
 pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let at = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     path.split_at(at)
 }
 
-/// A path without the slashes at its end, but for the root itself.
+/// Removes slashes from the end of a path, except that of the root.
 pub fn trimmed(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|&byte| byte != b'/').map_or(path.len().min(1), |last| last + 1);
     &path[..end]
 }
 
-/// A path as people can read it: what no terminal should be sent stands there in another way.
+/// Formats a path for people: characters unsafe for terminals are escaped.
 pub fn shown(path: &[u8]) -> String {
     match str::from_utf8(path) {
         Ok(text) => visible(text).into_owned(),
@@ -380,17 +384,17 @@ pub fn shown(path: &[u8]) -> String {
     }
 }
 
-/// A path as programs can read it, and give it back: as it is, unless it is no text.
+/// Formats a path for programs: unchanged, unless it is not UTF-8.
 pub fn for_programs(path: &[u8]) -> String {
     str::from_utf8(path).map_or_else(|_| shown(path), str::to_owned)
 }
 
-/// What something is, in a word.
+/// Returns the kind of an inode as a word.
 pub fn kind_name(kind: &InodeKind) -> &'static str {
     name_and_letter(kind).0
 }
 
-/// One letter for what something is, as `ls -l` has it.
+/// Returns the kind of an inode as a letter, like `ls -l`.
 pub fn letter(kind: &InodeKind) -> char {
     name_and_letter(kind).1
 }

@@ -1,4 +1,4 @@
-//! Moving a whole file by either method, with its hash and the time it took.
+//! Moves a whole file by either method, and returns its hash and the duration.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -18,23 +18,23 @@ use crate::local::Hashing;
 use crate::namespace::{Namespace, joined, trimmed};
 use crate::stored::{HiddenFile, ReadableFile, WantedFile};
 
-/// A transfer that is over.
+/// Completed transfer.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// What the file is called on the agents.
+    /// Name of the file on the agents.
     pub name: String,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Time it took, from the first request until the last byte was where it belongs.
+    /// Time from the first request until the last byte has arrived.
     pub elapsed: Duration,
-    /// The file's hash, if it was asked for.
+    /// Hash of the file, if requested.
     pub hash: Option<blake3::Hash>,
-    /// What is known of a file that was got, or was there already.
+    /// Inode of a file that was read, or that existed already.
     pub inode: Option<Inode>,
 }
 
 impl Done {
-    /// Throughput in MiB/s.
+    /// Returns the throughput in MiB/s.
     pub fn throughput(&self) -> f64 {
         mib(self.bytes) / self.elapsed.as_secs_f64()
     }
@@ -60,13 +60,13 @@ pub async fn get<W: SparseWrite + Send + 'static>(
     Ok(Done { name: name.to_owned(), bytes, elapsed, hash: output.hash(), inode })
 }
 
-/// Counts what is done in a progress.
+/// Returns a function that adds to a progress.
 pub fn adding_to(progress: &Progress) -> impl Fn(u64) + Clone + 'static {
     let progress = progress.clone();
     move |bytes| progress.add(bytes)
 }
 
-/// Why a file was not got.
+/// Returns the failure for a file that could not be read.
 pub fn failed_to_get(name: &str, error: CopyError) -> Failure {
     match error {
         CopyError::Striped(error) => error.about(name).into(),
@@ -74,19 +74,19 @@ pub fn failed_to_get(name: &str, error: CopyError) -> Failure {
     }
 }
 
-/// What could be read of a file.
+/// Result of reading a damaged file.
 pub struct Salvaged {
-    /// The hash of all that was written, if it was asked for.
+    /// Hash of all written bytes, if requested.
     pub hash: Option<blake3::Hash>,
-    /// Which bytes could not be read.
+    /// Ranges that could not be read.
     pub lost: Vec<Extent>,
-    /// What is known of the file.
+    /// Inode of the file.
     pub inode: Option<Inode>,
-    /// Which agents do not answer, if any do not.
+    /// Error that names the agents that do not answer, if any.
     pub absence: Option<node::Error>,
 }
 
-/// Reads what can be read of a file and writes it to `output`, with zeros in place of the rest.
+/// Writes the readable part of a file to `output`, with zeros in place of the rest.
 pub async fn salvage<W: SparseWrite + Send + 'static>(
     namespace: &Namespace,
     name: &str,
@@ -104,41 +104,41 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
     Ok(Salvaged { hash: output.hash(), lost, inode, absence: connection.incompleteness().err() })
 }
 
-/// How a file is to be put.
+/// Options for putting a file.
 #[derive(Clone, Debug)]
 pub struct Put {
-    /// Bytes on one disk before the file goes on on the next.
+    /// Size of a block in bytes: consecutive blocks lie on different disks.
     pub block_bytes: u64,
-    /// How many disks it lies on; without this on all.
+    /// Number of disks for the file; `None` for all.
     pub disks: Option<NonZeroU32>,
-    /// How data get to the disks.
+    /// Transfer method.
     pub method: Method,
-    /// Whether a file of the same name is replaced, once the new one is finished.
+    /// True if a file of the same name is replaced, once the new one is complete.
     pub replace: bool,
-    /// The size and the time of a file of the same name that is left alone; nothing is put then.
+    /// Size and time of a file to skip: if a file of the same name has them, nothing is put.
     pub left_alone: Option<(u64, UnixTime)>,
-    /// What it is called in a directory, if the name leads to one.
+    /// Name of the file within a directory, used if the target is a directory.
     pub own_name: Option<String>,
-    /// What is noted of it.
+    /// Attributes of the new file.
     pub attributes: Attributes,
 }
 
-/// What is noted of a file that is put.
+/// Attributes of a file that is put.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes {
-    /// Its permissions.
+    /// Permissions of the file.
     pub mode: u16,
-    /// When its contents were changed, if that is not now.
+    /// Modification time; `None` for the current time.
     pub modified: Option<UnixTime>,
 }
 
-/// Whether a file has this size and this time, as its copy has.
+/// True if a file has this size and this modification time.
 pub fn is_same(inode: &Inode, (bytes, modified): (u64, UnixTime)) -> bool {
     inode.layout().is_some() && (inode.size, inode.modified) == (bytes, modified)
 }
 
-/// Makes a file of all that `input` holds, on the disks when this returns. What fails or is interrupted leaves
-/// no file, and one that was to be replaced as it was.
+/// Creates a file of the contents of `input`, on stable storage when this returns. After a failure or interruption no
+/// new file is left, and a file to be replaced is unchanged.
 pub async fn put<R: SparseRead + Send + 'static>(
     namespace: &Namespace,
     name: &str,
@@ -167,7 +167,7 @@ pub async fn put<R: SparseRead + Send + 'static>(
             let (bytes, elapsed) = (uploaded.bytes, start.elapsed());
             Ok(Done { name, bytes, elapsed, hash: input.hash(), inode: None })
         }
-        // The failure counts, but what is left behind is said, too.
+        // Return the first failure, but mention the remains, too.
         Some(Err(error)) => {
             let failure = failed_to_put(&new.name(), error);
             Err(match new.discard().await {
@@ -184,13 +184,13 @@ pub async fn put<R: SparseRead + Send + 'static>(
 }
 
 impl Put {
-    /// A new file, in blocks of so many bytes.
+    /// Returns the options for a new file with blocks of `block_bytes` bytes.
     pub fn new(block_bytes: u64, method: Method) -> Put {
         let attributes = Attributes { mode: 0o644, modified: None };
         Put { block_bytes, disks: None, method, replace: false, left_alone: None, own_name: None, attributes }
     }
 
-    /// What there is already of a file that is left alone.
+    /// Returns the existing file if it is to be skipped.
     async fn there(&self, namespace: &Namespace, name: &str) -> Result<Option<Done>> {
         let Some(left_alone) = self.left_alone else { return Ok(None) };
         let there = namespace.look_if_there(name.as_bytes()).await?;
@@ -205,7 +205,7 @@ impl Put {
         }))
     }
 
-    /// What the file is to be called: within a directory, if the name leads to one.
+    /// Returns the name of the new file: within a directory, if `name` leads to one.
     async fn name_in(&self, namespace: &Namespace, name: &str) -> Result<String> {
         let is_directory = name.ends_with('/') || namespace.is_directory(name.as_bytes()).await?;
         match &self.own_name {
@@ -224,7 +224,7 @@ impl Put {
     }
 }
 
-/// Why a file was not put.
+/// Returns the failure for a file that could not be written.
 pub fn failed_to_put(name: &str, error: CopyError) -> Failure {
     match error {
         CopyError::Striped(error) => error.about(name).into(),
@@ -232,7 +232,7 @@ pub fn failed_to_put(name: &str, error: CopyError) -> Failure {
     }
 }
 
-/// What is left of a file if there is no time to remove it.
+/// Describes the remains of a file if there is no time to remove them.
 fn left_hidden(name: &str) -> String {
     format!(
         "What had been written of {name} may be left under a hidden name; `starfish rm --unfinished` removes that an hour \
@@ -240,13 +240,14 @@ fn left_hidden(name: &str) -> String {
     )
 }
 
-/// Begins what is undone by removing what has been made. `left` says what is left if there is no time for that.
+/// Registers half-done work that is undone by removing the file. `left` describes the remains if there is no time for
+/// that.
 fn begin(interruption: &Interruption, name: &str, left: &str) -> Undertaking {
     let failure = Failure::new(name, "interrupted, and there was no time to remove what had been written");
     interruption.begin(failure.remedy(left))
 }
 
-/// Begins what is undone by removing hidden files.
+/// Registers half-done work that is undone by removing hidden files.
 pub fn begin_hidden(interruption: &Interruption, name: &str) -> Undertaking {
     begin(interruption, name, &left_hidden(name))
 }

@@ -1,4 +1,4 @@
-//! A local directory with all that is in it becomes one of a namespace: many files at once.
+//! Copies a local directory with its contents to one of a namespace, many files at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,67 +26,67 @@ use crate::namespace::{Namespace, joined, shown};
 use crate::one_file::{adding_to, failed_to_put, is_same};
 use crate::stored::{HiddenFile, WantedFile, exists, mark_unfinished};
 
-/// The mode of a link: nobody asks for it.
+/// Mode of a link, which is never checked.
 const LINK_MODE: u16 = 0o777;
 
-/// What is to be put, and how.
+/// Target and options of putting a tree.
 pub struct PutTree {
-    /// What it is called in the namespace.
+    /// Path in the namespace.
     pub path: Vec<u8>,
-    /// Size of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
-    /// How many disks each file lies on; without this on all.
+    /// Number of disks for each file; `None` for all.
     pub disks: Option<NonZeroU32>,
-    /// How data get to the disks.
+    /// Transfer method.
     pub method: Method,
-    /// Whether files that are there are replaced.
+    /// True if existing files are replaced.
     pub replace: bool,
-    /// Whether those are left alone that are whole and have the same size and time, and others replaced.
+    /// True if existing files that are whole and have the same size and time are skipped, and others replaced.
     pub resume: bool,
 }
 
-/// What there is in a local directory.
+/// Contents of a local directory.
 #[derive(Debug, Default)]
 pub struct LocalTree {
-    /// Each before those in it, from the top one on, which is empty.
+    /// Directories, each before its contents, beginning with the top one, whose path is empty.
     directories: Vec<LocalEntry>,
-    /// Each file once, by the first of its names.
+    /// Files, each once, by its first name.
     files: Vec<LocalEntry>,
-    /// The other names of files.
+    /// Further names of files.
     more_names: Vec<LocalEntry>,
     links: Vec<LocalEntry>,
-    /// Bytes of all files.
+    /// Size of all files in bytes.
     pub bytes: u64,
-    /// How many of them are not in holes.
+    /// Number of bytes that are not in holes.
     pub data_bytes: u64,
-    /// What could not be looked at, which has been told.
+    /// Number of entries that could not be read; each has been reported.
     failed: FailedFiles,
 }
 
-/// Something in a local directory.
+/// Entry of a local directory.
 #[derive(Debug)]
 struct LocalEntry {
-    /// Where it is in the directory that is put.
+    /// Place of the entry in the tree.
     place: LocalPlace,
     found: Metadata,
 }
 
-/// Identifies a local file, whatever its names: its device, and its number there.
+/// Identity of a local file, independent of its names: its device, and its inode number.
 type LocalFile = (u64, u64);
 
 impl LocalEntry {
-    /// Its path from the top on.
+    /// Returns its path relative to the top.
     fn name(&self) -> &[u8] {
         self.place.below().as_os_str().as_bytes()
     }
 
-    /// Which file it is, if that has other names.
+    /// Returns the identity of the file if it has further names.
     fn shared(&self) -> Option<LocalFile> {
         (self.found.nlink() > 1).then(|| (self.found.dev(), self.found.ino()))
     }
 
-    /// What is in this directory, in the order of the names. Of what has gone meanwhile, or cannot be looked at for
-    /// another reason, that is told and counted as failed.
+    /// Returns the entries of this directory, in the order of their names. Entries that were removed since, or cannot
+    /// be read for another reason, are reported and counted as failed.
     fn entries(&self, failed: &mut FailedFiles) -> Result<Vec<LocalEntry>> {
         let mut entries = Vec::new();
         let directory = self.place.directory().map_err(failed_at(&self.place))?;
@@ -100,7 +100,7 @@ impl LocalEntry {
         Ok(entries)
     }
 
-    /// Opens the file. No link is followed, also if one has taken its place.
+    /// Opens the file. Fails if a link has taken its place.
     fn open(&self) -> Result<SteadyFile> {
         let opened = self.place.parent().and_then(|(directory, name)| directory.open_file(name));
         let file = opened.and_then(SteadyFile::new).map_err(failed_at(&self.place))?;
@@ -119,8 +119,8 @@ fn failed_at(place: &dyn Display) -> impl Fn(std::io::Error) -> Failure + use<> 
 }
 
 impl LocalTree {
-    /// Looks at all that is in a directory. What is no file, directory or link is told and left out; what cannot be
-    /// looked at within it is told.
+    /// Reads the whole tree below a directory. Reports and skips entries that are no files, directories or links, and
+    /// reports unreadable ones.
     pub fn of(top: &Path) -> Result<LocalTree> {
         let (mut tree, mut known) = (LocalTree::default(), BTreeSet::new());
         let found = std::fs::metadata(top).map_err(failed_at(&top.display()))?;
@@ -156,37 +156,38 @@ impl LocalTree {
     }
 }
 
-/// When a local file was changed, and what a copy of this user's has of its mode.
+/// Returns the modification time of a local file, and the mode for a copy owned by this user.
 pub fn noted_of(found: &Metadata) -> (UnixTime, u16) {
     let modified = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
     let is_own = (found.uid(), found.gid()) == (getuid().as_raw(), getgid().as_raw());
     (modified, mode_of_copy(found.mode() as u16, is_own))
 }
 
-/// The mode of a copy. As whom a program runs is said only where the copy has the same owner and group.
+/// Returns the mode of a copy. The set-user-ID and set-group-ID bits are kept only if the copy has the same owner and
+/// group.
 pub fn mode_of_copy(mode: u16, has_same_owner: bool) -> u16 {
     mode & if has_same_owner { 0o7777 } else { 0o1777 }
 }
 
-/// What the files of a directory that are being put have in common.
+/// State that the tasks of an upload share.
 struct Putting {
     namespace: Namespace,
     put: PutTree,
     striping: Striping,
     progress: Progress,
-    /// Files that are under way, to be discarded if the command is interrupted.
+    /// Files in flight, to be discarded if the command is interrupted.
     under_way: RefCell<BTreeMap<Vec<u8>, Option<Rc<HiddenFile>>>>,
-    /// The files that are there now and have other names here, too.
+    /// Uploaded files that have further names here.
     shared: RefCell<BTreeMap<LocalFile, FileNumber>>,
     skipped: Cell<usize>,
 }
 
-/// A directory that is being put. Cloning gives another handle on the same.
+/// Upload of a directory. Clones share its state.
 #[derive(Clone)]
 pub struct TreeUpload(Rc<Putting>);
 
 impl TreeUpload {
-    /// An upload that begins with [`run`](Self::run).
+    /// Returns an upload that begins with [`run`](Self::run).
     pub fn new(namespace: &Namespace, put: PutTree, progress: &Progress) -> Result<TreeUpload> {
         let striping = namespace.connection.striping(put.block_bytes, put.disks)?;
         Ok(TreeUpload(Rc::new(Putting {
@@ -200,7 +201,7 @@ impl TreeUpload {
         })))
     }
 
-    /// Puts all of it. The files that failed, which have been told, and the number of those that were there.
+    /// Puts the whole tree. Returns the failed files, which have been reported, and the number of skipped files.
     pub async fn run(&self, local: LocalTree) -> Result<(FailedFiles, usize)> {
         let namespace = &self.0.namespace;
         let mut directories = Vec::new();
@@ -225,7 +226,7 @@ impl TreeUpload {
             async move { upload.put_name(&entry).await }
         };
         failed += many::each(&namespace.connection.machine, local.more_names, name).await?;
-        // Whatever comes to be in a directory changes its time.
+        // Set the times of directories last: each new entry changes them.
         let upload = self.clone();
         let note = move |(number, directory)| {
             let upload = upload.clone();
@@ -252,7 +253,7 @@ impl TreeUpload {
         Ok(self.0.namespace.set_modified(&self.path_of(directory), number, modified).await?)
     }
 
-    /// Gives a file that is there another name.
+    /// Creates a further name for an uploaded file.
     async fn put_name(&self, entry: &LocalEntry) -> Result<()> {
         let (putting, path) = (&*self.0, self.path_of(entry));
         let number = entry.shared().and_then(|file| putting.shared.borrow().get(&file).copied());
@@ -267,7 +268,8 @@ impl TreeUpload {
                 Ok(())
             }
             Some(inode) if inode.is_directory() || !self.may_replace() => Err(exists(&path).into()),
-            // To rename one name of a file to another one does nothing.
+            // Nothing to do: this name is one of the file already, and renaming one name of a file to another does
+            // nothing.
             Some(inode) if inode.number == number => Ok(()),
             Some(_) => {
                 let link = async |hidden: &[u8]| {
@@ -279,7 +281,7 @@ impl TreeUpload {
         }
     }
 
-    /// Replaces what has this path by what `make` makes, under a hidden name first.
+    /// Replaces the inode at this path by a new inode, which `make` creates under a hidden name.
     async fn replace(&self, path: &[u8], make: impl AsyncFnOnce(&[u8]) -> node::Result<()>) -> Result<()> {
         let (putting, hidden) = (&*self.0, node::hidden_name(path)?);
         putting.under_way.borrow_mut().insert(hidden.clone(), None);
@@ -290,27 +292,27 @@ impl TreeUpload {
         let named = named.await;
         putting.under_way.borrow_mut().remove(&hidden);
         if named.is_err() {
-            // The first failure is the one to be told.
+            // Report the first failure.
             let _ = putting.namespace.remove(&hidden, WhatToRemove::File).await;
         }
         Ok(named?)
     }
 
-    /// Notes which file this one is there, if it is to have other names.
+    /// Records the number of an uploaded file that has further names here.
     fn note_shared(&self, entry: &LocalEntry, number: FileNumber) {
         if let Some(file) = entry.shared() {
             self.0.shared.borrow_mut().insert(file, number);
         }
     }
 
-    /// Removes what is under way, after the rest of [`run`](Self::run) was dropped.
+    /// Removes the files in flight, after the future of [`run`](Self::run) was dropped.
     pub async fn discard(&self) -> node::Result<()> {
         let mut outcome = Ok(());
         for (name, hidden) in self.0.under_way.take() {
             if let Some(hidden) = hidden {
                 outcome = outcome.and(hidden.discard().await);
             }
-            // It may have been made, or about to get its name, when it was interrupted.
+            // The interruption may have come just after its creation, or just before its rename.
             match self.0.namespace.remove(&name, WhatToRemove::File).await {
                 Err(error) if error.kind() == node::ErrorKind::NotFound => {}
                 removed => outcome = outcome.and(removed),
@@ -352,7 +354,7 @@ impl TreeUpload {
     async fn put_file(&self, entry: &LocalEntry) -> Result<()> {
         let (putting, path) = (&*self.0, self.path_of(entry));
         let local = entry.open()?;
-        // It may have been changed since the directory was looked at.
+        // The file may have changed since the directory was read.
         let found = local.file().metadata().map_err(failed_at(&entry.place))?;
         let (modified, mode) = noted_of(&found);
         if putting.put.resume {
@@ -369,7 +371,7 @@ impl TreeUpload {
         let replace = self.may_replace();
         let wanted = WantedFile { striping: putting.striping, mode, modified: Some(modified), replace };
         let name = node::hidden_name(&path)?;
-        // Before there is anything of it, so that nothing is left if this is interrupted.
+        // Register the name before the file is created, so that an interruption leaves nothing.
         putting.under_way.borrow_mut().insert(name.clone(), None);
         let begun = HiddenFile::begin_as(&putting.namespace, name.clone(), &path, wanted).await;
         let hidden = match begun {
@@ -387,7 +389,7 @@ impl TreeUpload {
         }
         let is_mine = putting.under_way.borrow_mut().remove(&name).is_some();
         if put.is_err() && is_mine {
-            // The first failure is the one to be told.
+            // Report the first failure.
             let _ = hidden.discard().await;
         }
         put

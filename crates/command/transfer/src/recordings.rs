@@ -1,4 +1,4 @@
-//! What agents do, recorded on demand.
+//! Agents' records of their work, on demand.
 
 use std::io::{self, Write};
 
@@ -12,14 +12,14 @@ use crate::cluster::Cluster;
 const REMEDY: &str = "An agent that was started with --trace FILE or STARFISH_TRACE adds to that file when it ends; \
                       start it without to record on demand.";
 
-/// What to do if somebody else wants what agents record.
+/// Remedy if the agents are recording for another command.
 const ALREADY: &str = "`starfish trace stop -o FILE` ends what `starfish trace start` has begun, and keeps it; \
                        `starfish trace explain FILE` says what limited what was done meanwhile.";
 
-/// An agent's recording, and what the user calls it.
+/// Recording of an agent, and its name for the user.
 pub type Recorded = (String, NodeRecording);
 
-/// Has those of the agents that answer record from now on; says which do. If `all` is set, all have to.
+/// Starts recording on all agents that answer. Returns their names. If `all` is set, fails if an agent does not answer.
 pub fn start(cluster: &Cluster, all: bool) -> Result<Vec<String>> {
     cluster.run_with_present(move |connection| async move {
         if all {
@@ -34,7 +34,7 @@ pub fn start(cluster: &Cluster, all: bool) -> Result<Vec<String>> {
     })
 }
 
-/// Fails if agents record what they do already, because somebody has asked them to.
+/// Fails if agents are recording already for another command.
 pub fn check_that_none_goes_on(cluster: &Cluster) -> Result<()> {
     cluster.run_with_present(|connection| async move {
         if connection.client.is_recording().await {
@@ -45,7 +45,7 @@ pub fn check_that_none_goes_on(cluster: &Cluster) -> Result<()> {
     })
 }
 
-/// Ends the recordings. What can be had of them, and why that is not all, if it is not.
+/// Stops the recordings. Returns the available ones, and an error if some are missing.
 pub fn stop(cluster: &Cluster) -> Result<(Vec<Recorded>, Option<node::Error>)> {
     cluster.run_with_present(|connection| async move {
         let (mut recorded, mut failure) = (Vec::new(), connection.absence().err());
@@ -59,7 +59,7 @@ pub fn stop(cluster: &Cluster) -> Result<(Vec<Recorded>, Option<node::Error>)> {
     })
 }
 
-/// Writes one section after the other.
+/// Writes the recordings as consecutive sections.
 pub fn write(recorded: &[Recorded], file: &mut impl Write) -> io::Result<()> {
     for (number, (name, recording)) in (0..).zip(recorded) {
         file.write_all(&recording.section)?;

@@ -1,4 +1,4 @@
-//! Files without names, for measurements. Only who has made one knows its number; the namespace does not.
+//! Files without names, for measurements. Only their creator knows their numbers; the namespace does not.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use fs::{FileId, NumberedFile};
 use layout::Striping;
 use node::{ConnectedNode, Result};
 
-/// What is to be said of stripes that may be left of such a file.
+/// Remedy for stripes that may be left of such a file.
 pub const LEFT: &str =
     "Stripes of files without names may be left: `starfish fsck --repair --remove-unnamed` removes them.";
 
-/// Describes a new file over all disks, in blocks of so many bytes; `what` names it in errors.
+/// Describes a new file over all disks, in blocks of `block_bytes` bytes; `what` names it in errors.
 pub async fn describe(connection: &ConnectedNode, what: &str, block_bytes: u64) -> Result<NumberedFile> {
     let striping = Striping::new(block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
     let striping = connection.explained(what, striping)?;
@@ -18,7 +18,7 @@ pub async fn describe(connection: &ConnectedNode, what: &str, block_bytes: u64) 
     connection.explained(what, described)
 }
 
-/// Describes a new file on these disks, in blocks of so many bytes; `what` names it in errors.
+/// Describes a new file on these disks, in blocks of `block_bytes` bytes; `what` names it in errors.
 pub async fn describe_on(
     connection: &ConnectedNode,
     what: &str,
@@ -29,7 +29,7 @@ pub async fn describe_on(
     connection.explained(what, described)
 }
 
-/// Removes files, as far as there is anything of them.
+/// Removes these files. Missing ones are no error.
 pub async fn remove<'a>(
     connection: &ConnectedNode,
     files: impl IntoIterator<Item = &'a NumberedFile>,

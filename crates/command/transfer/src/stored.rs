@@ -1,4 +1,4 @@
-//! A file that is there, and one that is being put.
+//! Existing files, and new files that are being put.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -17,10 +17,11 @@ use real::RealMachine;
 use crate::interrupt::unless;
 use crate::namespace::{FoundPath, Namespace, shown, split};
 
-/// How often it is looked whether the keeper was started anew: several times in the minute that it gives.
+/// Interval of checks for a restart of the metadata server: several in the minute that it grants for reclaiming open
+/// files.
 const HOLD_EVERY: machine::Duration = machine::Duration::from_secs(10);
 
-/// Whether something is a file or a link that is being put, or was not put to its end.
+/// True if this is a file or link whose put is in progress, or was not completed.
 pub async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<bool> {
     let (_, name) = split(&found.path);
     if found.inode.is_directory() || !node::is_hidden(name) {
@@ -29,25 +30,25 @@ pub async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<b
     let get = TreeOperation::GetExtended { number: found.inode.number, name: UNFINISHED.to_vec() };
     match namespace.perform(&found.path, get).await {
         Ok(TreeAnswer::Value(first_name)) => Ok(first_name == name),
-        // It is gone, or has got its name.
+        // The file was removed, or has got its name.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) if error.kind() == ErrorKind::Refused(TreeRefusal::NoAttribute) => Ok(false),
         answer => answer.map(|_| false),
     }
 }
 
-/// Marks a file that is to have this hidden name, too, until that is changed.
+/// Marks a file as unfinished under this hidden name, until the file gets another one.
 pub async fn mark_unfinished(namespace: &Namespace, number: FileNumber, hidden: &[u8]) -> Result<()> {
     let (name, value) = (UNFINISHED.to_vec(), split(hidden).1.to_vec());
     let mark = TreeOperation::SetExtended { number, name, value, mode: SetValue::Any };
     namespace.perform(hidden, mark).await.map(drop)
 }
 
-/// A file that is open for reading: its contents stay as long.
+/// File open for reading. Its contents stay while it is open.
 pub struct ReadableFile {
     namespace: Namespace,
     open: OpenTreeFile<RealMachine>,
-    /// What was known of it when it was opened.
+    /// Inode when the file was opened.
     known: Inode,
 }
 
@@ -59,32 +60,32 @@ impl ReadableFile {
         Ok(ReadableFile { namespace: namespace.clone(), open, known })
     }
 
-    /// Its contents, past the page cache.
+    /// Returns the contents, which bypass the page cache.
     pub fn file(&self) -> &File<RealMachine> {
         self.open.paged().file()
     }
 
-    /// What the namespace knew of it when it was opened.
+    /// Returns the inode when the file was opened.
     pub fn inode(&self) -> Inode {
         self.known.clone()
     }
 
-    /// Closes it when all has been read.
+    /// Closes the file after it was read.
     ///
-    /// Fails if what was read may be of no one moment: somebody has changed the contents, or they may have gone, since
-    /// the name was taken away while nobody knew that the file was open.
+    /// Fails if the data read may not be of one moment. Either the contents were changed, or the file lost its name
+    /// while the metadata server did not know that it was open, so that contents may have been removed.
     pub async fn close(self, name: &str) -> Result<()> {
         let ReadableFile { namespace, open, known } = self;
         let now = namespace.connection.explained(name, open.attributes().await);
         let closed = namespace.connection.explained(name, open.close().await);
-        // It may have been replaced meanwhile, and the command may end after this.
+        // The file may have been replaced since, and the command may end after this.
         namespace.tree.contents_gone().await;
         check_unchanged(name, &known, &now?)?;
         closed
     }
 }
 
-/// Fails if the contents of a file have been changed since it was known as this.
+/// Fails if the contents of a file have changed since `known`.
 fn check_unchanged(name: &str, known: &Inode, now: &Inode) -> Result<()> {
     if (known.version, known.size) == (now.version, now.size) {
         return Ok(());
@@ -93,24 +94,24 @@ fn check_unchanged(name: &str, known: &Inode, now: &Inode) -> Result<()> {
     Err(error.with_remedy("Read it again when nobody writes to it"))
 }
 
-/// What a new file is to be like.
+/// Properties of a new file.
 #[derive(Clone, Copy, Debug)]
 pub struct WantedFile {
-    /// Its striping.
+    /// Striping of the file.
     pub striping: Striping,
-    /// Its permissions.
+    /// Permissions of the file.
     pub mode: u16,
-    /// When its contents were changed, if that is not now.
+    /// Modification time; `None` for the current time.
     pub modified: Option<UnixTime>,
-    /// Whether what has its name is replaced.
+    /// True if an existing file of this name is replaced.
     pub replace: bool,
 }
 
-/// A file that is being put: under a hidden name beside its own, which it gets when it is whole.
+/// File that is being put: under a hidden name in the same directory, until it is whole and gets its own name.
 pub struct HiddenFile {
     namespace: Namespace,
     file: File<RealMachine>,
-    /// Until it is completed or discarded.
+    /// Open file, until it is completed or discarded.
     open: RefCell<Option<OpenTreeFile<RealMachine>>>,
     hidden: Vec<u8>,
     path: Vec<u8>,
@@ -118,12 +119,12 @@ pub struct HiddenFile {
 }
 
 impl HiddenFile {
-    /// Begins a file. What has the name already stays until [`complete`](Self::complete).
+    /// Creates a file. An existing file of the same name stays until [`complete`](Self::complete).
     pub async fn begin(namespace: &Namespace, path: &[u8], wanted: WantedFile) -> Result<HiddenFile> {
         HiddenFile::begin_as(namespace, node::hidden_name(path)?, path, wanted).await
     }
 
-    /// Begins a file under this hidden name.
+    /// Creates a file under this hidden name.
     pub async fn begin_as(
         namespace: &Namespace,
         hidden: Vec<u8>,
@@ -159,22 +160,22 @@ impl HiddenFile {
         })
     }
 
-    /// Its contents, past the page cache.
+    /// Returns the contents, which bypass the page cache.
     pub fn file(&self) -> &File<RealMachine> {
         &self.file
     }
 
-    /// What it is called in failures.
+    /// Returns the name for failures.
     pub fn name(&self) -> String {
         shown(&self.path)
     }
 
-    /// What is known of it.
+    /// Returns the inode, unless the file is completed or discarded.
     pub fn inode(&self) -> Option<Inode> {
         self.open.borrow().as_ref().map(OpenTreeFile::known)
     }
 
-    /// Does what writes the file. Meanwhile its keeper is told again that it is open if that was started anew.
+    /// Runs `work`, which writes the file. Reclaims the open file if the metadata server restarts in that time.
     pub async fn while_open<T>(&self, work: impl Future<Output = T>) -> T {
         let machine = &self.namespace.connection.machine;
         let mut work = pin!(work);
@@ -183,12 +184,12 @@ impl HiddenFile {
             if let Some(done) = unless(pause, work.as_mut()).await {
                 return done;
             }
-            // A keeper that does not answer is told next time; if it stays away, the work fails.
+            // A metadata server that does not answer gets the reclaim next time; if it stays absent, `work` fails.
             let _ = self.namespace.tree.hold_again().await;
         }
     }
 
-    /// Gives the file, which is on the disks, its name. If that fails, nothing of it is left.
+    /// Renames the flushed file to its name. Removes it if that fails.
     pub async fn complete(&self, uploaded: Uploaded) -> Result<()> {
         let taken = self.open.take();
         let Some(open) = taken else {
@@ -196,7 +197,7 @@ impl HiddenFile {
         };
         let named = self.name_it(&open, uploaded).await;
         if named.is_err() {
-            // The first failure is the one to be told.
+            // Report the first failure.
             let _ = self.remove(open).await;
             return named;
         }
@@ -220,7 +221,7 @@ impl HiddenFile {
         renamed.map_err(|error| if error.kind() == ErrorKind::Exists { exists(&self.path) } else { error })
     }
 
-    /// Removes what there is of it, unless it is complete.
+    /// Removes the file, unless it is complete.
     pub async fn discard(&self) -> Result<()> {
         let taken = self.open.take();
         match taken {
@@ -233,17 +234,17 @@ impl HiddenFile {
         let at = Location::of_path(self.hidden.as_slice());
         let remove = TreeOperation::Remove { at, what: WhatToRemove::File };
         let removed = self.namespace.tree.unname(remove).await;
-        // With it its contents go.
+        // Closing the unlinked file removes its contents.
         let closed = open.close().await;
         self.namespace.tree.contents_gone().await;
         self.namespace.connection.explained(&shown(&self.path), removed.and(closed))
     }
 }
 
-/// The remedy if something has the name of a file that is put.
+/// Remedy for a put to an existing name.
 const MAKE_ROOM: &str = "Remove it with `starfish rm`, or put with --replace";
 
-/// That something has this name already.
+/// Returns the error for a name that exists already.
 pub fn exists(path: &[u8]) -> Error {
     Error::new(ErrorKind::Exists, shown(path), "file exists already").with_remedy(MAKE_ROOM)
 }
