@@ -1,10 +1,10 @@
-//! Machines and disks that options name, by name or path.
+//! Machines and disks that options identify by name or path.
 
 use description::{Description, DiskDescription, MachineDescription};
 
 use command_line::failure::{Failure, Result};
 
-/// The machine whose nodes are processes of one computer.
+/// Name of the machine whose nodes are processes of one computer.
 pub const LOOPBACK: &str = "loopback";
 
 /// Reads a machine by name or path, with values replaced.
@@ -19,7 +19,7 @@ pub fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
     })
 }
 
-/// The keys and values of options `--set`.
+/// Returns the keys and values of options `--set`.
 pub fn overrides(set: &[String]) -> Result<Vec<(&str, &str)>> {
     let split = set.iter().map(|text| {
         text.split_once('=').map(|(key, value)| (key.trim(), value.trim())).ok_or_else(|| {
@@ -30,7 +30,7 @@ pub fn overrides(set: &[String]) -> Result<Vec<(&str, &str)>> {
     split.collect()
 }
 
-/// Why there is no such machine, by the option to blame, and what can be done.
+/// Returns the failure for a machine that could not be loaded, with the option that caused it and a remedy.
 pub fn not_loaded(error: description::Error) -> Failure {
     let failure = match error {
         description::Error::Override { overrides, message } => {
@@ -43,7 +43,7 @@ pub fn not_loaded(error: description::Error) -> Failure {
 }
 
 /// Loads a machine and gives it a compute node for each client and an I/O node with `disks` disks for each agent. `set`
-/// changes any of its numbers, also these.
+/// changes any number of the machine, also these.
 pub fn load_machine_of_agents(
     name: &str,
     clients: u32,
@@ -57,15 +57,15 @@ pub fn load_machine_of_agents(
         format!("disks.per_io_node={disks}"),
     ];
     if load_machine(name, &[])?.buses.is_some_and(|buses| buses.per_io_node.value > disks) {
-        // There are no more buses than disks.
+        // The number of buses may not exceed that of disks.
         changes.push(format!("buses.per_io_node={disks}"));
     }
     changes.extend_from_slice(set);
     load_machine(name, &changes)
 }
 
-/// What is set of the machine `loopback` for it to be this computer, with disks of this model: agents and programs have
-/// no other processors than it has.
+/// Returns the settings that make the machine `loopback` this computer, with disks of this model: agents and programs
+/// share its processors.
 pub fn this_computer(disk_model: &str) -> [String; 2] {
     [format!("disks.model={disk_model}"), format!("processor.shared={}", plan::threads_here())]
 }

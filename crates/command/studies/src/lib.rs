@@ -1,9 +1,9 @@
-//! Studies: what is measured, beside what the simulator says of the same.
+//! Studies: measurements, and their predictions by the simulator.
 //!
 //! - `bench/`: benchmarks, of agents and of this computer
 //! - `replay/`: request logs, replayed on agents
-//! - `advice/`: what is advised before something is run
-//! - `described.rs`: the machines that they are predicted for
+//! - `advice/`: advice before a run
+//! - `described.rs`: the simulated machines of the predictions
 
 pub mod advice;
 pub mod bench;

@@ -1,9 +1,9 @@
-//! What is advised to a program whose requests were logged: what other methods, stripe units, numbers of I/O nodes and
-//! orders at the disks would gain, each by itself and those together that gain in company, on a simulated machine.
+//! Advice for a program whose requests were logged: the gain of other methods, stripe units, numbers of I/O nodes and
+//! disk scheduling orders on a simulated machine. Each change is tried alone, then the changes that gain more together.
 //!
-//! Every alternative has the same trials as what was recorded, trial by trial with the same seed, and the gain is that
-//! of the trials one by one: what chance does to both is not a difference between them. Its interval is the 95 %
-//! confidence interval of the mean.
+//! Every alternative has the same trials as the recorded setting, each with the same seed, and gains are computed trial
+//! by trial: random effects common to both are no difference. The interval of a gain is the 95 % confidence interval of
+//! its mean.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use request_log::{CallMethod, LoggedNode, Request, RequestLog};
 use serde::Serialize;
 use statistics::Sample;
 
-/// A program that was recorded, and where it is simulated.
+/// Recorded program, and its simulated machine.
 #[derive(Clone, Debug)]
 pub struct RecordedProgram {
     machine: MachineDescription,
-    /// The same with other numbers of I/O nodes, as far as there can be such a machine.
+    /// Machines with other numbers of I/O nodes, as far as such machines are valid.
     others: BTreeMap<u32, MachineDescription>,
-    /// Its requests.
+    /// Requests of the program.
     pub log: Arc<RequestLog>,
-    /// Its work between requests.
+    /// Work of the program between requests.
     pub think: Think,
-    /// The layout on each disk.
+    /// Layout on each disk.
     pub layout: DiskLayout,
     /// Seed of all randomness.
     pub seed: u64,
@@ -38,7 +38,7 @@ pub struct RecordedProgram {
     pub trials: u64,
 }
 
-/// What can be set.
+/// Settings that can be changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct IoSetting {
     method: Method,
@@ -48,7 +48,7 @@ struct IoSetting {
 }
 
 impl IoSetting {
-    /// The same with one thing as in another.
+    /// Returns these settings with one `change` taken from `other`.
     fn with(self, change: &str, other: IoSetting) -> IoSetting {
         match change {
             METHOD => IoSetting { method: other.method, ..self },
@@ -59,10 +59,10 @@ impl IoSetting {
     }
 }
 
-/// What is advised.
+/// Advice for a recorded program.
 #[derive(Debug, Serialize)]
 pub struct IoAdvice {
-    /// The machine.
+    /// Name of the machine.
     pub machine: String,
     /// Number of nodes that made requests.
     pub nodes: usize,
@@ -72,78 +72,79 @@ pub struct IoAdvice {
     pub bytes: u64,
     /// Number of trials of each alternative.
     pub trials: u64,
-    /// How long its calls took when they were recorded, of the node for which they took longest, with the time between
-    /// them if that is kept; none if the log does not say it.
+    /// Recorded duration of the calls in seconds, of the slowest node, including the time between calls if that is
+    /// kept. `None` if the log has no durations.
     pub recorded_s: Option<f64>,
-    /// How long the same takes simulated, without the flush at the end.
+    /// Simulated duration of the same in seconds, without the final flush.
     pub simulated_s: f64,
-    /// Whether the time between the calls is kept.
+    /// True if the time between the calls is kept.
     pub with_think_time: bool,
-    /// Of all alternatives that can be had and gain enough for certain, the one that gains most.
+    /// Index of the best alternative that is available and has a sufficient, significant gain.
     pub advised: Option<usize>,
-    /// The first is what was recorded.
+    /// The alternatives; the first is the recorded setting.
     pub alternatives: Vec<IoAlternative>,
 }
 
-/// What an alternative came to.
+/// Result of an alternative.
 #[derive(Clone, Debug, Serialize)]
 pub struct IoAlternative {
     /// True for the recorded configuration.
     pub is_recorded: bool,
-    /// Whether it can be had on the machine as it is: without more I/O nodes.
+    /// True if the machine as it is can do it: without more I/O nodes.
     pub is_there: bool,
-    /// What differs from what was recorded.
+    /// Change from the recorded setting.
     pub change: &'static str,
-    /// The method.
+    /// Name of the method.
     pub method: String,
-    /// Stripe unit.
+    /// Stripe unit in bytes.
     pub stripe_unit_bytes: u64,
     /// Number of I/O nodes.
     pub io_nodes: u32,
-    /// The order in which a disk serves requests.
+    /// Order in which a disk serves requests.
     pub scheduling: String,
-    /// The hints and settings by which it is had.
+    /// Hints and options that select it.
     pub by: String,
-    /// Until all is done and on the disks: the mean, and half its 95 % confidence interval.
+    /// Mean duration in seconds until everything is on the disks.
     pub seconds: f64,
     /// Half the width of the confidence interval of the seconds.
     pub seconds_half_width: f64,
-    /// The part of the time that is gained; negative if it takes longer.
+    /// Share of the time that is gained; negative if it takes longer.
     pub gain: f64,
     /// Half the width of the confidence interval of the gain.
     pub gain_half_width: f64,
 }
 
-/// The part of the time that a change gains at least, or it is not advised: less is not worth a change, and predictions
-/// are no better than that.
+/// Least gain of an advised change, as a share of the time. A smaller gain is not worth a change, and predictions are
+/// no better than that.
 pub const LEAST_GAIN: f64 = 0.01;
 
-/// The part of what was recorded from which on a prediction is off because another machine was simulated: benchmarks of
-/// agents are predicted to within some per cent.
+/// Deviation from the recorded time, as a share of it, from which the simulated machine must be a different one:
+/// predictions of agents' benchmarks are within a few per cent.
 const OFF_FROM: f64 = 0.25;
 
-/// Stripe units that are tried, as far as agents take such blocks.
+/// Stripe units to try, as far as agents accept such blocks.
 const STRIPE_UNITS: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
-/// Orders at the disks that are tried.
+/// Disk scheduling orders to try.
 const SCHEDULES: [Scheduling; 4] =
     [Scheduling::FairScan, Scheduling::Fcfs, Scheduling::RoundRobin, Scheduling::BoundedReadPriority];
 
-/// What the trials of a setting took: until all was on the disks, and until the last call returned.
+/// Durations of the trials of a setting in seconds: until everything was on the disks, and until the last call
+/// returned.
 struct TrialTimes {
     elapsed: Vec<f64>,
     calls: Vec<f64>,
 }
 
 impl TrialTimes {
-    /// The part of the time that is gained over others, trial by trial.
+    /// Returns the share of the time gained over `others`, trial by trial.
     fn gain_over(&self, others: &TrialTimes) -> Sample {
         let both = self.elapsed.iter().zip(&others.elapsed);
         sample(&both.map(|(one, before)| 1.0 - one / before.max(1e-9)).collect::<Vec<f64>>())
     }
 }
 
-/// A setting that was tried, one change beside what was recorded.
+/// Setting that was tried, with one change from the recorded setting.
 struct Tried {
     change: &'static str,
     setting: IoSetting,
@@ -151,14 +152,14 @@ struct Tried {
 }
 
 impl IoAlternative {
-    /// Whether it gains enough on the machine that there is, and something for certain.
+    /// True if it is available on the machine and has a sufficient, significant gain.
     fn is_better(&self) -> bool {
         self.is_there && is_worth_it(self.gain, self.gain_half_width)
     }
 }
 
 impl IoAdvice {
-    /// Simulates what was recorded, everything else that is tried and possible, and the best of each together.
+    /// Simulates the recorded setting, all possible alternatives, and the combination of the best ones.
     pub fn about(program: &RecordedProgram, show: Show) -> Result<IoAdvice> {
         let base = program.recorded();
         program.replay(base).check().map_err(|error| Failure::new("simulating what was recorded", error))?;
@@ -207,18 +208,19 @@ impl IoAdvice {
 }
 
 impl IoAdvice {
-    /// The part of the recorded time by which the simulated one is longer; none if the log does not say the former.
+    /// Returns the share of the recorded time by which the simulated one is longer, or `None` if the log has no
+    /// durations.
     pub fn longer_than_recorded(&self) -> Option<f64> {
         self.recorded_s.map(|recorded| self.simulated_s / recorded - 1.0)
     }
 
-    /// Whether the machine that is simulated is another than that of the recording, as far as anybody can tell.
+    /// True if the simulated machine evidently differs from the recorded one.
     pub fn is_of_other_machine(&self) -> bool {
         self.longer_than_recorded().is_some_and(|longer| longer.abs() >= OFF_FROM)
     }
 
-    /// Of the alternatives with more I/O nodes than the machine has, the one that gains most for certain, if it gains
-    /// more than the advised one.
+    /// Returns the best alternative with more I/O nodes than the machine has, if its gain is significant and above that
+    /// of the advised one.
     pub fn best_of_more_nodes(&self) -> Option<&IoAlternative> {
         let advised = self.advised.map_or(0.0, |index| self.alternatives[index].gain);
         let is_better = |one: &&IoAlternative| {
@@ -228,22 +230,22 @@ impl IoAdvice {
         more.max_by(|one, other| one.gain.total_cmp(&other.gain))
     }
 
-    /// Whether a write cache is advised that was not recorded.
+    /// True if the advice is a write cache and the program had none.
     pub fn is_written_behind(&self) -> bool {
         let has_cache = |index: usize| self.alternatives[index].method == Method::WriteCached.to_string();
         self.advised.is_some_and(has_cache) && !has_cache(0)
     }
 }
 
-// What can be changed, as it is told.
+// Names of the changes in the output.
 const METHOD: &str = "method";
 const STRIPE_UNIT: &str = "stripe unit";
 const NODES: &str = "I/O nodes";
 const ORDER: &str = "order at disks";
 
 impl RecordedProgram {
-    /// The program of a log on a machine of this name with numbers of its description replaced, which gets a compute
-    /// node for each node of the log.
+    /// Returns the program of a log on a machine of this name, with numbers of its description replaced. The machine
+    /// gets a compute node for each node of the log.
     pub fn new(log: RequestLog, machine: &str, set: &[String]) -> Result<RecordedProgram> {
         let described = load_machine(machine, set)?;
         let nodes = log.nodes().len() as u32;
@@ -271,7 +273,8 @@ impl RecordedProgram {
         Ok(program)
     }
 
-    /// What was recorded, as far as the machine has it: of the methods that which moved most bytes together.
+    /// Returns the recorded setting, as far as the machine supports it. Uses the collective method that moved most
+    /// bytes.
     fn recorded(&self) -> IoSetting {
         let usual = Options::of_agents();
         let (mut moved, mut block_bytes, mut stripes) = (BTreeMap::new(), None, None);
@@ -299,8 +302,8 @@ impl RecordedProgram {
         }
     }
 
-    /// How long its calls took, of the node for which they took longest, with the time between them if the replay keeps
-    /// that.
+    /// Returns the recorded duration of the calls in seconds, of the slowest node, including the time between calls if
+    /// the replay keeps that.
     fn recorded_seconds(&self) -> Option<f64> {
         let is_known = |request: &Request| !request.took.is_zero();
         let nodes = self.log.nodes();
@@ -312,15 +315,15 @@ impl RecordedProgram {
             match (self.think, node.requests.last()) {
                 (Think::None, _) => took(&node.requests),
                 (_, None) => 0.0,
-                // A node's time begins with the log's, as in the replay.
+                // The time of each node begins with the log's, as in the replay.
                 (_, Some(last)) => (last.time + last.took).as_secs_f64() - self.log.start().as_secs_f64(),
             }
         };
         Some(nodes.iter().map(of_node).fold(0.0, f64::max))
     }
 
-    /// What is tried beside it, one thing at a time, as far as the machine can do it: its files may not fit onto fewer
-    /// disks, or a stripe unit may be no multiple of its sectors.
+    /// Returns the settings to try, with one change each, as far as the machine supports them: its files may not fit
+    /// onto fewer disks, or a stripe unit may be no multiple of its sectors.
     fn alternatives(&self, base: IoSetting) -> Vec<(&'static str, IoSetting)> {
         let writes = self.log.totals().writes > 0;
         let methods = Replay::METHODS.into_iter().filter(|method| writes || *method != Method::WriteCached);
@@ -359,7 +362,7 @@ impl RecordedProgram {
         }
     }
 
-    /// What the trials of each of these settings took, on as many threads as there are processors.
+    /// Runs the trials of each of these settings, on one thread for each processor. Returns their durations.
     fn simulated(&self, settings: &[IoSetting], progress: &Progress) -> Vec<Result<TrialTimes>> {
         let replays: Vec<Replay> = settings.iter().map(|&setting| self.replay(setting)).collect();
         let all = plan::on_all_threads(replays.len() * self.trials as usize, |index| {
@@ -377,7 +380,7 @@ impl RecordedProgram {
         replays.iter().map(of_setting).collect()
     }
 
-    /// An alternative, beside what was recorded.
+    /// Returns the result of an alternative, compared with the recorded setting.
     fn alternative(
         &self,
         change: &'static str,
@@ -403,7 +406,7 @@ impl RecordedProgram {
         }
     }
 
-    /// The hints and settings by which a program has this.
+    /// Returns the hints and options with which a program selects this setting.
     fn by(&self, base: IoSetting, setting: IoSetting) -> String {
         let mut by = Vec::new();
         if setting.method != base.method {
@@ -430,7 +433,7 @@ impl RecordedProgram {
     }
 }
 
-/// What the hint `starfish_method` of MPI programs calls a method.
+/// Returns the name of a method in the hint `starfish_method` of MPI programs.
 fn hint_of(method: Method) -> &'static str {
     match method {
         Method::Traditional => CallMethod::Independent.name(),
@@ -440,7 +443,7 @@ fn hint_of(method: Method) -> &'static str {
     }
 }
 
-/// Of each thing that was changed the best, if it gains enough; that which gains most comes first.
+/// Returns the best of each kind of change, if its gain is sufficient, in descending order of gain.
 fn best_of_each(tried: Vec<Tried>, told: &[IoAlternative]) -> Vec<Tried> {
     let mut better: Vec<(f64, Tried)> = tried
         .into_iter()
@@ -458,8 +461,8 @@ fn best_of_each(tried: Vec<Tried>, told: &[IoAlternative]) -> Vec<Tried> {
     best
 }
 
-/// The first of these changes with those after it, in their order, that gain enough beside those before; none if it
-/// stays alone. `simulate` gives none of what is not possible together.
+/// Combines the first change with those later ones, in their order, that each add a sufficient gain. Returns `None` if
+/// none does. `simulate` returns `None` for impossible combinations.
 fn in_company(
     best: Vec<Tried>,
     simulate: impl Fn(IoSetting) -> Result<Option<TrialTimes>>,
@@ -478,7 +481,7 @@ fn in_company(
     Ok(has_company.then_some((setting, times)))
 }
 
-/// What a trial took, in seconds: all of it, and without the flush at the end.
+/// Returns the duration of a trial in seconds, with and without the final flush.
 fn trial(replay: &Replay, number: u64) -> Result<(f64, f64)> {
     let failed = |error| Failure::new(format!("simulating {}", replay.method), error);
     let trial = replay.numbered_trial(number).map_err(failed)?;
@@ -487,7 +490,7 @@ fn trial(replay: &Replay, number: u64) -> Result<(f64, f64)> {
     Ok((outcome.elapsed.as_secs_f64(), calls.as_secs_f64()))
 }
 
-/// Whether a gain, with half its confidence interval, is large enough, and something for certain.
+/// True if a gain is large enough and significant, given half its confidence interval.
 fn is_worth_it(gain: f64, half_width: f64) -> bool {
     gain >= LEAST_GAIN && gain > half_width
 }

@@ -1,7 +1,7 @@
-//! What is advised before something is run, and held against the simulated machine.
+//! Advice before a run, tested on the simulated machine.
 //!
-//! - `placement.rs`: where jobs that share disks should have their files
-//! - `io.rs`: what a program that was recorded would gain by other methods and settings
+//! - `placement.rs`: placement of the files of jobs that share disks
+//! - `io.rs`: gains of a recorded program by other methods and settings
 
 pub mod io;
 pub mod placement;

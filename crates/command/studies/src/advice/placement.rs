@@ -1,5 +1,5 @@
-//! What is advised to several jobs on shared disks: from the analysis of the race between them, and held against all
-//! alternatives on a simulated machine.
+//! Advice for several jobs on shared disks: the result of the analysis of races, compared with all alternatives on a
+//! simulated machine.
 
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
@@ -13,106 +13,106 @@ use statistics::Sample;
 /// Several merges that run at once.
 #[derive(Clone, Debug)]
 pub struct Merges {
-    /// With a compute node for each job, and an I/O node with a disk for each disk.
+    /// Machine with a compute node for each job, and an I/O node with a disk for each disk.
     pub machine: MachineDescription,
     /// Number of jobs.
     pub jobs: u32,
     /// Number of disks.
     pub disks: u32,
-    /// The runs of each job, and the blocks of a run.
+    /// Number of runs of each job.
     pub runs: u32,
     /// Blocks of a run.
     pub run_blocks: u64,
-    /// Size of a block.
-    pub block_bytes: u64,
-    /// The blocks that are read and written at once.
-    pub read_blocks: u64,
-    /// Blocks of a write.
-    pub write_blocks: u64,
-    /// The time by which each job arrives later than the one before.
-    pub stagger: Duration,
-}
-
-/// What is advised, and why.
-#[derive(Debug, Serialize)]
-pub struct PlacementAdvice {
-    /// The machine.
-    pub machine: String,
-    /// Number of jobs.
-    pub jobs: u32,
-    /// Number of disks.
-    pub disks: u32,
-    /// Size of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
     /// Blocks of a read.
     pub read_blocks: u64,
     /// Blocks of a write.
     pub write_blocks: u64,
-    /// r and w, in milliseconds, as one job alone has them on that machine.
+    /// Delay of the start of each job after the previous one.
+    pub stagger: Duration,
+}
+
+/// Advice and its reasons.
+#[derive(Debug, Serialize)]
+pub struct PlacementAdvice {
+    /// Name of the machine.
+    pub machine: String,
+    /// Number of jobs.
+    pub jobs: u32,
+    /// Number of disks.
+    pub disks: u32,
+    /// Size of a block in bytes.
+    pub block_bytes: u64,
+    /// Blocks of a read.
+    pub read_blocks: u64,
+    /// Blocks of a write.
+    pub write_blocks: u64,
+    /// Time r of a read in milliseconds, for a job that runs alone on that machine.
     pub read_ms: f64,
-    /// Time of a write in milliseconds.
+    /// Time w of a write in milliseconds.
     pub write_ms: f64,
     /// f = w / r, without unit.
     pub ratio: f64,
-    /// None if there is one job only.
+    /// Outlook for races; `None` if there is only one job.
     pub race: Option<RaceOutlook>,
-    /// What the analysis says, if simulation confirms that, or else the best of all alternatives.
+    /// Advised alternative: that of the analysis if simulation confirms it, or else the best of all.
     pub advised: Alternative,
-    /// What the analysis says.
+    /// Alternative that the analysis recommends.
     pub analysed: Alternative,
-    /// The best of the alternatives.
+    /// Best of the alternatives.
     pub best: Alternative,
-    /// The part of the best time by which that of the analysis is longer.
+    /// Share of the best time by which that of the analysis is longer.
     pub longer_than_best: f64,
     /// True if simulation confirms the advice.
     pub is_confirmed: bool,
-    /// All of them.
+    /// All alternatives.
     pub alternatives: Vec<Alternative>,
 }
 
-/// Whether jobs that read from all disks but the one they write to can race.
+/// Outlook for races between jobs that read from all disks except their output disk.
 #[derive(Debug, Serialize)]
 pub struct RaceOutlook {
     /// True if the jobs can race.
     pub is_possible: bool,
     /// The f above which a race is possible, without unit.
     pub critical_ratio: f64,
-    /// f over that.
+    /// Ratio of f to the critical ratio.
     pub margin: f64,
-    /// With more pending writes at a disk than this a race begins, if there are as many jobs as disks.
+    /// Number of pending blocks at a disk above which a race begins, for equal numbers of jobs and disks.
     pub threshold_blocks: u64,
 }
 
-/// What an alternative came to on the simulated machine: means over the trials.
+/// Result of an alternative on the simulated machine: means over the trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alternative {
-    /// By its number.
+    /// Number of the placement policy.
     pub policy: u8,
-    /// The order in which a disk serves requests.
+    /// Order in which a disk serves requests.
     pub scheduling: String,
-    /// Until all jobs, and the first of them, were done.
+    /// Time until all jobs were done, in seconds.
     pub seconds: f64,
-    /// Half the 95 % confidence interval of the former; none of a single trial.
+    /// Half the 95 % confidence interval of `seconds`; `None` for a single trial.
     pub seconds_half_width: Option<f64>,
     /// Time until the first job is done, in seconds.
     pub first_seconds: f64,
-    /// The most blocks of writes that were pending at a disk in any trial.
+    /// Maximum number of blocks of writes pending at a disk in any trial.
     pub pending_blocks_most: u64,
 }
 
-/// Orders at the disks that are tried.
+/// Disk scheduling orders to try.
 const SCHEDULES: [Scheduling; 4] =
     [Scheduling::Fcfs, Scheduling::RoundRobin, Scheduling::BoundedReadPriority, Scheduling::FairScan];
 
-/// The order that is advised with a placement by which nobody can race: no job waits for more than a sweep.
+/// Order advised with a placement that prevents races: no job waits for more than a sweep.
 const ADVISED: Scheduling = Scheduling::FairScan;
 
-/// What the analysis says is confirmed if it takes no longer than the best alternative by more than this part: trials
-/// of one and the same differ by a few per cent.
+/// Tolerance for confirming the analysis: its alternative may take this share longer than the best one. Trials of one
+/// alternative differ by a few per cent.
 const LONGER_MAX: f64 = 0.05;
 
 impl PlacementAdvice {
-    /// What is advised about these jobs, held against `trials` trials of each alternative.
+    /// Returns the advice for these jobs, compared with `trials` trials of each alternative.
     pub fn about(merges: &Merges, trials: u64) -> Result<PlacementAdvice> {
         let Merges { jobs, disks, read_blocks, .. } = *merges;
         let alone = Merges { jobs: 1, ..merges.clone() };
@@ -163,24 +163,24 @@ impl PlacementAdvice {
 }
 
 impl PlacementAdvice {
-    /// Whether the advised order is the default of agents.
+    /// True if the advised order is the default of agents.
     pub fn is_usual_order(&self) -> bool {
         self.advised.scheduling == IoNodeSettings::agent().scheduling.name()
     }
 
-    /// Whether jobs can race by any policy.
+    /// True if jobs can race with some policy.
     pub fn can_race(&self) -> bool {
         self.race.as_ref().is_some_and(|race| race.is_possible)
     }
 
-    /// The fastest alternative in which no job reads from the disk that it writes to, and others do.
+    /// Returns the fastest alternative in which no job reads from the disk that it writes to, but other jobs do.
     pub fn if_jobs_read_elsewhere(&self) -> Option<&Alternative> {
         let can_race = |one: &&Alternative| Policy::numbered(one.policy).is_some_and(Policy::can_race);
         fastest(self.alternatives.iter().filter(can_race))
     }
 }
 
-/// The one that takes the least time, the first of several.
+/// Returns the fastest alternative, the first of equals.
 fn fastest<'a>(all: impl Iterator<Item = &'a Alternative>) -> Option<&'a Alternative> {
     all.min_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
@@ -215,7 +215,7 @@ impl Merges {
     }
 }
 
-/// What each case comes to, on as many threads as there are processors.
+/// Returns the result of each case, computed on one thread for each processor.
 fn simulated(cases: &[PlacementCase], trials: u64) -> Result<Vec<Alternative>> {
     plan::on_all_threads(cases.len(), |index| mean(&cases[index], trials)).into_iter().collect()
 }

@@ -1,5 +1,5 @@
-//! A *bare stripe*, the yardstick of benchmarks: four processes that read a file each and write it to a socket, one
-//! that receives, no protocol.
+//! A *bare stripe*, the baseline of benchmarks: four processes each read a file and write it to a socket, and one
+//! process receives, without any protocol.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,10 +14,10 @@ use command_line::mib;
 
 use crate::bench::processes::{self, Agents};
 
-/// Processes that send.
+/// Number of sending processes.
 pub const SENDERS: usize = 4;
 
-/// A file for each sender, together as long as the file of the benchmark.
+/// Creates a file for each sender, together as long as the file of the benchmark.
 pub fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
     let files = (0..SENDERS).map(|index| agents.path(&format!("stripe{index}")));
     let files: Vec<PathBuf> = files.collect();
@@ -27,7 +27,7 @@ pub fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Has a process for each file send it, without any protocol, and returns the MiB/s of `receive`.
+/// Starts a process for each file that sends it without any protocol. Returns the throughput of `receive` in MiB/s.
 pub fn bare(
     files: &[PathBuf],
     block: usize,
@@ -85,7 +85,7 @@ fn send_all(file: &Path, to: SocketAddr, block: usize) -> io::Result<()> {
     }
 }
 
-/// One thread takes a block from each sender in turn, as the file has them.
+/// Receives on one thread, a block from each sender in turn, in the order of the striped file.
 pub fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
     let (mut buffer, mut total) = (vec![0; block], 0);
     while !streams.is_empty() {
@@ -102,7 +102,7 @@ pub fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::Result<
     Ok(total)
 }
 
-/// A thread for each sender.
+/// Receives on a thread for each sender.
 pub fn receive_in_threads(streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
     let threads =
         streams.into_iter().map(|stream| thread::spawn(move || receive_in_turn(vec![stream], block)));
@@ -121,7 +121,7 @@ fn read_full(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// A throughput with its unit.
+/// Formats a throughput with its unit.
 pub fn mib_s(throughput: f64) -> String {
     format!("{throughput:.1} MiB/s")
 }

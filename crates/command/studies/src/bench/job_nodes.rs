@@ -1,4 +1,4 @@
-//! Jobs on agents, each done by a node of its own: with a thread, a runtime and connections.
+//! Jobs on agents, one node each: with its own thread, runtime and connections.
 //!
 //! ```text
 //!  job 0    prepare   |   [ run ]   wait  |  check
@@ -18,8 +18,8 @@ use node::ConnectedNode;
 use transfer::cluster::{Cluster, explained_job};
 use transfer::scratch::JobFiles;
 
-/// Has all jobs done at once with these files, each by one node, once all are ready; what came of each. What they have
-/// made is checked when all are done, so that nobody is disturbed.
+/// Runs all jobs concurrently with these files, one node each, after all are ready. Returns their outcomes. The outputs
+/// are checked after all jobs are done, so that no check disturbs a job.
 pub fn have_done(
     cluster: &Cluster,
     launches: Vec<Launch>,
@@ -41,7 +41,7 @@ pub fn have_done(
     // A job that fails before it is ready drops its sender, and so this ends.
     if all_ready.iter().count() == begin.len() {
         for go in &begin {
-            // Of one that is gone meanwhile its thread tells.
+            // A failed node is reported when its thread is joined.
             let _ = go.send(());
         }
     } else {
@@ -56,7 +56,7 @@ pub fn have_done(
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-/// A node that does one job.
+/// Node that does one job.
 struct JobNode {
     number: usize,
     launch: Launch,
@@ -64,7 +64,7 @@ struct JobNode {
     seed: u64,
     ready: Sender<()>,
     done: Sender<(usize, Outcome)>,
-    /// It is told to begin, and that all are done when nobody can tell it anything any more.
+    /// Receives the start. Dropping its sender means that all jobs are done.
     go: Receiver<()>,
 }
 
@@ -79,7 +79,7 @@ impl JobNode {
             let files = Rc::new(files);
             let member = Member { machine: machine.clone(), client, files, group, contents, seed };
             let part = explained_job(&connection, &what, launch.job.prepare(member).await)?;
-            // Who hears of it may have been interrupted.
+            // The receiver may have been interrupted.
             let _ = ready.send(());
             drop(ready);
             if go.recv_async().await.is_err() {

@@ -1,39 +1,39 @@
-//! What a message costs on this computer: fitted to two measurements, so that a simulated machine takes as long.
+//! Cost of a message on this computer, fitted to two measurements so that a simulated machine takes as long.
 
 use std::time::Duration;
 
 use command_line::failure::Result;
 use description::MachineDescription;
 
-/// After how many steps the search ends at the latest, and how near the measurements, as a fraction.
+/// Limit of search steps, and the error at which the search stops, as a fraction of the measurements.
 const STEPS: usize = 8;
 const NEAR: f64 = 0.02;
 
-/// Where the search begins: 7 us at either end of a message, 40 us on its way.
+/// Initial costs of the search: 7 us at either end of a message, 40 us in transit.
 const BEGINNING: Costs = [7e-6, 40e-6];
 
-/// By which factor more of a cost shows its effect, and by which it changes in a step at most.
+/// Factor on a cost that measures its effect, and limit of the factor by which a step changes a cost.
 const MORE: f64 = 1.2;
 const FACTOR_MAX: f64 = 3.0;
 
-/// What two kinds of work took that send messages: one in which processors are busy throughout, and one in which they
-/// wait for messages.
+/// Durations of two kinds of work that sends messages: one that keeps processors busy throughout, and one that waits
+/// for messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Probes {
-    /// The work that keeps processors busy.
+    /// Duration of the work that keeps processors busy.
     pub busy: Duration,
-    /// The work that waits for messages.
+    /// Duration of the work that waits for messages.
     pub waiting: Duration,
 }
 
-/// Seconds of a processor at either end of a message, and seconds on its way.
+/// Costs of a message in seconds: processor time at either end, and time in transit.
 type Costs = [f64; 2];
 
 /// Logarithms of predicted to measured times, of the two probes.
 type Errors = [f64; 2];
 
-/// What is to be set, besides `set`, for a machine to take as long as was `measured`; `predict` says what it takes with
-/// what is set. `machine` gives the clock.
+/// Returns the settings, in addition to `set`, with which a machine takes the `measured` times. `predict` returns the
+/// times with given settings. `machine` provides the clock rate.
 pub fn fitted(
     machine: &MachineDescription,
     set: &[String],
@@ -49,7 +49,7 @@ pub fn fitted(
     Ok(with(costs))
 }
 
-/// What is to be set for messages to have these costs.
+/// Returns the settings with which messages have these costs.
 fn settings(machine: &MachineDescription, [end, way]: Costs) -> [String; 3] {
     let cycles = (end * machine.processor.clock.value.0 as f64).round();
     [
@@ -59,9 +59,10 @@ fn settings(machine: &MachineDescription, [end, way]: Costs) -> [String; 3] {
     ]
 }
 
-/// The costs with the least errors that the search has seen.
+/// Returns the costs with the smallest errors of the search.
 ///
-/// Levenberg's damped Gauss-Newton method on the logarithms, since costs are above zero and unknown by factors.
+/// The search is Levenberg's damped Gauss-Newton method on the logarithms, since costs are positive and unknown by
+/// factors.
 fn found(errors: impl Fn(Costs) -> Result<Errors>) -> Result<Costs> {
     let (mut costs, mut best) = (BEGINNING, (f64::INFINITY, BEGINNING));
     for _ in 0..STEPS {
@@ -88,9 +89,9 @@ fn found(errors: impl Fn(Costs) -> Result<Errors>) -> Result<Costs> {
     Ok(best.1)
 }
 
-/// The change of the logarithms of costs that makes errors least if they change by these slopes.
+/// Returns the change of the logarithms of costs that minimises the errors, given these slopes.
 fn step([busy, waiting]: Errors, [of_busy, of_waiting]: [[f64; 2]; 2]) -> [f64; 2] {
-    /// Of a cost that shows no effect next to nothing is changed.
+    /// A cost that has no effect remains nearly unchanged.
     const DAMPING: f64 = 1e-4;
     let product =
         |one: usize, other: usize| of_busy[one] * of_busy[other] + of_waiting[one] * of_waiting[other];
@@ -109,7 +110,7 @@ mod tests {
         found(errors).expect("nothing fails")
     }
 
-    /// Times of which one hides a part of the way behind work.
+    /// Returns times in which one probe overlaps a part of the transit with work.
     fn times([end, way]: Costs) -> [f64; 2] {
         [(8.0 * end + 10e-6).max(2.0 * end + way), 4.0 * end + 10e-6 + 2.0 * way]
     }
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn nothing_is_cheaper_than_free() {
-        // Who waits takes less than messages by themselves would.
+        // The waiting probe takes less time than its messages alone would.
         let [end, way] = found_of(times, [100e-6, 20e-6]);
         assert!((2e-6..13e-6).contains(&end) && (0.0..5e-6).contains(&way), "{end} {way}");
     }

@@ -1,13 +1,13 @@
-//! Benchmarks: what is measured, and what the simulated machine says of the same.
+//! Benchmarks: measurements, and their predictions by the simulated machine.
 //!
-//! - `agents/`: the user's own agents
-//! - `pdiol/`: the benchmark of the thesis on PDIOL; `enwrich/`: small records; `names/`: small files; `placement/`:
-//!   merges that share disks
-//! - `bare_stripe.rs`: what some of them are compared with
-//! - `processes.rs`: agents for as long as a benchmark needs them
-//! - `job_nodes.rs`: jobs, each done by a node of its own; `whole_file.rs`: a file put and got
-//! - `rounds.rs`: measuring several times; `times.rs`: where the time of a run goes; `message_costs.rs`: what a message
-//!   takes on this computer, for predictions
+//! - `agents/`: the user's own agents.
+//! - `pdiol/`: the benchmark of the thesis on PDIOL.
+//! - `enwrich/`: small records; `names/`: small files; `placement/`: merges that share disks.
+//! - `bare_stripe.rs`: a baseline for some of them.
+//! - `processes.rs`: agents that run only for a benchmark.
+//! - `job_nodes.rs`: jobs, one node each; `whole_file.rs`: put and get of a file.
+//! - `rounds.rs`: repeated measurements; `times.rs`: breakdown of the time of a run.
+//! - `message_costs.rs`: cost of a message on this computer, for predictions.
 
 pub mod agents;
 pub mod bare_stripe;

@@ -1,7 +1,7 @@
-//! Agents of one's own: processes of this same program, on this computer, for as long as they are needed.
+//! Agents started for a benchmark: processes of this same program on this computer.
 //!
-//! They live in a temporary directory that is removed with them. If this process dies without a word, they
-//! notice that their input has ended, and stop.
+//! They have a temporary directory that is removed with them. If this process is killed, the agents notice the end of
+//! their input, and stop.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,10 +21,10 @@ use agent_set::start::READY;
 use transfer::cluster::{self, Cluster};
 use transfer::interrupt;
 
-/// An agent's complaints beyond this are not kept.
+/// Limit of an agent's error output that is kept, in bytes.
 const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;
 
-/// Some agents, and a directory for them and others.
+/// Agents, and a directory for them and other files.
 pub struct Agents {
     processes: Arc<Mutex<Processes>>,
     /// The agents, each with its address.
@@ -40,14 +40,14 @@ struct Processes {
 
 struct Process {
     child: Child,
-    /// Collects what the process complains of until it ends.
+    /// Thread that collects the error output of the process until it ends.
     complaints: Option<JoinHandle<String>>,
 }
 
 impl Agents {
-    /// Starts `count` agents with one disk each, and more `options` than they need.
+    /// Starts `count` agents with one disk each and these further `options`.
     ///
-    /// If this process is interrupted they end, and everything in their directory is removed.
+    /// An interruption of this process stops them and removes everything in their directory.
     pub fn start(count: usize, options: &[String]) -> Result<Agents> {
         cluster::make_key(None)?;
         let failed = |error: io::Error| Failure::new("making a temporary directory", error);
@@ -64,7 +64,7 @@ impl Agents {
         Ok(agents)
     }
 
-    /// Ends the agents and starts as many with other `options`, on the same disks.
+    /// Stops the agents and starts the same number with other `options`, on the same disks.
     pub fn restart(&mut self, options: &[String]) -> Result<()> {
         self.lock().end_agents();
         self.start_all(self.cluster.agents.len(), options)
@@ -80,12 +80,12 @@ impl Agents {
         Ok(())
     }
 
-    /// The time that processors have worked for the agents so far; nothing for those that are gone.
+    /// Returns the processor time of the running agents so far; zero for agents that have ended.
     pub fn processor_time(&self) -> Duration {
         (self.processor_clock())()
     }
 
-    /// Tells the same whenever it is asked, on any thread.
+    /// Returns a function for any thread that returns the processor time of the agents.
     pub fn processor_clock(&self) -> impl Fn() -> Duration + Send + use<> {
         let processes = self.processes.clone();
         move || {
@@ -94,12 +94,12 @@ impl Agents {
         }
     }
 
-    /// A path in the directory that will be removed.
+    /// Returns a path in the directory that will be removed.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// Fails if an agent has died, with what it said.
+    /// Fails with the error output if an agent has ended.
     pub fn check(&self) -> Result<()> {
         for (index, process) in self.lock().children.iter_mut().enumerate() {
             if let Ok(Some(status)) = process.child.try_wait() {
@@ -109,7 +109,7 @@ impl Agents {
         Ok(())
     }
 
-    /// Prefers the death of an agent as the reason of a failure.
+    /// Replaces a failure by the end of an agent if one has ended.
     pub fn explain<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.map_err(|failure| self.check().err().unwrap_or(failure))
     }
@@ -121,9 +121,9 @@ impl Agents {
             .args(["agent", "--listen", "127.0.0.1:0", "--until-input-ends", "--create", "--root"])
             .arg(root)
             .args(options)
-            // What is kept of it is told if it fails.
+            // The kept part of the log is printed if the agent fails.
             .env("STARFISH_LOG", "warn")
-            // Traces are of this process, and agents may be asked to record on demand.
+            // The trace is of this process; agents may be asked to record on demand.
             .env_remove(TRACE_VARIABLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -138,7 +138,7 @@ impl Agents {
         let address =
             line.strip_prefix(READY).and_then(|rest| rest.split_once(',')).map(|(address, _)| address);
         address.map(str::to_owned).ok_or_else(|| {
-            // It says nothing only if it is about to end, and then all it complained of arrives.
+            // An agent prints no line only if it is about to end: wait for its complete error output.
             let _ = self.lock().children.last_mut().map(|process| process.child.wait());
             self.check()
                 .err()
@@ -172,7 +172,7 @@ impl Processes {
 
     fn end_agents(&mut self) {
         for process in &mut self.children {
-            // One that has ended already need not be ended.
+            // The agent may have ended already.
             let _ = process.child.kill();
             let _ = process.child.wait();
         }
@@ -181,31 +181,31 @@ impl Processes {
 }
 
 impl Process {
-    /// What processors have worked for it so far; nothing if it is gone.
+    /// Returns the processor time of the process so far; zero if it has ended.
     fn worked(&self) -> Duration {
         let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()));
         clock.and_then(clock_gettime).map_or(Duration::ZERO, Duration::from)
     }
 
-    /// All that a process which has ended complained of.
+    /// Returns the error output of a process that has ended.
     fn complaints(&mut self) -> String {
         let text = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         if text.is_empty() { "it said nothing about it".into() } else { text.trim_end().to_owned() }
     }
 }
 
-/// Collects what a process complains of, up to a limit, on a thread that ends with it.
+/// Collects the error output of a process, up to a limit, on a thread that ends with the process.
 fn collect(mut errors: ChildStderr) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut kept = Vec::new();
-        // An error is an end too. What is too much is read all the same, so that the process need not wait.
+        // A read error ends the output, too. Read and drop output beyond the limit, so that the process does not block.
         let _ = errors.by_ref().take(COMPLAINTS_BYTES_MAX).read_to_end(&mut kept);
         let _ = io::copy(&mut errors, &mut io::sink());
         String::from_utf8_lossy(&kept).into_owned()
     })
 }
 
-/// Makes a file of pseudo-random bytes, always the same: the output of blake3.
+/// Creates a file of deterministic pseudo-random bytes: the output of blake3.
 pub fn make_file(path: &Path, bytes: u64) -> Result<()> {
     let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     let mut file = File::create(path).map_err(failed)?;

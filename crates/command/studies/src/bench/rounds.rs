@@ -1,10 +1,10 @@
-//! Measuring something in several rounds, since others use the computer, too.
+//! Repeated measurements, since other programs use the computer, too.
 
 use std::time::Duration;
 
 use command_line::failure::Result;
 
-/// The median of what was measured in some rounds.
+/// Returns the median of some measurements.
 ///
 /// # Panics
 /// If there are none.
@@ -12,7 +12,7 @@ pub fn median(measured: &[f64]) -> f64 {
     statistics::median(measured).expect("at least one round")
 }
 
-/// Measures so many times; gives the round whose elapsed time is nearest to the median.
+/// Measures `rounds` times. Returns the measurement whose elapsed time is nearest to the median.
 ///
 /// # Panics
 /// If there are no rounds.

@@ -1,4 +1,4 @@
-//! Where the time of a run goes.
+//! Breakdown of the time of a run.
 
 use std::time::{Duration, Instant};
 
@@ -8,32 +8,33 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::bench::processes::Agents;
 
-/// What a run of a program took, in the words of the thesis.
+/// Times of a run of a program, with the terms of the thesis.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// From opening the file to having closed it.
+    /// Time from opening the file until it is closed.
     pub elapsed: Duration,
-    /// The processor's in this process: program, library, and its node thread.
+    /// Processor time in this process: program, library, and its node thread.
     pub user: Duration,
-    /// The processor's in the kernel for this process.
+    /// Processor time in the kernel for this process.
     pub system: Duration,
-    /// The processor's for other processes: agents, or the senders of a bare stripe.
+    /// Processor time of other processes: agents, or the senders of a bare stripe.
     pub others: Duration,
 }
 
 impl Times {
-    /// The elapsed time in which the processor did not work for this process.
+    /// Returns the elapsed time in which no processor worked for this process.
     pub fn waiting(&self) -> Duration {
         self.elapsed.saturating_sub(self.user + self.system)
     }
 
-    /// The processor's time for all of it.
+    /// Returns the total processor time.
     pub fn processor(&self) -> Duration {
         self.user + self.system + self.others
     }
 }
 
-/// What `work` takes of this process and, if there are any, of the agents.
+/// Measures the times that `work` takes of this process and, if there are any, of the agents; otherwise of child
+/// processes.
 pub fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (T, Times) {
     let others = || agents.map_or_else(|| processor(UsageWho::RUSAGE_CHILDREN).sum(), Agents::processor_time);
     let (before, others_before, start) = (processor(UsageWho::RUSAGE_SELF), others(), Instant::now());
@@ -47,15 +48,15 @@ pub fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (T, Time
 pub struct ProcessorTimes([Duration; 2]);
 
 impl ProcessorTimes {
-    /// All of it.
+    /// Returns the sum of both.
     pub fn sum(&self) -> Duration {
         self.0[0] + self.0[1]
     }
 }
 
-/// What processors have worked for these so far.
+/// Returns the processor time of these processes so far.
 pub fn processor(who: UsageWho) -> ProcessorTimes {
-    // It cannot fail for these.
+    // It cannot fail for these arguments.
     let usage = getrusage(who).ok();
     ProcessorTimes(
         usage.map_or_else(Default::default, |usage| {
@@ -64,7 +65,7 @@ pub fn processor(who: UsageWho) -> ProcessorTimes {
     )
 }
 
-/// What processors have worked for this thread so far.
+/// Returns the processor time of this thread so far.
 pub fn thread_worked() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }

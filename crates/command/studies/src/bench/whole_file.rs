@@ -1,4 +1,4 @@
-//! A whole file on agents of one's own: put and got, each by a node of its own.
+//! Whole files on agents started for a benchmark: put and get, each by a separate node.
 
 use std::io;
 use std::path::Path;

@@ -1,12 +1,13 @@
-//! A replay on agents: files are made, nodes of this process use them, and they go.
+//! A replay on agents: files are created, used by nodes of this process, and removed.
 //!
 //! ```text
-//!  keeper   make, lay out    wait   tell addresses   go           look         remove
+//!  parent   make, lay out    wait   send addresses   go           check        remove
 //!  node 0     connect, listen  |     meet, open      | [ replay ]  | check
 //!  node 1     connect, listen  |     meet, open      | [ replay ]  |
 //! ```
 //!
-//! Each node is a thread with a runtime and connections of its own, to the agents and to all other nodes.
+//! The parent node creates and removes the files. Each node is a thread with its own runtime and its own connections to
+//! the agents and to all other nodes.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -26,32 +27,32 @@ use transfer::interrupt::{Interruption, unless};
 use transfer::scratch::{self, JobFiles};
 use transfer::{beforehand, memory};
 
-/// A replay, and where it is to be done.
+/// Replay, and its agents.
 #[derive(Clone)]
 pub struct ReplayTask {
     /// The agents.
     pub cluster: Cluster,
     /// The job.
     pub job: ReplayJob,
-    /// Size of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
-    /// What it is called on the way.
+    /// Name of the replay in messages.
     pub label: String,
     /// Progress to show.
     pub show: Show,
 }
 
-/// What the keeper tells a node, one after the other.
+/// Command of the parent to a node; they are sent one after the other.
 enum Step {
-    /// Where the nodes of lower rank listen: connect to them and open the files.
+    /// Addresses of the nodes of lower rank: connect to them and open the files.
     Meet(Vec<SocketAddr>),
     /// Replay.
     Go,
-    /// All are through: look at the files.
+    /// All nodes are done: check the files.
     Check,
 }
 
-/// What a node tells the keeper.
+/// Message of a node to the parent.
 enum Told {
     Listening(usize, SocketAddr),
     Ready,
@@ -59,7 +60,7 @@ enum Told {
     Checked,
 }
 
-/// A node's place in the group.
+/// Place of a node in the group.
 struct Place {
     rank: usize,
     group: u64,
@@ -68,7 +69,7 @@ struct Place {
 }
 
 impl ReplayTask {
-    /// Does it. Nothing is left of the files, also if it fails or is interrupted.
+    /// Runs the replay. Removes the files, also after a failure or an interruption.
     pub fn run(self, interruption: Interruption) -> Result<Outcome> {
         self.check_memory()?;
         let cluster = self.cluster.clone();
@@ -91,7 +92,7 @@ impl ReplayTask {
         })
     }
 
-    /// Refuses what would not fit into memory, before it is tried.
+    /// Fails if the data of the nodes would not fit into memory.
     fn check_memory(&self) -> Result<()> {
         let needed = self.job.memory_bytes().saturating_mul(self.job.log().nodes().len() as u64);
         memory::check(needed, |needed, free| {
@@ -123,7 +124,7 @@ impl ReplayTask {
         self.have_nodes_replay(&files).await
     }
 
-    /// Has all nodes begin together, once all are ready. If one fails, all end.
+    /// Starts all nodes together, after all are ready. If one fails, stops all.
     async fn have_nodes_replay(&self, files: &JobFiles) -> Result<Outcome> {
         let count = self.job.log().nodes().len();
         let members = (0..count).map(|_| node::new_node_id()).collect::<node::Result<Vec<NodeId>>>()?;
@@ -137,7 +138,7 @@ impl ReplayTask {
             thread::spawn(move || {
                 let done = task.be_node(rank, group, members, steps_of_node, tell.clone());
                 if let Err(failure) = done {
-                    // After an interruption nobody wants to know.
+                    // After an interruption there is no receiver.
                     let _ = tell.send(Err(failure));
                 }
             });
@@ -155,7 +156,7 @@ impl ReplayTask {
         }
         hear(&told, count).await?;
         let all = |step: fn() -> Step| {
-            // A node that is gone meanwhile tells so itself.
+            // A node that has ended sends its own failure.
             steps.iter().for_each(|to| _ = to.send(step()));
         };
         let progress = Progress::count(self.show, &self.label, count as u64);
@@ -172,7 +173,7 @@ impl ReplayTask {
         Ok(sum)
     }
 
-    /// The life of a node: it does step by step what it is told, and stops when nobody can tell it anything any more.
+    /// Runs a node: it carries out one command after the other, and stops when the parent drops its sender.
     fn be_node(
         self,
         rank: usize,
@@ -196,7 +197,7 @@ impl ReplayTask {
             let _ = tell.send(Ok(Told::Ready));
             let Ok(Step::Go) = steps.recv_async().await else { return Ok(()) };
             let stopped = async {
-                // Nothing is told while it replays.
+                // The parent sends no command during the replay, so this returns only when the channel is closed.
                 let _ = steps.recv_async().await;
             };
             let Some(outcome) = unless(stopped, part.run()).await else { return Ok(()) };
@@ -232,7 +233,7 @@ impl ReplayTask {
     }
 }
 
-/// What so many nodes tell, or the first failure.
+/// Receives the messages of `count` nodes, or the first failure.
 async fn hear(told: &Receiver<Result<Told>>, count: usize) -> Result<Vec<Told>> {
     let mut all = Vec::new();
     while all.len() < count {

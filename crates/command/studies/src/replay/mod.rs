@@ -1,7 +1,7 @@
-//! Replaying request logs.
+//! Replay of request logs.
 //!
 //! - `agents.rs`: a replay on agents
-//! - `report.rs`: what is told of it
+//! - `report.rs`: its report
 
 pub mod agents;
 pub mod report;

@@ -1,4 +1,4 @@
-//! What is told of a replay: for people, and for programs.
+//! Report of a replay: for people, and for programs.
 
 use experiment::{Method, Outcome};
 use jobs::Tally;
@@ -12,11 +12,11 @@ use account::explain::Account;
 use command_line::durations::shown;
 use command_line::{TextTable, counted, mib};
 
-/// All of it, as JSON has it. Keys stay what they are.
+/// Report in its JSON form. Keep the keys stable.
 #[derive(Serialize)]
 pub struct Report {
     log: String,
-    /// The simulated machine; none if there were agents.
+    /// Name of the simulated machine; `None` for agents.
     machine: Option<String>,
     nodes: usize,
     files: usize,
@@ -26,14 +26,14 @@ pub struct Report {
     rows: Vec<ReplayRow>,
 }
 
-/// What came of the reads or of the writes, by one method.
+/// Results of the reads or of the writes, with one method.
 #[derive(Serialize)]
 pub struct ReplayRow {
     method: String,
     operation: &'static str,
     requests: u64,
     bytes: u64,
-    /// Of the whole replay, reads, writes and the flush at the end.
+    /// Duration of the whole replay: reads, writes and the final flush.
     elapsed_s: f64,
     throughput_mib_s: f64,
     requests_s: f64,
@@ -49,13 +49,13 @@ pub struct ReplayRow {
     explain: Option<Account>,
 }
 
-/// The columns of CSV.
+/// CSV columns.
 const HEADER: &str = "method,operation,requests,bytes,elapsed_s,throughput_mib_s,requests_s,latency_mean_s,\
                       latency_p50_s,latency_p99_s,latency_max_s,flushes,directory_flushes";
 
 impl ReplayRow {
-    /// The rows of a method: one for reads and one for writes, if the log has any. What is of the whole is in the
-    /// first.
+    /// Returns the rows of a method: one for reads and one for writes, as far as the log has them. Values of the whole
+    /// replay are in the first row.
     pub fn of(
         method: Method,
         log: &RequestLog,
@@ -81,7 +81,7 @@ impl ReplayRow {
             Operation::Write => ("write", &outcome.writes),
         };
         let elapsed = outcome.elapsed.as_secs_f64();
-        // Nothing may have taken any time.
+        // The requests may have needed no time.
         let per_second = |amount: f64| if elapsed > 0.0 { amount / elapsed } else { 0.0 };
         let seconds = |latency: Option<Duration>| latency.map(Duration::as_secs_f64);
         let latencies = &tally.latencies;
@@ -122,7 +122,7 @@ impl ReplayRow {
 }
 
 impl Report {
-    /// A report of these rows.
+    /// Returns a report of these rows.
     pub fn new(name: &str, machine: Option<&str>, log: &RequestLog, rows: Vec<ReplayRow>) -> Self {
         let totals = log.totals();
         Report {
@@ -137,7 +137,7 @@ impl Report {
         }
     }
 
-    /// For people.
+    /// Returns the report for people.
     pub fn lines(&self) -> Vec<String> {
         let (nodes, files) = (counted(self.nodes, "node"), counted(self.files, "file"));
         let (requests, bytes) = (counted(self.requests, "request"), Size(self.bytes).rounded());
@@ -174,7 +174,7 @@ impl Report {
         lines
     }
 
-    /// The accounts of all rows that have one, in plain words.
+    /// Returns the accounts of all rows that have one, in plain words.
     pub fn accounts(&self) -> Vec<String> {
         let explained = self.rows.iter().filter_map(|row| Some((row, row.explain.as_ref()?)));
         let lines = |(row, account): (&ReplayRow, &Account)| {
@@ -183,7 +183,7 @@ impl Report {
         explained.flat_map(lines).collect()
     }
 
-    /// For programs: a row for each row.
+    /// Returns the report for programs: a CSV line for each row.
     pub fn csv(&self) -> Vec<String> {
         let digests = self.rows.iter().any(|row| row.digest.is_some());
         let line = |row: &ReplayRow| match digests {

@@ -1,8 +1,8 @@
-//! The benchmark of the user's own agents (`starfish bench --agents`).
+//! Benchmark of the user's own agents (`starfish bench --agents`).
 //!
-//! - `task.rs`: one workload on the agents: make the file, have clients use it, remove it
+//! - `task.rs`: one workload on the agents: create the file, have clients use it, remove it
 //! - `prediction.rs`: the same on a simulated machine
-//! - `report.rs`: what is told of it
+//! - `report.rs`: the report
 
 pub mod prediction;
 pub mod report;

@@ -1,4 +1,4 @@
-//! What the simulated machine says of the same workload.
+//! Prediction of the same workload by the simulated machine.
 
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
@@ -6,22 +6,22 @@ use experiment::{Beginning, Experiment, Job, Launch, Outcome, StoredFile, Worklo
 
 use crate::described::load_machine_of_agents;
 
-/// Requests of all clients together that are simulated at most for a workload: in some seconds, and enough for a
+/// Limit of simulated requests of all clients together for a workload: some seconds of work, and enough for a
 /// percentile of 99.9.
 pub const REQUESTS_MAX: u64 = 20_000;
 
-/// What the simulated file is called.
+/// Name of the simulated file.
 const FILE: &str = "workload";
 
-/// Predicts for one machine that has the shape of the agents.
+/// Predictor for one machine that has the shape of the agents.
 pub struct Predictor {
     machine: MachineDescription,
     block_bytes: u64,
 }
 
 impl Predictor {
-    /// Predicts for a machine as it is described, but with a compute node for each client and an I/O node for each
-    /// agent, of which `disks` are the numbers of disks. `set` changes any of its numbers, also these.
+    /// Returns a predictor for a described machine with a compute node for each client and an I/O node for each agent.
+    /// `disks` has the number of disks of each agent. `set` changes any number of the machine, also these.
     pub fn of(
         machine: &str,
         set: &[String],
@@ -32,7 +32,7 @@ impl Predictor {
         let (Some(&first), count) = (disks.first(), disks.len()) else {
             return Err(Failure::new("predicting", "there are no agents"));
         };
-        // First of all whether there is such a machine: what agents there are has nothing to do with that.
+        // Check the machine before the agents, so that its error does not depend on them.
         let machine = load_machine_of_agents(machine, clients, count, first, set)?;
         if disks.iter().any(|&disks| disks != first) {
             let failure = Failure::usage("--machine", "the agents have different numbers of disks");
@@ -41,26 +41,27 @@ impl Predictor {
         Ok(Predictor { machine, block_bytes })
     }
 
-    /// What the machine is called that it is for.
+    /// Returns the name of the machine.
     pub fn machine(&self) -> &str {
         &self.machine.name
     }
 
-    /// Refuses a workload that the machine cannot have.
+    /// Fails for a workload that the machine cannot run.
     pub fn check(&self, workload: &Workload) -> Result<()> {
         self.experiment(workload)
             .check()
             .map_err(|error| Failure::usage(format!("--machine: {}", self.machine.name), error))
     }
 
-    /// What the clients would see.
+    /// Returns the predicted outcome for the clients.
     pub fn predict(&self, workload: &Workload) -> Result<Outcome> {
         let done = self.experiment(workload).trial(0);
         let mut trial = done.map_err(|error| Failure::new("predicting", error))?;
         Ok(trial.jobs.remove(0))
     }
 
-    /// The same job on the same file: laid out as on agents, so that the same of it is in their caches.
+    /// Returns the experiment with the same file layout as on agents, so that the same part of the file is in their
+    /// caches.
     fn experiment(&self, workload: &Workload) -> Experiment {
         let most = (REQUESTS_MAX / u64::from(workload.clients.max(1))).max(1);
         let file = StoredFile {

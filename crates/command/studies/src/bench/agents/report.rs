@@ -1,4 +1,4 @@
-//! What is told of workloads on agents: for people, and for programs.
+//! Report of workloads on agents: for people, and for programs.
 
 use jobs::{Outcome, Tally};
 use layout::Operation;
@@ -9,10 +9,10 @@ use serde::Serialize;
 use agent_set::AGENT_CACHE;
 use command_line::{TextTable, counted, mib};
 
-/// All of it, as JSON has it. Keys stay what they are.
+/// Report in its JSON form. Keep the keys stable.
 #[derive(Serialize)]
 pub struct Report {
-    /// The agents.
+    /// Names of the agents.
     pub agents: Vec<String>,
     /// Number of disks.
     pub disks: u32,
@@ -20,59 +20,59 @@ pub struct Report {
     pub clients: u32,
     /// Requests in flight to each disk.
     pub outstanding: u32,
-    /// Size of a file.
+    /// Size of a file in bytes.
     pub file_bytes: u64,
-    /// Size of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
-    /// Size of a record.
+    /// Size of a record in bytes.
     pub record_bytes: u64,
-    /// How many of a hundred requests of a mixed workload are reads.
+    /// Percentage of reads among the requests of a mixed workload.
     pub mix: u8,
     /// Seed of all randomness.
     pub seed: u64,
-    /// What the machine of the prediction calls itself.
+    /// Name of the machine of the prediction.
     pub machine: Option<String>,
-    /// The rows of the result.
+    /// Rows of the result.
     pub rows: Vec<Row>,
 }
 
-/// What came of the reads or of the writes of a workload.
+/// Results of the reads or of the writes of a workload.
 #[derive(Serialize)]
 pub struct Row {
-    /// The order of the records: sequential or random.
+    /// Order of the records: sequential or random.
     pub order: String,
-    /// What the workload does: read, write or mixed.
+    /// Name of the workload: read, write or mixed.
     pub workload: String,
-    /// What this row is of: read or write.
+    /// Operation of this row: read or write.
     pub operation: &'static str,
-    /// What was measured.
+    /// Measured figures.
     #[serde(flatten)]
     pub measured: Figures,
-    /// The same as the simulated machine has it.
+    /// Figures predicted by the simulated machine.
     pub predicted: Option<Figures>,
 }
 
-/// The figures of requests of one kind.
+/// Figures of requests of one kind.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Figures {
     requests: u64,
     bytes: u64,
-    /// Of the whole workload, its flush included.
+    /// Duration of the whole workload, including its flush.
     elapsed_s: f64,
     flush_s: f64,
     throughput_mib_s: f64,
     requests_s: f64,
-    /// None of these if there were no requests.
+    /// Latencies; `None` if there were no requests.
     latency_mean_s: Option<f64>,
     latency_p50_s: Option<f64>,
     latency_p99_s: Option<f64>,
     latency_p999_s: Option<f64>,
     latency_max_s: Option<f64>,
-    /// How much of their time the clients were busy making and checking data.
+    /// Share of the clients' time spent on generating and checking data.
     own_work_share: f64,
 }
 
-/// More than this of a client's time for its own data is told: it may be what limits it.
+/// Share of a client's time for its own data above which the report mentions it: it may be the bottleneck.
 const OWN_WORK_TOLD: f64 = 0.1;
 
 impl Figures {
@@ -80,7 +80,7 @@ impl Figures {
         let elapsed = outcome.elapsed.as_secs_f64();
         let latencies = &tally.latencies;
         let seconds = |latency: Option<Duration>| latency.map(Duration::as_secs_f64);
-        // A simulated machine may take no time at all.
+        // A simulated machine may need no time at all.
         let per_second = |amount: f64| if elapsed > 0.0 { amount / elapsed } else { 0.0 };
         Figures {
             requests: tally.requests(),
@@ -98,7 +98,7 @@ impl Figures {
         }
     }
 
-    /// What the table shows: throughput, requests for each second, and latencies in milliseconds.
+    /// Returns the cells of the table: throughput, requests per second, and latencies in milliseconds.
     fn shown(&self) -> [Option<f64>; 7] {
         let milliseconds = |latency: Option<f64>| latency.map(|seconds| seconds * 1e3);
         [
@@ -112,7 +112,7 @@ impl Figures {
         ]
     }
 
-    /// The values of the columns of CSV.
+    /// Returns the values of the CSV columns.
     fn csv(&self) -> [String; CSV_FIGURES.len()] {
         let seconds = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.9}"));
         [
@@ -132,7 +132,7 @@ impl Figures {
     }
 }
 
-/// The columns of CSV that are measured, and predicted with this prefix.
+/// CSV columns of measured figures; those of predicted figures have the same names with a prefix.
 const CSV_FIGURES: [&str; 12] = [
     "requests",
     "bytes",
@@ -150,7 +150,7 @@ const CSV_FIGURES: [&str; 12] = [
 const PREDICTED: &str = "predicted_";
 
 impl Row {
-    /// The rows of a workload: one for what it read, one for what it wrote, if it was to do that.
+    /// Returns the rows of a workload: one for reads and one for writes, as far as it has them.
     pub fn of(
         (order, workload): (&str, &str),
         operations: &[Operation],
@@ -185,7 +185,7 @@ impl Row {
     }
 }
 
-/// Three digits, or all before the point.
+/// Formats a value with three digits, or with all digits before the point.
 fn rounded(value: f64) -> String {
     match value {
         100.0.. => format!("{value:.0}"),
@@ -196,7 +196,7 @@ fn rounded(value: f64) -> String {
 }
 
 impl Report {
-    /// For people.
+    /// Returns the report for people.
     pub fn lines(&self) -> Vec<String> {
         let mut table = TextTable::new(1);
         table.row(["", "MiB/s", "reqs/s", "mean", "50 %", "99 %", "99.9 %", "max"]);
@@ -217,7 +217,7 @@ impl Report {
         [self.what(), blank(), table.lines().collect(), blank(), self.notes()].concat()
     }
 
-    /// What was measured, in words.
+    /// Describes the measurement in words.
     fn what(&self) -> Vec<String> {
         let (agents, disks) = (counted(self.agents.len(), "agent"), counted(self.disks, "disk"));
         let [file, block, record] = [self.file_bytes, self.block_bytes, self.record_bytes].map(Size);
@@ -234,7 +234,7 @@ impl Report {
         lines
     }
 
-    /// What has to be known to judge the figures.
+    /// Returns remarks that are needed to judge the figures.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for row in self.rows.iter().filter(|row| row.operation == "write") {
@@ -262,7 +262,7 @@ impl Report {
         notes
     }
 
-    /// For programs: a row for each row.
+    /// Returns the report for programs: a CSV line for each row.
     pub fn csv(&self) -> Vec<String> {
         let predicted = CSV_FIGURES.map(|column| format!("{PREDICTED}{column}"));
         let head = ["order", "workload", "operation"].into_iter().chain(CSV_FIGURES).map(str::to_owned);

@@ -1,12 +1,13 @@
-//! One workload on agents: the file is made, clients use it, and it goes.
+//! One workload on agents: the file is created, used by clients, and removed.
 //!
 //! ```text
-//!  keeper     make, lay out, flush    wait    ready, go    wait      remove
+//!  parent     make, lay out, flush    wait    ready, go    wait      remove
 //!  client 0                   connect, open     |   [ the workload ]
 //!  client 1                   connect, open     |   [ the workload ]
 //! ```
 //!
-//! The keeper and each client are nodes of their own, each with a thread, a runtime and connections.
+//! The parent, which creates and removes the file, and each client are separate nodes, each with its own thread,
+//! runtime and connections.
 
 use std::thread;
 
@@ -20,26 +21,26 @@ use transfer::cluster::{Cluster, explained_job};
 use transfer::interrupt::{Interruption, unless};
 use transfer::scratch;
 
-/// A workload, and where it is to be done.
+/// Workload, and its agents.
 #[derive(Clone)]
 pub struct Task {
     /// The agents.
     pub cluster: Cluster,
-    /// Size of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
     /// The workload.
     pub workload: Workload,
-    /// What the workload is called on the way.
+    /// Name of the workload in messages.
     pub label: String,
     /// Progress to show.
     pub show: Show,
 }
 
-/// What came of a client; nothing if it was stopped because of another one.
+/// Result of a client; `None` if it was stopped because another one failed.
 type Done = Result<Option<Outcome>>;
 
 impl Task {
-    /// Does it. Nothing is left of the file, also if it fails or is interrupted.
+    /// Runs the workload. Removes the file, also after a failure or an interruption.
     pub fn run(self, interruption: Interruption) -> Result<Outcome> {
         let cluster = self.cluster.clone();
         cluster.run(move |connection| async move {
@@ -68,7 +69,7 @@ impl Task {
         self.have_clients_use_it(&NumberedFile { bytes: file.bytes(), ..described.clone() }).await
     }
 
-    /// Has all clients begin together, once all are ready. If one fails, all end.
+    /// Starts all clients together, after all are ready. If one fails, stops all.
     async fn have_clients_use_it(&self, file: &NumberedFile) -> Result<Outcome> {
         let progress = Progress::bytes(self.show, &self.label);
         self.expected_bytes().into_iter().for_each(|bytes| progress.expect(bytes));
@@ -81,18 +82,19 @@ impl Task {
             let (task, ready, done, progress) = (self.clone(), ready.clone(), done.clone(), progress.clone());
             let file = file.clone();
             thread::spawn(move || {
-                // After an interruption nobody wants to know.
+                // After an interruption there is no receiver.
                 let _ = done.send(task.be_client(number, file, (ready, wait), progress));
             });
         }
         drop((ready, done));
         let mut ready = 0;
-        // A client that fails before it is ready drops its sender; with the last sender this ends, too early.
+        // A client that fails before it is ready drops its sender; the loop ends with the last sender, before all are
+        // ready.
         while ready < begin.len() && all_ready.recv_async().await.is_ok() {
             ready += 1;
         }
         if ready == begin.len() {
-            // A client that is gone meanwhile tells so itself.
+            // A client that has ended sends its own failure.
             for go in &begin {
                 let _ = go.send(());
             }
@@ -105,7 +107,7 @@ impl Task {
                 (Ok(sum), Ok(Some(outcome))) => sum.add(&outcome),
                 (Ok(_), Err(failure)) => {
                     sum = Err(failure);
-                    // That stops the others.
+                    // Dropping the senders stops the other clients.
                     begin.clear();
                 }
                 _ => {}
@@ -115,7 +117,7 @@ impl Task {
         sum
     }
 
-    /// How many bytes will be moved, if that is known beforehand.
+    /// Returns the number of bytes to be moved, if known.
     fn expected_bytes(&self) -> Option<u64> {
         let workload = &self.workload;
         let is_counted = workload.time.is_none();
@@ -124,8 +126,7 @@ impl Task {
         is_counted.then(|| requests.saturating_mul(workload.record_bytes))
     }
 
-    /// The life of a client: it says that it is ready, is told to begin, and stops when nobody can tell it anything any
-    /// more.
+    /// Runs a client: it reports that it is ready, waits for the start, and stops when the parent drops its sender.
     fn be_client(
         self,
         number: u32,
@@ -137,7 +138,7 @@ impl Task {
         cluster.run(move |connection| async move {
             let file = connection.explained(&self.label, connection.client.numbered(file).await)?;
             connection.explained(&self.label, file.make_stripes().await)?;
-            // The keeper may have been interrupted.
+            // The parent may have been interrupted.
             let _ = ready.send(());
             drop(ready);
             if go.recv_async().await.is_err() {

@@ -1,4 +1,4 @@
-//! What small records in a write cache take of this computer's processors: some nodes write them and flush them.
+//! Measures the processor time for small records in a write cache on this computer: some nodes write and flush them.
 
 use std::time::Duration;
 
@@ -15,28 +15,28 @@ use super::BLOCK_BYTES;
 use crate::bench::processes::Agents;
 use crate::bench::times::thread_worked;
 
-/// Records that are written, of so many bytes: nearly as many as a log has entries.
+/// Number of written records, nearly the capacity of a log, and bytes of each.
 const RECORDS: u64 = 250_000;
 const RECORD_BYTES: u64 = 8;
 
-/// The node goes over the file so often, and writes each of so many records, as if it were as many members.
+/// Passes over the file; each writes every `PASSES`-th record, like one of this number of members.
 const PASSES: u64 = 4;
 
-/// Of this many bytes are large records, of which a log takes as good as nothing for each.
+/// Bytes of a large record, so large that the log's cost for each byte is negligible.
 const LARGE_BYTES: u64 = RECORD_BYTES * RECORDS / 32;
 
-/// What each small record takes of a processor.
+/// Processor time for each small record.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheCosts {
-    /// Writing it into the log, its copy, memory for it and the member's look at the clock included.
+    /// Time to write it into the log, including its copy, its memory and the member's reading of the clock.
     write: Duration,
-    /// Finding out which I/O node is told of it, and how.
+    /// Time to find its I/O node and to prepare the message.
     deal: Duration,
-    /// At the I/O node: hearing of it, and finding its place in the block.
+    /// Time of the I/O node to receive it and find its place in the block.
     sort: Duration,
 }
 
-/// What each of some nodes has worked to write and to flush, and what agents have worked for each of them.
+/// Processor time of each node for writing and flushing, and of agents for each node.
 struct Worked {
     writing: Duration,
     flushing: Duration,
@@ -44,10 +44,10 @@ struct Worked {
 }
 
 impl CacheCosts {
-    /// Measures them by as many nodes of this process as there will be processes, all at once, since these share the
-    /// processors and their caches, and by these agents.
+    /// Measures the costs with these agents and `processes` concurrent nodes of this process. The number matters, since
+    /// nodes share the processors and their caches.
     pub fn measure(agents: &Agents, processes: u32) -> Result<CacheCosts> {
-        // What is no entry's comes with large records, too.
+        // Large records measure the costs that do not depend on the number of entries; subtract them.
         let large = Worked::measure(agents, processes, LARGE_BYTES, 1)?;
         let small = Worked::measure(agents, processes, RECORD_BYTES, PASSES)?;
         let each = |all: Duration, but: Duration| all.saturating_sub(but) / RECORDS as u32;
@@ -58,12 +58,12 @@ impl CacheCosts {
         })
     }
 
-    /// What a record takes in all.
+    /// Returns the total time for a record.
     pub fn all(&self) -> Duration {
         self.write + self.deal + self.sort
     }
 
-    /// What is to be set of a machine for its nodes to take as long.
+    /// Returns the settings that make a machine's nodes take as long.
     pub fn set(&self, machine: &MachineDescription) -> Vec<String> {
         let processor = &machine.processor;
         let cost = |work: Work| processor.cost.at(work.index());
@@ -88,7 +88,7 @@ impl CacheCosts {
 }
 
 impl Worked {
-    /// Has so many nodes write and flush at once, each a file of its own in records of this size.
+    /// Runs `nodes` nodes at once, each of which writes and flushes a separate file in records of this size.
     fn measure(agents: &Agents, nodes: u32, record_bytes: u64, passes: u64) -> Result<Worked> {
         let of_agents = agents.processor_clock();
         let before = of_agents();
@@ -105,8 +105,8 @@ impl Worked {
     }
 }
 
-/// What this thread works for writing a file in records of this size, in so many passes, into a write cache that has
-/// room for it, and for the flush.
+/// Returns the processor time of this thread for writing a file in records of this size, in `passes` passes, into a
+/// write cache with room for all of it, and for the flush.
 async fn written_and_flushed(
     connection: &ConnectedNode,
     record_bytes: u64,
@@ -121,7 +121,7 @@ async fn written_and_flushed(
     let real = Memory::real(Vec::new());
     let cache = WriteCache::join(client.clone(), &job, "the only one", settings, &real);
     let cache = connection.explained(&job, cache.await)?;
-    // Taken out of memory, and timed, as a member of a job does.
+    // Take the data out of memory and time each write, as a member of a job does.
     let (bytes, mut latencies) = (RECORDS * RECORD_BYTES, Latencies::default());
     let (records, data) = (bytes / record_bytes, Memory::real(vec![1; bytes as usize]));
     let before = thread_worked();

@@ -1,4 +1,4 @@
-//! Processes that write, on agents of one's own.
+//! Processes that write, on agents started for the benchmark.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ use super::{BLOCK_BYTES, WriteCell};
 use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
 
-/// What was measured.
+/// Result of a measurement.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Until all was on the disks.
+    /// Time until everything was on the disks.
     pub elapsed: Duration,
     /// Latency of a write in seconds: mean of all, and the largest 99th percentile and longest of any process.
     pub latency_s: Option<[f64; 3]>,
-    /// Number of flushes, if they are counted.
+    /// Number of flushes, if counted.
     pub flushes: Option<u64>,
 }
 
-/// Measures in rounds, of which the one in the middle counts.
+/// Measures in rounds. Returns the round with the median time.
 pub fn measure_in_rounds(
     agents: &Agents,
     cell: &WriteCell,
@@ -38,9 +38,9 @@ pub fn measure_in_rounds(
     middle_of(rounds, |measured: &Measured| measured.elapsed, || measure(agents, cell, trace))
 }
 
-/// Has processes write new files on the agents, checks these, and removes them.
+/// Has processes write new files on the agents, checks the files, and removes them.
 ///
-/// What all do from the first write until the last byte is on the disks is added to the trace, if one is named.
+/// The trace file, if any, gets the work of all nodes from the first write until the last byte is on the disks.
 fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
     let (cluster, cell, trace) = (agents.cluster.clone(), *cell, trace.map(Path::to_owned));
     let outcome = agents.cluster.run(move |connection| async move {
@@ -112,7 +112,7 @@ fn have_written(
 fn together(elapsed: Duration, outcomes: &[MemberOutcome]) -> Measured {
     let latencies: Vec<[f64; 3]> = outcomes.iter().filter_map(|outcome| outcome.latency_s).collect();
     let largest = |index: usize| latencies.iter().map(|of_one| of_one[index]).fold(0.0, f64::max);
-    // All processes write as much.
+    // All processes write the same number of bytes, so the mean of means is the mean.
     let mean = latencies.iter().map(|of_one| of_one[0]).sum::<f64>() / latencies.len() as f64;
     let latency_s = (!latencies.is_empty()).then(|| [mean, largest(1), largest(2)]);
     let flushes = outcomes.iter().filter_map(|outcome| outcome.flushes).max();
@@ -123,7 +123,7 @@ fn of_each<T>(members: &mut [Writer], mut what: impl FnMut(&mut Writer) -> Resul
     members.iter_mut().map(&mut what).collect()
 }
 
-/// A process that writes. It ends with its input, and so with this.
+/// Writing process. It ends when its input is closed, and so when this value is dropped.
 struct Writer {
     child: Child,
     input: Option<ChildStdin>,
@@ -150,7 +150,8 @@ impl Writer {
         writeln!(input, "{line}").map_err(|error| Failure::new("telling a process that writes", error))
     }
 
-    /// What it says; an error if it ends instead, which tells why on its standard error.
+    /// Receives a message from the process. Fails if the process ends instead, which prints the reason on its standard
+    /// error.
     fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         let _ = self.output.read_line(&mut line);

@@ -1,4 +1,4 @@
-//! A process that writes its part: told by its parent, line by line, when to do what.
+//! Process that writes its part. Its parent controls it with lines of text.
 //!
 //! ```text
 //!  parent    task          peers         go            finish       check        (end of input)
@@ -25,53 +25,53 @@ use transfer::scratch::JobFiles;
 
 use super::{WriteCell, WriteMethod};
 
-/// What a member is to do.
+/// Task of a member.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MemberTask {
-    /// The agents.
+    /// Addresses of the agents.
     pub agents: Vec<SocketAddr>,
-    /// The files.
+    /// Files to write.
     pub files: JobFiles,
-    /// The number of the group.
+    /// Number of the group.
     pub group: u64,
-    /// The rank among them.
+    /// Rank of the member in the group.
     pub rank: usize,
-    /// The method.
+    /// Write method.
     pub method: WriteMethod,
-    /// The pattern.
+    /// Access pattern.
     pub pattern: String,
-    /// Size of a record.
+    /// Size of a record in bytes.
     pub record_bytes: u64,
-    /// Size of a file.
+    /// Size of a file in bytes.
     pub file_bytes: u64,
     /// Number of processes.
     pub processes: u32,
-    /// Size of the write cache.
+    /// Size of the write cache in bytes.
     pub cache_bytes: u64,
-    /// The trace to add to.
+    /// Trace file to append to.
     pub trace: Option<PathBuf>,
 }
 
-/// How other members reach one.
+/// Address of a member for the others.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemberAddress {
-    /// Its name.
+    /// Identity of the member's node.
     pub node: u64,
-    /// Where it listens.
+    /// Address that the member listens on.
     pub address: SocketAddr,
 }
 
-/// What came of a member's part.
+/// Result of a member's part.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MemberOutcome {
-    /// Latency of a write in seconds: mean, 99th percentile, longest; of methods that write record by record.
+    /// Latency of a write in seconds: mean, 99th percentile, longest; only of methods that write record by record.
     pub latency_s: Option<[f64; 3]>,
-    /// How many flushes there were, if there was a write cache.
+    /// Number of flushes, if there was a write cache.
     pub flushes: Option<u64>,
 }
 
 impl MemberOutcome {
-    /// The outcome with these latencies.
+    /// Returns the outcome with these latencies.
     pub fn of(latencies: &Latencies, flushes: Option<u64>) -> Self {
         let all = || {
             let times = [latencies.mean()?, latencies.percentile(99.0)?, latencies.longest()?];
@@ -82,7 +82,7 @@ impl MemberOutcome {
 }
 
 impl MemberTask {
-    /// The work of this process.
+    /// Returns the work of this process.
     pub fn cell(&self) -> Result<WriteCell> {
         let pattern = self.pattern.parse().map_err(|why: String| Failure::new("the pattern", why))?;
         let &MemberTask { method, record_bytes, file_bytes, processes, cache_bytes, .. } = self;
@@ -90,7 +90,7 @@ impl MemberTask {
     }
 }
 
-/// Is a member: reads its task, and what to do when, from its standard input.
+/// Runs a member, which reads its task and its commands from standard input.
 pub fn be_member() -> Result<()> {
     let task: MemberTask = hear()?;
     let agent = |&address: &SocketAddr| Agent { name: address.to_string(), address, log: None };
@@ -162,7 +162,7 @@ fn failed(error: jobs::Error) -> Failure {
     Failure::new("writing", error)
 }
 
-/// Whether all parts of a file of this problem are there for each process.
+/// Fails unless each process has a valid part of the files.
 pub fn check_problem(cell: &WriteCell) -> Result<()> {
     let problem = Problem::new(cell.bytes(), cell.record_bytes, cell.processes);
     let names = (0..cell.pattern.arrays()).map(|array| format!("file {array}")).collect();
@@ -187,14 +187,14 @@ fn hear<T: serde::de::DeserializeOwned>() -> Result<T> {
     serde_json::from_str(&line).map_err(|error| failed(error.to_string()))
 }
 
-/// Hears something while other tasks of this node go on: they serve memory to others.
+/// Receives a message on another thread, so that other tasks of this node can serve memory to other members.
 async fn hear_elsewhere<T: serde::de::DeserializeOwned + Send + 'static>() -> Result<T> {
     let (tell, told) = flume::bounded(1);
     std::thread::spawn(move || tell.send(hear()));
     told.recv_async().await.unwrap_or_else(|_| Err(Failure::new("hearing of the parent", "it is gone")))
 }
 
-/// The next word; none at the end.
+/// Receives the next word, or `None` at the end of the input.
 async fn hear_or_end() -> Result<Option<String>> {
     let (tell, told) = flume::bounded(1);
     std::thread::spawn(move || {

@@ -1,11 +1,12 @@
-//! Processes that write one shared file in small records: by requests of their own, in two phases, disk-directed, and
+//! Processes that write one shared file in small records: by independent requests, in two phases, disk-directed, and
 //! through a write cache (ENWRICH), measured on agents and predicted.
 //!
-//! - this file: what is written, and how
-//! - `member.rs`: a process that writes its part; `measure.rs`: having several do so, on agents of one's own
-//! - `cache_costs.rs`: what small records in a write cache take on this computer, measured for the prediction
-//! - `prediction.rs`: what the simulated machine says of the same
-//! - `results.rs`: rows, as text, CSV, JSON and a page
+//! - this file: the workload and its methods.
+//! - `member.rs`: a process that writes its part.
+//! - `measure.rs`: runs several of them, on agents started for the benchmark.
+//! - `cache_costs.rs`: costs of small records in a write cache on this computer, measured for the prediction.
+//! - `prediction.rs`: prediction of the same by the simulated machine.
+//! - `results.rs`: rows, as text, CSV, JSON and a page.
 
 pub mod cache_costs;
 pub mod measure;
@@ -21,23 +22,23 @@ use jobs::{ArrayPattern, ArraysJob, Job, PatternAccess, PatternJob};
 use layout::Problem;
 use serde::{Deserialize, Serialize};
 
-/// The block size of the files, in bytes: that of programs.
+/// Block size of the files in bytes: the default of programs.
 pub const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;
 
-/// Records that each process writes by requests of its own, at most: enough for a throughput and its percentiles.
+/// Limit of records that each process writes by independent requests: enough for a throughput and its percentiles.
 const REQUESTS_MAX: u64 = 10_000;
 
-/// How the processes write.
+/// Write method of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteMethod {
-    /// A request for each record, and the agents' caches.
+    /// A request for each record, with the agents' caches.
     Traditional,
-    /// All together, exchanging data first, so that each process writes one part of the file.
+    /// Two-phase I/O: the processes first exchange data, so that each writes one part of the file.
     TwoPhase,
-    /// All together, the agents fetching what they write.
+    /// Collective and disk-directed: the agents fetch the data that they write.
     DiskDirected,
-    /// Record by record into a cache in each process, flushed by all together.
+    /// Record by record into a cache in each process, with collective flushes.
     WriteCached,
 }
 
@@ -52,16 +53,16 @@ impl fmt::Display for WriteMethod {
     }
 }
 
-/// What is written, by whom and how.
+/// Workload: size, pattern, processes and method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WriteCell {
-    /// The method.
+    /// Write method.
     pub method: WriteMethod,
-    /// The pattern.
+    /// Access pattern.
     pub pattern: ArrayPattern,
-    /// Size of a record.
+    /// Size of a record in bytes.
     pub record_bytes: u64,
-    /// Size of all files together, in bytes; by requests for each record, only the first part of that is written.
+    /// Size of all files together, in bytes; with a request for each record, only the first part is written.
     pub file_bytes: u64,
     /// Number of processes.
     pub processes: u32,
@@ -70,7 +71,7 @@ pub struct WriteCell {
 }
 
 impl WriteCell {
-    /// Whether there is such a thing: a collective operation writes one array.
+    /// True if the combination is valid: a collective operation writes one array.
     pub fn makes_sense(&self) -> bool {
         match self.method {
             WriteMethod::TwoPhase | WriteMethod::DiskDirected => self.pattern.arrays() == 1,
@@ -78,12 +79,12 @@ impl WriteCell {
         }
     }
 
-    /// The bytes that are written.
+    /// Returns the number of bytes to write.
     pub fn bytes(&self) -> u64 {
         match self.method {
             WriteMethod::Traditional => {
                 let of_all = REQUESTS_MAX * u64::from(self.processes) * self.record_bytes;
-                // Whole blocks on all of a few disks, so that a part is like the rest.
+                // Use whole blocks on all of a few disks, so that the written part is typical of the rest.
                 let most = of_all.next_multiple_of(u64::from(self.processes) * 4 * BLOCK_BYTES);
                 self.file_bytes.min(most)
             }
@@ -91,12 +92,12 @@ impl WriteCell {
         }
     }
 
-    /// The size of each of the files, in bytes.
+    /// Returns the size of each file, in bytes.
     pub fn bytes_of_each(&self) -> u64 {
         self.bytes() / self.pattern.arrays() as u64
     }
 
-    /// What the processes do with files of these names.
+    /// Returns the job of the processes on files of these names.
     pub fn job(&self, files: Vec<String>) -> Job {
         let problem = Problem::new(self.bytes(), self.record_bytes, self.processes);
         let collective = |settings: CollectiveSettings| {

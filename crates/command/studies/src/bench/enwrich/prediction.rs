@@ -1,4 +1,4 @@
-//! What the simulated machine says of processes that write.
+//! Prediction of writing processes by the simulated machine.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
 use crate::described::{LOOPBACK, load_machine_of_agents};
 
-/// How many records of how many bytes each process writes to measure what messages take on this computer: by a request
-/// for each, and into a write cache, in rounds that all begin together.
+/// Number and size of the records with which each process measures the cost of messages on this computer. It writes
+/// `REQUESTS` by a request for each, and `ROUNDS` into a write cache in rounds that begin together.
 const REQUESTS: u64 = 8192;
 const ROUNDS: u64 = 2048;
 const RECORD_BYTES: u64 = 8;
 
-/// More than a probe writes.
+/// Size of a probe's cache, larger than its data.
 const PROBE_CACHE_BYTES: u64 = 1 << 20;
 
-/// A probe by so many processes.
+/// Returns a probe by `processes` processes.
 fn probe(processes: u32, pattern: &str, method: WriteMethod, records: u64) -> WriteCell {
     WriteCell {
         method,
@@ -39,14 +39,14 @@ fn probe(processes: u32, pattern: &str, method: WriteMethod, records: u64) -> Wr
     }
 }
 
-/// What the probes take: requests that each process makes one after the other, and processes that wait for each other.
+/// Runs both probes: requests that each process makes one after the other, and processes that wait for each other.
 fn probed(processes: u32, measured: impl Fn(&WriteCell) -> Result<Measured>) -> Result<Probes> {
     let busy = probe(processes, "wc", WriteMethod::Traditional, REQUESTS);
     let waiting = probe(processes, "wss", WriteMethod::WriteCached, ROUNDS);
     Ok(Probes { busy: measured(&busy)?.elapsed, waiting: measured(&waiting)?.elapsed })
 }
 
-/// What is to be set for the machine that `of` makes to take what was measured.
+/// Returns the settings with which the machine of `of` takes the measured times.
 fn fitted(
     of: impl Fn(&[String]) -> Result<WritePredictor>,
     set: &[String],
@@ -59,15 +59,15 @@ fn fitted(
     })
 }
 
-/// Predicts for a machine with a compute node for each process and an I/O node for each agent, with a disk.
+/// Predictor for a machine with a compute node for each process and an I/O node with a disk for each agent.
 pub struct WritePredictor {
     machine: MachineDescription,
     scheduling: Scheduling,
 }
 
 impl WritePredictor {
-    /// Predicts for this computer: the machine `loopback` with these numbers in place, and with what messages take,
-    /// which is measured with these agents in so many rounds.
+    /// Returns a predictor for this computer: the machine `loopback` with these numbers and with message costs, which
+    /// are measured with these agents in `rounds` rounds.
     pub fn of_this_computer(
         agents: &Agents,
         set: &[String],
@@ -76,8 +76,8 @@ impl WritePredictor {
         rounds: u32,
     ) -> Result<Self> {
         let count = agents.cluster.agents.len();
-        // As many as will write, since it matters how many share the processors. Of one alone a pattern is one large
-        // request.
+        // Probe with the real number of processes, since the processes share the processors. Use at least two, since
+        // the pattern of a single process is one large request.
         let probing = processes.max(2);
         let measured = probed(probing, |probe| measure_in_rounds(agents, probe, rounds, None))?;
         let of = |set: &[String]| Self::of(LOOPBACK, set, probing, count, scheduling);
@@ -88,7 +88,7 @@ impl WritePredictor {
         Self::of(LOOPBACK, &set, processes, count, scheduling)
     }
 
-    /// Predicts for a machine as it is described, with these numbers in place.
+    /// Returns a predictor for a described machine, with these numbers replaced.
     pub fn of(
         machine: &str,
         set: &[String],
@@ -100,7 +100,7 @@ impl WritePredictor {
         Ok(WritePredictor { machine, scheduling })
     }
 
-    /// What is to be expected of a measurement, with a trace of it if a file is named.
+    /// Returns the predicted result of a measurement. Traces it if a file is named.
     pub fn predict(&self, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
         let names: Vec<String> = (0..cell.pattern.arrays()).map(|array| format!("array {array}")).collect();
         let file = |name: &String| StoredFile {
@@ -132,7 +132,7 @@ mod tests {
         WritePredictor::of(LOOPBACK, set, PROCESSES, 4, Scheduling::CyclicScan)
     }
 
-    /// Of a computer that is a simulated machine the fit finds what small requests take.
+    /// If the measured computer is a simulated machine, the fit finds its cost of small requests.
     #[test]
     fn what_small_requests_take_is_found() {
         let disks = ["disks.model=streaming-20".to_owned(), "processor.shared=2".to_owned()];

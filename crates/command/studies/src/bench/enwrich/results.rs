@@ -10,7 +10,7 @@ use super::WriteCell;
 use super::measure::Measured;
 use command_line::durations::shown;
 
-/// Processes that write in one way, measured and predicted.
+/// Measured and predicted results of processes that write with one method.
 #[derive(Clone, Debug, Serialize)]
 pub struct WriteRow {
     pattern: String,
@@ -20,7 +20,7 @@ pub struct WriteRow {
     bytes: u64,
     elapsed_s: Option<f64>,
     throughput_mib_s: Option<f64>,
-    /// The throughput as a part of what the disks give together, if that is known.
+    /// Throughput as a share of the total rate of the disks, if known.
     disk_share: Option<f64>,
     latency_mean_s: Option<f64>,
     latency_p99_s: Option<f64>,
@@ -28,12 +28,12 @@ pub struct WriteRow {
     flushes: Option<u64>,
     predicted_s: Option<f64>,
     predicted_mib_s: Option<f64>,
-    /// By how much the predicted time is more than the measured one, as a part of that.
+    /// Relative difference of the predicted time from the measured one.
     difference: Option<f64>,
 }
 
 impl WriteRow {
-    /// `rate` is what the disks give together, in MiB/s.
+    /// Returns the row of a cell. `rate` is the total rate of the disks, in MiB/s.
     pub fn new(
         cell: &WriteCell,
         measured: Option<Measured>,
@@ -99,7 +99,7 @@ const HEAD: [&str; 12] = [
     "time",
 ];
 
-/// The rows as a table.
+/// Returns the rows as a table.
 pub fn lines(rows: &[WriteRow]) -> Vec<String> {
     let mut table = TextTable::new(2);
     table.row(HEAD);
@@ -112,7 +112,7 @@ const LEAD: &str = "Processes write one shared file in small records: with a req
     into a cache in each process, which all of them flush together (write-cached, ENWRICH). The time ends when all is \
     on the disks. Records by requests of their own are only the first part of the file, which takes long enough.";
 
-/// The page, as the text of an HTML file; `command` makes it again.
+/// Returns the page as the text of an HTML file. `command` is the command that reproduces it.
 pub fn page(rows: &[WriteRow], command: &str) -> String {
     let groups =
         rows.chunk_by(|one, next| (&one.pattern, one.record_bytes) == (&next.pattern, next.record_bytes));
@@ -128,7 +128,7 @@ pub fn page(rows: &[WriteRow], command: &str) -> String {
     NumbersPage { title: "Writing small records together".into(), lead, parts }.html()
 }
 
-/// Measured and predicted throughput of all methods, side by side.
+/// Returns a chart of the measured and predicted throughput of all methods, side by side.
 fn bars(rows: &[WriteRow]) -> NumbersPart {
     let bar = |name: String, value: Option<f64>| Some((name, Sample::of(&[value?])?));
     let both = |row: &WriteRow| {

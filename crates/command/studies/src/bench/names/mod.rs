@@ -1,10 +1,9 @@
-//! Small files: made, looked at, listed and removed by several clients at once, measured on agents and
-//! predicted.
+//! Small files: created, examined, listed and removed by several clients at once, measured on agents and predicted.
 //!
-//! - this file: what is done, and by how many; measuring it on agents of one's own
-//! - `store_costs.rs`: what the store of metadata takes on this computer, measured for the prediction
-//! - `prediction.rs`: what the simulated machine says of the same
-//! - `results.rs`: rows, as text, CSV, JSON and a page
+//! - this file: the workload, and its measurement on agents started for the benchmark.
+//! - `store_costs.rs`: costs of the metadata store on this computer, measured for the prediction.
+//! - `prediction.rs`: prediction of the same by the simulated machine.
+//! - `results.rs`: rows, as text, CSV, JSON and a page.
 
 pub mod prediction;
 pub mod results;
@@ -21,19 +20,19 @@ use transfer::scratch::JobFiles;
 
 use crate::bench::job_nodes::have_done;
 
-/// The block size of the files, in bytes: that of programs.
+/// Block size of the files in bytes: the default of programs.
 const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;
 
-/// What the clients do with their files.
+/// Operation of the clients on their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum NameWork {
-    /// Make, write and close each file.
+    /// Creates, writes and closes each file.
     Create,
-    /// Ask for the attributes of each file.
+    /// Requests the attributes of each file.
     Stat,
-    /// List the directory with all attributes.
+    /// Lists the directory with all attributes.
     List,
-    /// Remove each file, and its contents.
+    /// Removes each file, and its contents.
     Remove,
 }
 
@@ -48,23 +47,23 @@ impl From<NameWork> for NamesWork {
     }
 }
 
-/// What is done, and by how many clients.
+/// Workload: operation, clients and files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamesCell {
-    /// The operation on names.
+    /// Operation on names.
     pub work: NameWork,
     /// Number of clients.
     pub clients: u32,
-    /// Files of each client.
+    /// Number of files of each client.
     pub files: u32,
-    /// Bytes of each file.
+    /// Size of each file in bytes.
     pub bytes: u64,
-    /// Operations that each client has under way at once.
+    /// Number of operations that each client has in flight.
     pub outstanding: u32,
 }
 
 impl NamesCell {
-    /// A job for each client, with a directory of its own.
+    /// Returns a job for each client, each with a separate directory.
     pub fn launches(&self) -> Vec<Launch> {
         let &NamesCell { work, clients, files, bytes, outstanding } = self;
         let job = |client| NamesJob {
@@ -78,33 +77,33 @@ impl NamesCell {
         (0..clients).map(|client| Launch::at_once(Job::Names(job(client)), [client])).collect()
     }
 
-    /// What the work is called.
+    /// Returns the name of the operation.
     pub fn name(&self) -> String {
         NamesWork::from(self.work).to_string()
     }
 
-    /// Who does it, in words.
+    /// Returns the number of clients in words.
     pub fn who(&self) -> String {
         counted(self.clients, "client")
     }
 
-    /// The files of all clients together.
+    /// Returns the number of files of all clients together.
     pub fn all_files(&self) -> u64 {
         u64::from(self.clients) * u64::from(self.files)
     }
 }
 
-/// The outcome with these latencies.
+/// Times of an operation on names.
 #[derive(Clone, Copy, Debug)]
 pub struct NamesTimes {
-    /// Until the last client was through.
+    /// Time until the last client was done.
     pub elapsed: Duration,
     /// Latency of an operation in seconds: mean, 99th percentile, longest.
     pub latency_s: Option<[f64; 3]>,
 }
 
 impl NamesTimes {
-    /// Of what came of all clients.
+    /// Returns the times of the outcomes of all clients.
     pub fn of(outcomes: &[Outcome]) -> NamesTimes {
         let mut sum = Outcome::default();
         outcomes.iter().for_each(|outcome| sum.add(outcome));
@@ -116,7 +115,7 @@ impl NamesTimes {
     }
 }
 
-/// Has clients do it, each a node of this process. What they have made is checked, and removed.
+/// Runs the clients, each a node of this process. Checks and removes their files.
 pub fn measure(cluster: &Cluster, cell: &NamesCell) -> Result<NamesTimes> {
     let outcomes = have_done(cluster, cell.launches(), &JobFiles::new(), node::random()?)?;
     Ok(NamesTimes::of(&outcomes))

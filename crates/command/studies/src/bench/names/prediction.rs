@@ -1,4 +1,4 @@
-//! What the simulated machine says of clients that make, look at, list and remove small files.
+//! Prediction by the simulated machine of clients that create, examine, list and remove small files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
 use crate::described::{LOOPBACK, load_machine_of_agents};
 
-/// Round trips of each client that are measured.
+/// Number of measured round trips of each client.
 const ROUND_TRIPS: u32 = 3000;
 
-/// How many of them there are at least, so that processors are busy.
+/// Least number of clients in the measurement, so that processors are busy.
 const CLIENTS_AT_LEAST: u32 = 4;
 
-/// Predicts for a machine with a compute node for each client and an I/O node for each agent, with a disk.
+/// Predictor for a machine with a compute node for each client and an I/O node with a disk for each agent.
 #[derive(Clone)]
 pub struct NamesPredictor {
     machine: String,
@@ -32,12 +32,12 @@ pub struct NamesPredictor {
 }
 
 impl NamesPredictor {
-    /// Predicts for a machine as it is described.
+    /// Returns a predictor for a described machine.
     pub fn of(machine: &str, agents: usize) -> NamesPredictor {
         NamesPredictor { machine: machine.to_owned(), set: Vec::new(), agents }
     }
 
-    /// Predicts for this computer: the machine `loopback` with these numbers in place.
+    /// Returns a predictor for this computer: the machine `loopback` with these numbers replaced.
     pub fn of_this_computer(agents: &Agents, set: &[String]) -> NamesPredictor {
         NamesPredictor {
             machine: LOOPBACK.to_owned(),
@@ -46,7 +46,8 @@ impl NamesPredictor {
         }
     }
 
-    /// The same with what messages between so many clients and these agents take, and with these costs of the store.
+    /// Returns this predictor with measured costs of messages between `clients` clients and these agents, and with
+    /// these costs of the store.
     pub fn with_costs(
         &self,
         agents: &Agents,
@@ -77,7 +78,7 @@ impl NamesPredictor {
         Ok(NamesPredictor { set: [set, store].concat(), ..self.clone() })
     }
 
-    /// What is to be expected, and a trace of it if a file is named.
+    /// Returns the predicted times. Traces the run if a file is named.
     pub fn predict(&self, cell: &NamesCell, trace: Option<&Path>) -> Result<NamesTimes> {
         let experiment = experiment(self.machine_for(cell)?, cell);
         Ok(NamesTimes::of(&predicted_trial(&experiment, trace)?.jobs))
@@ -87,7 +88,7 @@ impl NamesPredictor {
         load_machine_of_agents(&self.machine, cell.clients, self.agents, 1, &self.set)
     }
 
-    /// Refuses what the machine cannot have.
+    /// Fails for workloads that the machine cannot run.
     pub fn check(&self, cell: &NamesCell) -> Result<()> {
         let checked = experiment(self.machine_for(cell)?, cell).check();
         checked.map_err(|error| Failure::usage(format!("--predict {}", self.machine), error))
@@ -98,13 +99,13 @@ fn experiment(machine: MachineDescription, cell: &NamesCell) -> Experiment {
     Experiment { jobs: cell.launches(), ..Experiment::with_agents(machine) }
 }
 
-/// Round trips of each of so many clients, all of them at once.
+/// Returns jobs in which `clients` clients make round trips at once.
 fn round_trips(clients: u32) -> Vec<Launch> {
     let job = Job::RoundTrips(RoundTripsJob { round_trips: ROUND_TRIPS });
     (0..clients).map(|client| Launch::at_once(job.clone(), [client])).collect()
 }
 
-/// What they take, of so many clients that keep the processors busy, and of one alone.
+/// Measures the round trips of `clients` clients that keep the processors busy, and of one alone.
 fn probed(clients: u32, outcomes: impl Fn(Vec<Launch>) -> Result<Vec<Outcome>>) -> Result<Probes> {
     let of = |clients| -> Result<Duration> { Ok(NamesTimes::of(&outcomes(round_trips(clients))?).elapsed) };
     Ok(Probes { busy: of(clients)?, waiting: of(1)? })

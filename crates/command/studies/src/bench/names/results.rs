@@ -9,7 +9,7 @@ use statistics::Sample;
 use super::{NamesCell, NamesTimes};
 use command_line::durations::shown;
 
-/// What clients do with their files in one way, measured and predicted.
+/// Measured and predicted results of one operation on files.
 #[derive(Clone, Debug, Serialize)]
 pub struct NamesRow {
     work: String,
@@ -17,24 +17,24 @@ pub struct NamesRow {
     who: String,
     clients: u32,
     outstanding: u32,
-    /// Files of all clients together.
+    /// Number of files of all clients together.
     files: u64,
-    /// Bytes of each.
+    /// Size of each file in bytes.
     bytes: u64,
     elapsed_s: Option<f64>,
     files_per_s: Option<f64>,
-    /// Of an operation; of `list` that is one for each client.
+    /// Latency of an operation; a `list` is one operation for each client.
     latency_mean_s: Option<f64>,
     latency_p99_s: Option<f64>,
     latency_max_s: Option<f64>,
     predicted_s: f64,
     predicted_files_per_s: f64,
-    /// By how much the predicted time is more than the measured one, as a part of that.
+    /// Relative difference of the predicted time from the measured one.
     difference: Option<f64>,
 }
 
 impl NamesRow {
-    /// A row of these.
+    /// Returns the row of a cell.
     pub fn new(cell: &NamesCell, measured: Option<NamesTimes>, predicted: NamesTimes) -> Self {
         let files = cell.all_files();
         let seconds = |times: NamesTimes| times.elapsed.as_secs_f64();
@@ -80,7 +80,7 @@ impl NamesRow {
 const HEAD: [&str; 10] =
     ["work", "clients", "files", "of", "files/s", "latency", "99 %", "longest", "predicted", "time"];
 
-/// The rows as a table.
+/// Returns the rows as a table.
 pub fn lines(rows: &[NamesRow]) -> Vec<String> {
     let mut table = TextTable::new(1);
     table.row(HEAD);
@@ -93,7 +93,7 @@ const LEAD: &str = "Clients make, look at, list and remove small files, each in 
 
 const FILES: Measurand = Measurand { name: "files a second", unit: "files/s" };
 
-/// The page, as the text of an HTML file; `command` makes it again.
+/// Returns the page as the text of an HTML file. `command` is the command that reproduces it.
 pub fn page(rows: &[NamesRow], command: &str) -> String {
     let mut works: Vec<&str> = Vec::new();
     for row in rows {
@@ -113,7 +113,7 @@ pub fn page(rows: &[NamesRow], command: &str) -> String {
     NumbersPage { title: "Small files".into(), lead, parts }.html()
 }
 
-/// Measured and predicted files a second of one kind of work, by each number of clients.
+/// Returns a chart of measured and predicted files per second of one operation, for each number of clients.
 fn bars(work: &str, rows: &[NamesRow]) -> NumbersPart {
     let bar = |name: String, value: Option<f64>| Some((name, Sample::of(&[value?])?));
     let both = |row: &NamesRow| {

@@ -1,4 +1,5 @@
-//! What names take on this computer: a store of metadata and a disk as agents have them, in a directory of their own.
+//! Measures the costs of names on this computer: a metadata store and a disk like those of agents, in a temporary
+//! directory.
 
 use std::fs;
 use std::path::Path;
@@ -15,41 +16,40 @@ use transfer::cluster::agent_settings;
 
 use crate::bench::times::processor;
 
-/// Entries in the store before anything is measured, and bytes of each: about an inode and its name.
+/// Entries in the store before a measurement, and bytes of each: about an inode and its name.
 const ENTRIES: u64 = 10_000;
 const ENTRY_BYTES: usize = 200;
 
-/// Transactions that are measured, how many of them under way at once where what they have in common is to be little,
-/// and how many entries more some read than others.
+/// Number of measured transactions; number of them in flight if their shared cost is to be small; and number of
+/// additional entries that some of them read.
 const TRANSACTIONS: u64 = 4096;
 const TOGETHER: u32 = 64;
 const MORE_READ: u64 = 16;
 
-/// Objects that are made and removed, and bytes of an access to each.
+/// Objects that are created and removed, and bytes of an access to each.
 const OBJECTS: u32 = 1000;
 const ACCESS_BYTES: usize = 4096;
 
-/// Flushes that are measured.
+/// Number of measured flushes.
 const FLUSHES: usize = 31;
 
-/// What transactions, objects and flushes take.
+/// Costs of transactions, objects and flushes.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreCosts {
-    /// The time beyond the processor's until another thread has done something.
+    /// Latency of another thread's work in addition to its processor time.
     hand_over: Duration,
-    /// What a processor works for a commit, for each transaction in it, and for each entry that is read or changed
-    /// besides.
+    /// Processor times of a commit, of each transaction in it, and of each further entry that is read or changed.
     commit: Duration,
     transaction: Duration,
     entry: Duration,
     change: Duration,
-    /// What it works for making an object, for an access of the disk, for looking for an object, and for removing one
-    /// that was found.
+    /// Processor times of creating an object, of an access to the disk, of a lookup of an object, and of removing an
+    /// existing one.
     make_object: Duration,
     access: Duration,
     find_object: Duration,
     remove_object: Duration,
-    /// The time beyond the processor's until another thread has made an object, or written to one.
+    /// Latency of another thread's creation of an object or write to one, in addition to its processor time.
     disk_hand_over: Duration,
     flush: Duration,
 }
@@ -68,7 +68,7 @@ impl StoreCosts {
         measured.map_err(|error| failed(error.to_string()))
     }
 
-    /// What is to be set of a machine for its store and disks to take as long.
+    /// Returns the settings with which a machine's store and disks take as long.
     pub fn set(&self, machine: &MachineDescription) -> Vec<String> {
         let StoreCosts {
             hand_over,
@@ -141,9 +141,9 @@ async fn measure(machine: &RealMachine) -> machine::Result<StoreCosts> {
     })
 }
 
-/// What a processor works for making an object, for an access to it, for removing it, and for finding that there is
-/// none; and how long it waits for another thread that makes an object or has access to one. Objects are removed as
-/// agents do it, so many at once.
+/// Returns processor times of creating an object, an access to it, its removal, and a lookup that finds no object.
+/// Returns also the wait for another thread that creates or accesses an object. Objects are removed in batches, as
+/// agents do.
 async fn of_objects(machine: &RealMachine) -> machine::Result<([Duration; 4], Duration)> {
     let (disk, mut objects) = (&machine.disks()[0], Vec::new());
     let name = |number: u32| format!("object {number}");
@@ -168,7 +168,7 @@ async fn of_objects(machine: &RealMachine) -> machine::Result<([Duration; 4], Du
     Ok(([making, accessing, removing, finding_none].map(|all| all / OBJECTS), waiting / (2 * OBJECTS)))
 }
 
-/// Tells the time from when it began, and how much of that processors have worked for this process.
+/// Timer for elapsed time and for processor time of this process.
 struct ProcessorTimer {
     begin: Instant,
     worked: Duration,
@@ -179,30 +179,31 @@ impl ProcessorTimer {
         ProcessorTimer { begin: Instant::now(), worked: processor(UsageWho::RUSAGE_SELF).sum() }
     }
 
-    /// What processors have worked for this process.
+    /// Returns the processor time of this process since the begin.
     fn working(&self) -> Duration {
         processor(UsageWho::RUSAGE_SELF).sum().saturating_sub(self.worked)
     }
 
-    /// The time in which one processor would have had nothing to do.
+    /// Returns the time in which a single processor would have been idle.
     fn waiting(&self) -> Duration {
         self.begin.elapsed().saturating_sub(self.working())
     }
 }
 
-/// What a transaction changes.
+/// Changes of a transaction.
 #[derive(Clone, Copy)]
 enum Changes {
-    /// One entry that is there.
+    /// One existing entry.
     One,
-    /// And as many new ones as a new file has, far from each other: each kind of entry has its own range of keys.
+    /// One existing entry, and the new ones of a new file, far from each other: each kind of entry has a separate range
+    /// of keys.
     OfNewFile,
 }
 
-/// Entries that a new file has of its own, or that are written again for it: its inode, its name and its directory.
+/// Number of entries that are written for a new file: its inode, its name and its directory.
 const NEW_FILE_CHANGES: u32 = 3;
 
-/// Makes transactions, so many of them under way at once.
+/// Runs transactions, `under_way` of them in flight.
 async fn all_transact(store: &Metadata, under_way: u32, read: u64, changes: Changes) -> machine::Result<()> {
     let lanes = (0..u64::from(under_way)).map(|lane| async move {
         for number in (lane..TRANSACTIONS).step_by(under_way as usize) {
@@ -213,7 +214,7 @@ async fn all_transact(store: &Metadata, under_way: u32, read: u64, changes: Chan
     try_join_all(lanes).await.map(drop)
 }
 
-/// Puts all entries there that are read and changed.
+/// Creates all entries that are read and changed.
 async fn fill(store: &Metadata) -> machine::Result<()> {
     for first in (0..ENTRIES).step_by(1000) {
         let filled = store.transact(move |t| {
@@ -227,7 +228,7 @@ async fn fill(store: &Metadata) -> machine::Result<()> {
     Ok(())
 }
 
-/// Reads entries from one on that belongs to this number, and changes what is said.
+/// Reads entries from the first one for this number on, and makes the changes.
 async fn transact(store: &Metadata, number: u64, read: u64, changes: Changes) -> machine::Result<()> {
     let first = number.wrapping_mul(7919);
     let done = store.transact(move |t| {
@@ -246,13 +247,13 @@ async fn transact(store: &Metadata, number: u64, read: u64, changes: Changes) ->
     Ok(())
 }
 
-/// The key of an entry that is there. In the order of the numbers: what one transaction reads is near each other, as
-/// the names of a directory.
+/// Returns the key of an existing entry, in the order of the numbers: the entries that a transaction reads are close
+/// together, like the names of a directory.
 fn key(number: u64) -> [u8; 9] {
     new_key(0, number % ENTRIES)
 }
 
-/// The key of an entry of this kind.
+/// Returns the key of an entry of this kind.
 fn new_key(kind: u8, number: u64) -> [u8; 9] {
     let mut key = [kind; 9];
     key[1..].copy_from_slice(&number.to_be_bytes());

@@ -1,6 +1,6 @@
-//! The programs of the benchmark, the text they work on, and whether they did it right.
+//! The programs of the benchmark, their text, and the check of their outputs.
 //!
-//! cat and grep are reduced to what they do with their input. sort and bzip2 are those of `applications`, with their
+//! cat and grep are reduced to their processing of the input. sort and bzip2 are those of `applications`, with their
 //! threads and temporary files.
 
 use std::fs::File;
@@ -14,40 +14,40 @@ use memchr::memmem::Finder;
 
 use super::PAGE_BYTES;
 
-/// A program that goes through a file from front to back.
+/// Program that processes a file from front to back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Application {
-    /// Writes what it reads to /dev/null, as mycat of the thesis.
+    /// Writes its input to /dev/null, as mycat of the thesis.
     Cat,
-    /// Counts the places where a word stands.
+    /// Counts the occurrences of a word.
     Grep,
-    /// Sorts the lines, with memory for a quarter of them: writes runs, reads them again, writes what is merged.
+    /// Sorts the lines with memory for a quarter of them: writes runs, reads them again, and writes the merged lines.
     Sort,
-    /// Compresses, as bzip2 -9 does.
+    /// Compresses like bzip2 -9.
     Bzip2,
 }
 
-/// The word that grep looks for. It begins each block of the text and stands nowhere else.
+/// Word that grep searches for. It begins each block of the text and occurs nowhere else.
 const WORD: &[u8] = b"starfish";
 
 /// Period of the text in bytes.
 const TEXT_BYTES: usize = 1 << 20;
 
-/// sort has memory for this part of its file, so that there are runs to merge.
+/// Divisor of the file size for the memory of sort, so that there are runs to merge.
 const SORT_MEMORY_PART: u64 = 4;
 
-/// Less memory would make small files be merged twice.
+/// Minimum memory of sort: with less, small files would be merged twice.
 const SORT_MEMORY_MIN: u64 = 4 << 20;
 
 /// Block size of bzip2 in units of 100 000 bytes: its default.
 const BZIP2_BLOCKS: u32 = 9;
 
 impl Application {
-    /// All of them.
+    /// All programs.
     pub const ALL: [Application; 4] =
         [Application::Cat, Application::Grep, Application::Sort, Application::Bzip2];
 
-    /// Its name.
+    /// Returns the name of the program.
     pub fn name(self) -> &'static str {
         match self {
             Application::Cat => "cat",
@@ -57,12 +57,12 @@ impl Application {
         }
     }
 
-    /// Whether it makes no file.
+    /// True if the program writes no file.
     pub fn only_reads(self) -> bool {
         matches!(self, Application::Cat | Application::Grep)
     }
 
-    /// Runs on a text of `bytes` bytes. What only reads fails if `input` is not that.
+    /// Runs on a text of `bytes` bytes. A program that only reads fails if `input` is a different text.
     pub fn run(
         self,
         store: &dyn Storage,
@@ -97,8 +97,8 @@ impl Application {
         Err(io::Error::other(format!("{} found {read} {what} where there are {expected}", self.name())))
     }
 
-    /// The hash of what it has made of a text of `bytes` bytes. Fails if that is not what it should be, as far as can
-    /// be told.
+    /// Returns the hash of the output for a text of `bytes` bytes. Fails if the output is wrong, as far as that can be
+    /// checked.
     pub fn check(self, output: impl Read, bytes: u64) -> io::Result<Hash> {
         let mut output = BufReader::with_capacity(TEXT_BYTES, Hashing(output, blake3::Hasher::new()));
         if self == Application::Sort {
@@ -109,13 +109,13 @@ impl Application {
                 return Err(io::Error::other(why));
             }
         }
-        // What is left of it: all, if nobody knows what it should be.
+        // Hash the unchecked rest: everything, if the right output is unknown.
         io::copy(&mut output, &mut io::sink())?;
         Ok(output.get_ref().1.finalize())
     }
 }
 
-/// Hashes what is read.
+/// Reader that hashes the data.
 struct Hashing<R>(R, blake3::Hasher);
 
 impl<R: Read> Read for Hashing<R> {
@@ -126,13 +126,13 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// What can be said of lines without keeping them.
+/// Properties of lines that can be computed without keeping the lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Lines {
     count: u64,
-    /// The sum of a hash of each, the same in any order.
+    /// Sum of a hash of each line, which is independent of the order.
     sum: u64,
-    /// Whether each is followed by one that is no less.
+    /// True if no line is less than the previous one.
     sorted: bool,
 }
 
@@ -156,7 +156,7 @@ impl Lines {
     }
 }
 
-/// The text as it is read.
+/// Reader of the text.
 struct Text<I> {
     blocks: I,
     block: Vec<u8>,
@@ -190,7 +190,7 @@ impl<I: Iterator<Item = Vec<u8>>> BufRead for Text<I> {
     }
 }
 
-/// The text over and over again, up to `bytes`: lines of 64 digits.
+/// Returns the text, repeated up to `bytes` bytes: lines of 64 digits.
 pub fn text(bytes: u64) -> impl Iterator<Item = Vec<u8>> {
     let mut block = Vec::with_capacity(TEXT_BYTES + 65);
     block.extend_from_slice(WORD);
@@ -207,7 +207,7 @@ pub fn text(bytes: u64) -> impl Iterator<Item = Vec<u8>> {
     starts.map(move |start| block[..(bytes - start).min(TEXT_BYTES as u64) as usize].to_vec())
 }
 
-/// How often the word stands in a text.
+/// Returns the number of occurrences of the word in a text.
 fn words(bytes: u64) -> u64 {
     let last = u64::from(bytes % TEXT_BYTES as u64 >= WORD.len() as u64);
     bytes / TEXT_BYTES as u64 + last
@@ -229,7 +229,7 @@ fn cat(input: &mut dyn Read) -> io::Result<u64> {
 
 fn grep(input: &mut dyn Read) -> io::Result<u64> {
     let finder = Finder::new(WORD);
-    // The end of one call's bytes stands before those of the next: a word may lie across.
+    // Keep the end of the previous bytes before the next ones: a word may lie across.
     let (mut buffer, mut kept, mut found) = (vec![0; PAGE_BYTES as usize + WORD.len()], 0, 0);
     loop {
         let read = input.read(&mut buffer[kept..kept + PAGE_BYTES as usize])?;
@@ -248,7 +248,7 @@ fn grep(input: &mut dyn Read) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// Gives a few bytes in each call.
+    /// Reader that returns a few bytes in each call.
     struct Few<'a>(&'a [u8], usize);
 
     impl Read for Few<'_> {

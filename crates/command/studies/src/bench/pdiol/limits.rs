@@ -1,4 +1,4 @@
-//! What this computer gives at most, measured in the same run.
+//! Physical limits of this computer, measured in the same run.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,43 +17,43 @@ use crate::bench::bare_stripe::{bare, receive_in_turn, stripe_files};
 use crate::bench::rounds::median;
 use crate::bench::times::{Times, measure};
 
-/// Physical limits, and how near the file system comes to them when no disk is slow. Throughputs are in MiB/s,
-/// processor time in seconds for each GiB.
+/// Physical limits, and results of the file system without slow disks. Throughputs are in MiB/s, processor times in
+/// seconds for each GiB.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Limits {
-    /// Copying in memory.
+    /// Throughput of copying in memory.
     pub copy: f64,
-    /// Reading a file that is in the system's page cache.
+    /// Throughput of reading a file from the system's page cache.
     pub local_read: f64,
-    /// One plain sender, one receiver.
+    /// Throughput of one plain sender and one receiver.
     pub one_sender: f64,
-    /// Four of them.
+    /// Throughput of four plain senders.
     pub bare_stripe: f64,
-    /// The processor's time for that, receiver and senders.
+    /// Processor time of the four senders and the receiver.
     pub bare_stripe_processor: f64,
-    /// Reading a striped file from four agents that find it in the system's page cache.
+    /// Throughput of reading a striped file from four agents that have it in the system's page cache.
     pub striped: f64,
-    /// The processor's time for that, client and agents.
+    /// Processor time of its client and agents.
     pub striped_processor: f64,
-    /// Reading it from agents that have all of it in their own caches.
+    /// Throughput of reading the file from agents that have it in their own caches.
     pub cached: f64,
-    /// The processor's time for that, client and agents.
+    /// Processor time of its client and agents.
     pub cached_processor: f64,
-    /// Seconds that a page takes from an agent that has it in its memory, asked for one by one.
+    /// Seconds to get a page from an agent that has it in memory, requested alone.
     pub page: f64,
 }
 
-/// The agents of the bare stripe.
+/// Number of senders of the bare stripe.
 pub const AGENTS: usize = 4;
 
 /// Size of a file that is in an agent's cache after it was read once.
 const SMALL_BYTES: u64 = PAGE_BYTES * 8;
 
-/// How often it is read, and how long before each page nothing is done.
+/// Number of times that the file is read, and idle time before each page.
 const SMALL_ROUNDS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// Measures all of them, with `bytes` bytes, before the disks are slowed down. What is compared is measured in turn.
+/// Measures all limits with `bytes` bytes, before the disks are slowed down. Compared quantities are measured in turn.
 pub fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> Result<Limits> {
     testbed.write(AGENTS, bytes)?;
     testbed.write(1, SMALL_BYTES)?;
@@ -77,7 +77,7 @@ pub fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> 
         columns.map(|values| median(&values));
     let page = page(testbed)?;
     testbed.keep(bytes)?;
-    // The first time it comes from the system's page cache.
+    // The first read fills the agents' caches from the system's page cache.
     read_striped(testbed, bytes)?;
     let rows = (0..rounds).map(|_| read_striped(testbed, bytes)).collect::<Result<Vec<_>>>()?;
     let [cached, cached_processor] =
@@ -96,7 +96,7 @@ pub fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> 
     })
 }
 
-/// The throughput of reading the file of the given size from all agents, and the processor's time for it.
+/// Returns the throughput of reading the file of the given size from all agents, and the processor time for it.
 fn read_striped(testbed: &ProgramTestbed, bytes: u64) -> Result<[f64; 2]> {
     let (times, _) = testbed.run(Application::Cat, bytes, Some((AGENTS, Prefetch::Adaptive)))?;
     Ok([mib(bytes) / times.elapsed.as_secs_f64(), processor_for_gib(bytes, times)])
@@ -106,7 +106,7 @@ fn processor_for_gib(bytes: u64, times: Times) -> f64 {
     times.processor().as_secs_f64() * f64::from(1 << 30) / bytes as f64
 }
 
-/// Copies a number of bytes from one page to another, both far from the previous ones.
+/// Copies `bytes` bytes to fresh memory. Returns the throughput.
 fn copy(bytes: u64) -> f64 {
     let bytes = bytes as usize;
     let (from, mut to) = (vec![1_u8; bytes], vec![0_u8; bytes]);
@@ -132,8 +132,8 @@ fn read_local(path: &Path) -> Result<f64> {
     Ok(mib(bytes) / elapsed.as_secs_f64())
 }
 
-/// What a page takes on the average that is asked for alone, after as long as a disk would take. Between such calls
-/// processes sleep, and on a busy computer waking them up is most of it.
+/// Returns the mean time of a page that is requested alone, after a pause as long as a disk access. Processes sleep
+/// between such requests, and on a busy computer waking them up takes most of the time.
 fn page(testbed: &ProgramTestbed) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..SMALL_ROUNDS {

@@ -1,15 +1,16 @@
-//! A modelled disk used locally, as an operating system uses one: without network, agents, page cache and file system.
+//! A modelled disk used locally, like the disk of an operating system: without network, agents, page cache and file
+//! system.
 //!
 //! ```text
 //!   program's threads                  the disk's thread: a node with one modelled disk
 //!
-//!   Pages       <--- stretches ---      a task for each file that is read, some stretches ahead
-//!   Written     ---- stretches --->     a task for each file that is written, behind
+//!   Pages       <--- extents -----      a task for each file that is read, some extents ahead
+//!   Written     ---- extents ---->      a task for each file that is written, behind
 //! ```
 //!
-//! Files that are used at once take turns at the disk stretch by stretch, in the order in which these are asked
-//! for. A stretch is longer than what operating systems read ahead. What was written is not kept in memory, also of
-//! temporary files: it goes to the disk, and reading it waits for the disk, as on the agents.
+//! Files in use at the same time share the disk, one extent after the other in the order of requests. An extent is
+//! longer than the read-ahead of operating systems. Written data are not kept in memory, also those of temporary files.
+//! They go to the disk, and reading them waits for the disk, as on the agents.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,16 +24,16 @@ use real::RealMachine;
 
 use command_line::failure::{Failure, Result};
 
-/// Bytes that are read or written with one access.
+/// Bytes of an extent, which is read or written with one access.
 const STRETCH_BYTES: u64 = 512 << 10;
 
-/// Stretches that are asked for ahead: the disk has one in line while it is at another.
+/// Extents to read ahead: the disk has one in its queue while it transfers another.
 const STRETCHES_AHEAD: usize = 2;
 
-/// Stretches of a file that wait to be written: 256 MiB, as much as the page cache of a session holds.
+/// Limit of a file's extents that wait to be written: 256 MiB, like the page cache of a session.
 const STRETCHES_BEHIND: usize = 512;
 
-/// The disk. Dropped, it ends.
+/// Modelled disk. Dropping it stops its thread.
 pub struct LocalDisk {
     commands: Option<Sender<Command>>,
     thread: Option<JoinHandle<machine::Result<()>>>,
@@ -40,22 +41,22 @@ pub struct LocalDisk {
 }
 
 enum Command {
-    /// Read the file from its beginning on, as long as somebody takes the stretches.
+    /// Reads the file from its beginning, until the receiver of the extents is dropped.
     Read { name: String, stretches: Sender<io::Result<Vec<u8>>> },
-    /// Make the file, or make it anew, of these stretches, and tell when all of it is on the medium.
+    /// Creates or replaces the file with these extents, and reports when all of it is on the disk.
     Write { name: String, stretches: Receiver<Vec<u8>>, written: Sender<io::Result<()>> },
-    /// Remove the file.
+    /// Removes the file.
     Remove { name: String },
 }
 
 impl LocalDisk {
-    /// Starts the disk: the one of `settings`.
+    /// Starts the disk described by `settings`.
     pub fn start(settings: real::Settings) -> Result<LocalDisk> {
         let (commands, to_do) = flume::unbounded();
         let (tell, ready) = flume::bounded(1);
         let thread = thread::spawn(move || {
             real::run(settings, move |machine| async move {
-                // If nobody is there any more, there is nothing to be done.
+                // Without a receiver there is nothing to do.
                 let _ = tell.send(());
                 serve(&machine, &to_do).await;
             })
@@ -65,7 +66,7 @@ impl LocalDisk {
         if ready.recv().is_ok() { Ok(disk) } else { disk.finish().map(|()| unreachable!("it did not begin")) }
     }
 
-    /// Ends the disk, and tells if it could not begin.
+    /// Stops the disk. Fails if the disk could not start.
     pub fn finish(mut self) -> Result<()> {
         self.end().map_err(|error| Failure::new("the local disk", error))
     }
@@ -87,7 +88,7 @@ impl LocalDisk {
 
 impl Drop for LocalDisk {
     fn drop(&mut self) {
-        // Whether it could begin was told at the start.
+        // A failed start was reported by `start`.
         let _ = self.end();
     }
 }
@@ -111,7 +112,7 @@ fn gone() -> io::Error {
     io::Error::other("the local disk is gone")
 }
 
-/// A file that is read.
+/// File that is read.
 struct Pages {
     stretches: Receiver<io::Result<Vec<u8>>>,
     stretch: Vec<u8>,
@@ -121,7 +122,7 @@ struct Pages {
 impl Pages {
     fn begin(commands: &Sender<Command>, name: String) -> Pages {
         let (send, stretches) = flume::bounded(0);
-        // If it is gone, there is nothing to read, and that is noticed.
+        // If the thread has ended, the first receive finds out.
         let _ = commands.send(Command::Read { name, stretches: send });
         Pages { stretches, stretch: Vec::new(), used: 0 }
     }
@@ -130,7 +131,7 @@ impl Pages {
 impl Read for Pages {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.used == self.stretch.len() {
-            // No more of them is the end; whether there should be more, the program finds out.
+            // No further extents means end of file; the program checks its length.
             self.stretch = self.stretches.recv().unwrap_or(Ok(Vec::new()))?;
             self.used = 0;
         }
@@ -141,12 +142,12 @@ impl Read for Pages {
     }
 }
 
-/// A file that is written. Dropped before it is finished, it is removed.
+/// File that is written. It is removed if dropped before it is finished.
 struct Written {
     commands: Sender<Command>,
     name: String,
     stretch: Vec<u8>,
-    /// None once all is written.
+    /// Sender of extents; `None` after the last one.
     stretches: Option<Sender<Vec<u8>>>,
     written: Receiver<io::Result<()>>,
 }
@@ -155,7 +156,7 @@ impl Written {
     fn begin(commands: Sender<Command>, name: String) -> Written {
         let (stretches, receive) = flume::bounded(STRETCHES_BEHIND);
         let (tell, written) = flume::bounded(1);
-        // If it is gone, that is noticed at the first stretch.
+        // If the thread has ended, sending the first extent fails.
         let _ = commands.send(Command::Write { name: name.clone(), stretches: receive, written: tell });
         Written { commands, name, stretch: Vec::new(), stretches: Some(stretches), written }
     }
@@ -166,7 +167,7 @@ impl Written {
         if sent { Ok(()) } else { self.written.recv().unwrap_or_else(|_| Err(gone())) }
     }
 
-    /// Waits until all is on the disk.
+    /// Waits until everything is on the disk.
     fn complete(&mut self) -> io::Result<()> {
         self.send()?;
         self.stretches = None;
@@ -199,7 +200,7 @@ impl Output for Written {
 impl Drop for Written {
     fn drop(&mut self) {
         if self.stretches.take().is_some() {
-            // It is made at first, in any case.
+            // Wait until the task has created the file, so that the removal comes later.
             let _ = self.written.recv();
             let _ = self.commands.send(Command::Remove { name: self.name.clone() });
         }
@@ -256,7 +257,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Does what is to be done until nobody can ask for more.
+/// Serves commands until the channel is closed.
 async fn serve(machine: &RealMachine, commands: &Receiver<Command>) {
     while let Ok(command) = commands.recv_async().await {
         let machine = machine.clone();
@@ -264,7 +265,7 @@ async fn serve(machine: &RealMachine, commands: &Receiver<Command>) {
             Command::Read { name, stretches } => {
                 machine.clone().spawn("reading ahead", async move {
                     if let Err(error) = read(machine, &name, &stretches).await {
-                        // Who takes no more has no interest in it.
+                        // A dropped receiver no longer needs the file.
                         let _ = stretches.send_async(Err(io::Error::other(error.to_string()))).await;
                     }
                     Ok(())
@@ -278,7 +279,7 @@ async fn serve(machine: &RealMachine, commands: &Receiver<Command>) {
                     Ok(())
                 });
             }
-            // It need not have been made.
+            // The file may be missing.
             Command::Remove { name } => drop(machine.disks()[0].remove(&name).await),
         }
     }
@@ -301,7 +302,7 @@ async fn read(
 
 async fn write(machine: &RealMachine, name: &str, stretches: &Receiver<Vec<u8>>) -> machine::Result<()> {
     let disk = &machine.disks()[0];
-    // There need not be such a file.
+    // The file may be missing.
     let _ = disk.remove(name).await;
     let object = disk.create(name, &[]).await?;
     let mut offset = 0;

@@ -1,4 +1,4 @@
-//! The results as a page: plots of throughput, all numbers, and at the end what we hold the program to.
+//! The results as a page: plots of throughput, all numbers, and at the end the goals.
 
 use command_line::{counted, mib};
 use page::{Curve, Figure, Measurand, NumbersPage, NumbersPart, NumbersTable};
@@ -27,7 +27,7 @@ const HOST: &str = "The disks are this computer's own: all directories lie in on
 
 const PREDICTED: &str = "Nothing was measured: all of it is what a simulated machine takes.";
 
-/// The page, as the text of an HTML file; `command` makes it again.
+/// Returns the page as the text of an HTML file. `command` is the command that reproduces it.
 pub fn page(results: &Results, command: &str) -> String {
     let how = match (&results.limits, results.host_disks) {
         (None, _) => PREDICTED,
@@ -79,15 +79,15 @@ fn table<const N: usize>(
     NumbersPart::Table(NumbersTable { title: title.into(), notes, head, text_columns, rows })
 }
 
-/// A figure for each program and file.
+/// Returns a figure for each program and file.
 fn figures(rows: &[ProgramRow]) -> Vec<Figure> {
     let files =
         rows.chunk_by(|one, next| (one.application, one.file_bytes) == (next.application, next.file_bytes));
     files.zip(1..).map(|(rows, number)| figure(number, rows)).collect()
 }
 
-/// Throughput against the window, a line for each number of disks; if there are not two windows to compare, against
-/// the number of disks.
+/// Plots throughput against the window, with a line for each number of disks; with fewer than two windows, against the
+/// number of disks.
 fn figure(number: u32, rows: &[ProgramRow]) -> Figure {
     let windows = distinct(rows.iter().filter_map(|row| row.window.parse::<f64>().ok()));
     let (varied, what, mut lines) = match windows.len() {
@@ -133,7 +133,7 @@ fn by_disks(rows: &[ProgramRow]) -> Vec<Curve> {
     lines
 }
 
-/// The disk used locally, whatever varies.
+/// Returns a constant line for the disk used locally.
 fn local(rows: &[ProgramRow], varied: &[f64]) -> Curve {
     let local = rows.iter().find(|row| row.is_local());
     let sample = local.and_then(|row| throughput(row, row.seconds()));
@@ -153,7 +153,7 @@ fn disks(rows: &[ProgramRow]) -> Vec<usize> {
     distinct(rows.iter().map(|row| row.disks).filter(|&disks| disks > 0))
 }
 
-/// The values, each once, in the order of their first appearance.
+/// Returns the distinct values in the order of their first appearance.
 fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
     for value in values {

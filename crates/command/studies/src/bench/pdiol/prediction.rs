@@ -1,4 +1,4 @@
-//! What the simulated machine says of the same program, file, disks and window.
+//! Prediction by the simulated machine for the same program, file, disks and window.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use super::PAGE_BYTES;
 use super::limits::Limits;
 use super::testbed::{self, CACHE_FOR_READING};
 
-/// The page cache of the thesis, and of a session.
+/// Size of the page cache in bytes, in the thesis and in a session.
 const CACHE_BYTES: u64 = 256 << 20;
 
-/// The page of a file that `Limits::page` was measured with, and how many there were.
+/// Number of pages of the file with which `Limits::page` was measured.
 const PAGES: u64 = 8;
 
-/// What the simulated file is called.
+/// Name of the simulated file.
 const FILE: &str = "sequential";
 
-/// Predicts runs on one machine.
+/// Predictor of runs on one machine.
 pub struct ProgramPredictor {
     machine: MachineDescription,
 }
@@ -33,16 +33,16 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 }
 
 impl ProgramPredictor {
-    /// Predicts for a machine as it is described.
+    /// Returns a predictor for a described machine.
     pub fn of(machine: &str) -> Result<ProgramPredictor> {
         Ok(ProgramPredictor { machine: MachineDescription::load(machine).map_err(failed)? })
     }
 
-    /// Predicts for this computer: the machine `loopback` with what was measured of it, and these disks.
+    /// Returns a predictor for this computer: the machine `loopback` with its measured limits, and these disks.
     pub fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<ProgramPredictor> {
         let machine = |model: &str, latency: Duration| -> Result<ProgramPredictor> {
             let bandwidth = (limits.one_sender * f64::from(1 << 20)).max(1.0) as u64;
-            // 8 bytes at 3 GHz.
+            // A word has 8 bytes, and the clock runs at 3 GHz.
             let copy = (8.0 * 3e9 / (limits.copy * f64::from(1 << 20))).ceil();
             let measured = [
                 format!("network.link_bandwidth={bandwidth} B/s"),
@@ -53,24 +53,24 @@ impl ProgramPredictor {
             let machine = MachineDescription::load_with(LOOPBACK, &overrides(&set)?).map_err(failed)?;
             Ok(ProgramPredictor { machine })
         };
-        // What a page takes beyond the simulated steps is the latency, there and back.
+        // The latency, there and back, is the time of a page in addition to the simulated steps.
         let steps = machine("memory", Duration::ZERO)?;
         let simulated = steps.read(1, PAGES * PAGE_BYTES, Prefetch::Window(1))? / PAGES as f64;
         let latency = Duration::from_secs_f64(((limits.page - simulated) / 2.0).max(0.0));
         machine(disk_model, latency)
     }
 
-    /// Seconds for reading a striped file.
+    /// Returns the seconds for reading a striped file.
     pub fn read(&self, disks: usize, bytes: u64, prefetch: Prefetch) -> Result<f64> {
         self.run(disks, Some(prefetch), bytes)
     }
 
-    /// Seconds for reading a file of a disk used locally.
+    /// Returns the seconds for reading a file of a disk used locally.
     pub fn read_local(&self, bytes: u64) -> Result<f64> {
         self.run(1, None, bytes)
     }
 
-    /// Seconds for reading a file of so many disks with a window, or of one disk used locally.
+    /// Returns the seconds for reading a file on `disks` disks with a window, or on one disk used locally.
     fn run(&self, disks: usize, striped: Option<Prefetch>, bytes: u64) -> Result<f64> {
         let mut machine = self.machine.clone();
         machine.nodes.io.value = disks as u32;

@@ -1,4 +1,4 @@
-//! What was measured and predicted, as a table or CSV.
+//! Measurements and predictions, as a table or CSV.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::targets::targets;
 use node::Size;
 
 impl Results {
-    /// The lines of a table, and below it what is to be reached.
+    /// Returns the lines of a table, followed by the goals.
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.limit_lines();
         let mut table = TextTable::new(4);
@@ -40,7 +40,7 @@ impl Results {
         table.lines().collect()
     }
 
-    /// What this computer gives, in words.
+    /// Describes the limits of this computer in words.
     fn limit_lines(&self) -> Vec<String> {
         let Some(limits) = &self.limits else { return Vec::new() };
         let mut table = TextTable::new(1);
@@ -49,7 +49,7 @@ impl Results {
         table.lines().chain([String::new()]).collect()
     }
 
-    /// All rows as CSV, with a head.
+    /// Returns all rows as CSV, with a header.
     pub fn csv(&self) -> Vec<String> {
         let mut lines = vec![
             "application,file_bytes,disks,window,elapsed_s,user_s,system_s,waiting_s,agents_s,predicted_s,\
@@ -76,10 +76,10 @@ impl Results {
     }
 }
 
-/// The heads of the columns about this computer.
+/// Column headers of the table of limits.
 pub const LIMITS_HEAD: [&str; 3] = ["this computer, nothing slowed down", "", "processor time for 1 GiB"];
 
-/// The cells of a table about this computer.
+/// Returns the cells of the table of limits.
 pub fn limit_cells(limits: &Limits) -> [[String; 3]; 7] {
     let row = |what: &str, value: String, time: Option<f64>| {
         [what.to_owned(), value, time.map_or_else(String::new, |time| format!("{time:.2} s"))]
@@ -108,7 +108,7 @@ pub fn limit_cells(limits: &Limits) -> [[String; 3]; 7] {
     ]
 }
 
-/// The heads of the columns of a table.
+/// Column headers of the table of runs.
 pub const HEAD: [&str; 11] = [
     "program",
     "file",
@@ -123,7 +123,7 @@ pub const HEAD: [&str; 11] = [
     "speed-up",
 ];
 
-/// The cells of a row of a table.
+/// Returns the cells of a row of the table of runs.
 pub fn cells(row: &ProgramRow) -> [String; 11] {
     let seconds = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3} s"));
     [

@@ -1,4 +1,4 @@
-//! What was measured and predicted.
+//! Measurements and predictions.
 
 use fs::Prefetch;
 use serde::Serialize;
@@ -7,14 +7,14 @@ use statistics::Sample;
 use super::limits::Limits;
 use crate::bench::times::Times;
 
-/// All that a run of the benchmark found out.
+/// Results of a run of the benchmark.
 #[derive(Debug, Serialize)]
 pub struct Results {
-    /// What this computer gives; nothing if nothing was measured.
+    /// Limits of this computer; `None` if nothing was measured.
     pub limits: Option<Limits>,
-    /// Whether the disks were this computer's own; otherwise they were modelled.
+    /// True if the disks were this computer's own, false if they were modelled.
     pub host_disks: bool,
-    /// Of the rate of four modelled disks, what writing a file and flushing it got.
+    /// Throughput of writing and flushing a file, as a share of the rate of four modelled disks.
     pub write_share: Option<f64>,
     /// Bytes of that file.
     pub write_bytes: u64,
@@ -22,50 +22,50 @@ pub struct Results {
     pub rows: Vec<ProgramRow>,
 }
 
-/// One program on one file.
+/// Result of one program on one file.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramRow {
-    /// The program.
+    /// Name of the program.
     pub application: &'static str,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// How many disks it was striped over; 0 if it lay on one that was used locally.
+    /// Number of disks that it was striped over; 0 for the disk used locally.
     pub disks: usize,
-    /// The window in pages, or `adaptive`; empty for the local disk.
+    /// Window in pages, or `adaptive`; empty for the local disk.
     pub window: String,
-    /// Seconds, if it was measured; so are the next ones.
+    /// Elapsed seconds, if measured, like the next four.
     pub elapsed_s: Option<f64>,
-    /// The processor's in the program and its library.
+    /// Processor time in the program and its library, in seconds.
     pub user_s: Option<f64>,
-    /// The processor's in the kernel for it.
+    /// Processor time in the kernel for the program, in seconds.
     pub system_s: Option<f64>,
-    /// The elapsed time without these.
+    /// Elapsed time without these two, in seconds.
     pub waiting_s: Option<f64>,
-    /// The processor's for the agents.
+    /// Processor time for the agents, in seconds.
     pub agents_s: Option<f64>,
-    /// The elapsed times of all rounds, if they were measured.
+    /// Statistics of the elapsed times of all rounds, if measured.
     pub rounds: Option<ElapsedRounds>,
-    /// Seconds that the simulated machine takes, if it can tell.
+    /// Predicted seconds, if the run can be predicted.
     pub predicted_s: Option<f64>,
-    /// How many times faster than the disk used locally, both measured; both predicted if nothing was.
+    /// Speed-up over the disk used locally, both measured, or both predicted if nothing was measured.
     pub speed_up: f64,
 }
 
 /// Statistics of the elapsed times of all rounds, besides the median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ElapsedRounds {
-    /// Seconds, as the next two.
+    /// Mean in seconds.
     pub mean_s: f64,
-    /// The least, in seconds.
+    /// Minimum in seconds.
     pub min_s: f64,
-    /// The most, in seconds.
+    /// Maximum in seconds.
     pub max_s: f64,
-    /// Square seconds, divided by n - 1; 0 for one round.
+    /// Variance in square seconds, divided by n - 1; 0 for one round.
     pub variance_s2: f64,
 }
 
 impl ElapsedRounds {
-    /// The statistics of these times in seconds; None if there are none.
+    /// Returns the statistics of these times in seconds, or `None` if empty.
     pub fn of(seconds: &[f64]) -> Option<ElapsedRounds> {
         let sample = Sample::of(seconds)?;
         Some(ElapsedRounds {
@@ -78,7 +78,7 @@ impl ElapsedRounds {
 }
 
 impl ProgramRow {
-    /// The row of a run on `disks` disks, or on the local one if there is no window.
+    /// Returns the row of a run on `disks` disks, or on the local one if `place` is `None`.
     pub fn new(
         application: &'static str,
         file_bytes: u64,
@@ -103,29 +103,29 @@ impl ProgramRow {
         }
     }
 
-    /// The seconds that count: measured ones if there are any, or else predicted ones, of which there are some then.
+    /// Returns the seconds that count: measured if available, otherwise predicted.
     pub fn seconds(&self) -> f64 {
         self.elapsed_s.or(self.predicted_s).unwrap_or(f64::NAN)
     }
 
-    /// By how much the prediction is more than what was measured, as a part of that.
+    /// Returns the relative difference of the prediction from the measurement.
     pub fn difference(&self) -> Option<f64> {
         Some(self.predicted_s? / self.elapsed_s? - 1.0)
     }
 
-    /// Whether it ran on the disk used locally.
+    /// True if the run was on the disk used locally.
     pub fn is_local(&self) -> bool {
         self.disks == 0
     }
 
-    /// Whether its window was adaptive.
+    /// True if the window was adaptive.
     pub fn is_adaptive(&self) -> bool {
         self.window == "adaptive"
     }
 }
 
 impl Results {
-    /// Fills in the speed-ups of rows of the same program and file over their local disk.
+    /// Fills in the speed-ups over the local-disk rows of the same program and file.
     pub fn compare(&mut self) {
         let locals: Vec<ProgramRow> = self.rows.iter().filter(|row| row.is_local()).cloned().collect();
         for row in &mut self.rows {
@@ -139,9 +139,9 @@ impl Results {
     }
 }
 
-/// A part as per cent, with its sign.
+/// Formats a share as per cent, with its sign.
 pub fn percent(part: f64) -> String {
-    // Zero has no sign, whatever it was before it was rounded.
+    // Print zero without a sign, even if it was negative before rounding.
     let tenths = (1000.0 * part).round();
     if tenths == 0.0 { "0.0 %".to_owned() } else { format!("{:+.1} %", tenths / 10.0) }
 }

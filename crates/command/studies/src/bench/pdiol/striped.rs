@@ -1,4 +1,4 @@
-//! Striped files as a store, by a session whose window the benchmark chooses.
+//! Striped files as a store, with a session whose window the benchmark chooses.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use applications::{Failure, FileName, Output, Result, Storage, Temporary};
 use pdiol::{Advice, OpenOptions, Session};
 
-/// What becomes of temporary files.
+/// Treatment of temporary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemporaryFiles {
-    /// They stay in the page cache as far as there is room, as those of the programs do.
+    /// Temporary files stay in the page cache as far as there is room, like those of the real programs.
     Cached,
-    /// They go to the disks and come from there, as those of the modelled disk used locally do.
+    /// Temporary files are written to the disks and read from there, like those of the modelled disk used locally.
     OnDisks,
 }
 
-/// Striped files.
+/// Store of striped files.
 pub struct Striped {
     session: Session,
     temporary_files: TemporaryFiles,
@@ -23,7 +23,7 @@ pub struct Striped {
 }
 
 impl Striped {
-    /// The files of a session.
+    /// Returns the store of a session.
     pub fn new(session: Session, temporary_files: TemporaryFiles) -> Striped {
         Striped { session, temporary_files, made: AtomicU64::new(0) }
     }
@@ -74,7 +74,7 @@ impl Write for Made {
 }
 
 impl Output for Made {
-    /// Brings the file to the media, as the programs' predictions have it.
+    /// Flushes the file to stable storage, as the predictions assume.
     fn finish(mut self: Box<Self>) -> Result<()> {
         let name = self.0.name().to_owned();
         let synced = self.0.sync();
@@ -118,7 +118,7 @@ impl Write for TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // One that cannot be removed goes with the agents' directories.
+        // A file that cannot be removed is deleted with the agents' directories.
         let _ = self.session.unlink(&self.name);
     }
 }

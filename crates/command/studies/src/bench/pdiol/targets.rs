@@ -1,10 +1,10 @@
-//! What is to be reached, and whether it was.
+//! Goals, and the results compared with them.
 
 use super::results::{ProgramRow, Results, percent};
 use command_line::counted;
 use node::Size;
 
-/// Something that is to be reached.
+/// Goal of the benchmark, with the result.
 #[derive(Debug, PartialEq)]
 pub struct Goal {
     what: String,
@@ -17,11 +17,11 @@ enum Wanted {
     AtLeast(f64),
     AtMost(f64),
     Below(f64),
-    /// At most so much more, as a part of the whole.
+    /// At most this share above the reference.
     PartMore(f64),
-    /// No further away than this part of the whole.
+    /// Within this share of the reference, above or below.
     PartAway(f64),
-    /// It is told, and not asked for.
+    /// No goal: the value is only reported.
     Nothing,
 }
 
@@ -30,7 +30,7 @@ impl Goal {
         Goal { what, wanted, found }
     }
 
-    /// What it is, what is to be reached, what was found, and whether that will do.
+    /// Returns the cells of a table: name, goal, result, and verdict.
     pub fn cells(&self) -> [String; 4] {
         let (found, plain, part) = (self.found, format!("{:.3}", self.found), percent(self.found));
         let whole = |part: f64| format!("{:.0} %", 100.0 * part);
@@ -47,7 +47,7 @@ impl Goal {
     }
 }
 
-/// What is to be reached and can be told from the results.
+/// Returns the goals that can be judged from the results.
 pub fn targets(results: &Results) -> Vec<Goal> {
     let mut targets = Vec::new();
     let rows = if results.host_disks { &[][..] } else { &results.rows };
@@ -76,14 +76,15 @@ pub fn targets(results: &Results) -> Vec<Goal> {
     targets
 }
 
-/// What is to be reached by one program on one file.
+/// Returns the goals for one program on one file.
 fn speed_up_targets(rows: &[&ProgramRow]) -> Vec<Goal> {
     let Some(application) = rows.first().map(|row| row.application) else { return Vec::new() };
     let least = |four| [Wanted::AtLeast(0.99), Wanted::AtLeast(1.95), Wanted::AtLeast(four)];
     let wanted = match application {
         "cat" => least(3.85),
         "grep" => least(3.80),
-        // They write, too, or compute most of the time: what more disks bring is told, and not asked for.
+        // The other programs also write, or compute most of the time: their speed-ups with more disks are reported
+        // without a goal.
         _ => [Wanted::AtLeast(0.97), Wanted::Nothing, Wanted::Nothing],
     };
     let mut targets = Vec::new();

@@ -1,4 +1,4 @@
-//! What the programs run on: agents on loopback, a disk used locally, files on both.
+//! Testbed of the programs: agents on loopback, a disk used locally, and files on both.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -24,52 +24,52 @@ use super::striped::{Striped, TemporaryFiles};
 use crate::bench::processes::Agents;
 use crate::bench::times::{Times, measure};
 
-/// The cache of an agent whose disk is fast: for all that is under way.
+/// Cache of an agent whose disk is fast: enough for all requests in flight.
 const CACHE: &str = "16MiB";
 
-/// An agent keeps so little that a program which reads a file again finds nothing of it there.
+/// Cache so small that a program which reads a file again finds none of it there.
 pub const CACHE_FOR_READING: &str = "1MiB";
 
-/// For a program that reads and writes several files at once an agent has room to serve them in the order of its disk.
-/// It is still less than a quarter of what such a program writes on one disk before it reads it again.
+/// Cache for programs that read and write several files at once: an agent has room to serve them in the order of its
+/// disk. It is still less than a quarter of the data that such a program writes to one disk before it reads them again.
 pub const CACHE_FOR_BOTH: &str = "4MiB";
 
-/// An agent that is written to keeps more, to write in the order of its disk.
+/// Cache of an agent for writes, larger so that it can write in the order of its disk.
 pub const CACHE_FOR_WRITING: &str = "64MiB";
 
-/// The file on the disk used locally.
+/// Name of the file on the disk used locally.
 const LOCAL: &str = "file";
 
-/// The file that programs make.
+/// Name of the programs' output file.
 const OUTPUT: &str = "output";
 
-/// Agents, a disk used locally, and what all of their disks are.
+/// Agents, a disk used locally, and the kind of all their disks.
 pub struct ProgramTestbed {
     agents: Agents,
     disks: Disks,
 }
 
-/// What the disks are.
+/// Kind of the disks.
 pub enum Disks {
-    /// Ones that take the times of a model, called by a name.
+    /// Disks that take the times of the model with this name.
     Modelled(String, Box<DiskDescription>),
-    /// Directories of this computer, as fast as that is.
+    /// Directories of this computer, at full speed.
     Host,
 }
 
-/// Where a program runs: on the disk used locally, or on a number of agents with a window.
+/// Place of a run: the disk used locally, or a number of agents with a window.
 pub type RunPlace = Option<(usize, Prefetch)>;
 
 impl ProgramTestbed {
-    /// Starts agents with disks that are as fast as they can.
+    /// Starts agents with disks at full speed.
     pub fn start(agents: usize, disks: Disks) -> Result<ProgramTestbed> {
         let testbed = ProgramTestbed { agents: Agents::start(agents, &options(CACHE, &[]))?, disks };
-        // The first agent keeps the names: it is among those of every number of disks.
+        // Create the namespace on the first agent, which belongs to every set of disks.
         testbed.session(1, Prefetch::None)?;
         Ok(testbed)
     }
 
-    /// The agents.
+    /// Returns the agents.
     pub fn agents(&self) -> &Agents {
         &self.agents
     }
@@ -79,8 +79,7 @@ impl ProgramTestbed {
         self.agents.restart(&options(&(bytes + (16 << 20)).to_string(), &[]))
     }
 
-    /// Starts the agents anew, with disks that take the times of their model if they have one, and a cache of this
-    /// size.
+    /// Restarts the agents with a cache of this size and disks that take the times of their model, if they have one.
     pub fn slow_down(&mut self, cache: &str) -> Result<()> {
         match &self.disks {
             Disks::Modelled(name, _) => self.agents.restart(&options(cache, &["--disk-model", name])),
@@ -88,7 +87,8 @@ impl ProgramTestbed {
         }
     }
 
-    /// Makes the file of `bytes` bytes on the first `disks` agents, and tells what that took until all is on the media.
+    /// Writes the file of `bytes` bytes on the first `disks` agents. Returns the times until everything is on stable
+    /// storage.
     pub fn write(&self, disks: usize, bytes: u64) -> Result<Times> {
         let session = self.session(disks, Prefetch::Adaptive)?;
         let name = name(disks, bytes);
@@ -105,8 +105,8 @@ impl ProgramTestbed {
         Ok(times)
     }
 
-    /// Runs a program on the existing file of the given size. Returns what that took, and the hash of what the
-    /// program has made, which is none if it only reads.
+    /// Runs a program on the existing file of the given size. Returns the times, and the hash of the output, or `None`
+    /// if the program only reads.
     pub fn run(
         &self,
         application: Application,
@@ -150,7 +150,7 @@ impl ProgramTestbed {
         }
     }
 
-    /// Seconds for a page of the file of the given size when it is requested alone, after a pause.
+    /// Returns the seconds to get each page of the file of the given size, requested alone after a pause.
     pub fn page_times(&self, bytes: u64, pause: Duration) -> Result<Vec<f64>> {
         let session = self.session(1, Prefetch::Window(1))?;
         let name = name(1, bytes);
@@ -178,7 +178,7 @@ impl ProgramTestbed {
         self.agents.explain(session)
     }
 
-    /// Makes the file on the disk used locally, in no modelled time.
+    /// Writes the file on the disk used locally, in no modelled time.
     pub fn write_local(&self, bytes: u64) -> Result<()> {
         match self.disks {
             Disks::Modelled(..) => {
@@ -219,7 +219,7 @@ fn failed(failure: applications::Failure) -> Failure {
     Failure::new("running a program", failure)
 }
 
-/// One program to run on a file of the given size in bytes.
+/// Run of a program on a file of the given size in bytes.
 struct Run<'a> {
     agents: &'a Agents,
     application: Application,
@@ -227,8 +227,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it on the files of these names, input and output, and looks at what it has made. Ordinary files are on the
-    /// disk only when they are synced; others when they are finished.
+    /// Runs the program on the files of these names, input and output, and checks the output. Ordinary files
+    /// (`to_sync`) are on the disk only after a sync; others when they are finished.
     fn on(
         &self,
         store: &dyn Storage,
@@ -253,7 +253,7 @@ impl Run<'_> {
     }
 }
 
-/// Has the system forget the pages of all files below a directory, as far as it does that.
+/// Asks the kernel to drop the cached pages of all files below a directory.
 fn drop_pages(directory: &Path) -> Result<()> {
     let drop = || -> io::Result<()> {
         for entry in fs::read_dir(directory)? {
@@ -262,7 +262,7 @@ fn drop_pages(directory: &Path) -> Result<()> {
                 drop_pages(&path).map_err(|failure| io::Error::other(failure.to_string()))?;
             } else if path.is_file() {
                 let file = File::open(&path)?;
-                // What is not on the disk yet cannot be forgotten.
+                // The kernel can drop only pages that are on the disk.
                 file.sync_all()?;
                 posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
             }
@@ -273,13 +273,13 @@ fn drop_pages(directory: &Path) -> Result<()> {
 }
 
 fn options(cache: &str, more: &[&str]) -> Vec<String> {
-    // Blocks of several files lie apart: those of one are served together.
+    // Blocks of several files lie apart: this order serves the blocks of one file together.
     let scheduling = "physical-cyclic-scan";
     let usual = ["--cache", cache, "--block-max", "64KiB", "--prefetch", "0", "--scheduling", scheduling];
     usual.iter().chain(more).map(|&option| option.to_owned()).collect()
 }
 
-/// How an agent that was started with these options serves.
+/// Returns the settings of an agent started with these options.
 pub fn serving(cache: &str) -> IoNodeSettings {
     let cache_bytes = cache.parse::<Size>().expect("it is a size").0;
     IoNodeSettings {

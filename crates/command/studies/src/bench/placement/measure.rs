@@ -1,13 +1,14 @@
-//! Merges on agents of one's own.
+//! Merges on agents started for the benchmark.
 //!
 //! ```text
 //!  agents   fast, no model  | restarted: slowed, cold                       | ...
-//!  keeper   input runs      | outputs       wait                    discard | remove
+//!  parent   input runs      | outputs       wait                    discard | remove
 //!  job 0                    | prepare  |  [ merge ]  wait  | check          |
 //!  job 1                    | prepare  |  [ merge ]  wait  | check          |
 //! ```
 //!
-//! Each job is a node of its own (`job_nodes.rs`), and so a job to the disks' queues.
+//! The parent node creates and removes the files. Each job is a separate node (`job_nodes.rs`), and so a separate job
+//! for the queues of the disks.
 
 use std::mem;
 use std::thread;
@@ -29,18 +30,18 @@ use crate::bench::processes::Agents;
 pub struct MergeTestbed {
     agents: Agents,
     disk_model: String,
-    /// The input runs that are there.
+    /// Existing input runs.
     runs: JobFiles,
 }
 
 impl MergeTestbed {
-    /// Starts so many agents.
+    /// Starts `disks` agents.
     pub fn start(disks: u32, disk_model: &str) -> Result<Self> {
         let agents = Agents::start(disks as usize, &[])?;
         Ok(MergeTestbed { agents, disk_model: disk_model.to_owned(), runs: JobFiles::new() })
     }
 
-    /// Makes the input runs of a case, while disks are fast.
+    /// Creates the input runs of a case, while disks are fast.
     pub fn make_runs(&mut self, case: &PlacementCase) -> Result<()> {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, None))?;
@@ -59,7 +60,7 @@ impl MergeTestbed {
         Ok(())
     }
 
-    /// Removes them.
+    /// Removes the input runs.
     pub fn remove_runs(&mut self) -> Result<()> {
         let runs = mem::take(&mut self.runs);
         let removed = self
@@ -69,7 +70,7 @@ impl MergeTestbed {
         self.agents.explain(removed)
     }
 
-    /// Merges the runs once, on agents that are started anew with slowed disks. The outputs are checked and removed.
+    /// Merges the runs once, on restarted agents with slowed disks. Checks and removes the outputs.
     pub fn measure(&mut self, case: &PlacementCase, number: u64) -> Result<MergeTimes> {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, Some(&self.disk_model)))?;
@@ -97,7 +98,7 @@ fn experiment(case: &PlacementCase) -> Result<Experiment> {
     case.experiment_on_agents().map_err(|error| Failure::new("merging", error))
 }
 
-/// What agents are told so that they are the I/O nodes of the experiment.
+/// Returns the options that make agents behave like the I/O nodes of the experiment.
 fn options(experiment: &Experiment, disk_model: Option<&str>) -> Vec<String> {
     let io_node = &experiment.io_nodes;
     let cache = io_node.cache_blocks as u64 * io_node.block_bytes_max;
@@ -119,7 +120,7 @@ fn of_beginning(experiment: &Experiment, beginning: Beginning) -> impl Iterator<
     experiment.files.iter().filter(move |file| file.beginning == beginning)
 }
 
-/// Makes a file on the disks where the experiment has it, with all its stripes.
+/// Creates a file, with all its stripes, on the disks that the experiment has it on.
 async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<(NumberedFile, File<RealMachine>)> {
     let FilePlace::Disks(disks) = &file.place else {
         return Err(Failure::new(&file.name, "a run lies on a disk of its own"));

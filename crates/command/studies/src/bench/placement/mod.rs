@@ -1,8 +1,8 @@
-//! Merges that share disks, on agents of one's own whose disks are slowed, beside what the simulated machine says of
-//! the same jobs.
+//! Merges that share disks, on agents started for the benchmark with slowed disks, and predictions of the same jobs by
+//! the simulated machine.
 //!
-//! - this file: what came of the jobs, wherever they ran
-//! - `measure.rs`: having them done on agents; `prediction.rs`: on the simulated machine
+//! - this file: results of the jobs, measured or predicted
+//! - `measure.rs`: runs them on agents; `prediction.rs`: on the simulated machine
 //! - `results.rs`: rows, as text, CSV, JSON and a page
 
 pub mod measure;
@@ -11,19 +11,19 @@ pub mod results;
 
 use experiment::{DiskBacklog, Outcome, PendingWrites, PlacementCase};
 
-/// What came of merges that share disks: means over trials, but for the queue.
+/// Results of merges that share disks: means over trials, except for the queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MergeTimes {
     /// Seconds until the disks had the last write of all jobs.
     pub seconds: f64,
-    /// The same of the first job that was done.
+    /// Seconds until the disks had the last write of the first finished job.
     pub first_seconds: f64,
-    /// The most writes that were pending at a disk in any trial.
+    /// Maximum of pending writes at a disk in any trial.
     pub queue: PendingWrites,
 }
 
 impl MergeTimes {
-    /// Those of one trial.
+    /// Returns the times of one trial.
     pub fn of(case: &PlacementCase, jobs: &[Outcome]) -> Self {
         let ends = case.ends(jobs).into_iter().map(|end| end.as_secs_f64());
         MergeTimes {
@@ -33,7 +33,7 @@ impl MergeTimes {
         }
     }
 
-    /// Those of several trials.
+    /// Returns the means of several trials.
     pub fn mean(trials: &[MergeTimes]) -> Self {
         let mean = |of: fn(&MergeTimes) -> f64| trials.iter().map(of).sum::<f64>() / trials.len() as f64;
         MergeTimes {

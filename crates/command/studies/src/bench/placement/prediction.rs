@@ -1,14 +1,14 @@
-//! What the simulated machine says of merges on agents.
+//! Prediction by the simulated machine of merges on agents.
 
 use command_line::failure::{Failure, Result};
 use experiment::PlacementCase;
 
 use super::MergeTimes;
 
-/// Number of trials whose mean is predicted: chance has a part in who gets ahead, and when.
+/// Number of trials whose mean is predicted: which job gets ahead, and when, is random.
 const TRIALS: u64 = 5;
 
-/// The means over some trials on the case's machine.
+/// Returns the means over some trials on the case's machine.
 pub fn predict(case: &PlacementCase) -> Result<MergeTimes> {
     let failed = |error| Failure::new("predicting", error);
     let experiment = case.experiment_on_agents().map_err(failed)?;

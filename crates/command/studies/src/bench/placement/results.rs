@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::MergeTimes;
 
-/// Merges by one policy and order at the disks, measured and predicted.
+/// Merges by one policy and disk scheduling order, measured and predicted.
 #[derive(Clone, Debug, Serialize)]
 pub struct MergeRow {
     jobs: u32,
@@ -17,12 +17,12 @@ pub struct MergeRow {
     policy: u8,
     scheduling: String,
     trials: u32,
-    /// Until the disks had the last write of all jobs, and of the first that was done; means over the trials.
+    /// Seconds until the disks had the last write of all jobs, and of the first finished job; means over the trials.
     measured_s: Option<f64>,
     measured_first_s: Option<f64>,
-    /// The measured time over that of as many jobs by policy 3, first come, first served.
+    /// Ratio of the measured time to that of the same number of jobs by policy 3, first come, first served.
     measured_slowdown: Option<f64>,
-    /// The most writes, and blocks of them, that were pending at a disk.
+    /// Maximum number of writes, and of their blocks, pending at a disk.
     measured_queue_writes: Option<u64>,
     measured_queue_blocks: Option<u64>,
     predicted_s: f64,
@@ -30,12 +30,12 @@ pub struct MergeRow {
     predicted_slowdown: Option<f64>,
     predicted_queue_writes: u64,
     predicted_queue_blocks: u64,
-    /// By how much the predicted time is more than the measured one, as a part of that.
+    /// Relative difference of the predicted time from the measured one.
     difference: Option<f64>,
 }
 
 impl MergeRow {
-    /// A row of these.
+    /// Returns the row of a case.
     pub fn new(
         case: &PlacementCase,
         trials: u32,
@@ -63,7 +63,7 @@ impl MergeRow {
         }
     }
 
-    /// Whether others are compared with it: placed so that nobody can race.
+    /// True if other rows are compared with it: placed so that no job can race.
     fn is_reference(&self) -> bool {
         self.policy == Policy::SharedWithinJob.number() && self.scheduling == Scheduling::Fcfs.name()
     }
@@ -87,7 +87,7 @@ impl MergeRow {
     }
 }
 
-/// Sets the times of all rows in relation to those of policy 3.
+/// Sets the ratio of all rows to those of policy 3.
 pub fn compare(rows: &mut [MergeRow]) {
     let references: Vec<MergeRow> = rows.iter().filter(|row| row.is_reference()).cloned().collect();
     for row in rows {
@@ -114,7 +114,7 @@ const HEAD: [&str; 11] = [
     "difference",
 ];
 
-/// The rows as a table.
+/// Returns the rows as a table.
 pub fn lines(rows: &[MergeRow]) -> Vec<String> {
     let mut table = TextTable::new(1);
     table.row(HEAD);
@@ -128,7 +128,7 @@ const LEAD: &str = "Each job merges runs that lie on disks which all jobs share,
     to a model, and on the simulated machine with the same disks; they are the same code. The time ends when the disks \
     have the last write.";
 
-/// The page, as the text of an HTML file; `command` makes it again.
+/// Returns the page as the text of an HTML file. `command` is the command that reproduces it.
 pub fn page(rows: &[MergeRow], command: &str) -> String {
     let mut policies: Vec<u8> = rows.iter().map(|row| row.policy).collect();
     policies.sort_unstable();
@@ -151,7 +151,7 @@ pub fn page(rows: &[MergeRow], command: &str) -> String {
     NumbersPage { title: "Merges that share disks".into(), lead, parts }.html()
 }
 
-/// The time of all jobs over their number: measured as dots, predicted as lines.
+/// Plots the time of all jobs against their number: measured as dots, predicted as lines.
 fn plot(rows: &[MergeRow], policy: u8) -> Plot {
     let of_policy: Vec<&MergeRow> = rows.iter().filter(|row| row.policy == policy).collect();
     let mut orders: Vec<&str> = Vec::new();
