@@ -1,7 +1,7 @@
-//! Names the shared library as programs that are linked with it will look for it.
+//! Sets the name by which programs linked with the shared library look for it.
 
 fn main() {
-    // The number changes when programs have to be compiled anew.
+    // The number changes if programs must be recompiled.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libpdiol.so.0");
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -1,9 +1,9 @@
-//! What a byte costs: with the file's own lock, with a library's, and with none.
+//! Measures the cost of a byte: with the file's own lock, with a library's, and without a lock.
 //!
 //!     cargo bench -p libpdiol --bench lock
 //!
-//! The owner takes bytes as the header does, inline. Threads that share a file call the library, which C cannot do
-//! inline; with a library's lock the owner would, too.
+//! The owner takes bytes inline, as the header does. Threads that share a file call the library, since C cannot do that
+//! inline. With a library's lock the owner would also have to call it.
 
 #![allow(dead_code, reason = "not all of the lock is used here")]
 
@@ -30,7 +30,7 @@ fn main() {
     let bytes = vec![1; BYTES];
     let (front, library) = (Front::default(), ReentrantMutex::new(()));
     let lock = Lock::new(&front);
-    // Makes this thread the owner.
+    // Make this thread the owner.
     lock.lock(&front);
     lock.unlock(&front);
     measure("without a lock", &front, &bytes, || front.take_byte().is_some());
@@ -46,7 +46,7 @@ fn main() {
     measure("its own lock, shared, by a call", &front, &bytes, || take_by_call(&front, &lock));
 }
 
-/// The best of some rounds: others may have been at work during the rest.
+/// Returns the best time of some rounds: other programs may disturb the rest.
 fn measure(name: &str, front: &Front, bytes: &[u8], take: impl Fn() -> bool) {
     let mut best = f64::MAX;
     for _ in 0..ROUNDS {
@@ -58,7 +58,7 @@ fn measure(name: &str, front: &Front, bytes: &[u8], take: impl Fn() -> bool) {
     println!("{name:40} {best:6.2} ns a byte");
 }
 
-/// As `pdiol_getc` in `include/pdiol.h`.
+/// Takes a byte like `pdiol_getc` in `include/pdiol.h`.
 #[inline]
 fn take_as_owner(front: &Front) -> bool {
     let this = primitives::this_thread();

@@ -1,9 +1,9 @@
 //! The functions of `include/pdiol.h`.
 //!
-//! Each takes the lock of the file, takes back what the front shows, works on safe Rust, and shows again what is at
-//! hand. `unsafe` here is what a face for C consists of: pointers are what the header asks for, or null, which is
-//! refused. What a caller has to keep is in the man pages: a `PFS_FILE` is of `pdiol_fopen` and not closed, a string
-//! ends, a buffer has the length it is said to have.
+//! Each function locks the file, takes back the front's contents, works on safe Rust, and shows the buffered bytes
+//! again. `unsafe` is needed here only for the C interface: pointers are valid as the header demands, or null, which is
+//! rejected. The man pages state the duties of callers: a `PFS_FILE` comes from `pdiol_fopen` and is not closed, a
+//! string ends, a buffer has the stated length.
 
 #![expect(unsafe_code, reason = "a face for C: see above")]
 
@@ -22,14 +22,14 @@ use crate::handle::{Handle, Held};
 use crate::process;
 use crate::stream::Stream;
 
-/// Opens a file, and notes that it is open.
+/// Opens a file, and adds it to the open files.
 fn open(path: &[u8], mode: &str) -> Result<Arc<Handle>> {
     let handle = Handle::new(Stream::open(&session(path)?, path, mode)?);
     process::enter(&handle);
     Ok(handle)
 }
 
-/// The C return value of an outcome.
+/// Returns the value of an outcome for C, or `failed` after recording the error.
 fn to_c<T>(outcome: Result<T>, failed: T) -> T {
     outcome.unwrap_or_else(|error| {
         failure::tell(&error);
@@ -37,7 +37,7 @@ fn to_c<T>(outcome: Result<T>, failed: T) -> T {
     })
 }
 
-/// 0, or -1 and errno.
+/// Returns 0, or -1 after setting errno.
 fn done(outcome: Result<()>) -> c_int {
     to_c(outcome.map(|()| 0), -1)
 }
@@ -46,13 +46,13 @@ fn invalid(what: &str, why: &str) -> Error {
     Error::new(ErrorKind::Invalid, what, why)
 }
 
-/// The handle a caller means.
+/// Returns the handle that the caller passed.
 ///
 /// # Safety
 /// `file` is null or from `pdiol_fopen`, and not closed as long as the reference is used.
 unsafe fn handle<'a>(file: *const Handle) -> Result<&'a Handle> {
     process::check_not_forked("a PFS_FILE")?;
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let handle = unsafe { file.as_ref() };
     handle.ok_or_else(|| {
         Error::new(ErrorKind::Closed, "a PFS_FILE", "it is NULL")
@@ -60,12 +60,12 @@ unsafe fn handle<'a>(file: *const Handle) -> Result<&'a Handle> {
     })
 }
 
-/// Does `work` with a file's lock, and shows what is then at hand to read.
+/// Runs `work` with the file locked, and shows the bytes that are buffered afterwards.
 ///
 /// # Safety
 /// As of [`handle`].
 unsafe fn with<T>(file: *const Handle, work: impl FnOnce(&mut Stream) -> Result<T>) -> Result<T> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let handle = unsafe { handle(file) }?;
     let mut held = Held::take(handle);
     let outcome = work(held.stream());
@@ -73,7 +73,7 @@ unsafe fn with<T>(file: *const Handle, work: impl FnOnce(&mut Stream) -> Result<
     outcome
 }
 
-/// A string of a caller.
+/// Returns a string of a caller.
 ///
 /// # Safety
 /// `text` is null or a string that ends and stays as long as the reference is used.
@@ -81,25 +81,25 @@ unsafe fn string<'a>(text: *const c_char, what: &str) -> Result<&'a CStr> {
     if text.is_null() {
         return Err(invalid(what, "it is NULL"));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     Ok(unsafe { CStr::from_ptr(text) })
 }
 
-/// A path of a caller, which need not be a text.
+/// Returns a path of a caller, which need not be UTF-8.
 ///
 /// # Safety
 /// As of [`string`].
 unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a [u8]> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { string(path, "a path") }.map(CStr::to_bytes)
 }
 
-/// The session, for something to be done with what has this path.
+/// Returns the session for an operation on this path.
 fn session(path: &[u8]) -> Result<Session> {
     process::session(&String::from_utf8_lossy(path))
 }
 
-/// `struct pdiol_state_struct`.
+/// Layout of `struct pdiol_state_struct`.
 #[repr(C)]
 pub(crate) struct State {
     size: i64,
@@ -140,15 +140,15 @@ unsafe fn put(stat: Result<Stat>, into: *mut State) -> c_int {
         true => Err(invalid("a pdiol_state_struct", "it is NULL")),
         false => Ok(stat),
     });
-    // SAFETY: it is not null, so as the caller says.
+    // SAFETY: it is not null, and otherwise guaranteed by the caller.
     done(stat.map(|stat| unsafe { into.write(stat.into()) }))
 }
 
-// Beginning and end.
+// Start and end of the library.
 
 extern "C" fn at_exit() {
     if process::session("").is_ok() {
-        // A program that wants the outcome calls finalize_pdiol.
+        // Ignore the outcome: a program that needs it calls finalize_pdiol.
         let _ = process::finish();
     }
 }
@@ -191,7 +191,7 @@ unsafe extern "C" fn initialize_pdiol(pargc: *mut c_int, pargv: *mut *mut *mut c
         vector.iter().take_while(|argument| !argument.is_null()).map(text).map(OsString::from_vec).collect();
     let before = arguments.len();
     let outcome = process::start(&mut arguments);
-    // Those taken out are the first after the program's name.
+    // The removed arguments are the first ones after the program's name.
     let taken = before - arguments.len();
     if taken > 0 {
         vector.copy_within(taken + 1.., 1);
@@ -210,24 +210,24 @@ extern "C" fn finalize_pdiol() -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_fopen(path: *const c_char, mode: *const c_char) -> *const Handle {
-    // SAFETY: two strings, as the header asks for.
+    // SAFETY: two strings, as the header demands.
     let strings = unsafe { path_of(path).and_then(|path| Ok((path, string(mode, "a mode")?))) };
-    // What is no letter is none of a mode.
+    // A replaced byte is no letter of a mode, so such a mode is rejected.
     let opened = strings.and_then(|(path, mode)| open(path, &mode.to_string_lossy()));
     to_c(opened.map(Arc::into_raw), ptr::null())
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_stat(path: *const c_char, pstat: *mut State) -> c_int {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: a string, as the header demands.
     let stat = unsafe { path_of(path) }.and_then(|path| session(path)?.stat_path(path));
-    // SAFETY: room for a state, as the header asks for.
+    // SAFETY: room for a state, as the header demands.
     unsafe { put(stat, pstat) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_unlink(path: *const c_char) -> c_int {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: a string, as the header demands.
     let path = unsafe { path_of(path) };
     done(path.and_then(|path| session(path)?.unlink_path(path)))
 }
@@ -236,11 +236,11 @@ unsafe extern "C" fn pdiol_unlink(path: *const c_char) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_fclose(file: *const Handle) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     if let Err(error) = unsafe { handle(file) } {
         return done(Err(error));
     }
-    // SAFETY: `pdiol_fopen` gave it away, and the caller gives it back, once.
+    // SAFETY: the pointer is from `pdiol_fopen`, and the caller returns it once.
     let handle = unsafe { Arc::from_raw(file) };
     process::leave(&handle);
     done(handle.close())
@@ -249,7 +249,7 @@ unsafe extern "C" fn pdiol_fclose(file: *const Handle) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_fflush(file: *const Handle) -> c_int {
     if !file.is_null() {
-        // SAFETY: a file, as the header asks for.
+        // SAFETY: a file, as the header demands.
         return done(unsafe { with(file, Stream::flush) });
     }
     let mut outcome = process::check_not_forked("pdiol_fflush");
@@ -258,7 +258,7 @@ unsafe extern "C" fn pdiol_fflush(file: *const Handle) -> c_int {
     }
     for handle in process::open_files() {
         let mut held = Held::take(&handle);
-        // One that another thread has closed meanwhile was written then.
+        // A file closed by another thread since then was written at that time.
         if held.stream().is_open() {
             outcome = outcome.and(held.stream().flush());
         }
@@ -268,7 +268,7 @@ unsafe extern "C" fn pdiol_fflush(file: *const Handle) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_fstat(file: *const Handle, pstat: *mut State) -> c_int {
-    // SAFETY: a file and room for a state, as the header asks for.
+    // SAFETY: a file and room for a state, as the header demands.
     unsafe { put(with(file, Stream::stat), pstat) }
 }
 
@@ -277,7 +277,7 @@ unsafe extern "C" fn pdiol_ftruncate(file: *const Handle, size: i64) -> c_int {
     let work = |stream: &mut Stream| {
         stream.set_len(u64::try_from(size).map_err(|_| invalid("a size", "it is negative"))?)
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     done(unsafe { with(file, work) })
 }
 
@@ -300,17 +300,17 @@ unsafe extern "C" fn pdiol_hint(file: *const Handle, access_pattern: c_int, hint
         let given = hints.into_iter().filter(|(bit, _)| hint & bit != 0);
         given.map(|(_, hint)| hint).try_for_each(|hint| stream.hint(hint))
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     done(unsafe { with(file, work) })
 }
 
-/// See `pdiol_hint(3)`.
+/// Gives advice about a range; see `pdiol_hint(3)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_fadvise(file: *const Handle, offset: i64, length: i64, advice: c_int) -> c_int {
     let work = |stream: &mut Stream| {
         let number = |number: i64, what| u64::try_from(number).map_err(|_| invalid(what, "it is negative"));
         let (offset, bytes) = (number(offset, "an offset")?, number(length, "a length")?);
-        // As for posix_fadvise: nothing is all that follows.
+        // A length of 0 means everything from the offset, as for posix_fadvise.
         let bytes = if bytes == 0 { i64::MAX as u64 - offset } else { bytes };
         stream.hint(match advice {
             libc::POSIX_FADV_NORMAL => Advice::Normal,
@@ -318,18 +318,19 @@ unsafe extern "C" fn pdiol_fadvise(file: *const Handle, offset: i64, length: i64
             libc::POSIX_FADV_RANDOM => Advice::Random,
             libc::POSIX_FADV_WILLNEED => Advice::WillNeed { offset, bytes },
             libc::POSIX_FADV_DONTNEED => Advice::DontNeed { offset, bytes },
-            // Pages that are read once give way first, told or not.
+            // The cache evicts pages that are read once first, with or without this advice.
             libc::POSIX_FADV_NOREUSE => return Ok(()),
             other => return Err(invalid("advice", &format!("there is no number {other}"))),
         })
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     done(unsafe { with(file, work) })
 }
 
 // Reading and writing.
 
-/// Bytes of `items` items of `size` bytes in a buffer; an error if no memory could hold them, or there is none.
+/// Returns the number of bytes of `items` items of `size` bytes. Fails if no memory could hold that number, or if the
+/// buffer is null.
 fn bytes_of(buffer: *const c_void, size: usize, items: usize) -> Result<usize> {
     let bytes = size.checked_mul(items).filter(|&bytes| isize::try_from(bytes).is_ok());
     let bytes = bytes.ok_or_else(|| invalid("size and nmemb", "no buffer has that many bytes"))?;
@@ -343,7 +344,7 @@ fn no_buffer() -> Error {
     invalid("a buffer", "it is NULL")
 }
 
-/// The number of whole items in `bytes`; -1 if there is an error and none.
+/// Returns the number of whole items in `bytes`, or -1 for an error without a whole item.
 fn items(bytes: usize, size: usize, outcome: Result<()>) -> isize {
     let items = bytes.checked_div(size).unwrap_or(0) as isize;
     to_c(outcome.map(|()| items), if items > 0 { items } else { -1 })
@@ -367,7 +368,7 @@ unsafe extern "C" fn pdiol_fread(into: *mut c_void, size: usize, nmemb: usize, f
         }
         Ok(())
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     let outcome = unsafe { with(file, work) };
     items(read, size, outcome)
 }
@@ -392,7 +393,7 @@ unsafe extern "C" fn pdiol_fwrite(
         }
         Ok(())
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     let outcome = unsafe { with(file, work) };
     items(written, size, outcome)
 }
@@ -427,7 +428,7 @@ unsafe extern "C" fn pdiol_fgets(into: *mut c_char, size: c_int, file: *const Ha
         }
         Ok(if read > 0 || room == 0 { into } else { ptr::null_mut() })
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     to_c(unsafe { with(file, work) }, ptr::null_mut())
 }
 
@@ -437,20 +438,19 @@ unsafe extern "C" fn pdiol_fputs(text: *const c_char, file: *const Handle) -> c_
         return done(Err(invalid("a string", "it is NULL")));
     }
     let work = |stream: &mut Stream| {
-        // SAFETY: a string, as the header asks for.
+        // SAFETY: a string, as the header demands.
         let mut rest = unsafe { CStr::from_ptr(text) }.to_bytes();
         while !rest.is_empty() {
             rest = &rest[stream.write(rest)?..];
         }
         Ok(())
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     done(unsafe { with(file, work) })
 }
 
-/// Does with a file's lock what the header does inline without one: uses a byte that the front shows. What else there
-/// is to do is left to functions of their own, so that a byte of a file that several threads share costs little more
-/// than its lock.
+/// Uses a byte that the front shows, with the file locked, as the header does inline without a lock. Further work is
+/// left to separate functions, so that a byte of a shared file costs little more than its lock.
 ///
 /// # Safety
 /// As of [`handle`], and `work` uses the address only for the byte there.
@@ -463,7 +463,7 @@ unsafe fn at_hand<A, T>(
     if process::is_forked() {
         return None;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let handle = unsafe { file.as_ref() }?;
     handle.lock.lock(&handle.front);
     let done = take(&handle.front).map(work);
@@ -474,13 +474,13 @@ unsafe fn at_hand<A, T>(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_getc(file: *const Handle) -> c_int {
     let shown = |front: &Front| front.take_byte();
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     let byte = unsafe { at_hand(file, shown, |address| c_int::from(*address)) };
     // SAFETY: the same.
     byte.unwrap_or_else(|| unsafe { get_next(file) })
 }
 
-/// Reads a byte that is not at hand, or finds out why there is none.
+/// Reads a byte that is not buffered. Returns EOF at the end of the file or after an error.
 ///
 /// # Safety
 /// As of [`handle`].
@@ -491,14 +491,14 @@ unsafe fn get_next(file: *const Handle) -> c_int {
         stream.consume(1);
         Ok(byte)
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     to_c(unsafe { with(file, work) }, libc::EOF)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_putc(byte: c_int, file: *const Handle) -> c_int {
     let shown = |front: &Front| front.take_room();
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     if unsafe { at_hand(file, shown, |address| *address = byte as u8) }.is_some() {
         return c_int::from(byte as u8);
     }
@@ -506,7 +506,7 @@ unsafe extern "C" fn pdiol_putc(byte: c_int, file: *const Handle) -> c_int {
     unsafe { put_next(byte, file) }
 }
 
-/// Writes a byte for which there is no room yet, or finds out why there cannot be.
+/// Writes a byte for which the front shows no room. Returns EOF after an error.
 ///
 /// # Safety
 /// As of [`handle`].
@@ -519,19 +519,19 @@ unsafe fn put_next(byte: c_int, file: *const Handle) -> c_int {
         held.stream().show_room(&handle.front);
         written.map(|_| c_int::from(byte as u8))
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     to_c(unsafe { handle(file) }.and_then(work), libc::EOF)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_getc_unlocked(file: *const Handle) -> c_int {
-    // SAFETY: a file, as the header asks for. Who has the lock may take it again.
+    // SAFETY: a file, as the header demands. A thread that holds the lock may lock again.
     unsafe { pdiol_getc(file) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_putc_unlocked(byte: c_int, file: *const Handle) -> c_int {
-    // SAFETY: a file, as the header asks for. Who has the lock may take it again.
+    // SAFETY: a file, as the header demands. A thread that holds the lock may lock again.
     unsafe { pdiol_putc(byte, file) }
 }
 
@@ -539,7 +539,7 @@ unsafe extern "C" fn pdiol_putc_unlocked(byte: c_int, file: *const Handle) -> c_
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_fseek(file: *const Handle, offset: c_long, whence: c_int) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     unsafe { pdiol_fseeko(file, offset, whence) }
 }
 
@@ -555,19 +555,19 @@ unsafe extern "C" fn pdiol_fseeko(file: *const Handle, offset: i64, whence: c_in
             other => return Err(invalid("whence", &format!("there is no number {other}"))),
         })
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     done(unsafe { with(file, work) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_ftell(file: *const Handle) -> c_long {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     unsafe { pdiol_ftello(file) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_ftello(file: *const Handle) -> i64 {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     let position = unsafe { with(file, Stream::position) };
     to_c(position.map(|position| i64::try_from(position).unwrap_or(i64::MAX)), -1)
 }
@@ -578,21 +578,21 @@ unsafe extern "C" fn pdiol_rewind(file: *const Handle) {
         stream.has_failed = false;
         stream.seek(SeekFrom::Start(0))
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     done(unsafe { with(file, work) });
 }
 
-// What happened.
+// End of file and errors.
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_feof(file: *const Handle) -> c_int {
-    // SAFETY: a file, as the header asks for. A null file is at its end, so that loops that read to the end stop.
+    // SAFETY: a file, as the header demands. A null file counts as at its end, so that loops that read to the end stop.
     to_c(unsafe { with(file, |stream| Ok(c_int::from(stream.is_at_end))) }, 1)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_ferror(file: *const Handle) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     to_c(unsafe { with(file, |stream| Ok(c_int::from(stream.has_failed))) }, 1)
 }
 
@@ -602,7 +602,7 @@ unsafe extern "C" fn pdiol_clearerr(file: *const Handle) {
         (stream.is_at_end, stream.has_failed) = (false, false);
         Ok(())
     };
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     done(unsafe { with(file, work) });
 }
 
@@ -612,23 +612,23 @@ extern "C" fn pdiol_strerror() -> *const c_char {
     if last.is_null() { c"".as_ptr() } else { last }
 }
 
-// A file for one thread over several calls.
+// Locking of a file over several calls.
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_flockfile(file: *const Handle) {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     done(unsafe { handle(file) }.map(|handle| handle.lock.lock(&handle.front)));
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_ftrylockfile(file: *const Handle) -> c_int {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     let locked = unsafe { handle(file) }.map(|handle| handle.lock.try_lock(&handle.front));
     c_int::from(!to_c(locked, false))
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pdiol_funlockfile(file: *const Handle) {
-    // SAFETY: a file, as the header asks for.
+    // SAFETY: a file, as the header demands.
     done(unsafe { handle(file) }.map(|handle| handle.lock.unlock(&handle.front)));
 }

@@ -1,4 +1,4 @@
-//! Errors as C programs meet them: errno, and a text for each thread.
+//! Errors for C programs: errno, and a text for each thread.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -11,20 +11,20 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// The text of this thread's last error, until the next one; null when the thread is about to end.
+/// Returns the text of this thread's last error, valid until the next error; null while the thread ends.
 pub(crate) fn last() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(ptr::null())
 }
 
 fn remember(text: CString) {
-    // A thread that is about to end asks no more.
+    // A thread that is about to end does not ask for the text.
     let _ = LAST.try_with(|last| last.replace(text));
 }
 
-/// Notes an error of this thread and sets errno.
+/// Records an error of this thread and sets errno.
 pub(crate) fn tell(error: &Error) {
     let number = error.kind().errno();
-    // A file's name cannot contain it, but what others say might.
+    // A file's name cannot contain a null character, but messages of other nodes might.
     let text = error.to_string().replace('\0', "?");
     remember(CString::new(text).unwrap_or_default());
     set_errno(Errno(number));

@@ -1,11 +1,11 @@
-//! The part of an open file that the header shows: what its inline functions use.
+//! Part of an open file that the header shows and its inline functions use.
 //!
-//! Only the owner of the lock may use the addresses; they are atomics because C changes them too, and no order
-//! among them matters.
+//! Only the owner of the lock may use the addresses. They are atomics because C changes them, too; no order among them
+//! matters.
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
 
-/// `PFS_FILE`, field by field as in `include/pdiol.h`.
+/// Layout of `PFS_FILE`, field by field as in `include/pdiol.h`.
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct Front {
@@ -32,13 +32,13 @@ impl Front {
         self.room_end.store(range.end, Ordering::Relaxed);
     }
 
-    /// The address of the next byte shown, which counts as read from now on.
+    /// Returns the address of the next byte to read, and counts it as read.
     #[inline]
     pub(crate) fn take_byte(&self) -> Option<*const u8> {
         Self::advance(&self.next, &self.end).map(<*mut u8>::cast_const)
     }
 
-    /// The address of room for a byte, which counts as used from now on.
+    /// Returns the address of room for a byte, and counts it as used.
     #[inline]
     pub(crate) fn take_room(&self) -> Option<*mut u8> {
         Self::advance(&self.room, &self.room_end)
@@ -54,17 +54,17 @@ impl Front {
         Some(address)
     }
 
-    /// How many of the bytes shown have not been read.
+    /// Returns the number of shown bytes that have not been read.
     pub(crate) fn bytes_left(&self) -> usize {
         distance(&self.next, &self.end)
     }
 
-    /// How much of the room shown has not been used.
+    /// Returns the number of bytes of the shown room that have not been used.
     pub(crate) fn room_left(&self) -> usize {
         distance(&self.room, &self.room_end)
     }
 
-    /// Shows nothing any more.
+    /// Stops showing bytes and room.
     pub(crate) fn clear(&self) {
         self.show_bytes(&[]);
         self.show_room(&mut []);

@@ -1,7 +1,7 @@
-//! An open file as C holds it: what the header shows of it, its lock, and the stream that the lock is for.
+//! Open file as C holds it: the part that the header shows, the lock, and the stream that the lock protects.
 //!
-//! The argument for the `unsafe` here: the stream is reached through [`Held`] alone, a thread with a `Held` has the
-//! lock, and nothing that works on a stream is called back from within.
+//! The `unsafe` here is sound for these reasons: the stream is reached only through [`Held`], a thread with a `Held`
+//! holds the lock, and work on a stream never calls back into this module.
 
 #![expect(unsafe_code, reason = "the lock says who has the stream: see above")]
 
@@ -14,7 +14,7 @@ use crate::front::Front;
 use crate::lock::Lock;
 use crate::stream::Stream;
 
-/// The target of a `PFS_FILE *`: the front, followed by fields that the header does not show.
+/// Target of a `PFS_FILE *`: the front, followed by fields that the header does not show.
 #[repr(C)]
 pub(crate) struct Handle {
     pub(crate) front: Front,
@@ -22,12 +22,12 @@ pub(crate) struct Handle {
     stream: UnsafeCell<Stream>,
 }
 
-// SAFETY: the stream is touched only by the thread that has the lock (`Held`), and may go from thread to thread.
+// SAFETY: only the thread that holds the lock (`Held`) uses the stream, and the stream may move between threads.
 unsafe impl Send for Handle {}
 // SAFETY: the same.
 unsafe impl Sync for Handle {}
 
-/// The lock of a file, until this is dropped.
+/// Lock of a file, held until this is dropped.
 pub(crate) struct Held<'a>(&'a Handle);
 
 impl<'a> Held<'a> {
@@ -39,7 +39,7 @@ impl<'a> Held<'a> {
     }
 
     pub(crate) fn stream(&mut self) -> &mut Stream {
-        // SAFETY: this thread has the lock, and no other `Held`: nothing here is called back from within.
+        // SAFETY: this thread holds the lock, and has no other `Held`: work on a stream does not call back.
         unsafe { &mut *self.0.stream.get() }
     }
 }
@@ -51,7 +51,7 @@ impl Drop for Held<'_> {
 }
 
 impl Handle {
-    /// A file that no thread has used yet.
+    /// Returns a file that no thread has used yet.
     pub(crate) fn new(stream: Stream) -> Arc<Self> {
         let front = Front::default();
         let lock = Lock::new(&front);
@@ -60,7 +60,7 @@ impl Handle {
         handle
     }
 
-    /// Closes the file behind the handle, which stays.
+    /// Closes the file of the handle. The handle remains.
     pub(crate) fn close(&self) -> Result<()> {
         Held::take(self).stream().close()
     }

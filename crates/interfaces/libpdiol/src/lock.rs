@@ -1,32 +1,32 @@
-//! The lock of an open file: free of charge for the one thread that most files are used by.
+//! Lock of an open file, nearly free for the common case of a file used by a single thread.
 //!
-//! The first thread that uses a file owns it. As long as it does, taking and releasing the lock are plain loads and
-//! stores; the header does the same inline, for single bytes (`include/pdiol.h`). When a second thread comes, it ends
-//! the ownership, for good, and from then on all take an ordinary lock:
+//! The first thread that uses a file owns it. As long as it does, locking and unlocking are plain loads and stores; the
+//! header does the same inline, for single bytes (`include/pdiol.h`). A second thread ends the ownership permanently,
+//! and from then on all threads take an ordinary lock:
 //!
 //! ```text
 //!   owner                                   another thread
 //!
 //!   busy = busy + 1                         take the ordinary lock
 //!   (the compiler keeps this order)         owner = SHARED
-//!   is it still me? then it is mine         membarrier: every thread passes a full barrier
-//!   ...                                     wait until busy = 0, then it is mine
+//!   still the owner? then it is locked      membarrier: every thread passes a full barrier
+//!   ...                                     wait until busy = 0, then it is locked
 //!   busy = busy - 1
 //! ```
 //!
-//! Either the owner's store of `busy` comes before its barrier, and the other thread sees it; or its load of `owner`
-//! comes after, and it sees that it is the owner no more. This is Dekker's mutual exclusion with the costly half of the
-//! barrier moved to the side that needs it once in the life of a file. Where the kernel has no `membarrier`, files have
-//! no owners.
+//! Either the owner's store to `busy` precedes its barrier, and the other thread sees it. Or the owner's load of
+//! `owner` follows the barrier, and sees that the ownership has ended. This is Dekker's mutual exclusion. The expensive
+//! half of the barrier is on the side that needs it only once in the life of a file. If the kernel has no `membarrier`,
+//! files have no owners.
 //!
-//! Only the first owner ever writes `busy`, so two owners cannot be confused: ownership is not given anew.
+//! Only the first owner ever writes `busy`, so two owners cannot be confused: ownership is never assigned again.
 //!
-//! What it is worth: `cargo bench -p libpdiol --bench lock`, on a virtual processor of 2026, takes 1.1 ns for a byte,
-//! 4.9 ns with `parking_lot::ReentrantMutex` in its place and 0.6 ns without any lock. Once a file is shared, its lock
-//! is that of the library.
+//! Benefit: `cargo bench -p libpdiol --bench lock`, on a virtual processor of 2026, takes 1.1 ns for a byte, 4.9 ns
+//! with `parking_lot::ReentrantMutex` instead and 0.6 ns without any lock. Once a file is shared, its lock is that of
+//! the library.
 //!
-//! What it is made of is in `primitives.rs`. `tests/lock.rs` puts others in their place and goes through every order in
-//! which a few threads can meet here.
+//! `primitives.rs` has the building blocks. `tests/lock.rs` replaces them and explores every interleaving of a few
+//! threads.
 
 use crate::front::Front;
 use crate::primitives::{
@@ -34,23 +34,23 @@ use crate::primitives::{
     pause, this_thread,
 };
 
-/// The owner of a file that no thread has used yet.
+/// Owner of a file that no thread has used yet.
 const NOBODY: usize = 0;
 
-/// The owner of a file that all have to lock. No thread has this address.
+/// Owner of a file that all threads have to lock. No thread has this address.
 const SHARED: usize = 1;
 
-/// The part of a file's lock that is not in its front.
+/// Part of a file's lock that is not in its front.
 pub(crate) struct Lock {
-    /// The thread that was the first to use the file.
+    /// Address of the first thread that used the file.
     first_owner: AtomicUsize,
-    /// Whether the first owner is known to have left, so that the ordinary lock suffices.
+    /// True if the first owner is known to have left, so that the ordinary lock suffices.
     is_drained: AtomicBool,
     ordinary: Ordinary,
 }
 
 impl Lock {
-    /// The lock of a file that no thread has used.
+    /// Returns the lock of a file that no thread has used.
     pub(crate) fn new(front: &Front) -> Self {
         let owner = if is_barrier_there() { NOBODY } else { SHARED };
         front.owner.store(owner, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Lock {
         Lock { first_owner: AtomicUsize::new(NOBODY), is_drained, ordinary: Ordinary::new() }
     }
 
-    /// Takes the lock, once more if this thread has it.
+    /// Locks, again if this thread holds the lock already.
     #[inline]
     pub(crate) fn lock(&self, front: &Front) {
         if self.is_drained.load(Ordering::Relaxed) {
@@ -69,7 +69,7 @@ impl Lock {
         }
     }
 
-    // Out of the way of files that several threads use: the owner mostly enters in the header.
+    // Out of line, off the fast path of shared files: the owner mostly locks in the header.
     #[cold]
     fn lock_owned(&self, front: &Front) {
         if !self.enter_as_owner(front) {
@@ -81,7 +81,7 @@ impl Lock {
         }
     }
 
-    /// Takes the lock if that needs no waiting.
+    /// Locks if that is possible without waiting. Returns true if it did.
     pub(crate) fn try_lock(&self, front: &Front) -> bool {
         if self.enter_as_owner(front) {
             return true;
@@ -97,7 +97,8 @@ impl Lock {
         mine
     }
 
-    /// Gives the lock back, as often as it was taken. Does nothing if this thread has not got it.
+    /// Unlocks once; the lock is free after as many calls as there were locks. Does nothing if this thread does not
+    /// hold it.
     #[inline]
     pub(crate) fn unlock(&self, front: &Front) {
         if self.ordinary.unlock_if_mine() {
@@ -130,7 +131,7 @@ impl Lock {
         mine
     }
 
-    /// Called with the ordinary lock.
+    /// Ends the ownership. The caller holds the ordinary lock.
     fn end_ownership(&self, front: &Front) {
         if front.owner.load(Ordering::Relaxed) != SHARED {
             front.owner.store(SHARED, Ordering::SeqCst);
@@ -138,7 +139,7 @@ impl Lock {
         }
     }
 
-    /// Whether the first owner is out. Called with the ordinary lock, after the ownership has ended.
+    /// True if the first owner has left. The caller holds the ordinary lock and has ended the ownership.
     fn drained(&self, front: &Front) -> bool {
         if !self.is_drained.load(Ordering::Relaxed) && front.busy.load(Ordering::Acquire) == 0 {
             self.is_drained.store(true, Ordering::Relaxed);

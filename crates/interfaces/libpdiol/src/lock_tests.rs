@@ -1,4 +1,4 @@
-//! The lock of an open file under real threads. What every order of them does, `tests/lock.rs` shows.
+//! Tests the lock of an open file with real threads. `tests/lock.rs` explores all interleavings.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ struct Counted {
 }
 
 #[expect(unsafe_code, reason = "what is tested is whether the lock makes it true")]
-// SAFETY: the count is touched by who has the lock.
+// SAFETY: only the thread that holds the lock uses the count.
 unsafe impl Sync for Counted {}
 
 impl Counted {
@@ -28,7 +28,7 @@ impl Counted {
     #[expect(unsafe_code, reason = "what is tested is whether the lock makes it safe")]
     fn count(&self) -> u64 {
         self.lock.lock(&self.front);
-        // SAFETY: this thread has the lock.
+        // SAFETY: this thread holds the lock.
         let count = unsafe {
             *self.count.get() += 1;
             *self.count.get()

@@ -1,9 +1,10 @@
-//! What the lock of an open file is made of: atomic numbers, barriers, the addresses of threads, and an ordinary lock.
+//! Building blocks of the lock of an open file: atomic numbers, barriers, the addresses of threads, and an ordinary
+//! lock.
 //!
-//! They stand apart from `lock.rs` so that its model in `tests/lock.rs` can put its own in their place.
+//! They are separate from `lock.rs` so that the model in `tests/lock.rs` can replace them.
 //!
-//! `unsafe` here is a system call without memory, reading the thread's address from the register it is in, and giving
-//! back an ordinary lock, which is sound because it is asked first whose it is.
+//! `unsafe` here is a system call without memory, reading the thread's address from its register, and unlocking an
+//! ordinary lock, which is sound because the owner is checked first.
 
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
@@ -16,17 +17,17 @@ use parking_lot::lock_api::{GetThreadId, RawReentrantMutex};
 
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// How long to sleep until an owner is looked at again. Once in the life of a file, if ever.
+/// Interval of checks for an owner that is leaving, at most once in the life of a file.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// The lock of files that several threads use. A thread may take it again while it has it.
+/// Lock of files that several threads use. A thread that holds it may take it again.
 pub(crate) struct Ordinary(RawReentrantMutex<RawMutex, Threads>);
 
-/// Tells the lock above which thread it is.
+/// Returns the current thread's identity to the lock above.
 struct Threads;
 
 #[expect(unsafe_code, reason = "the lock relies on what it is told")]
-// SAFETY: no two threads that live have the same address, and a thread keeps its own.
+// SAFETY: no two live threads have the same address, and the address of a thread never changes.
 unsafe impl GetThreadId for Threads {
     const INIT: Self = Threads;
 
@@ -41,50 +42,50 @@ impl Ordinary {
         Ordinary(RawReentrantMutex::INIT)
     }
 
-    /// Takes it, however long that takes.
+    /// Blocks until this thread holds the lock.
     #[inline]
     pub(crate) fn lock(&self) {
         self.0.lock();
     }
 
-    /// Takes it if that needs no waiting.
+    /// Locks if that is possible without waiting. Returns true if it did.
     #[inline]
     pub(crate) fn try_lock(&self) -> bool {
         self.0.try_lock()
     }
 
-    /// Gives it back once, if this thread has it.
+    /// Unlocks once if this thread holds the lock. Returns true if it did.
     #[inline]
     #[expect(unsafe_code, reason = "only who has a lock may give it back")]
     pub(crate) fn unlock_if_mine(&self) -> bool {
         let mine = self.0.is_owned_by_current_thread();
         if mine {
-            // SAFETY: this thread has it.
+            // SAFETY: this thread holds the lock.
             unsafe { self.0.unlock() }
         }
         mine
     }
 }
 
-/// Keeps the compiler from moving loads and stores past here. The processor may move them: to that the other half of
-/// the barrier sees, [`barrier_for_all`].
+/// Keeps the compiler from moving loads and stores past here. The processor may still move them; [`barrier_for_all`],
+/// the other half of the barrier, covers that.
 #[inline]
 pub(crate) fn order_for_compiler() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Waits a little for an owner to be out.
+/// Sleeps a little while an owner leaves.
 pub(crate) fn pause() {
     thread::sleep(PAUSE);
 }
 
-/// The address of this thread, the same that the header finds.
+/// Returns the address of this thread, the same that the header uses.
 #[cfg(all(target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline]
 #[expect(unsafe_code, reason = "there is no safe way to read that register")]
 pub(crate) fn this_thread() -> usize {
     let thread: usize;
-    // SAFETY: reads the thread pointer, which the ABI of ELF keeps there for as long as the thread lives.
+    // SAFETY: reads the thread pointer, which the ELF ABI keeps there for as long as the thread lives.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, preserves_flags, readonly));
@@ -97,14 +98,14 @@ pub(crate) fn this_thread() -> usize {
     thread
 }
 
-/// The address of something that every thread has its own of.
+/// Returns the address of a thread-local variable, which differs for each thread.
 #[cfg(not(all(target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 pub(crate) fn this_thread() -> usize {
     thread_local!(static HERE: u8 = const { 0 });
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
-/// Whether the kernel can make all threads of this process pass a barrier. Asks for it the first time.
+/// True if the kernel can make all threads of this process pass a barrier. The first call registers the process for it.
 pub(crate) fn is_barrier_there() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
     *THERE.get_or_init(|| membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
@@ -117,6 +118,6 @@ pub(crate) fn barrier_for_all() {
 
 #[expect(unsafe_code, reason = "a system call")]
 fn membarrier(command: libc::membarrier_cmd) -> bool {
-    // SAFETY: it takes two numbers and touches no memory of ours.
+    // SAFETY: the call takes two numbers and touches no memory of this process.
     unsafe { libc::syscall(libc::SYS_membarrier, command as libc::c_long, 0 as libc::c_long) == 0 }
 }

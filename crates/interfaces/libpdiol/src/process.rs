@@ -22,22 +22,23 @@ struct Process {
 
 static PROCESS: Mutex<Option<Process>> = Mutex::new(None);
 
-/// The open files. Held for moments, and while the process is forked.
+/// Open files. Locked only briefly, and while the process is forked.
 static OPEN: Mutex<Vec<Arc<Handle>>> = Mutex::new(Vec::new());
 
-/// The lock of the open files. Never destroyed with a thread, which can fork even when its other values have been.
+/// Lock of the open files. It is never destroyed with a thread, since a thread can fork even after its other values
+/// were destroyed.
 type LockedFiles = ManuallyDrop<MutexGuard<'static, Vec<Arc<Handle>>>>;
 
 thread_local! {
-    /// While this thread forks the process.
+    /// Lock held while this thread forks the process.
     static OPEN_WHILE_FORKING: Cell<Option<LockedFiles>> = const { Cell::new(None) };
 }
 
-/// Whether there is a session, or one is being started.
+/// True if there is a session, or one is being started.
 static HAS_SESSION: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process was forked off one that had a session. Its threads are not here, and locks may be theirs, so
-/// nothing may be asked of the session, or locked.
+/// True if this process was forked from one with a session. The session's threads do not exist here and may have held
+/// locks, so neither the session nor its locks may be used.
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 
 fn process() -> MutexGuard<'static, Option<Process>> {
@@ -48,9 +49,10 @@ fn open() -> MutexGuard<'static, Vec<Arc<Handle>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the session as the command line and the environment say. Takes the options of PDIOL out of `arguments`.
+/// Starts the session with the options of the command line and the environment. Removes the options of PDIOL from
+/// `arguments`.
 ///
-/// Asked for help, it prints that and ends the process.
+/// If the arguments ask for help, prints it and ends the process.
 pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
     let program = options::program_name(arguments);
     let Asked::Run(options) = options::find(arguments, |name| env::var_os(name))? else {
@@ -69,18 +71,18 @@ pub(crate) fn start(arguments: &mut Vec<OsString>) -> Result<()> {
     Ok(())
 }
 
-/// Called before the process is forked, in the thread that does so.
+/// Prepares a fork. The forking thread calls it before the fork.
 pub(crate) fn prepare_fork() {
     OPEN_WHILE_FORKING.set(Some(ManuallyDrop::new(open())));
 }
 
-/// Called in the parent when it has been forked.
+/// Ends the preparation in the parent, after the fork.
 pub(crate) fn end_fork() {
     drop(OPEN_WHILE_FORKING.take().map(ManuallyDrop::into_inner));
 }
 
-/// Called in a process that has just been forked off. Its files show nothing any more: the inline functions of the
-/// header would read bytes and fill room without asking here.
+/// Marks the child process as forked, after the fork. Clears the fronts of its files: the inline functions of the
+/// header would otherwise read bytes and fill room without any check.
 pub(crate) fn note_fork() {
     let open = OPEN_WHILE_FORKING.take().map(ManuallyDrop::into_inner);
     if HAS_SESSION.load(Ordering::Relaxed) {
@@ -89,13 +91,13 @@ pub(crate) fn note_fork() {
     }
 }
 
-/// Whether the session is another process's.
+/// True if the session belongs to the parent process.
 #[inline]
 pub(crate) fn is_forked() -> bool {
     IS_FORKED.load(Ordering::Relaxed)
 }
 
-/// Fails where the session is another process's; `what` it is needed for.
+/// Fails if the session belongs to the parent process. `what` is the operation that needs it.
 #[inline]
 pub(crate) fn check_not_forked(what: &str) -> Result<()> {
     if is_forked() { Err(forked(what)) } else { Ok(()) }
@@ -116,7 +118,7 @@ impl Process {
     }
 }
 
-/// Closes all files and ends the session. Fails with the first failure after all has been tried.
+/// Closes all files and ends the session. Tries everything, and then fails with the first failure.
 pub(crate) fn finish() -> Result<()> {
     const WHAT: &str = "finalize_pdiol";
     check_not_forked(WHAT)?;
@@ -129,7 +131,7 @@ pub(crate) fn finish() -> Result<()> {
         outcome = outcome.and(handle.close());
     }
     outcome = outcome.and(session.finish());
-    // The node thread ends before the log does.
+    // End the node thread before the last line of the log, so that its reports precede that line.
     drop(session);
     log.line(&format!(
         "end: {}",
@@ -138,23 +140,23 @@ pub(crate) fn finish() -> Result<()> {
     outcome
 }
 
-/// The session; `what` it is needed for.
+/// Returns the session. `what` is the operation that needs it.
 pub(crate) fn session(what: &str) -> Result<Session> {
     check_not_forked(what)?;
     process().as_ref().map(|process| process.session.clone()).ok_or_else(|| not_started(what))
 }
 
-/// Notes a file that is open.
+/// Adds an open file.
 pub(crate) fn enter(handle: &Arc<Handle>) {
     open().push(handle.clone());
 }
 
-/// Forgets a file that is about to be closed.
+/// Removes a file that is about to be closed.
 pub(crate) fn leave(handle: &Arc<Handle>) {
     open().retain(|other| !Arc::ptr_eq(other, handle));
 }
 
-/// The files that are open.
+/// Returns the open files.
 pub(crate) fn open_files() -> Vec<Arc<Handle>> {
     open().clone()
 }

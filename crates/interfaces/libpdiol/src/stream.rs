@@ -1,4 +1,4 @@
-//! An open file as C sees it: end of file, error, and what the header's inline functions may use.
+//! Open file with the state that C sees: end of file, error, and the buffers for the header's inline functions.
 
 use std::io::{BufRead, Seek, SeekFrom, Write};
 
@@ -6,19 +6,19 @@ use pdiol::{Advice, Error, ErrorKind, File, OpenOptions, Result, Session, Stat};
 
 use crate::front::Front;
 
-/// The part of an open file behind its front.
+/// Part of an open file that its front does not show.
 pub(crate) struct Stream {
     name: String,
-    /// `None` after it has been closed.
+    /// Open file; `None` after it has been closed.
     file: Option<File>,
-    /// Whether reading has come to the end of the file, and has not been told to try again.
+    /// True if a read has reached the end of the file, until the state is cleared.
     pub(crate) is_at_end: bool,
-    /// Whether an operation has failed since this was cleared.
+    /// True if an operation has failed since this was cleared.
     pub(crate) has_failed: bool,
     shown: Shown,
 }
 
-/// Bytes that the front shows.
+/// Contents of the front, with the number of bytes shown.
 #[derive(Clone, Copy)]
 enum Shown {
     Nothing,
@@ -39,7 +39,7 @@ impl Stream {
         Ok(Stream { name, file: Some(file), is_at_end: false, has_failed: false, shown: Shown::Nothing })
     }
 
-    /// Takes back what the front shows, and learns what was done with it.
+    /// Takes back the contents of the front, and records the bytes used by the header's functions.
     pub(crate) fn take_in(&mut self, front: &Front) {
         if let Some(file) = &mut self.file {
             match self.shown {
@@ -52,7 +52,7 @@ impl Stream {
         front.clear();
     }
 
-    /// Shows what is at hand to read. Of what follows the end that was seen, nothing.
+    /// Shows the buffered bytes to read, or none after the end of the file was reached.
     pub(crate) fn show_bytes(&mut self, front: &Front) {
         if let Some(file) = self.file.as_ref().filter(|_| !self.is_at_end)
             && !file.at_hand().is_empty()
@@ -62,7 +62,7 @@ impl Stream {
         }
     }
 
-    /// Shows what room there is to write.
+    /// Shows the room for bytes to write.
     pub(crate) fn show_room(&mut self, front: &Front) {
         let Some(file) = &mut self.file else { return };
         let room = file.room();
@@ -72,7 +72,7 @@ impl Stream {
         }
     }
 
-    /// Whether it has not been closed.
+    /// True if the file has not been closed.
     pub(crate) fn is_open(&self) -> bool {
         self.file.is_some()
     }
@@ -81,7 +81,8 @@ impl Stream {
         self.file.as_mut().ok_or_else(|| closed(&self.name))
     }
 
-    /// The next bytes for a caller that wants `wanted`, none at the end of the file. Records the end, and an error.
+    /// Returns the next bytes for a caller that wants `wanted`, or none at the end of the file. Records the end, and an
+    /// error.
     pub(crate) fn fetch(&mut self, wanted: usize) -> Result<&[u8]> {
         if self.is_at_end {
             return Ok(&[]);
@@ -99,14 +100,14 @@ impl Stream {
         }
     }
 
-    /// Takes bytes that were fetched.
+    /// Consumes bytes that were fetched.
     pub(crate) fn consume(&mut self, bytes: usize) {
         if let Some(file) = &mut self.file {
             file.consume(bytes);
         }
     }
 
-    /// Writes some of `from`, at least one byte if there is one. Tells how many, and notes an error.
+    /// Writes some of `from`, at least one byte unless `from` is empty. Returns their number, and records an error.
     pub(crate) fn write(&mut self, from: &[u8]) -> Result<usize> {
         let written = self.file().and_then(|file| file.write(from).map_err(ours));
         self.noted(written)
@@ -158,12 +159,12 @@ fn go_to(file: &mut File, to: SeekFrom) -> Result<()> {
     file.seek(to).map(drop).map_err(ours)
 }
 
-/// The error of a file, out of what the traits of `std::io` wrap it in.
+/// Returns the error of a file, unwrapped from that of the traits of `std::io`.
 fn ours(error: std::io::Error) -> Error {
     error.downcast::<Error>().unwrap_or_else(|other| Error::new(ErrorKind::Io, "a file", other))
 }
 
-/// The meaning of a mode of `fopen`.
+/// Parses a mode of `fopen`.
 fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
     let wrong = |why: &str| {
         let error = Error::new(ErrorKind::Invalid, path, format!("mode {mode:?} {why}"));
@@ -176,7 +177,7 @@ fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
         match letter {
             '+' => plus = true,
             'x' => exclusive = true,
-            // Files have no text mode, and no descriptor that a new program could inherit.
+            // Ignore these letters: files have no text mode, and no descriptor that a new program could inherit.
             'b' | 'e' => {}
             _ => return wrong("contains what no mode does"),
         }

@@ -1,7 +1,7 @@
-//! Programs in C and C++, compiled against the header and run with real agents on loopback.
+//! Programs in C and C++, compiled with the header and run with real agents on loopback.
 //!
-//! Those in `tests/c` check themselves, with the compiler's sanitizers; those in `examples/c` are compared with what
-//! they should do.
+//! The programs in `tests/c` check themselves, with the compiler's sanitizers. The outputs of those in `examples/c` are
+//! compared with the expected ones.
 
 #[path = "common/c_library.rs"]
 mod c_library;
@@ -21,20 +21,20 @@ use killing::{contents, draw, kill_after, rounds};
 use pdiol::{ErrorKind, OpenOptions, Session};
 use test_agents::Agents;
 
-/// Users may compile with warnings as errors, so the header must give none.
+/// Warning options, as errors: users may compile with them, so the header must cause no warning.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wconversion", "-Werror"];
 
 fn header() -> PathBuf {
     root().join("crates/interfaces/libpdiol/include")
 }
 
-/// A directory with the libraries, called as they are when they are installed.
+/// Returns a directory with the libraries under their installed names.
 fn libraries() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| installed("pdiol"))
 }
 
-/// Compiles a program, with the shared library.
+/// Compiles a program and links it with the shared library.
 fn compile(compiler: &str, source: &str, into: &Path, options: &[&str]) -> PathBuf {
     let program = into.join(Path::new(source).file_stem().expect("a name"));
     let rpath = format!("-Wl,-rpath,{}", libraries().display());
@@ -45,7 +45,7 @@ fn compile(compiler: &str, source: &str, into: &Path, options: &[&str]) -> PathB
     program
 }
 
-/// A command that knows the agents, in the directory of the test, without anything of the user's environment.
+/// Returns a command that knows the agents, in the directory of the test, without the user's environment.
 fn run(program: &Path, agents: &Agents) -> Command {
     let mut command = Command::new(program);
     command.current_dir(agents.directory.path()).env_clear();
@@ -54,7 +54,7 @@ fn run(program: &Path, agents: &Agents) -> Command {
     command
 }
 
-/// A program of `tests/c` that checks itself.
+/// Runs a program of `tests/c` that checks itself.
 fn check(name: &str) {
     let agents = Agents::start(3);
     let options = [sanitizers(name), &WARNINGS, &["-std=c11", "-D_GNU_SOURCE", "-O1"]].concat();
@@ -97,8 +97,7 @@ fn a_forked_process_ends() {
     check("fork");
 }
 
-/// What the library did is in the trace that the program was given by option or by variable, and both are one trace if
-/// they are one file.
+/// The library's states are in the trace named by option or by variable. Both are one trace if they name one file.
 #[test]
 fn the_library_records_its_own_states() {
     let agents = Agents::start(2);
@@ -117,14 +116,14 @@ fn the_library_records_its_own_states() {
     }
 }
 
-/// The contents of the file of this name, or why there is none.
+/// Returns the contents of the file of this name, or the error of opening it.
 fn read(session: &Session, name: &str) -> pdiol::Result<Vec<u8>> {
     let mut found = Vec::new();
     session.open(name, OpenOptions::new().read(true))?.read_to_end(&mut found).expect("its contents");
     Ok(found)
 }
 
-/// Removes all files. Contents that a killed writer held can go as soon as the agents see that it is gone.
+/// Removes all files. Agents remove contents that a killed writer held as soon as they see its disconnection.
 fn collect(agents: &Agents, session: &Session) {
     for name in session.list().expect("the agents are there") {
         session.unlink(&name).expect("it is there");
@@ -140,10 +139,10 @@ fn collect(agents: &Agents, session: &Session) {
     }
 }
 
-/// A writer makes a file, empties and fills one, or appends to one, and is killed at any time. The file has a
-/// beginning of what was written, or what it had before; or, if the writer was killed while it emptied the file,
-/// zeros for a part of that: the agents cut the stripes before the namespace knows. Each round has a name of its own:
-/// an agent may execute the last request after the writer's death.
+/// A writer creates a file, overwrites one, or appends to one, and is killed at any time. The file then has a prefix of
+/// the written data, or its previous contents. If the writer was killed while it truncated the file, a part may be
+/// zeros: the agents cut the stripes before the namespace records it. Each round has a separate name, since an agent
+/// may execute the last request after the writer's death.
 #[test]
 fn a_killed_writer_leaves_a_beginning_of_what_it_wrote_or_what_was_there() {
     let agents = Agents::start(3);
@@ -202,14 +201,14 @@ fn a_killed_writer_leaves_a_beginning_of_what_it_wrote_or_what_was_there() {
     );
 }
 
-/// Returns whether a file is as long as the old one, with zeros for a part of its bytes.
+/// True if a file is as long as the old one and differs from it only by zeros.
 fn is_half_cut(found: &[u8], old: &[u8]) -> bool {
     found.len() == old.len() && found.iter().zip(old).all(|(found, old)| *found == 0 || found == old)
 }
 
-/// Members of a job write into one file, and flush through small caches all the time. One of them is killed, the first
-/// of them or another: the others are told who it was, if they are told anything, and go on; what it said was flushed
-/// is there, and all that they wrote.
+/// Members of a job write into one file, and continually flush through small caches. The first member or another one is
+/// killed. Errors of the others name the killed member, and they continue. All data that it had reported as flushed
+/// exist, and all data of the others.
 #[test]
 fn a_killed_member_of_a_job_costs_only_what_it_had_not_flushed() {
     const MEMBERS: usize = 3;
@@ -227,7 +226,7 @@ fn a_killed_member_of_a_job_costs_only_what_it_had_not_flushed() {
         let start = |rank: usize| {
             let mut command = run(&program, &agents);
             command.args(["-write_cache", "16K", "-job", &name, "-", &name, &rank.to_string()]);
-            // The one that is killed would go on for long.
+            // The killed member would otherwise run for a long time.
             let records = if rank == killed { 100 * RECORDS } else { RECORDS };
             command.args([MEMBERS, records].map(|number| number.to_string()));
             command.stdin(Stdio::piped());
@@ -312,7 +311,7 @@ fn the_examples_copy_files_as_the_thesis_does() {
         assert!(fs::read(directory.join("out")).expect("it is there") == contents, "{bytes} bytes");
         let printed = succeed(run(&pfs2fs, &agents).arg("sort.txt")).stdout;
         assert!(printed == contents, "{bytes} bytes");
-        // To programs in Rust it is the same file.
+        // Rust programs see the same file.
         let session = agents.session();
         let mut read = Vec::new();
         let mut file = session.open("sort.txt", OpenOptions::new().read(true)).expect("it was made");
@@ -382,7 +381,7 @@ fn a_node_file_names_the_agents() {
     let directory = agents.directory.path();
     let lines = compile("c++", "examples/c/lines.cpp", directory, &["-std=c++11"]);
     fs::create_dir(directory.join("bin")).expect("room");
-    // The name of the thesis's text, and that of its appendix.
+    // The name in the thesis's text, and that in its appendix.
     for name in ["PDIOLconf", "bin/conf"] {
         let path = directory.join(name);
         fs::write(&path, agents.names().replace(',', "\n") + " # both\n").expect("room");
@@ -419,7 +418,7 @@ fn variables_of_other_programs_do_no_harm() {
     works(&[("LOG", "1"), ("LOG_FILE", "/nonexistent/log")]);
     let log = directory.join("log.txt");
     assert!(!log.exists(), "nobody asked for it");
-    // A file that is there already is kept, and the reason why a value was ignored stands after its contents.
+    // An existing file is kept, and the log with the reason for an ignored value follows its contents.
     fs::write(&log, "somebody's own\n").expect("room");
     works(&[("LOG", "1"), ("PREFETCH", "yes")]);
     let text = fs::read_to_string(&log).expect("it is there");
@@ -430,7 +429,7 @@ fn variables_of_other_programs_do_no_harm() {
     );
 }
 
-/// The program that the overview begins with.
+/// The first program of the overview works.
 #[test]
 fn the_first_example_of_the_manual_works() {
     let agents = Agents::start(2);
@@ -463,7 +462,7 @@ fn the_static_library_does_as_well() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("no such file"));
 }
 
-/// The names that the header declares, and those that the library has.
+/// The header declares exactly the functions that the library exports.
 #[test]
 fn the_library_has_what_the_header_declares_and_no_more() {
     let header = fs::read_to_string(header().join("pdiol.h")).expect("the header");
@@ -485,7 +484,7 @@ fn the_library_has_what_the_header_declares_and_no_more() {
     assert_eq!(documented(), declared);
 }
 
-/// The functions whose names stand in the man pages.
+/// Returns the functions named in the man pages.
 fn documented() -> Vec<String> {
     let pages = fs::read_dir(root().join("crates/interfaces/libpdiol/man")).expect("the man pages");
     let mut names = Vec::new();
@@ -517,7 +516,7 @@ fn what_is_installed_is_found_by_pkg_config_and_man() {
         let target = page.strip_prefix(".so ").map_or("man3", str::trim);
         assert!(prefix.join("share/man").join(target).exists(), "{function}: {page}");
     }
-    // As a program is compiled with what pkg-config says.
+    // Compile with the flags of pkg-config.
     let program = agents.directory.path().join("count");
     let mut compile = Command::new("cc");
     compile.arg("-I").arg(prefix.join("include")).arg(root().join("examples/c/count.c"));

@@ -1,11 +1,11 @@
-//! The lock of an open file, in every order in which a few threads can meet at it.
+//! The lock of an open file, in every interleaving of a few threads.
 //!
 //! `loom` runs a model again and again, each time in another order, with every value that a load may see. The lock is
-//! `src/lock.rs` as it is; what it is made of is the model's. A barrier that the kernel makes all threads pass is, by
-//! the manual of membarrier(2), as good as a full barrier on both sides, and that is what stands for it here: without
-//! it the model finds two threads in the lock at once.
+//! the real `src/lock.rs` with the building blocks of the model. According to membarrier(2), a barrier that the kernel
+//! makes all threads pass is equivalent to a full barrier on both sides. The model uses such barriers: without them it
+//! finds two threads in the lock at once.
 //!
-//! That a thread waits for ever, or goes on looking for ever, is a failure to loom: so no wake-up is lost.
+//! A thread that waits or polls for ever is a failure to loom: so no wake-up is lost.
 
 use std::cell::Cell;
 
@@ -22,7 +22,7 @@ use primitives::{AtomicI32, Ordering, order_for_compiler, this_thread, with_name
 #[path = "../src/lock.rs"]
 mod lock;
 
-/// The fields of a file that its lock uses.
+/// Fields of a file that its lock uses.
 mod front {
     use crate::primitives::{AtomicI32, AtomicUsize};
 
@@ -33,7 +33,7 @@ mod front {
     }
 }
 
-/// What the lock is made of, such that loom can see it.
+/// Building blocks of the lock, made of loom's types.
 mod primitives {
     use std::cell::Cell;
 
@@ -47,7 +47,7 @@ mod primitives {
         static NAME: Cell<usize> = Cell::new(0);
     }
 
-    /// Does `work` as the thread of this name: neither 0 nor 1, which stand for no thread.
+    /// Runs `work` as the thread of this name, which is neither 0 nor 1: these stand for no thread.
     pub(crate) fn with_name<T>(name: usize, work: impl FnOnce() -> T) -> T {
         NAME.with(|cell| cell.set(name));
         work()
@@ -77,7 +77,7 @@ mod primitives {
         thread::yield_now();
     }
 
-    /// A lock that one thread has, as often as it likes.
+    /// Lock that one thread may take several times.
     pub(crate) struct Ordinary {
         held: Mutex<Option<(usize, u32)>>,
         free: Condvar,
@@ -120,12 +120,12 @@ mod primitives {
 }
 
 thread_local! {
-    /// Whether the model has the barrier. All threads of a model are one to the system.
+    /// True if the model has the barrier. All threads of a model are one thread of the system.
     static HAS_BARRIER: Cell<bool> = const { Cell::new(true) };
 }
 
-/// A file whose lock guards a count. Loom fails a model in which two threads are at the count at once, or one of them
-/// without having seen what the other did.
+/// File whose lock guards a count. Loom fails a model in which two threads use the count at once, or one thread without
+/// having seen the changes of another.
 struct Counted {
     front: Front,
     lock: Lock,
@@ -139,10 +139,10 @@ impl Counted {
         Arc::new(Counted { front, lock, count: UnsafeCell::new(0) })
     }
 
-    /// Only who has the lock may call it.
+    /// Increments the count. The caller must hold the lock.
     #[expect(unsafe_code, reason = "what is tested is whether the lock makes it safe")]
     fn touch(&self) -> u32 {
-        // SAFETY: loom looks that nobody else is here.
+        // SAFETY: loom checks that no other thread is here.
         self.count.with_mut(|count| unsafe {
             *count += 1;
             *count
@@ -156,7 +156,7 @@ impl Counted {
         count
     }
 
-    /// What the header does for a single byte, line by line: `pdiol_enter_` and `pdiol_leave_` in `include/pdiol.h`.
+    /// Counts like the header for a single byte, line by line: `pdiol_enter_` and `pdiol_leave_` in `include/pdiol.h`.
     fn count_in_header(&self) -> u32 {
         let (Front { owner, busy }, this) = (&self.front, this_thread());
         if owner.load(Ordering::Relaxed) != this {
@@ -179,7 +179,7 @@ fn leave(busy: &AtomicI32, before: i32) {
     busy.store(before, Ordering::Release);
 }
 
-/// Goes through all orders with at most `switches` preemptions (switches away from a thread that could go on), or
+/// Explores all orders with at most `switches` preemptions (switches away from a thread that could continue), or
 /// `LOOM_MAX_PREEMPTIONS`, if that is set.
 fn model(switches: usize, meet: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();

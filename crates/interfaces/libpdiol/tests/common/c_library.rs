@@ -1,20 +1,20 @@
-//! What the tests of the C libraries have in common: how programs are compiled, and where a library is found.
+//! Common helpers for tests of the C libraries: compiling programs and finding a library.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Options of compilers, with which a program ends at its first mistake with memory.
+/// Compiler options that end a program at its first memory error.
 pub(crate) const SANITIZERS: [&str; 4] =
     ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
 
-/// The workspace.
+/// Returns the root of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.."))
 }
 
-/// A directory with the libraries of this name, called as they are when they are installed.
+/// Returns a directory with the libraries of this name, under their installed names.
 pub(crate) fn installed(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("this test");
     let built = test.ancestors().find(|directory| directory.join(format!("liblib{name}.so")).exists());
@@ -23,22 +23,22 @@ pub(crate) fn installed(name: &str) -> PathBuf {
     fs::create_dir_all(&directory).expect("a directory");
     for (from, to) in [("so", "so"), ("so", "so.0"), ("a", "a")] {
         let link = directory.join(format!("lib{name}.{to}"));
-        // It may be there from the last time.
+        // The link may exist from a previous run.
         let _ = symlink(built.join(format!("liblib{name}.{from}")), link);
     }
     directory
 }
 
-/// The sanitizers for a program of `tests/c` that checks itself: all of them, unless it forks.
+/// Returns the sanitizers for a program of `tests/c` that checks itself: all of them, unless it forks.
 ///
-/// The sanitizer of addresses has an allocator of its own, whose locks another thread may hold at the moment of a fork
-/// (LLVM mended it in version 18, GCC 12 has it): then the child waits for ever as soon as it allocates.
+/// The address sanitizer has its own allocator, and another thread may hold its locks at the moment of a fork. Then the
+/// child blocks for ever as soon as it allocates. LLVM fixed this in version 18; GCC 12 has it.
 pub(crate) fn sanitizers(program: &str) -> &'static [&'static str] {
     const WITHOUT_ADDRESSES: [&str; 3] = [SANITIZERS[0], "-fsanitize=undefined", SANITIZERS[2]];
     if program.starts_with("fork") { &WITHOUT_ADDRESSES } else { &SANITIZERS }
 }
 
-/// Runs a command, which is to succeed.
+/// Runs a command that must succeed.
 pub(crate) fn succeed(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
