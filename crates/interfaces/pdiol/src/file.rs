@@ -1,4 +1,4 @@
-//! A buffer over a file: the page at hand, and the one being filled.
+//! Buffer over a file: the page being read, or the one being filled.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,19 +9,18 @@ use node::{Advice, Error, ErrorKind, Handle, LentPage, Result, Stat, undisturbed
 
 use crate::writes::Writes;
 
-/// Maximum bytes of ready pages taken together: many, so that handing over is cheap; bounded, because a handle
-/// withholds them from the page cache.
+/// Limit of bytes in ready pages that are taken together: large, so that transfers between threads are cheap; bounded,
+/// because a handle withholds these pages from the page cache.
 const AT_HAND_BYTES_MAX: u64 = 1 << 20;
 
-/// A handle on a striped file with a position and a buffer, usable from any thread.
+/// Handle of a striped file with a position and a buffer, usable from any thread.
 ///
-/// It reads and writes through a page of its own, as `BufReader` and `BufWriter` do: what is written is in the file for
-/// other handles after [`flush`](Write::flush), [`seek`](Seek::seek) elsewhere, or [`close`](Self::close). Reading what
-/// this handle has written needs none of them. A handle reads what others of its session have written after
-/// [`flush`](Write::flush), any [`seek`](Seek::seek), or [`stat`](Self::stat); the last is the one after which it reads
-/// what other sessions have written, too.
+/// It reads and writes through a separate page, as `BufReader` and `BufWriter` do. Other handles see written data after
+/// [`flush`](Write::flush), [`seek`](Seek::seek) elsewhere, or [`close`](Self::close). This handle sees them at once. A
+/// handle sees data that others of its session have written after [`flush`](Write::flush), any [`seek`](Seek::seek), or
+/// [`stat`](Self::stat). Only after `stat` does it see data of other sessions, too.
 ///
-/// What one call appends is one append: no others' bytes are between.
+/// The data of one call that appends are one append: no other data are between them.
 ///
 /// Dropping the handle closes it too, but then failed writes are not reported.
 pub struct File {
@@ -31,20 +30,20 @@ pub struct File {
     position: u64,
     buffer: Buffer,
     writes: Writes,
-    /// Memory for the next buffer of writes, if a write cache has copied what was in it.
+    /// Memory for the next buffer of writes, left when a write cache has copied the previous one.
     spare: Vec<u8>,
 }
 
-/// The buffer of a file.
+/// Buffer of a file.
 enum Buffer {
     Empty,
-    /// Bytes to read, in pages that are not empty. `used` of the first have been read; the next one is at `position`.
+    /// Bytes to read, in non-empty pages. The first page's `used` bytes have been read; the next byte is at `position`.
     Reading {
         pages: VecDeque<LentPage>,
         used: usize,
     },
-    /// Bytes written that the node thread has not got: the first `filled` ones, up to `position`. There is room for
-    /// `capacity`, up to the end of the page; only what one call appends may go beyond.
+    /// Written bytes that the node thread has not received: the first `filled` ones, up to `position`. There is room
+    /// for `capacity` bytes, up to the end of the page; only an append may exceed it.
     Writing {
         bytes: Vec<u8>,
         filled: usize,
@@ -53,7 +52,7 @@ enum Buffer {
 }
 
 impl From<Handle> for File {
-    /// A buffer over this handle, at the beginning of the file.
+    /// Returns a buffer over this handle, at the beginning of the file.
     fn from(handle: Handle) -> Self {
         File {
             handle,
@@ -67,24 +66,24 @@ impl From<Handle> for File {
 }
 
 impl File {
-    /// The name under which the file was opened.
+    /// Returns the name under which the file was opened.
     pub fn name(&self) -> &str {
         self.handle.name()
     }
 
-    /// Offset of the next byte to read or write.
+    /// Returns the offset of the next byte to read or write.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// The file's metadata, including all writes of this handle. What others have written is read from now on.
+    /// Returns the file's metadata, including all writes of this handle. Later reads return data of other sessions.
     pub fn stat(&mut self) -> Result<Stat> {
         self.settle();
         self.buffer = Buffer::Empty;
         self.handle.stat()
     }
 
-    /// Cuts the file to `bytes`, or extends it to them with zeros. The position stays.
+    /// Truncates the file to `bytes`, or extends it with zeros. The position is unchanged.
     pub fn set_len(&mut self, bytes: u64) -> Result<()> {
         self.check_writes()?;
         self.settle();
@@ -92,13 +91,13 @@ impl File {
         self.handle.set_len(bytes)
     }
 
-    /// Says how the file is going to be used.
+    /// Gives advice about the future use of the file.
     pub fn hint(&mut self, advice: Advice) -> Result<()> {
         self.settle();
         self.handle.advise(advice)
     }
 
-    /// Flushes everything written to the disks, and reports any write that failed since the last report.
+    /// Flushes all written data to stable storage, and reports any write that failed since the last report.
     pub fn sync(&mut self) -> Result<()> {
         self.settle();
         self.buffer = Buffer::Empty;
@@ -106,9 +105,8 @@ impl File {
         self.writes.take_failure().and(flushed)
     }
 
-    /// Reports what agents have lost that were restarted since it was written, or any other write that failed since
-    /// the last report: what is missing is read as zeros. For a temporary file, which nobody flushes, before what was
-    /// read of it counts.
+    /// Reports data lost by the restart of an agent, or any other write that failed since the last report: lost data
+    /// read as zeros. A temporary file is never flushed; call this before relying on data read from it.
     pub fn check_losses(&mut self) -> Result<()> {
         self.settle();
         let checked = self.handle.check_losses();
@@ -116,7 +114,7 @@ impl File {
     }
 
     /// Closes the file, and reports any write that failed since the last report. Clients that open the file later read
-    /// all that was written. It need not be on the disks: [`sync`](Self::sync) brings it there.
+    /// all written data. The data may not be on stable storage: use [`sync`](Self::sync) for that.
     pub fn close(mut self) -> Result<()> {
         self.end()
     }
@@ -131,7 +129,7 @@ impl File {
         self.writes.take_failure().and(closed)
     }
 
-    /// Buffered bytes to read, which need no request. [`consume`](BufRead::consume) takes them.
+    /// Returns buffered bytes to read, which need no request. [`consume`](BufRead::consume) takes them.
     pub fn at_hand(&self) -> &[u8] {
         match &self.buffer {
             Buffer::Reading { pages, used } => pages.front().map_or(&[], |page| &page.as_slice()[*used..]),
@@ -139,9 +137,9 @@ impl File {
         }
     }
 
-    /// Returns buffered bytes at the position, none only at the end of the file. `bytes` is how much the caller
-    /// will read: if nothing is buffered, all of those pages are requested. [`consume`](BufRead::consume) takes the
-    /// bytes returned.
+    /// Returns buffered bytes at the position, none only at the end of the file. `bytes` is the number of bytes that
+    /// the caller will read: if nothing is buffered, all of those pages are requested. [`consume`](BufRead::consume)
+    /// takes the bytes returned.
     ///
     /// Without an adaptive window, the pages requested are those of the window.
     pub fn want(&mut self, bytes: usize) -> Result<&[u8]> {
@@ -149,9 +147,9 @@ impl File {
         Ok(self.at_hand())
     }
 
-    /// Buffer space for bytes to write without a request. [`commit`](Self::commit) takes the bytes put there.
+    /// Returns buffer space for bytes to write without a request. [`commit`](Self::commit) takes the bytes put there.
     ///
-    /// There is room after a write that did not fill its page, and not otherwise.
+    /// There is room only after a write that did not fill its page.
     pub fn room(&mut self) -> &mut [u8] {
         let room = self.room_bytes();
         match &mut self.buffer {
@@ -178,7 +176,7 @@ impl File {
         }
     }
 
-    /// How many bytes there is room for, while a page is being filled.
+    /// Returns the number of bytes for which the page being filled has room.
     fn room_bytes(&self) -> usize {
         match &self.buffer {
             Buffer::Writing { filled, capacity, .. } => capacity.saturating_sub(*filled),
@@ -186,7 +184,7 @@ impl File {
         }
     }
 
-    /// Copies what is at hand, as much as fits.
+    /// Copies buffered bytes up to the length of `into`, and returns their number.
     fn take(&mut self, into: &mut [u8]) -> usize {
         let bytes = self.at_hand().len().min(into.len());
         into[..bytes].copy_from_slice(&self.at_hand()[..bytes]);
@@ -206,7 +204,7 @@ impl File {
         Ok(())
     }
 
-    /// Writes what fits into the page at the position; appends all.
+    /// Writes the bytes that fit into the page at the position. In append mode, writes all bytes.
     fn put(&mut self, from: &[u8]) -> Result<usize> {
         self.check_writes()?;
         if !matches!(self.buffer, Buffer::Writing { .. }) {
@@ -216,7 +214,7 @@ impl File {
             self.begin_page()?;
         } else if self.room_bytes() == 0 {
             self.hand_over();
-            // As soon as it is known.
+            // Report a failure as soon as it is known.
             self.writes.note_those_that_ended();
             self.writes.take_failure()?;
             self.begin_page()?;
@@ -224,7 +222,7 @@ impl File {
         let appends = self.handle.options().appends();
         let count = if appends { from.len() } else { self.room_bytes().min(from.len()) };
         if let Buffer::Writing { bytes, filled, .. } = &mut self.buffer {
-            // Some room may have been made before.
+            // `room` may have extended the buffer before.
             let (into_room, beyond) = from[..count].split_at(count.min(bytes.len() - *filled));
             bytes[*filled..*filled + into_room.len()].copy_from_slice(into_room);
             bytes.extend_from_slice(beyond);
@@ -248,7 +246,7 @@ impl File {
         Ok(())
     }
 
-    /// Gives the node thread what was written. What becomes of it, [`Writes`] knows.
+    /// Passes written bytes to the node thread. [`Writes`] records the outcome.
     fn hand_over(&mut self) {
         if !matches!(self.buffer, Buffer::Writing { .. }) {
             return;
@@ -266,7 +264,7 @@ impl File {
         }
         bytes.truncate(filled);
         if self.handle.options().appends() {
-            // Others may have appended before it.
+            // Other handles may have appended before it, so the offset is known only now.
             match self.handle.append(bytes) {
                 Ok(offset) => self.position = offset + filled as u64,
                 Err(error) => self.writes.note(error),
@@ -276,13 +274,13 @@ impl File {
         self.writes.begin(&self.handle, self.position - filled as u64, bytes);
     }
 
-    /// Empties the buffer: bytes written are handed over, pages lent are returned.
+    /// Empties the buffer: passes written bytes to the node thread, and returns lent pages.
     fn let_go(&mut self) {
         self.hand_over();
         self.buffer = Buffer::Empty;
     }
 
-    /// Hands over what was written, and waits until the page cache has all of it.
+    /// Passes written bytes to the node thread, and waits until the page cache has all of them.
     fn settle(&mut self) {
         self.hand_over();
         self.writes.settle();
@@ -295,7 +293,7 @@ impl File {
         Err(Error::new(ErrorKind::BadMode, self.name(), "it is not open for writing"))
     }
 
-    /// The offset that `to` stands for.
+    /// Returns the offset that `to` stands for.
     fn target(&mut self, to: SeekFrom) -> Result<u64> {
         let target = match to {
             SeekFrom::Start(offset) => Some(offset),
@@ -320,7 +318,7 @@ impl Read for File {
         if whole > 0 {
             self.fetch(whole)?;
         }
-        // All that is at hand, and no more: the rest may have to be waited for.
+        // Return only buffered bytes: getting the rest may block.
         while !into.is_empty() {
             let taken = self.take(into);
             if taken == 0 {
@@ -355,14 +353,14 @@ impl Write for File {
         Ok(self.put(from)?)
     }
 
-    /// The same as [`sync`](File::sync).
+    /// Flushes like [`sync`](File::sync).
     fn flush(&mut self) -> io::Result<()> {
         Ok(self.sync()?)
     }
 }
 
 impl Seek for File {
-    /// Gives up what is at hand to read, wherever it goes.
+    /// Moves the position. Discards bytes buffered for reading, wherever it goes.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let target = self.target(to)?;
         if target != self.position || !matches!(self.buffer, Buffer::Writing { .. }) {
@@ -379,7 +377,7 @@ impl Seek for File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // A program that wants the outcome calls `close`.
+        // Ignore the outcome: a program that needs it calls `close`.
         undisturbed(|| drop(self.end()));
     }
 }

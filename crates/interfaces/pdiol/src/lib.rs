@@ -1,7 +1,7 @@
-//! Striped files with the face of ordinary ones: synchronous, buffered, usable from any thread.
+//! Striped files with the interface of ordinary ones: synchronous, buffered, usable from any thread.
 //!
-//! A [`Session`] is a thread of its own with the file system's client and its page cache (crate [`node`]). A [`File`]
-//! is a handle on a striped file that any thread may hold, with the traits of `std::io`:
+//! A [`Session`] is a separate thread with the file system's client and its page cache (crate [`node`]). A [`File`] is
+//! a handle of a striped file that any thread may hold, with the traits of `std::io`:
 //!
 //! ```no_run
 //! use std::io::{BufRead, Write};
@@ -24,26 +24,28 @@
 //! ```text
 //!   application's thread                             node thread
 //!
-//!   File: the page at hand, or the one being filled
+//!   File: the page being read, or the one being filled
 //!     | read, write: copy from it, into it
 //!     v
-//!   at the end of a page ---- what is wanted ---->      takes pages of the cache, lends them
+//!   at the end of a page ---- request ------------->      takes pages of the cache, lends them
 //!                        <--- pages, lent ---------     puts written pages into the cache
 //! ```
 //!
-//! Reading a byte or a line takes no lock and sends no message: the handle has a page at hand. The node thread is asked
-//! when that is used up, and lends all pages that are ready ([`node::LentPage`]); so there is one copy, into the
-//! caller's buffer, and [`BufRead`](std::io::BufRead) has none.
+//! Reading a byte or a line takes no lock and sends no message: the handle has a buffered page. When that is used up,
+//! the node thread lends all pages that are ready ([`node::LentPage`]). So there is one copy, into the caller's buffer,
+//! and none with [`BufRead`](std::io::BufRead).
 //!
 //! Map of the code, in reading order:
 //!
-//! - [`Session`] in `session.rs`, [`File`] in `file.rs`: the face; start here
-//! - `writes.rs`: pages on their way to the page cache
-//! - [`options`]: the options of PDIOL, on a command line and in the environment; [`log`]: its log file
+//! - [`Session`] in `session.rs`, [`File`] in `file.rs`: the interface; start here.
+//! - `writes.rs`: pages on their way to the page cache.
+//! - [`options`]: the options of PDIOL, on a command line and in the environment; [`log`]: its log file.
 //!
-//! What is not here, on purpose: threads, agents, settings and errors (crate [`node`], some of whose names stand here
-//! too), prefetching, replacing and writing behind (the page cache of `fs` does that), and anything of C (crate
-//! `libpdiol`).
+//! Not here, on purpose:
+//!
+//! - threads, agents, settings and errors: crate [`node`], some of whose names are re-exported here;
+//! - prefetching, eviction and writing behind: the page cache of `fs`;
+//! - the C interface: crate `libpdiol`.
 
 mod file;
 pub mod log;
@@ -58,7 +60,7 @@ pub use node::{
 };
 pub use session::Session;
 
-/// The manual's pages for authors of programs, whose examples are compiled.
+/// Pages of the manual for authors of programs, so that their examples are compiled.
 #[cfg(doctest)]
 mod manual {
     #[doc = include_str!("../../../../docs/manual/writing-programs.md")]

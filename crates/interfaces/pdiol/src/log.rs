@@ -1,4 +1,4 @@
-//! The log: what happens in a process, line by line at the end of a file.
+//! Log of the events of a process, appended to a file line by line.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -9,16 +9,17 @@ use std::time::Instant;
 
 use node::{Error, ErrorKind, Reporter, Result};
 
-/// The file of a log.
+/// File of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFile {
-    /// Its path.
+    /// Path of the file.
     pub path: OsString,
-    /// True if a log that cannot be written is an error. `LOG=1` may be another program's.
+    /// True if a log that cannot be written is an error. It is false for `LOG=1`, which may be meant for another
+    /// program.
     pub is_required: bool,
 }
 
-/// A log, if there is to be one. Cloning gives another handle.
+/// Log, or none if no file was named. Clones share the file.
 #[derive(Clone)]
 pub struct Log(Option<Arc<Open>>);
 
@@ -28,7 +29,7 @@ struct Open {
 }
 
 impl Log {
-    /// Begins a log after what is in the file; without a file, a log that is not written.
+    /// Opens a log for appending. Without a file, returns a log that drops its lines.
     pub fn begin(wanted: Option<&LogFile>) -> Result<Log> {
         let Some(LogFile { path, is_required }) = wanted else { return Ok(Log(None)) };
         match File::options().append(true).create(true).open(path) {
@@ -47,12 +48,12 @@ impl Log {
         let Some(open) = &self.0 else { return };
         let seconds = open.start.elapsed().as_secs_f64();
         let mut file = open.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // In one piece, since other processes may append to the same file. A full disk is no reason to end a program
-        // that reads files of others.
+        // Write the line in one piece, since other processes may append to the same file. Ignore errors: a full disk is
+        // no reason to end a program that reads other files.
         let _ = file.write_all(format!("{seconds:12.6} {text}\n").as_bytes());
     }
 
-    /// Where reports of the session go: into the log, or to standard error if there is none.
+    /// Returns a reporter that writes the session's reports into the log, or to standard error without a log.
     pub fn reporter(&self) -> Reporter {
         let log = self.clone();
         if log.0.is_none() {

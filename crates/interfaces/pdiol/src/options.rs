@@ -1,10 +1,10 @@
-//! The options of PDIOL, from the command line, the environment, and by default.
+//! Options of PDIOL, from the command line, the environment, and by default.
 //!
-//! They stand before an argument `-`, which ends them: `program -window 16 -d 4 - argument ...`. What follows belongs
-//! to the program, and so does everything if the first argument does not begin with `-`, or no `-` stands alone.
+//! They precede an argument `-`, which ends them: `program -window 16 -d 4 - argument ...`. The following arguments
+//! belong to the program. All arguments do if the first one does not begin with `-`, or if no argument is a single `-`.
 //!
-//! In the environment they are called as in the thesis, with `PDIOL_` before that. Without it the names are any
-//! program's: a value found under one counts if it makes sense here, and is passed over otherwise.
+//! The environment variables have the names of the thesis with the prefix `PDIOL_`. Names without the prefix may be
+//! meant for any program: a value is used if it is valid here, and ignored otherwise.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,29 +21,29 @@ use crate::log::{Log, LogFile};
 /// Options of programs that use PDIOL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The name of the program: for the log.
+    /// Name of the program, for the log.
     pub program: String,
-    /// Which pages are asked for in advance.
+    /// Prefetch policy.
     pub prefetch: Prefetch,
-    /// Whether writing ends before the agents have the data.
+    /// True if a write returns before the agents have the data.
     pub write_behind: bool,
     /// Number of disks to stripe a new file over; `None` for all.
     pub disks: Option<NonZeroU32>,
-    /// The buffers of this program's sockets.
+    /// Buffer sizes of this program's sockets.
     pub sockets: SocketBuffers,
     /// Memory for pages, in bytes.
     pub cache_bytes: u64,
-    /// The write cache, if there is one.
+    /// Write cache, if there is one.
     pub write_cache: Option<CacheWrites>,
-    /// The trace that what the library does is added to, if there is one.
+    /// Trace file for the library's work, if there is one.
     pub trace: Option<PathBuf>,
-    /// The log file, if there is one.
+    /// Log file, if there is one.
     pub log: Option<LogFile>,
-    /// Why values under old names were ignored: for the log.
+    /// Reasons for ignoring values under old names, for the log.
     pub ignored: Vec<String>,
 }
 
-/// As people write options: for the log.
+/// Formats the options for people, for the log.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.prefetch {
@@ -80,7 +80,7 @@ impl fmt::Display for Options {
 }
 
 impl Options {
-    /// The settings of a session with these agents, and the log, begun with what they are.
+    /// Returns the settings of a session with these agents, and the log, which begins with the options.
     pub fn begin(&self, agents: Vec<Agent>) -> Result<(Settings, Log)> {
         let log = Log::begin(self.log.as_ref())?;
         let mut settings = Settings::of_environment(agents)?;
@@ -102,7 +102,7 @@ impl Options {
 }
 
 impl Default for Options {
-    /// Those of an empty command line in an empty environment.
+    /// Returns the options of an empty command line in an empty environment.
     fn default() -> Self {
         match find(&mut Vec::new(), |_| None) {
             Ok(Asked::Run(options)) => options,
@@ -114,13 +114,13 @@ impl Default for Options {
 /// Result of parsing the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// To go on with these options.
+    /// Run with these options.
     Run(Options),
-    /// To tell how options are given.
+    /// Print the help.
     Help,
 }
 
-/// One option.
+/// Option in the table.
 struct Row {
     long: &'static str,
     short: &'static str,
@@ -138,7 +138,7 @@ const fn row(
     Row { long, short, variable, argument, default, meaning }
 }
 
-/// All options, in the order of the thesis's table A.1; those after it are new.
+/// All options, in the order of the thesis's table A.1, followed by new ones.
 const TABLE: [Row; 13] = [
     row(["prefetch", "p", "PREFETCH"], ["0|1", "1"], "fetch pages before they are asked for"),
     row(["write-behind", "w", "WRITEBEHIND"], ["0|1", "1"], "go on while written data travel to the agents"),
@@ -167,7 +167,7 @@ const TABLE: [Row; 13] = [
     ),
 ];
 
-/// The options that the thesis has not.
+/// Options that the thesis does not have.
 const NEW: [&str; 5] = ["cache", "write_cache", "flush_seconds", "job", "trace"];
 
 /// Prefix of the environment variables.
@@ -181,17 +181,17 @@ impl Row {
         name == self.long || name == self.short
     }
 
-    /// The environment variable.
+    /// Returns the name of the environment variable.
     fn variable(&self) -> String {
         format!("{PREFIX}{}", self.variable)
     }
 
-    /// Its name in the thesis.
+    /// Returns the name of the variable in the thesis, if it has one.
     fn old_variable(&self) -> Option<&'static str> {
         (!NEW.contains(&self.long)).then_some(self.variable)
     }
 
-    /// The value that counts if the command line gives none.
+    /// Returns the value if the command line has none: of the environment, or the default.
     fn of_environment(&self, variable: impl Fn(&str) -> Option<OsString>) -> Given {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let of = |name: &str, value, is_old| Given {
@@ -207,30 +207,30 @@ impl Row {
     }
 }
 
-/// The value of an option.
+/// Value of an option.
 struct Given {
-    /// Where it comes from.
+    /// Origin of the value, for errors.
     place: String,
     value: OsString,
-    /// Whether that is a variable of the thesis.
+    /// True if the origin is a variable of the thesis.
     is_old: bool,
 }
 
-/// The values of all options, by their long names.
+/// Values of all options, by their long names.
 struct Values {
     program: String,
     given: BTreeMap<&'static str, Given>,
-    /// Why some were passed over.
+    /// Reasons for ignoring some values.
     ignored: Vec<String>,
 }
 
-/// The name that a program was called by, without its directory.
+/// Returns the name that a program was called by, without its directory.
 pub fn program_name(arguments: &[OsString]) -> String {
     let name = arguments.first().map(|name| Path::new(name).file_name().unwrap_or(name));
     name.map_or("program".into(), OsStr::to_string_lossy).into_owned()
 }
 
-/// Finds out the options. `arguments` begin with the name of the program, and lose those of PDIOL.
+/// Parses the options. `arguments` begin with the name of the program; the options of PDIOL are removed from them.
 pub fn find(arguments: &mut Vec<OsString>, variable: impl Fn(&str) -> Option<OsString>) -> Result<Asked> {
     let given = TABLE.iter().map(|row| (row.long, row.of_environment(&variable))).collect();
     let mut values = Values { program: program_name(arguments), given, ignored: Vec::new() };
@@ -240,7 +240,7 @@ pub fn find(arguments: &mut Vec<OsString>, variable: impl Fn(&str) -> Option<OsS
     values.options().map(Asked::Run)
 }
 
-/// Takes the options of PDIOL out of the command line.
+/// Removes the options of PDIOL from the command line and returns them.
 fn take_given(arguments: &mut Vec<OsString>) -> Vec<OsString> {
     let Some(end) = separator(arguments) else { return Vec::new() };
     let mut given: Vec<OsString> = arguments.drain(1..=end).collect();
@@ -248,7 +248,7 @@ fn take_given(arguments: &mut Vec<OsString>) -> Vec<OsString> {
     given
 }
 
-/// The index of the separator, if the arguments begin with options.
+/// Returns the index of the separator, if the arguments begin with options.
 fn separator(arguments: &[OsString]) -> Option<usize> {
     let begins = |argument: &OsString| argument.as_encoded_bytes().starts_with(SEPARATOR.as_bytes());
     arguments.get(1).filter(|first| begins(first))?;
@@ -265,13 +265,13 @@ pub fn are_given(arguments: &[OsString]) -> bool {
     is_known && separator(arguments).is_some()
 }
 
-/// The name of an option without its dashes.
+/// Returns the name of an option without its dashes.
 fn bare(name: &str) -> &str {
     name.strip_prefix("--").or(name.strip_prefix('-')).unwrap_or("")
 }
 
 impl Values {
-    /// Reads the options of the command line; tells whether one of them asks for help.
+    /// Parses the options of the command line. Returns true if one of them asks for help.
     fn take_from(&mut self, arguments: Vec<OsString>) -> Result<bool> {
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
@@ -334,8 +334,8 @@ impl Values {
         Ok(bytes.map(cache))
     }
 
-    /// The value of an option, or an error that says where it comes from and what it may be. What stands under an old
-    /// name and makes no sense was meant for others: then the default counts.
+    /// Returns the value of an option, or an error with the value's origin and the valid values. An invalid value under
+    /// an old name was meant for other programs: then the default counts.
     fn value<T>(&mut self, long: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
         let given = &self.given[long];
         if let Some(value) = given.value.to_str().and_then(&parse) {
@@ -365,17 +365,17 @@ fn flag(text: &str) -> Option<bool> {
     }
 }
 
-/// A number from 1 on; 0 or this word is none.
+/// Parses a number; 0 and `word` stand for `None`.
 fn number_or(text: &str, word: &str) -> Option<Option<NonZeroU32>> {
     if text == word { Some(None) } else { text.parse().ok().map(NonZeroU32::new) }
 }
 
-/// The size of a cache in bytes: at least a page of 64 KiB.
+/// Parses the size of a cache in bytes: at least a page of 64 KiB.
 fn cache_bytes(text: &str) -> Option<u64> {
     text.parse().ok().map(|Size(bytes)| bytes).filter(|&bytes| bytes >= 1 << 16)
 }
 
-/// The size of a write cache in bytes, at least 4 KiB; 0 is none.
+/// Parses the size of a write cache in bytes, at least 4 KiB; 0 stands for no cache.
 fn write_cache_bytes(text: &str) -> Option<Option<u64>> {
     match text.parse().ok()? {
         Size(0) => Some(None),
@@ -383,7 +383,7 @@ fn write_cache_bytes(text: &str) -> Option<Option<u64>> {
     }
 }
 
-/// How options are given, for people.
+/// Returns the help text about the options.
 pub fn help(program: &str) -> String {
     let mut text = format!(
         "{program} reads and writes files that lie in stripes on the disks of many machines (PDIOL).\n\n\

@@ -1,4 +1,4 @@
-//! A session whose files are buffered.
+//! A session with buffered files.
 
 use std::ops::Deref;
 
@@ -6,10 +6,10 @@ use node::{OpenOptions, Result, Settings};
 
 use crate::file::File;
 
-/// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
-/// last of them and of the files opened with it ends the node thread.
+/// Connection to the file system, usable from any thread. Clones share it. Dropping the last clone and the last file
+/// opened with it ends the node thread.
 ///
-/// What it has to say of names is said by the [`node::Session`] that it is.
+/// Operations on names are those of [`node::Session`], to which it dereferences.
 #[derive(Clone, Debug)]
 pub struct Session(node::Session);
 
@@ -17,20 +17,20 @@ impl Session {
     /// Starts a node thread and connects it to the agents.
     ///
     /// # Errors
-    /// If there are none, or one of them does not answer.
+    /// If there are no agents, or one of them does not answer.
     pub fn start(settings: Settings) -> Result<Session> {
         node::Session::start(settings).map(Session)
     }
 
-    /// Opens a file, or makes one.
+    /// Opens a file, or creates one.
     ///
     /// # Errors
-    /// If the options make no sense, or there is no such file and none can be made.
+    /// If the options are inconsistent, or the file does not exist and cannot be created.
     pub fn open(&self, name: &str, options: OpenOptions) -> Result<File> {
         self.0.open(name, options).map(File::from)
     }
 
-    /// Opens a file by a path that need not be a text, or makes one.
+    /// Opens a file by a path that need not be UTF-8, or creates one.
     ///
     /// # Errors
     /// As of [`open`](Self::open).

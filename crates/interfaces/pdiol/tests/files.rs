@@ -1,4 +1,4 @@
-//! Files of real agents on loopback, as any thread sees them.
+//! Files of real agents on loopback, used from any thread.
 
 use std::io::{BufRead, Cursor, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ const READ: OpenOptions = OpenOptions::new().read(true);
 const MAKE: OpenOptions = OpenOptions::new().write(true).create(true).truncate(true);
 const BOTH: OpenOptions = MAKE.read(true);
 
-/// Bytes that depend on their offset.
+/// Returns bytes that depend on their offset.
 fn contents(bytes: usize) -> Vec<u8> {
     (0..bytes as u64).map(|offset| (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
@@ -46,7 +46,7 @@ fn what_is_written_is_read_around_the_end_of_a_page() {
     assert!(read(&agents.session(), "file") == contents(1_000_000), "another session");
 }
 
-/// All pages of a request begin to be read with the first, unless a fixed window says otherwise.
+/// Reading a request's first page starts reading all its pages, unless a fixed window limits them.
 #[test]
 fn a_large_request_is_read_together_wherever_it_is() {
     const PAGE: usize = 65_536;
@@ -64,7 +64,7 @@ fn a_large_request_is_read_together_wherever_it_is() {
         let mut into = vec![0; 8 * PAGE];
         let first = file.read(&mut into).expect("it can be read");
         assert!(first >= PAGE && (together || first == PAGE), "{prefetch:?}: {first} bytes at first");
-        // Meanwhile what was begun comes to its end, and what is ready is read in one go.
+        // In this time the started reads complete; ready pages are read in one call.
         thread::sleep(Duration::from_millis(500));
         let second = file.read(&mut into[first..]).expect("it can be read");
         let expected = if together { 7 * PAGE + PAGE - first } else { PAGE };
@@ -80,10 +80,10 @@ fn a_program_that_panics_with_files_open_has_them_written() {
     let unwound = thread::spawn({
         let session = agents.session();
         move || {
-            // Some are idle by then, and closing one wakes its task.
+            // Some tasks are idle by then, and closing a file wakes its task.
             let mut files = NAMES.map(|name| session.open(name, MAKE).expect("a new file"));
             files.iter_mut().for_each(|file| file.write_all(&contents(100_000)).expect("room"));
-            // Without a message on standard error.
+            // Panic without a message on standard error.
             std::panic::resume_unwind(Box::new("the program's own"));
         }
     });
@@ -195,7 +195,7 @@ fn what_sessions_append_by_turns_is_all_there() {
     let mut files = sessions.map(|session| session.open("log", append).expect("it is there"));
     let mut expected = Vec::new();
     for turn in 0..6_u8 {
-        // The other one has begun already when this one appends.
+        // The other handle has begun its append already when this one appends.
         let [mine, other] = [turn % 2, 1 - turn % 2].map(usize::from);
         files[other].write_all(&[100 + turn; 10]).expect("room");
         files[mine].write_all(&vec![turn; 1000 + usize::from(turn)]).expect("room");
@@ -211,7 +211,7 @@ fn what_sessions_append_by_turns_is_all_there() {
     assert!(found == expected && read(&agents.session(), "log") == expected);
 }
 
-/// However many append to a file at once, what one call writes lies together, whatever pages it touches.
+/// With any number of concurrent appends, the data of one call stay together, whatever pages they touch.
 #[test]
 fn a_record_that_is_appended_is_not_torn() {
     const WRITERS: u8 = 4;
@@ -237,8 +237,7 @@ fn a_record_that_is_appended_is_not_torn() {
     assert_eq!(torn, 0, "records with bytes of others");
 }
 
-/// What another handle has written is read after a seek, a flush, or a look at the size, though there were older bytes
-/// at hand.
+/// A seek, a flush, or a stat discards buffered bytes, so that the handle reads data of another handle.
 #[test]
 fn what_is_at_hand_is_given_up_by_a_seek_a_flush_and_a_look_at_the_size() {
     let agents = Agents::start(2);
@@ -333,7 +332,7 @@ fn an_agent_of_another_version_is_told_from_one_that_is_not_there() {
         let (mut caller, _) = listener.accept().expect("a caller");
         let mut greeting = [0; 48];
         caller.read_exact(&mut greeting).expect("it introduces itself");
-        // The version comes after eight bytes that say what it is.
+        // The version follows after eight bytes of identification.
         greeting[8] ^= 0x40;
         caller.write_all(&greeting).expect("it listens");
     });
@@ -360,7 +359,7 @@ fn writes_that_are_lost_with_an_agent_are_told() {
     let mut flushed = session.open("flushed", MAKE).expect("a new file");
     let mut closed = session.open("closed", MAKE).expect("a new file");
     agents.agents[1].end();
-    // One of the two blocks of each is the second agent's.
+    // The second agent has one of the two blocks of each file.
     for file in [&mut flushed, &mut closed] {
         file.write_all(&contents(100_000)).expect("written behind");
     }
@@ -370,7 +369,7 @@ fn writes_that_are_lost_with_an_agent_are_told() {
     assert!(error.kind() == ErrorKind::Gone && error.to_string().contains(&address), "{error}");
 }
 
-/// What is done with a file, and with a vector in memory to compare.
+/// Operation on a file, and on a vector in memory for comparison.
 #[derive(Clone, Debug)]
 enum Step {
     Read(usize),
@@ -411,7 +410,7 @@ proptest! {
         for step in steps {
             written = written.wrapping_add(1);
             match step {
-                // A vector grows even by nothing, if that is written beyond its end.
+                // A vector grows even by an empty write beyond its end.
                 Step::Write(0) => {}
                 Step::Read(bytes) => {
                     let (mut got, mut expected) = (Vec::new(), Vec::new());
