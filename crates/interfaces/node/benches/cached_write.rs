@@ -1,9 +1,9 @@
-//! What a write of 8 bytes costs that stays in the write cache, on agents of this process.
+//! Measures a write of 8 bytes that stays in the write cache, on agents of this process.
 //!
 //!     cargo bench -p node --bench cached_write
 //!
-//! The mean is that of writes in a row, with all that the node thread does meanwhile; what 99 of 100 take at most is
-//! measured write by write, and has the time in it that looking at the clock takes, which stands beside it.
+//! The mean is that of consecutive writes, including the concurrent work of the node thread. The 99th percentile is
+//! measured write by write. It includes the time of reading the clock, which is printed next to it.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn main() {
     session.finish().expect("flushed");
 }
 
-/// The best of some rounds: others may have been at work during the rest.
+/// Prints the best of some rounds: other programs may disturb the rest.
 fn measure(name: &str, file: &Handle, stride: u64) {
     let (mut mean, mut slowest) = (f64::MAX, Duration::MAX);
     for _ in 0..ROUNDS {
@@ -52,7 +52,7 @@ fn took(what: impl FnOnce()) -> Duration {
     begun.elapsed()
 }
 
-/// What 99 of 100 take at most.
+/// Returns the 99th percentile.
 fn most_take(times: impl Iterator<Item = Duration>) -> Duration {
     let mut times: Vec<Duration> = times.collect();
     times.sort();

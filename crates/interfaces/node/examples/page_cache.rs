@@ -1,9 +1,9 @@
-//! How fast a program reads and writes a file through the page cache, and what that costs its processor.
+//! Measures the throughput of a program that reads and writes a file through the page cache, and its processor time.
 //!
-//! Covers: starting agents on threads of their own, a client, the page cache and its windows.
-//! Scenario: four agents; a program writes a file and flushes it, then reads it page by page. Beside it a bare
-//! stripe: four plain senders of as many bytes, one receiver, no protocol, no cache. Says MB/s (of 10^6 bytes) and
-//! the seconds of processor time, of the program's thread and of all.
+//! Covers: starting agents on separate threads, a client, the page cache and its windows. Scenario: four agents; a
+//! program writes a file and flushes it, then reads it page by page. For comparison a bare stripe: four plain senders
+//! of the same number of bytes, one receiver, no protocol, no cache. Prints MB/s (of 10^6 bytes) and the seconds of
+//! processor time, of the program's thread and of all.
 //!
 //! ```text
 //! cargo run --release -p node --example page_cache -- [MiB] [adaptive | pages of the window] [driver]
@@ -92,7 +92,7 @@ async fn program(client: Client<RealMachine>, bytes: u64, prefetch: Prefetch) ->
     Ok(())
 }
 
-/// What the same computer gives without a file system.
+/// Measures this computer without a file system.
 fn bare_stripe(bytes: u64) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let address = listener.local_addr().expect("it has one");
@@ -139,7 +139,7 @@ fn thread_seconds() -> f64 {
     times.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()).unwrap_or(0.0) / 1e9
 }
 
-/// Of user and system mode, in hundredths of a second.
+/// Returns the time in user and system mode of this process, in seconds. The kernel counts hundredths of a second.
 fn all_seconds() -> f64 {
     let times = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let ticks = times.rsplit(')').next().unwrap_or("").split_whitespace().skip(11).take(2);

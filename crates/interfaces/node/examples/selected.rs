@@ -1,11 +1,11 @@
-//! How fast four processes move a matrix of small records together, dealt to them record by record in both
-//! dimensions.
+//! Measures the throughput of four processes that together move a matrix of small records, dealt to them record by
+//! record in both dimensions.
 //!
-//! Covers: collective operations on dense views and on selections, groups and teams.
-//! Scenario: four agents with a disk each, four clients, all on this computer. The file is written and read by the
-//! dense view (queued only: without that, small records take minutes), and by what each client selects, queued and
-//! not, with what is written on the media and only at the disks.
-//! Says how many MB/s (of 10^6 bytes) of the file each took, the best of some rounds.
+//! Covers: collective operations on dense views and on selections, groups and teams. Scenario: four agents with a disk
+//! each, four clients, all on this computer. The file is written and read by the dense view (only queued, since
+//! otherwise small records take minutes). It is also moved by each client's selection: queued and not, with the data
+//! flushed to stable storage or only sent to the disks. Prints MB/s (of 10^6 bytes) of the file for each, the best of
+//! some rounds.
 //!
 //! ```text
 //! cargo run --release -p node --example selected -- [record bytes] [MiB] [directory] [rounds]
@@ -52,7 +52,7 @@ fn main() {
     let (rounds, peers) = (number(3, 3) as u32, listening.iter().take(AGENTS as usize).collect());
     let mut plan = Plan { view, rounds, peers, keys };
     let first = start_client(0, plan.clone(), &addresses);
-    // The first of a group is met by the others.
+    // The other members of the group connect to the first one.
     plan.peers.push(listening.recv().expect("it listens"));
     let others: Vec<_> = (1..CLIENTS).map(|rank| start_client(rank, plan.clone(), &addresses)).collect();
     for client in others.into_iter().chain([first]) {
@@ -93,7 +93,7 @@ fn start_client(rank: u64, plan: Plan, addresses: &Sender<Peer>) -> thread::Join
     })
 }
 
-/// A way to move the file.
+/// Method of moving the file.
 #[derive(Clone, Copy)]
 enum Way {
     Dense(CollectiveSettings),
@@ -140,7 +140,7 @@ async fn move_all(machine: RealMachine, rank: u32, plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// Moves the file, when all are ready for it; how long that took.
+/// Moves the file after all processes are ready. Returns the duration.
 async fn move_file(
     machine: &RealMachine,
     file: &File<RealMachine>,

@@ -1,9 +1,10 @@
-//! How many small files without names a client makes in a second.
+//! Measures the number of small files without names that a client creates per second.
 //!
-//! Covers: agents on threads of their own, files by number, the page cache. Scenario: four agents, each with a disk; a
-//! client makes files of one block, several at a time: opens each by its number, writes to it and closes it, which
-//! sends it and flushes nothing. Then it reads all of them back and removes them. Says how many files a second that
-//! was.
+//! Covers: agents on separate threads, files by number, the page cache. Scenario: four agents, each with a disk. A
+//! client creates files of one block, several at a time: it opens each by its number, writes to it and closes it, which
+//! sends the data and flushes nothing. Then it reads all of them back and removes them. Prints the number of files per
+//! second.
+//!
 //!
 //! ```text
 //! cargo run --release -p node --example small_files -- [files] [at a time] [bytes] [directory] [driver]
@@ -60,7 +61,7 @@ fn main() -> Result<()> {
     let peers: Vec<Peer> = listening.iter().take(AGENTS as usize).collect();
     let settings = Settings { driver, peers, ..Settings::new(CLIENT, keys) };
     real::run(settings, |machine| async move { client(machine, plan).await.expect("all goes well") })?;
-    // The agents serve until they are ended.
+    // The agents serve until the process ends.
     drop(agents);
     std::process::exit(0);
 }
@@ -101,7 +102,7 @@ async fn client(machine: RealMachine, plan: Plan) -> fs::Result<()> {
     Ok(())
 }
 
-/// Does `work` with all files, `plan.at_a_time` of them at once, and says how fast.
+/// Runs `work` for all files, `plan.at_a_time` of them at once, and prints the throughput.
 async fn time(machine: &RealMachine, plan: Plan, what: &str, work: impl AsyncFn(u64) + 'static) {
     let (start, next, work) = (Instant::now(), Rc::new(Cell::new(1)), Rc::new(work));
     let workers = InFlight::new();

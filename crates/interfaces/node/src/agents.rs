@@ -1,4 +1,4 @@
-//! Which agents make up the file system, and where they are.
+//! Finds the agents of the file system and their addresses.
 
 use std::env;
 use std::fs;
@@ -10,38 +10,37 @@ use serde::Deserialize;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The environment variable that names the agents, separated by commas.
+/// Environment variable that names the agents, separated by commas.
 pub const VARIABLE: &str = "STARFISH_AGENTS";
 
-/// The environment variable with the path of a node file: names of agents between spaces or line ends; `#` begins a
-/// remark.
+/// Environment variable with the path of a node file: names of agents between spaces or line ends; `#` begins a remark.
 pub const NODE_FILE_VARIABLE: &str = "PDIOLCONF";
 
-/// The node file in the user's home directory.
+/// Name of the node file in the user's home directory.
 const NODE_FILE: &str = "PDIOLconf";
 
-/// The node file of PDIOL's appendix, in the home directory. A file of so common a name counts if nothing else names
-/// agents.
+/// Path of the node file of PDIOL's appendix, in the home directory. A file with such a common name counts only if
+/// nothing else names agents.
 const LAST_NODE_FILE: &str = "bin/conf";
 
-/// The port of an agent that is named without one.
+/// Default port of an agent.
 pub const PORT: u16 = 7117;
 
-/// The file of the [`state_directory`] that says which agents `starfish agents up` has started.
+/// Name of the file in the [`state_directory`] that lists the agents started by `starfish agents up`.
 pub const RECORD: &str = "agents.toml";
 
-/// An agent as the user calls it, and where that is.
+/// Agent: the user's name for it, and its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// As the user wrote it.
+    /// Name as the user wrote it.
     pub name: String,
-    /// The address behind that name.
+    /// Address of that name.
     pub address: SocketAddr,
-    /// Where its log is, if `starfish agents up` has started it.
+    /// Path of its log, if `starfish agents up` has started it.
     pub log: Option<String>,
 }
 
-/// The contents of a configuration file.
+/// Contents of a configuration file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
@@ -49,7 +48,7 @@ struct Configuration {
 }
 
 impl Agent {
-    /// The agent called HOST:PORT or HOST.
+    /// Returns the agent called HOST:PORT or HOST. Fails if the name is malformed or the host unknown.
     pub fn named(name: &str) -> Result<Agent> {
         let address = address(name).map_err(|(kind, why, remedy)| {
             Error::new(kind, format!("agent {name}"), why).with_remedy(remedy)
@@ -64,7 +63,7 @@ impl Agent {
     }
 }
 
-/// Where the agent of this name listens, or why that is not known and what to do about it.
+/// Returns the address of the agent of this name, or the kind of failure, the reason and a remedy.
 fn address(name: &str) -> std::result::Result<SocketAddr, (ErrorKind, String, &'static str)> {
     const FORM: &str = "An agent is written HOST:PORT or HOST, as in 127.0.0.1:7117 or [::1]:7117";
     if let Some(address) = name.parse::<SocketAddr>().ok().filter(|address| address.port() > 0) {
@@ -92,9 +91,9 @@ fn address(name: &str) -> std::result::Result<SocketAddr, (ErrorKind, String, &'
     found.next().ok_or_else(|| unknown("it has no address".to_owned()))
 }
 
-/// The agents of these names, each HOST:PORT or HOST. An address twice is an error.
+/// Returns the agents of these names, each HOST:PORT or HOST. Fails if two have the same address.
 pub fn named<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Result<Vec<Agent>> {
-    // To those that are named otherwise it does not matter if it cannot be read.
+    // Ignore an unreadable record: agents that are named explicitly do not need it.
     let started = started().unwrap_or_default();
     let mut agents: Vec<Agent> = Vec::new();
     for name in names {
@@ -108,20 +107,27 @@ pub fn named<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Result<Vec<Ag
     Ok(agents)
 }
 
-/// The agents that the environment names, in the first of these: the variable STARFISH_AGENTS, the file of the variable
-/// PDIOLCONF, the file `PDIOLconf` in the home directory, `starfish/config.toml` in the configuration directory, those
-/// that `starfish agents up` has started, the file `bin/conf` in the home directory. Fails if there are none.
+/// Finds the agents in the first of these sources that names any:
+///
+/// 1. The variable STARFISH_AGENTS.
+/// 2. The file of the variable PDIOLCONF.
+/// 3. The file `PDIOLconf` in the home directory.
+/// 4. The file `starfish/config.toml` in the configuration directory.
+/// 5. The agents that `starfish agents up` has started.
+/// 6. The file `bin/conf` in the home directory.
+///
+/// Fails if no source names an agent.
 pub fn find() -> Result<Vec<Agent>> {
     find_among(&[], None)
 }
 
-/// The agents that are listed here, or else named in this configuration file, or else by the environment as in
+/// Returns the agents in `listed`, or else those of this configuration file, or else those of the environment as in
 /// [`find`]. Fails if there are none.
 pub fn find_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<Agent>> {
     named(names_among(listed, configuration)?)
 }
 
-/// The names of the agents of [`find_among`]. Fails if there are none.
+/// Returns the names of the agents of [`find_among`]. Fails if there are none.
 pub fn names_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<String>> {
     let of_variable = env::var(VARIABLE).unwrap_or_default();
     if let Some(names) = given(listed.iter().map(String::as_str))? {
@@ -135,7 +141,7 @@ pub fn names_among(listed: &[String], configuration: Option<&Path>) -> Result<Ve
     }
 }
 
-/// The names in a list, or None without any. A name that is missing beside others is an error: after `A:1, B:2` on a
+/// Returns the names in a list, or `None` if it is empty. An empty name among others is an error: after `A:1, B:2` on a
 /// command line, `B:2` would be taken for the name of a file.
 fn given<'a>(names: impl Iterator<Item = &'a str>) -> Result<Option<Vec<String>>> {
     let names: Vec<String> = names.map(|name| name.trim().to_owned()).collect();
@@ -150,7 +156,7 @@ fn given<'a>(names: impl Iterator<Item = &'a str>) -> Result<Option<Vec<String>>
     }
 }
 
-/// The error of finding no agent.
+/// Returns the error for missing agents.
 fn none() -> Error {
     let files = [configuration_file(), in_home(NODE_FILE), in_home(LAST_NODE_FILE)];
     let files: Vec<String> = files.into_iter().flatten().map(|path| path.display().to_string()).collect();
@@ -163,7 +169,7 @@ fn none() -> Error {
     Error::new(ErrorKind::Invalid, "finding the agents", why).with_remedy(remedy)
 }
 
-/// The names of the agents of [`find`], but for those in STARFISH_AGENTS. There may be none.
+/// Returns the names of the agents of [`find`], without the source STARFISH_AGENTS. The list may be empty.
 pub fn usual() -> Result<Vec<String>> {
     let variable = env::var_os(NODE_FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     let existing = |name| in_home(name).filter(|path| path.is_file());
@@ -188,7 +194,7 @@ fn in_home(name: &str) -> Option<PathBuf> {
     env::home_dir().map(|home| home.join(name))
 }
 
-/// The names in a node file: words, but what follows a `#` on its line.
+/// Returns the names in a node file: its words, without text after a `#` on a line.
 fn node_file(path: &Path) -> Result<Vec<String>> {
     let wrong = |why: &dyn std::fmt::Display| {
         let error = Error::new(ErrorKind::Invalid, format!("the node file {}", path.display()), why);
@@ -200,7 +206,7 @@ fn node_file(path: &Path) -> Result<Vec<String>> {
     if names.is_empty() { Err(wrong(&"it names no agent")) } else { Ok(names) }
 }
 
-/// An agent that `starfish agents up` has started, as far as others need to know it.
+/// Record of an agent that `starfish agents up` has started, reduced to the fields needed here.
 #[derive(Deserialize)]
 struct Started {
     address: String,
@@ -210,7 +216,7 @@ struct Started {
 }
 
 impl Started {
-    /// Its log as scp would write it.
+    /// Returns the location of its log in the syntax of scp.
     fn log(&self) -> String {
         self.host.as_ref().map_or_else(|| self.log.clone(), |host| format!("{host}:{}", self.log))
     }
@@ -220,14 +226,14 @@ impl Started {
     }
 }
 
-/// The record of the agents that `starfish agents up` has started; nothing if it was not used.
+/// Reads the record of the agents that `starfish agents up` has started; empty if it was not used.
 fn started() -> Result<Vec<Started>> {
     #[derive(Deserialize)]
     struct Record {
         agents: Vec<Started>,
     }
     let Some(path) = state_directory().map(|state| state.join(RECORD)) else { return Ok(Vec::new()) };
-    // Without it none have been started.
+    // Without a readable file no agents have been started.
     let Ok(text) = fs::read_to_string(&path) else { return Ok(Vec::new()) };
     let record: Record = toml::from_str(&text).map_err(|error| {
         let error = Error::new(ErrorKind::Invalid, path.display().to_string(), error.message());
@@ -236,20 +242,21 @@ fn started() -> Result<Vec<Started>> {
     Ok(record.agents)
 }
 
-/// The default directory in which `starfish agents` records the agents it has started.
+/// Returns the default directory in which `starfish agents` records its agents.
 pub fn state_directory() -> Option<PathBuf> {
     base_directory("XDG_STATE_HOME", ".local/state").map(|state| state.join("starfish"))
 }
 
-/// A directory of the user's: what the variable says, or else this one of the home directory (XDG Base Directory
-/// Specification).
+/// Returns the user's directory of the environment variable, or else the usual one in the home directory (XDG Base
+/// Directory Specification).
 pub(crate) fn base_directory(variable: &str, usual: &str) -> Option<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
     let home = || env::home_dir().map(|home| home.join(usual));
     env::var_os(variable).map(PathBuf::from).and_then(absolute).or_else(home)
 }
 
-/// What the agents are called in a configuration file: `agents = ["HOST:PORT", ...]`; nothing if there is no such file.
+/// Returns the names of the agents in a configuration file: `agents = ["HOST:PORT", ...]`; `None` if the file is
+/// missing.
 pub fn configured(path: &Path) -> Result<Option<Vec<String>>> {
     let wrong = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Invalid, path.display().to_string(), why);
     let text = match fs::read_to_string(path) {

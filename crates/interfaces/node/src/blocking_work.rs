@@ -1,29 +1,29 @@
-//! Work that blocks, beside a node: on a thread of its own, since the node has its connections to look after.
+//! Blocking work for a node, on a separate thread, since the node must keep serving its connections.
 
 use std::panic::resume_unwind;
 use std::thread::{self, JoinHandle};
 
 use flume::Receiver;
 
-/// Work on a thread of its own, which may block.
+/// Work on a separate thread, which may block.
 pub struct BlockingWork<T> {
     thread: JoinHandle<()>,
     outcome: Receiver<T>,
 }
 
 impl<T: Send + 'static> BlockingWork<T> {
-    /// Begins it. It comes to its end also if nobody waits for it.
+    /// Starts the work. It runs to completion even if this value is dropped.
     pub fn begin(work: impl FnOnce() -> T + Send + 'static) -> Self {
         let (done, outcome) = flume::bounded(1);
         let thread = thread::spawn(move || {
-            // The caller may be gone.
+            // The caller may have dropped the receiver.
             let _ = done.send(work());
         });
         BlockingWork { thread, outcome }
     }
 
-    /// Waits for the outcome of the work while the node goes on. The node must not block on the thread instead: a
-    /// thread that wakes a task of the node may itself have to wait until the node takes that in.
+    /// Returns the outcome of the work; the node continues until then. The node must not block on the thread instead: a
+    /// thread that wakes a task of the node may have to wait until the node receives that.
     pub async fn outcome(self) -> T {
         match self.outcome.recv_async().await {
             Ok(outcome) => outcome,

@@ -1,4 +1,4 @@
-//! Writing through the write cache: what a program's thread does.
+//! Writes through the write cache, on the program's thread.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::thread::NodeThread;
 use crate::write_queue::WriteQueue;
 
-/// How long something is in the queue at most, unless the node thread is busy.
+/// Limit of the time that a write stays in the queue, unless the node thread is busy.
 const WAIT: Duration = Duration::from_millis(5);
 
 /// Writes bytes to the file of this number at an offset; `what` names it in errors.
@@ -37,7 +37,7 @@ pub(crate) fn write(
         }
     };
     if is_first {
-        // If it fails, the next write asks why: what was not taken in is tried again.
+        // If this fails, the next write reports the error; the remaining writes are tried again.
         drop(node.begin(what, |node| async move {
             let machine = &node.client.connection.machine;
             machine.sleep_until(machine.now() + WAIT).await;

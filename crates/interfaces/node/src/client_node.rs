@@ -1,4 +1,4 @@
-//! What the node thread works with: the client of the file system and its page cache.
+//! State of the node thread: the client of the file system and its page cache.
 
 use std::cell::RefCell;
 use std::process;
@@ -14,21 +14,21 @@ use crate::random::random;
 use crate::settings::{CacheWrites, Settings};
 use crate::temporary_paths::TemporaryPaths;
 
-/// A client node that is connected to the agents.
+/// Client node that is connected to the agents.
 pub(crate) struct ClientNode {
     pub(crate) cache: PageCache<RealMachine>,
-    /// If files are written through one.
+    /// Write cache, if files are written through one.
     pub(crate) write_cache: Option<WriteCache<RealMachine>>,
     pub(crate) settings: Settings,
     pub(crate) lending: RefCell<Lending>,
     pub(crate) connection: ConnectedNode,
-    /// The namespace of the set.
+    /// Namespace of the set.
     pub(crate) tree: Tree<RealMachine>,
     pub(crate) temporary_paths: TemporaryPaths,
 }
 
-/// How long a part of a page waits for the rest: so long that programs which write in small pieces fill pages
-/// meanwhile, and short beside the seconds that agents take to write what they have.
+/// Delay before a partly written page is sent: long enough for programs that write in small pieces to fill the page,
+/// and short compared with the seconds after which agents write their data to disk.
 const SEND_PARTS_AFTER: Duration = Duration::from_millis(2000);
 
 impl ClientNode {
@@ -58,13 +58,13 @@ impl ClientNode {
         removed
     }
 
-    /// Puts an error of the file system into words the user knows; `what` is what was to be done.
+    /// Translates an error of the file system into the user's terms. `what` names the failed operation.
     pub(crate) fn explained<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
         self.connection.explained(what, outcome)
     }
 }
 
-/// Makes a client's part of the write cache of the job that the settings name, or of one of its own.
+/// Joins the write cache of the job that the settings name, or creates a separate one for this session.
 async fn join_job(connection: &ConnectedNode, settings: &CacheWrites) -> Result<WriteCache<RealMachine>> {
     let CacheWrites { bytes, flush_after, job } = settings;
     let flush_after = flush_after.map(|time| Duration::from_nanos(time.as_nanos() as u64));
@@ -79,7 +79,7 @@ async fn join_job(connection: &ConnectedNode, settings: &CacheWrites) -> Result<
     connection.explained(&format!("joining the job {job}"), cache)
 }
 
-/// What this computer calls itself.
+/// Returns the name of this computer.
 pub(crate) fn hostname() -> String {
     let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "an unnamed computer".into())

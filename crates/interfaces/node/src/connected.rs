@@ -1,4 +1,4 @@
-//! A node that is connected to the agents: the client of the file system, with errors in the user's words.
+//! Node that is connected to the agents: the client of the file system, with errors in the user's terms.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -15,22 +15,22 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::Names;
 use crate::random::random;
 
-/// A node that is connected to the agents. Cloning gives another handle on the same.
+/// Node that is connected to the agents. Clones share the connections.
 ///
-/// Its calls are those that have to say more than the client's of the file system; for the others there is
-/// [`client`](Self::client), whose errors [`explained`](Self::explained) puts into words.
+/// Its methods add information that the client lacks. For everything else use [`client`](Self::client), and translate
+/// its errors with [`explained`](Self::explained).
 #[derive(Clone)]
 pub struct ConnectedNode {
     /// The node.
     pub machine: RealMachine,
-    /// Its access to the file system.
+    /// Client of the file system.
     pub client: Client<RealMachine>,
     names: Rc<Names>,
 }
 
 impl ConnectedNode {
-    /// Connects to all agents, and asks them for their disks. `key_file` is the file that was named as that of the
-    /// machine's key, for error messages.
+    /// Connects to all agents, and asks them for their disks. Error messages mention `key_file`, the key file named by
+    /// the user.
     ///
     /// # Errors
     /// If one of the agents does not answer, or two are the same.
@@ -44,11 +44,11 @@ impl ConnectedNode {
         Ok(connection)
     }
 
-    /// Connects to those of the agents that answer. Files without a stripe at these agents are then not known, and no
-    /// file can be made, since it would lie on other disks: see [`absence`](Self::absence).
+    /// Connects to those agents that answer. Files with stripes only at the others are then unknown, and no file can be
+    /// created, since it would lie on other disks: see [`absence`](Self::absence).
     ///
     /// # Errors
-    /// If none of them answers, or two are the same.
+    /// If no agent answers, or two are the same.
     pub async fn to_present(
         machine: &RealMachine,
         agents: &[Agent],
@@ -78,62 +78,61 @@ impl ConnectedNode {
         Ok(ConnectedNode { machine: machine.clone(), client, names: names.into() })
     }
 
-    /// Fails if there are agents that do not answer, and names them.
+    /// Fails if agents do not answer. The error names them.
     ///
     /// # Errors
-    /// If there are any.
+    /// If an agent does not answer.
     pub fn absence(&self) -> Result<()> {
         self.names.absence().map_or(Ok(()), Err)
     }
 
-    /// Fails if there are agents that do not answer, or disks that could not be used when this node connected, and
-    /// names them.
+    /// Fails if agents do not answer, or if disks could not be used when this node connected. The error names them.
     ///
     /// # Errors
-    /// If there are any.
+    /// If an agent does not answer or a disk cannot be used.
     pub fn incompleteness(&self) -> Result<()> {
         self.names.incompleteness().map_or(Ok(()), Err)
     }
 
-    /// The agents that do not answer, each as an error.
+    /// Returns an error for each agent that does not answer.
     pub fn absent_agents(&self) -> &[Error] {
         self.names.absent()
     }
 
-    /// The disks of agents that answer which could not be used when this node connected, each as an error: files that
-    /// do not lie on them can be used.
+    /// Returns an error for each disk that could not be used when this node connected, of the agents that answer. Files
+    /// without stripes on these disks can be used.
     pub fn failing_disks(&self) -> &[Error] {
         self.names.failing()
     }
 
-    /// What the user calls the agents that answer.
+    /// Returns the user's names of the agents that answer.
     pub fn present(&self) -> impl Iterator<Item = &str> {
         self.names.present()
     }
 
-    /// What the user calls an agent.
+    /// Returns the user's name of an agent.
     pub fn name(&self, node: NodeId) -> &str {
         self.names.of(node).unwrap_or("?")
     }
 
-    /// Puts an error of the file system into the user's words; `what` is the file, or what was to be done.
+    /// Translates an error of the file system into the user's terms. `what` is the file, or the failed operation.
     ///
     /// # Errors
-    /// If it is one.
+    /// If `outcome` is an error.
     pub fn explained<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
         outcome.map_err(|error| self.explain(what, &error))
     }
 
-    /// Explains an error about `what` in the words of this crate.
+    /// Explains an error about `what` in the terms of this crate.
     pub fn explain(&self, what: &str, error: &fs::Error) -> Error {
         self.names.explain(what, error)
     }
 
-    /// The namespace of the set, through this page cache. If the agents have none, it is begun now, with a root that
-    /// is this user's.
+    /// Returns the namespace of the set, with this page cache. If the agents have none, creates one, whose root belongs
+    /// to this user.
     ///
     /// # Errors
-    /// If one has to be begun and an agent does not answer, or the disks belong to one that is not there.
+    /// If a namespace must be created and an agent does not answer, or if the disks belong to one that is missing.
     pub async fn tree(&self, cache: &PageCache<RealMachine>) -> Result<Tree<RealMachine>> {
         const WHAT: &str = "the namespace";
         if let Some(tree) = self.find_tree(cache).await? {
@@ -151,10 +150,10 @@ impl ConnectedNode {
         self.explained(WHAT, Tree::find_or_begin(cache, new_tree()?).await)
     }
 
-    /// The namespace of the set, if the agents have one.
+    /// Returns the namespace of the set, if the agents have one.
     ///
     /// # Errors
-    /// If it is kept by an agent that does not answer, as far as can be known.
+    /// If its metadata server does not answer, as far as that can be known.
     pub async fn find_tree(&self, cache: &PageCache<RealMachine>) -> Result<Option<Tree<RealMachine>>> {
         const WHAT: &str = "the namespace";
         let tree = self.explained(WHAT, Tree::find(cache).await)?;
@@ -173,7 +172,7 @@ impl ConnectedNode {
         }
     }
 
-    /// The striping of a file over `disks` of the agents' disks, or over all of them if `disks` is none.
+    /// Returns the striping of a file over `disks` of the agents' disks, or over all of them if `disks` is `None`.
     ///
     /// # Errors
     /// If there are fewer disks, or no file can have blocks of `block_bytes` bytes.
@@ -189,10 +188,10 @@ impl ConnectedNode {
     }
 }
 
-/// What a namespace begins with that this user begins.
+/// Returns the initial values of a namespace that this user creates.
 ///
 /// # Errors
-/// If there are no random numbers.
+/// If the system has no random numbers.
 pub fn new_tree() -> Result<NewTree> {
     let (uid, gid) = (nix::unistd::getuid().as_raw(), nix::unistd::getgid().as_raw());
     Ok(NewTree { origin: random()?, mode: 0o755, uid, gid })

@@ -1,4 +1,4 @@
-//! Files by their paths: opening, asking for and removing them.
+//! Operations on files by their paths: open, stat, remove and list.
 
 use std::num::NonZeroU32;
 
@@ -14,10 +14,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::settings::OpenOptions;
 use crate::stat::Stat;
 
-/// The mode of a file that a program makes through a session.
+/// Mode of a file that a program creates through a session.
 const MODE: u16 = 0o644;
 
-/// Opens a file as `options` say; `name` is its path as errors have it.
+/// Opens a file with these options; `name` is its path for errors.
 pub(crate) async fn open(
     client: &ClientNode,
     name: &str,
@@ -49,11 +49,11 @@ pub(crate) async fn open(
     Ok(file)
 }
 
-/// How a file lies that is made now.
+/// Layout of a file that is created.
 #[derive(Clone, Copy)]
 struct Wanted {
     striping: Striping,
-    /// The disk of the only stripe, if it matters which.
+    /// Disk of the only stripe, if one is chosen.
     disk: Option<u32>,
 }
 
@@ -72,7 +72,7 @@ fn wanted(client: &ClientNode, options: OpenOptions) -> Result<Wanted> {
     Ok(Wanted { striping, disk: Some(disk) })
 }
 
-/// What is known of a file; `name` is its path as errors have it.
+/// Returns the metadata of a file; `name` is its path for errors.
 pub(crate) async fn stat(client: &ClientNode, name: &str, path: &[u8]) -> Result<Stat> {
     let look = TreeOperation::Look { at: location(path)?, follow: true };
     let inode = client.explained(name, client.tree.inode(look).await)?;
@@ -81,7 +81,7 @@ pub(crate) async fn stat(client: &ClientNode, name: &str, path: &[u8]) -> Result
     Ok(Stat::of(inode.size, contents.striping, &inode))
 }
 
-/// Where a path of a program leads. An empty one leads nowhere, as for POSIX.
+/// Returns the location of a path. Fails for an empty path, like POSIX.
 fn location(path: &[u8]) -> Result<Location> {
     match path.is_empty() {
         true => Err(Error::new(ErrorKind::NotFound, "a path", "it is empty, and leads nowhere")),
@@ -89,13 +89,13 @@ fn location(path: &[u8]) -> Result<Location> {
     }
 }
 
-/// Removes a file; `name` is its path as errors have it.
+/// Removes a file; `name` is its path for errors.
 pub(crate) async fn unlink(client: &ClientNode, name: &str, path: &[u8]) -> Result<()> {
     let remove = TreeOperation::Remove { at: location(path)?, what: WhatToRemove::File };
     client.explained(name, client.tree.unname(remove).await)
 }
 
-/// The paths of all files, sorted.
+/// Returns the paths of all files, sorted.
 pub(crate) async fn list(client: &ClientNode) -> Result<Vec<String>> {
     const WHAT: &str = "listing the files";
     let (mut directories, mut files) = (vec![(FileNumber::ROOT, String::new())], Vec::new());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A count with its noun, of which `one` is the singular: `1 trial`, `2 trials`.
+/// Formats a count with its noun, whose singular is `one`: `1 trial`, `2 trials`.
 pub fn counted<N: fmt::Display + From<u8> + PartialEq>(count: N, one: &str) -> String {
     format!("{count} {one}{}", if count == N::from(1) { "" } else { "s" })
 }

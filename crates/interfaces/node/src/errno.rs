@@ -1,4 +1,4 @@
-//! Error numbers of POSIX, in which doors to programs that know no other errors say what went wrong.
+//! POSIX error numbers, for interfaces whose programs know no other errors.
 
 use namespace::TreeRefusal;
 use nix::libc;
@@ -6,8 +6,8 @@ use nix::libc;
 use crate::error::ErrorKind;
 
 impl ErrorKind {
-    /// The error number of POSIX that says this best. Data that are damaged or lost are EIO, as read(2) and fsync(2)
-    /// say of a disk.
+    /// Returns the POSIX error number closest to this kind. Damaged or lost data are EIO, as read(2) and fsync(2)
+    /// return for a disk.
     pub fn errno(self) -> i32 {
         match self {
             ErrorKind::NotFound => libc::ENOENT,

@@ -6,7 +6,7 @@ use std::io;
 use fs::FailureKind;
 use namespace::TreeRefusal;
 
-/// Why an operation did not do what it was told.
+/// Reason for which an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -16,94 +16,94 @@ pub struct Error {
     lost_rank: Option<u32>,
 }
 
-/// What a caller can act on.
+/// Kind of an error, on which a caller can act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is no such file.
+    /// The file does not exist.
     NotFound,
-    /// There is such a file already.
+    /// The file exists already.
     Exists,
     /// The name is too long.
     NameTooLong,
-    /// The call or a setting makes no sense.
+    /// The call or a setting is invalid.
     Invalid,
-    /// The file is open, but not for that.
+    /// The file is not open for this operation.
     BadMode,
-    /// The file would be longer than any can be.
+    /// The file would exceed the maximum size.
     TooLarge,
     /// A disk is full.
     NoSpace,
     /// No agent answers at an address.
     Unreachable,
-    /// Nobody knows the address of an agent's host.
+    /// The address of an agent's host cannot be resolved.
     UnknownHost,
-    /// An agent is gone, or does not answer any more.
+    /// An agent is disconnected, or does not answer any more.
     Gone,
     /// Data that an agent had accepted are lost: it was restarted before they were flushed.
     Lost,
-    /// An agent speaks another version of the protocol, or none.
+    /// An agent uses another version of the protocol, or another protocol.
     Protocol,
     /// An agent does not have the same cluster key as this side.
     NotTrusted,
-    /// Stripes of the file are missing or not its own, or what a disk holds cannot be trusted.
+    /// Stripes of the file are missing or belong to another file, or data of a disk cannot be trusted.
     Damaged,
     /// The session has ended, or the file has been closed.
     Closed,
-    /// An operation on names was refused for a reason that has no kind of its own here.
+    /// The metadata server refused an operation on names for a reason without a separate kind here.
     Refused(TreeRefusal),
-    /// Anything else.
+    /// Any other error.
     Io,
 }
 
-/// The result of an operation.
+/// Result of an operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of this kind: `what` was the matter, and `why` it went wrong.
+    /// Returns an error of this kind: `what` is its subject, `why` its reason.
     pub fn new(kind: ErrorKind, what: impl Into<String>, why: impl fmt::Display) -> Self {
         Error { kind, what: what.into(), why: why.to_string(), remedy: None, lost_rank: None }
     }
 
-    /// The same error with advice.
+    /// Returns the error with advice.
     #[must_use]
     pub fn with_remedy(self, remedy: impl Into<String>) -> Self {
         Error { remedy: Some(remedy.into()), ..self }
     }
 
-    /// The same error, about what the caller calls so.
+    /// Returns the error with another subject, the caller's name for it.
     #[must_use]
     pub fn about(self, what: impl Into<String>) -> Self {
         Error { what: what.into(), ..self }
     }
 
-    /// The same error, since the member of a team that has this rank is lost to it.
+    /// Returns the error with the rank of the team member whose loss caused it.
     #[must_use]
     pub fn with_lost_rank(self, rank: u32) -> Self {
         Error { lost_rank: Some(rank), ..self }
     }
 
-    /// What a caller can act on.
+    /// Returns the kind, on which a caller can act.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The file or agent that is concerned.
+    /// Returns the file or agent that the error is about.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Why it went wrong.
+    /// Returns the reason.
     pub fn why(&self) -> &str {
         &self.why
     }
 
-    /// The remedy, if one is known.
+    /// Returns the remedy, if one is known.
     pub fn remedy(&self) -> Option<&str> {
         self.remedy.as_deref()
     }
 
-    /// The rank of the member that a team has lost, if that is why it went wrong.
+    /// Returns the rank of the lost team member, if its loss caused the error.
     pub fn lost_rank(&self) -> Option<u32> {
         self.lost_rank
     }
@@ -117,7 +117,7 @@ impl Error {
     }
 }
 
-/// On one line: the file or agent, the reason, the remedy.
+/// Formats the error on one line: the file or agent, the reason, the remedy.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.why)?;
@@ -128,7 +128,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl From<Error> for io::Error {
-    /// The error itself is inside: `io::Error::downcast` gets it out.
+    /// Wraps the error: `io::Error::downcast` returns it.
     fn from(error: Error) -> io::Error {
         let kind = match error.kind {
             ErrorKind::NotFound => io::ErrorKind::NotFound,
@@ -154,7 +154,7 @@ impl From<Error> for io::Error {
     }
 }
 
-/// The kind of an error of the file system.
+/// Returns the kind of an error of the file system.
 pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
     match error {
         fs::Error::NotFound { .. } => ErrorKind::NotFound,
@@ -193,7 +193,7 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
         FailureKind::NotFound | FailureKind::Removed => ErrorKind::NotFound,
         FailureKind::Exists => ErrorKind::Exists,
         FailureKind::Fenced => ErrorKind::Lost,
-        // The client has opened it again already, and still it is not.
+        // The client has already opened it again, without success.
         FailureKind::NotOpen | FailureKind::NoTeam | FailureKind::OutOfStep => ErrorKind::Gone,
         FailureKind::NoDisk => ErrorKind::Unreachable,
         FailureKind::NoSpace => ErrorKind::NoSpace,
@@ -204,8 +204,8 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
     }
 }
 
-/// What can be done about an error of the file system. The agent it comes from, if any, has its log there if
-/// `starfish agents up` has started it.
+/// Returns the remedy for an error of the file system. `log` is the log of the agent that returned it, if any, and if
+/// `starfish agents up` has started that agent.
 pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String> {
     let remedy = match error {
         fs::Error::MissingStripe { .. } => {
@@ -274,7 +274,7 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
     Some(remedy.to_owned())
 }
 
-/// The remedy for an agent that does not answer.
+/// Returns the remedy for an agent that does not answer.
 pub(crate) fn remedy_for_silence(log: Option<&str>) -> String {
     let start = match log {
         Some(_) => "`starfish agents up` starts it again, after `starfish agents down` if it hangs",

@@ -1,4 +1,4 @@
-//! An open file for any number of threads: positions in its calls, and many calls under way.
+//! Open file for any number of threads: calls include the position, and many can be in flight.
 
 use std::fmt;
 use std::future::Future;
@@ -21,19 +21,19 @@ use crate::stat::Stat;
 use crate::thread::{NodeThread, undisturbed};
 use crate::write_queue::WriteQueue;
 
-/// Maximum bytes that [`Handle::read_at`] has lent at a time: many, so that handing over is cheap; bounded, because the
-/// page cache cannot use what is lent.
+/// Limit of bytes that [`Handle::read_at`] borrows at a time: large, so that transfers between threads are cheap;
+/// bounded, because the page cache cannot use lent pages.
 const LENT_BYTES_MAX: u64 = 1 << 20;
 
-/// An open file. Any thread may use it at any time, and cloning gives another handle on the same.
+/// Open file. Any thread may use it at any time, and clones share it.
 ///
-/// Calls that are under way at the same time are carried out in any order: a read sees a write that ended before it
-/// began. What is written is in the page cache then; that it could not be sent to the disks is told once, by the next
-/// write, [`flush`](Self::flush) or [`close`](Self::close).
+/// Calls in flight at the same time are carried out in any order: a read sees a write that completed before the read
+/// began. A completed write is in the page cache. If its data cannot be sent to the disks later, the next write,
+/// [`flush`](Self::flush) or [`close`](Self::close) reports that, once.
 ///
-/// The `begin_` calls do not wait. What is under way holds memory, and nothing bounds it but who begins it.
+/// The `begin_` calls do not wait. Each call in flight holds memory, and only the caller limits their number.
 ///
-/// Dropping the last of the handles closes the file too, but then failed writes are not reported.
+/// Dropping the last clone closes the file too, but then failed writes are not reported.
 #[derive(Clone)]
 pub struct Handle(Arc<Shared>);
 
@@ -41,7 +41,7 @@ struct Shared {
     name: Arc<str>,
     options: OpenOptions,
     page_bytes: u64,
-    /// The number of the file on the node thread.
+    /// Number of the file on the node thread.
     number: u64,
     node: Arc<NodeThread>,
 }
@@ -57,7 +57,7 @@ impl Handle {
         Handle(Arc::new(Shared { name: name.into(), options, page_bytes, number, node }))
     }
 
-    /// The name under which the file was opened.
+    /// Returns the name under which the file was opened.
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -66,22 +66,22 @@ impl Handle {
         &self.0.name
     }
 
-    /// The number of the file on a node thread, if it is open there.
+    /// Returns the number of the file on a node thread, if it is open there.
     pub(crate) fn number_on(&self, node: &Arc<NodeThread>) -> Option<u64> {
         Arc::ptr_eq(&self.0.node, node).then_some(self.0.number)
     }
 
-    /// How the file was opened.
+    /// Returns the options with which the file was opened.
     pub fn options(&self) -> OpenOptions {
         self.0.options
     }
 
-    /// The bytes of a page, which is a block of the file. Whole pages are written without being copied.
+    /// Returns the bytes of a page, which is a block of the file. Whole pages are written without being copied.
     pub fn page_bytes(&self) -> u64 {
         self.0.page_bytes
     }
 
-    /// Reads from `offset` on until `into` is full or the file ends; the number of bytes read.
+    /// Reads from `offset` on until `into` is full or the file ends. Returns the number of bytes read.
     ///
     /// # Errors
     /// If the file is not open for reading, or not all of it can be read.
@@ -89,7 +89,8 @@ impl Handle {
         self.read_pages(offset, into, false)
     }
 
-    /// Does what [`read_at`](Self::read_at) does, having looked what others have written, as [`stat`](Self::stat) does.
+    /// Reads like [`read_at`](Self::read_at), but first asks for changes by other clients, as [`stat`](Self::stat)
+    /// does.
     ///
     /// # Errors
     /// As those of [`read_at`](Self::read_at), or if an agent does not answer.
@@ -121,14 +122,14 @@ impl Handle {
         Ok(filled)
     }
 
-    /// Begins to read `bytes` from `offset` on. Lends them, in pages and parts of pages that are not empty: fewer bytes
-    /// at the end of the file, and no page beyond it.
+    /// Begins to read `bytes` bytes from `offset` on. Lends them, in non-empty pages and parts of pages: fewer bytes at
+    /// the end of the file, and no page beyond it.
     pub fn begin_read(&self, offset: u64, bytes: u64) -> Pending<Vec<LentPage>> {
         self.begin_reading(move |file| async move { file.read(offset, bytes).await })
     }
 
-    /// Begins to read the page at `offset`, from there on, for a caller who will read `wanted` bytes: all of their
-    /// pages are requested now, and the later ones lent too as far as they are ready, until they have `most` bytes.
+    /// Begins to read the page at `offset`, from there on, for a caller that will read `wanted` bytes. All of their
+    /// pages are requested now. Later ones are lent too as far as they are ready, up to `most` bytes.
     ///
     /// Without an adaptive window, the pages requested are those of the window. No page is lent beyond the end of the
     /// file.
@@ -136,22 +137,22 @@ impl Handle {
         self.begin_reading(move |file| async move { file.read_ready(offset, wanted, most).await })
     }
 
-    /// Begins what [`begin_read`](Self::begin_read) does, for a caller who will not come back to these pages: those
-    /// that are not in the page cache are not brought there, and no more of them is fetched than these bytes.
+    /// Begins a read like [`begin_read`](Self::begin_read), for a caller that will not read these pages again: missing
+    /// pages do not enter the page cache, and only these bytes are fetched.
     pub fn begin_read_alone(&self, offset: u64, bytes: u64) -> Pending<Vec<LentPage>> {
         self.begin_reading(move |file| async move { file.read_alone(offset, bytes).await })
     }
 
-    /// Writes bytes at `offset`, making the file longer if need be.
+    /// Writes bytes at `offset`, extending the file if necessary.
     ///
     /// # Errors
-    /// If the file is not open for writing, there is no room, or an earlier write has failed since that was told; then
-    /// nothing is written.
+    /// If the file is not open for writing, there is no room, or an earlier write has failed since the last report;
+    /// then nothing is written.
     pub fn write_at(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> Result<()> {
         self.begin_write(offset, bytes).wait()
     }
 
-    /// Does what [`write_at`](Self::write_at) does, with bytes that are copied: what a write cache does anyway.
+    /// Writes like [`write_at`](Self::write_at), but copies the bytes, which a write cache does anyway.
     ///
     /// # Errors
     /// As those of [`write_at`](Self::write_at).
@@ -164,7 +165,7 @@ impl Handle {
         }
     }
 
-    /// Whether what is written through this handle goes into a write cache.
+    /// True if writes through this handle go into a write cache.
     pub fn caches_writes(&self) -> bool {
         self.write_queue().is_some()
     }
@@ -173,7 +174,7 @@ impl Handle {
         self.0.node.writes.as_deref().filter(|_| self.0.options.writes())
     }
 
-    /// Begins what [`write_at`](Self::write_at) does.
+    /// Begins a [`write_at`](Self::write_at).
     pub fn begin_write(&self, offset: u64, bytes: impl Into<Vec<u8>>) -> Pending<()> {
         let bytes = bytes.into();
         if self.caches_writes() {
@@ -182,8 +183,8 @@ impl Handle {
         self.begin_writing(move |file| async move { file.write(offset, bytes).await })
     }
 
-    /// Writes bytes at the end of the file; the offset at which that was. Calls of one session do not overwrite each
-    /// other; those of several do if they append at the same time.
+    /// Writes bytes at the end of the file. Returns their offset. Concurrent appends never overwrite each other, except
+    /// those of sessions with write caches.
     ///
     /// # Errors
     /// As those of [`write_at`](Self::write_at).
@@ -191,24 +192,23 @@ impl Handle {
         self.begin_append(bytes).wait()
     }
 
-    /// Begins what [`append`](Self::append) does.
+    /// Begins an [`append`](Self::append).
     pub fn begin_append(&self, bytes: impl Into<Vec<u8>>) -> Pending<u64> {
         let bytes = bytes.into();
         self.begin_writing(move |file| async move { file.append(bytes).await })
     }
 
-    /// Begins to read what is selected of a file of the namespace, past the page cache, by one request to each agent
-    /// that has some of it. The bytes come one right after the other in the order of the file; if it ends before the
-    /// last of them, those that there are. Holes are zeros. What was written through this session before is in the
-    /// file.
+    /// Begins to read a selection of a file of the namespace, bypassing the page cache, by one request to each agent
+    /// that has some of it. The bytes are consecutive in the order of the file, and fewer if the file ends before the
+    /// last of them. Holes are zeros. Earlier writes of this session are in the file.
     pub fn begin_read_selected(&self, selection: Selection) -> Pending<Vec<u8>> {
         self.begin_reading(move |file| async move {
             file.read_selected(None, &selection, SelectedSettings::default()).await
         })
     }
 
-    /// Begins to write what is selected of a file of the namespace, past the page cache, by one request to each agent
-    /// that has some of it. `bytes` are as many as are selected, in the order of the file.
+    /// Begins to write a selection of a file of the namespace, bypassing the page cache, by one request to each agent
+    /// that has some of it. `bytes` has the selected number of bytes, in the order of the file.
     pub fn begin_write_selected(&self, selection: Selection, bytes: impl Into<Vec<u8>>) -> Pending<()> {
         let bytes = bytes.into();
         self.begin_writing(move |file| async move {
@@ -216,7 +216,7 @@ impl Handle {
         })
     }
 
-    /// Cuts the file to `bytes`, or extends it to them with zeros.
+    /// Truncates the file to `bytes`, or extends it with zeros.
     ///
     /// # Errors
     /// If the file is not open for writing, or an agent cannot do it.
@@ -224,51 +224,51 @@ impl Handle {
         self.begin_set_len(bytes).wait()
     }
 
-    /// Begins what [`set_len`](Self::set_len) does.
+    /// Begins a [`set_len`](Self::set_len).
     pub fn begin_set_len(&self, bytes: u64) -> Pending<()> {
         self.begin_writing(move |file| async move { file.set_len(bytes).await })
     }
 
-    /// Brings everything written to the disks.
+    /// Flushes all written data to stable storage.
     ///
     /// # Errors
-    /// The first failure of a write that was not told.
+    /// The first unreported failure of a write.
     pub fn flush(&self) -> Result<()> {
         self.begin_flush().wait()
     }
 
-    /// Begins what [`flush`](Self::flush) does.
+    /// Begins a [`flush`](Self::flush).
     pub fn begin_flush(&self) -> Pending<()> {
         self.begin(move |file| async move { file.flush().await })
     }
 
-    /// Brings everything written to the agents, and has the namespace know of it: whoever opens the file after that, or
-    /// asks for its [`stat`](Self::stat), reads it. It need not be on the disks; that is what
-    /// [`flush`](Self::flush) is for.
+    /// Sends all written data to the agents, and reports them to the namespace: clients that then open the file, or ask
+    /// for its [`stat`](Self::stat), see them. The data need not be on stable storage; use [`flush`](Self::flush) for
+    /// that.
     ///
     /// # Errors
-    /// The first failure of a write that was not told.
+    /// The first unreported failure of a write.
     pub fn send(&self) -> Result<()> {
         self.begin_send().wait()
     }
 
-    /// Begins what [`send`](Self::send) does.
+    /// Begins a [`send`](Self::send).
     pub fn begin_send(&self) -> Pending<()> {
         self.begin(move |file| async move { file.send().await })
     }
 
-    /// Fails if an agent was restarted since it accepted what was written here, and has lost it: what is missing is
-    /// read as zeros. For a file that is never flushed, as one that is [temporary](Advice::Temporary), before what was
-    /// read of it counts. Nobody is asked, and nothing flushed, unless an agent was gone.
+    /// Fails if an agent lost accepted data of this file by a restart: lost data read as zeros. A
+    /// [temporary](Advice::Temporary) file is never flushed; call this before relying on data read from it. Sends no
+    /// request and flushes nothing, unless an agent was disconnected.
     ///
     /// # Errors
-    /// As said, or another failure of a write that was not told.
+    /// As said, or another unreported failure of a write.
     pub fn check_losses(&self) -> Result<()> {
         self.begin(move |file| async move { file.check_losses().await }).wait()
     }
 
-    /// The file's metadata, with all that was written through this session. If others have changed the file, what they
-    /// have written is read from now on.
+    /// Returns the file's metadata, including all writes of this session. If other clients have changed the file, later
+    /// reads return their data.
     ///
     /// # Errors
     /// If an agent does not answer.
@@ -276,12 +276,12 @@ impl Handle {
         self.begin_stat().wait()
     }
 
-    /// Begins what [`stat`](Self::stat) does.
+    /// Begins a [`stat`](Self::stat).
     pub fn begin_stat(&self) -> Pending<Stat> {
         self.begin(move |file| async move { file.stat().await })
     }
 
-    /// The number that the namespace has given the file. Nobody is asked.
+    /// Returns the file's number in the namespace. Sends no request.
     ///
     /// # Errors
     /// If the file has been closed.
@@ -289,8 +289,8 @@ impl Handle {
         self.begin(move |file| async move { Ok(file.number()) }).wait()
     }
 
-    /// The file's metadata as far as this session knows, so as they were when the file was opened at least: nobody is
-    /// asked.
+    /// Returns the file's metadata as far as this session knows them, at least as they were when the file was opened.
+    /// Sends no request.
     ///
     /// # Errors
     /// If the file has been closed.
@@ -298,7 +298,7 @@ impl Handle {
         self.begin(move |file| async move { Ok(file.known_stat()) }).wait()
     }
 
-    /// The size in bytes as far as this session knows: nobody is asked.
+    /// Returns the size in bytes as far as this session knows it. Sends no request.
     ///
     /// # Errors
     /// If the file has been closed.
@@ -306,7 +306,7 @@ impl Handle {
         self.begin(move |file| async move { Ok(file.known_bytes()) }).wait()
     }
 
-    /// Says how the file is going to be used.
+    /// Gives advice about the future use of the file.
     ///
     /// # Errors
     /// If the file has been closed.
@@ -318,17 +318,17 @@ impl Handle {
         .wait()
     }
 
-    /// Closes the file for all its handles, after the calls under way, and does for what was written what
-    /// [`send`](Self::send) does.
+    /// Closes the file for all clones of the handle, after the calls in flight, and treats written data like
+    /// [`send`](Self::send).
     ///
     /// # Errors
-    /// The first failure of a write that was not told; or if the file has been closed. If what was written through the
-    /// write cache cannot be flushed, the file stays open, and [`Session::finish`](crate::Session::finish) closes it.
+    /// The first unreported failure of a write; or if the file has been closed. If data in the write cache cannot be
+    /// flushed, the file stays open, and [`Session::finish`](crate::Session::finish) closes it.
     pub fn close(&self) -> Result<()> {
         self.begin_close().wait()
     }
 
-    /// Begins what [`close`](Self::close) does.
+    /// Begins a [`close`](Self::close).
     pub fn begin_close(&self) -> Pending<()> {
         self.0.begin_close()
     }
@@ -372,10 +372,10 @@ impl Handle {
     {
         let (number, name) = (self.0.number, self.0.name.clone());
         self.0.node.begin(&self.0.name, move |node| async move {
-            // They were written before.
+            // These writes came before this call.
             node.take_in_writes().await?;
             let (file, operation) = node.files.begin_call(number, &name)?;
-            // The call has the file, and has let go of it when it ends.
+            // The call owns the file, and drops it before the operation ends, as `begin_call` demands.
             let outcome = call(file).await;
             drop(operation);
             outcome
@@ -392,7 +392,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Who wants to know whether that worked calls `close`, and then there is no such file any more.
+        // Ignore the outcome: a program that needs it calls `close`, and then the file is closed already.
         undisturbed(|| drop(self.begin_close().wait()));
     }
 }

@@ -1,27 +1,26 @@
-//! Names of files that are being written: hidden beside the name that the file gets when it is whole.
+//! Temporary names of files that are being written: in the directory of the name that the file gets when it is whole.
 //!
-//! The namespace knows such a file to be unfinished until it is renamed. `starfish rm --unfinished` removes what is
-//! left of it.
+//! The namespace marks such a file as unfinished until it is renamed. `starfish rm --unfinished` removes remains.
 
 use crate::error::Result;
 use crate::random::random;
 
-/// How they begin.
+/// Beginning of a temporary name.
 const BEGINNING: &[u8] = b".starfish-";
 
-/// How many hexadecimal digits follow.
+/// Number of hexadecimal digits that follow.
 const DIGITS: usize = 16;
 
-/// A hidden name beside this path.
+/// Returns a temporary name in the directory of this path.
 ///
 /// # Errors
-/// If there are no random numbers.
+/// If the system has no random numbers.
 pub fn hidden_name(path: &[u8]) -> Result<Vec<u8>> {
     let name = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     Ok([&path[..name], BEGINNING, format!("{:016x}", random()?).as_bytes()].concat())
 }
 
-/// Whether a name has this form. Users may give such names, too.
+/// True if a name has this form. Users' files may have such names, too.
 pub fn is_hidden(name: &[u8]) -> bool {
     name.strip_prefix(BEGINNING)
         .is_some_and(|rest| rest.len() == DIGITS && rest.iter().all(u8::is_ascii_hexdigit))

@@ -1,7 +1,7 @@
-//! The file of the cluster key: its place, its contents, and the rights on it.
+//! File of the cluster key: its path, its contents, and its permissions.
 //!
 //! The key is 32 bytes as 64 hexadecimal digits. More words may follow: `previous` and the key that this one replaces,
-//! and `clear` if connections are not to be encrypted. The file is carried to all computers of the cluster, so they
+//! and `clear` if connections are not to be encrypted. The file is copied to all computers of the cluster, so they
 //! agree on all of it. Only its user may read it. It is the first of these: the file that the caller names, the file
 //! that STARFISH_KEY_FILE names, and `starfish/key` in the user's configuration directory.
 
@@ -17,20 +17,20 @@ use real::{Key, Keys};
 use crate::agents::base_directory;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The environment variable that names the file.
+/// Environment variable that names the file.
 pub const VARIABLE: &str = "STARFISH_KEY_FILE";
 
-/// The place of the key for most users.
+/// Path of the key file for most users, for messages.
 const USUAL: &str = "~/.config/starfish/key";
 
 /// Returns the keys of this user's programs. `named` is the key file that was named for this call.
 ///
-/// Fails if there is no file, or if it is unreadable, malformed or readable by others.
+/// Fails if the file is missing, unreadable, malformed or readable by others.
 pub fn find(named: Option<&Path>) -> Result<Keys> {
     read(&path(named)?)
 }
 
-/// Makes the usual key file if no file is named and it is missing; returns its path then.
+/// Creates the usual key file if no file is named and it is missing. Returns the path of a created file.
 pub fn make_usual(named: Option<&Path>) -> Result<Option<PathBuf>> {
     if named.is_some() || of_environment().is_some() {
         return Ok(None);
@@ -76,7 +76,7 @@ pub fn read(path: &Path) -> Result<Keys> {
         return Err(wrong(&why).with_remedy(format!("chmod 600 {}", path.display())));
     }
     let mut text = String::new();
-    // A longer file is no key file.
+    // Read a little more than a key file can have; a longer file is rejected.
     file.take(1024).read_to_string(&mut text).map_err(|error| wrong(&error))?;
     parse(&text).ok_or_else(|| {
         let why = format!("it is not {} hexadecimal digits", 2 * Key::BYTES);
@@ -106,14 +106,14 @@ fn parse_key(text: &str) -> Option<Key> {
     Some(Key::new(bytes))
 }
 
-/// Draws a new key and writes it to a file that only its user may read; returns false, and leaves the file as it is, if
-/// there is one. Connections by this key are encrypted if `encrypts`.
+/// Draws a new key and writes it to a file that only its user may read. Returns false, and leaves the file unchanged,
+/// if it exists. Connections with this key are encrypted if `encrypts` is set.
 pub fn make(path: &Path, encrypts: bool) -> Result<bool> {
     if path.exists() {
         return Ok(false);
     }
     let keys = Keys { encrypts, ..Keys::draw().map_err(|error| failed(path, &error))? };
-    // Concurrent callers find no file or a complete one.
+    // Publish by a hard link, so that concurrent callers find no file or a complete one.
     match write(path, &keys, |new, path| fs::hard_link(new, path)) {
         Err(error) if error.kind() == IoErrorKind::AlreadyExists => Ok(false),
         other => other.map(|()| true).map_err(|error| failed(path, &error)),
@@ -122,7 +122,7 @@ pub fn make(path: &Path, encrypts: bool) -> Result<bool> {
 
 /// Replaces the key in this file by a new one, and keeps the old one as the previous key, which nodes accept, too.
 ///
-/// Fails if there is a previous key already: some nodes may have nothing else.
+/// Fails if there is a previous key already: some nodes may have only that one.
 pub fn rotate(path: &Path) -> Result<Keys> {
     let before = read(path)?;
     if before.previous.is_some() {
@@ -155,7 +155,7 @@ fn failed(path: &Path, why: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Io, format!("writing the key file {}", path.display()), why)
 }
 
-/// Writes the keys to a new file, which `publish` then gives its name.
+/// Writes the keys to a new file, to which `publish` then gives the final name.
 fn write(
     path: &Path,
     keys: &Keys,
@@ -168,12 +168,12 @@ fn write(
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     let written = writeln!(file, "{}", text(keys)).and_then(|()| file.sync_all());
     let published = written.and_then(|()| publish(&new, path));
-    // A file left over would be an unused key.
+    // Remove the file in any case: it would remain as an unused key.
     let _ = fs::remove_file(&new);
     published
 }
 
-/// The contents of a key file, on one line.
+/// Returns the contents of a key file, on one line.
 pub fn text(keys: &Keys) -> String {
     let digits = |key: &Key| key.bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let mut text = digits(&keys.current);

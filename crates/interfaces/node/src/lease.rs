@@ -1,27 +1,27 @@
 //! Pages lent by the node thread to an application's thread.
 //!
-//! A page is a payload, whose memory is counted by an `Rc` and so bound to the node thread. Copying it for every
-//! reader would cost a second copy, counting with atomics would cost the simulator. So the node thread keeps the
-//! payload in its [`Lending`] and lends an address:
+//! A page is a payload, whose memory is counted by an `Rc` and so bound to the node thread. Copying it for every reader
+//! would cost a second copy; atomic counts would slow down the simulator. So the node thread keeps the payload in its
+//! [`Lending`] and lends an address:
 //!
 //! ```text
 //!   node thread                              application's thread
 //!
 //!   Lending: number -> payload  -- LentPage: address, length, number -->  reads
 //!      ^                                                               | dropped
-//!      +---- looks when it lends again ---- returned: numbers <--------+
+//!      +---- checks when it lends again --- returned: numbers <--------+
 //! ```
 //!
-//! The argument for the `unsafe` below, the only one of this crate:
+//! The `unsafe` below, the only one of this crate, is sound for these reasons:
 //!
-//! - *The memory is there.* A payload that is lent stays in its `Lending` until its number is among those returned,
-//!   and a number gets there only when its `LentPage` is dropped. A `Lending` that goes away before, as when the node
-//!   thread panics, leaks what is still lent instead of freeing it.
-//! - *It is not changed.* The memory behind a payload is changed only through the one `Rc` to it (`Rc::get_mut`, in
-//!   `crates/machines/machine/src/payload.rs`). As long as the `Lending` has its clone, no other `Rc` to the memory is
-//!   the only one, and the `Lending` changes nothing.
-//! - *No count is touched elsewhere.* A `LentPage` has an address, not an `Rc`; clones of the payload are made and
-//!   dropped on the node thread alone.
+//! - *The memory stays valid.* A lent payload stays in its `Lending` until its number is among the returned ones, and a
+//!   number gets there only when its `LentPage` is dropped. If a `Lending` is dropped before, for example because the
+//!   node thread panics, it leaks lent memory instead of freeing it.
+//! - *The memory does not change.* The memory behind a payload is changed only through the one `Rc` to it
+//!   (`Rc::get_mut`, in `crates/machines/machine/src/payload.rs`). While the `Lending` has its clone, no other `Rc` to
+//!   the memory is the only one, and the `Lending` changes nothing.
+//! - *No count changes on other threads.* A `LentPage` has an address, not an `Rc`; clones of the payload are made and
+//!   dropped only on the node thread.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,10 +31,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use machine::Payload;
 
-/// The numbers of leases that are over, until the node thread looks.
+/// Numbers of ended leases that the node thread has not yet collected.
 type Returned = Arc<Mutex<Vec<u64>>>;
 
-/// The pages that the node thread has lent to other threads.
+/// Pages that the node thread has lent to other threads.
 #[derive(Default)]
 pub(crate) struct Lending {
     lent: BTreeMap<u64, Payload>,
@@ -42,8 +42,8 @@ pub(crate) struct Lending {
     returned: Returned,
 }
 
-/// A page of the page cache, or a part of one, as long as this is kept: the cache has its memory back when this is
-/// dropped. Dropped after the node thread has ended, it leaves that memory behind.
+/// Lent page of the page cache, or a part of one. Dropping it returns the memory to the cache. If it is dropped after
+/// the node thread has ended, that memory leaks.
 pub struct LentPage {
     address: *const u8,
     bytes: usize,
@@ -52,14 +52,14 @@ pub struct LentPage {
 }
 
 #[expect(unsafe_code, reason = "bytes that nobody changes and that stay until this is dropped: see above")]
-// SAFETY: all that a `LentPage` does with its address is to read bytes that do not change as long as it is there.
+// SAFETY: a `LentPage` only reads bytes at its address, and they do not change as long as it exists.
 unsafe impl Send for LentPage {}
 
 impl Lending {
-    /// Lends the bytes of a payload. What is not one run of real bytes is copied to be one.
+    /// Lends the bytes of a payload. Copies them first unless they are one contiguous run of real bytes.
     ///
     /// # Panics
-    /// If the payload is a phantom of anything but zeros: no real machine has such.
+    /// If the payload is a phantom of anything but zeros: no real machine has such a payload.
     pub(crate) fn lend(&mut self, payload: Payload) -> LentPage {
         self.take_back();
         let payload = match payload.as_contiguous() {
@@ -73,7 +73,7 @@ impl Lending {
         LentPage { address, bytes: length, number: self.last, returned: self.returned.clone() }
     }
 
-    /// Lets go of what has been given back.
+    /// Frees the returned pages.
     pub(crate) fn take_back(&mut self) {
         // A panic under the lock leaves the list valid: a number was pushed, or was not.
         for number in self.returned.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
@@ -86,17 +86,17 @@ impl Drop for Lending {
     fn drop(&mut self) {
         self.take_back();
         if !self.lent.is_empty() {
-            // Someone still reads these.
+            // Another thread still reads these.
             mem::forget(mem::take(&mut self.lent));
         }
     }
 }
 
 impl LentPage {
-    /// Its bytes; a page that is lent has some.
+    /// Returns the bytes of the page, at least one.
     #[expect(unsafe_code, reason = "they stay and do not change as long as `self` is there: see above")]
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: the bytes of a slice that is there and unchanged until `self` is dropped.
+        // SAFETY: the bytes of a slice that is valid and unchanged until `self` is dropped.
         unsafe { slice::from_raw_parts(self.address, self.bytes) }
     }
 }

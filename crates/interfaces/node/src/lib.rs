@@ -1,10 +1,10 @@
-//! What every door to the file system has in common: a thread that is a client node, and handles on files that any
+//! Common base of all interfaces to the file system: a thread that is a client node, and handles of files that any
 //! thread may use.
 //!
-//! A [`Session`] is a thread of its own, the *node thread*: a client node of the real machine with the file system's
-//! client and its page cache. A [`Handle`] is an open file. It has no position: each call says where, and any number of
-//! calls of any number of threads may be under way at once. Each call has an answer of its own, a [`Pending`]: wait
-//! for it, or await it.
+//! A [`Session`] is a separate thread, the *node thread*: a client node of the real machine with the file system's
+//! client and its page cache. A [`Handle`] is an open file. It has no position: each call includes one, and any number
+//! of calls of any number of threads may be in flight. Each call returns a [`Pending`] result: wait for it, or await
+//! it.
 //!
 //! ```no_run
 //! use node::{OpenOptions, Session, Settings};
@@ -32,27 +32,30 @@
 //!
 //! Map of the code, in reading order:
 //!
-//! - [`Session`] in `session.rs`, [`Handle`] in `handle.rs`, [`Pending`] in `pending.rs`: start here
-//! - `settings.rs`: what a session and an open file can be told; [`Size`] in `size.rs`: bytes as people write them
-//! - [`agents`]: which agents make up the file system; [`key`]: the secret shared with them; `random.rs`: identities
-//! - `thread.rs`: the node thread; `client_node.rs`: its client; `contents.rs`: files by their paths, and `stat.rs`
-//!   what there is to know of one; `hidden.rs`: names of files that are not whole yet; `open_file.rs`: the node
-//!   thread's half of an open file, of which `lone_reads.rs` says what is read past the page cache; `lease.rs`: pages
-//!   lent to other threads; `write_queue.rs`: writes on their way to the write cache, which `cached_write.rs` puts
-//!   there and `taker.rs` takes out; `temporary_paths.rs`: what goes with the session
-//! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no thread; [`whole_file`]: files
-//!   copied in and out; [`sparse`]: their holes; [`BlockingWork`] in `blocking_work.rs`: what no node may wait for
-//! - [`AgentService`] in `serving.rs`: the other side, an agent
-//! - [`Team`] in `team.rs`: processes that meet at an agent, and read and write files together; `teams.rs`: those of a
-//!   node thread; `reach.rs`: how they come to reach each other
-//! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread
-//! - `node_trace.rs`: what a node of this process does, added to a trace file; [`TracedCall`] in `traced_call.rs`: the
-//!   calls of the program that cause it; `thread_clock.rs`: the times of these calls
-//! - `names.rs`, `error.rs`, `errno.rs`: what went wrong, with which agent, and what to do; `counted.rs`: how many
-//!   things there are, in messages
+//! - [`Session`] in `session.rs`, [`Handle`] in `handle.rs`, [`Pending`] in `pending.rs`: start here.
+//! - `settings.rs`: options of a session and of an open file; [`Size`] in `size.rs`: bytes as people write them.
+//! - [`agents`]: the agents of the file system; [`key`]: the secret shared with them; `random.rs`: identities.
+//! - `thread.rs`: the node thread; `client_node.rs`: its client.
+//! - `contents.rs`: files by their paths; `stat.rs`: metadata of a file.
+//! - `hidden.rs`: temporary names of files that are not whole yet.
+//! - `open_file.rs`: the node thread's half of an open file; `lone_reads.rs`: reads that bypass the page cache.
+//! - `lease.rs`: pages lent to other threads.
+//! - `write_queue.rs`: writes on their way to the write cache; `cached_write.rs`: its input; `taker.rs`: its output.
+//! - `temporary_paths.rs`: files that are removed with the session.
+//! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no thread.
+//! - [`whole_file`]: files copied in and out; [`sparse`]: their holes.
+//! - [`BlockingWork`] in `blocking_work.rs`: work that would block a node.
+//! - [`AgentService`] in `serving.rs`: the other side, an agent.
+//! - [`Team`] in `team.rs`: processes with barriers and collective reads and writes; `teams.rs`: those of a node
+//!   thread.
+//! - `reach.rs`: connections between the members of a team.
+//! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread.
+//! - `node_trace.rs`: the work of a node of this process, added to a trace file.
+//! - [`TracedCall`] in `traced_call.rs`: the program's calls that cause it; `thread_clock.rs`: times of these calls.
+//! - `names.rs`, `error.rs`, `errno.rs`: errors, with the agent and a remedy; `counted.rs`: counts in messages.
 //!
-//! What is not here, on purpose: positions and buffers (crate `pdiol`), and prefetching, replacing and writing behind
-//! (the page cache of `fs`).
+//! Not here, on purpose: positions and buffers (crate `pdiol`); prefetching, eviction and writing behind (the page
+//! cache of `fs`).
 
 pub mod agents;
 mod blocking_work;

@@ -1,21 +1,21 @@
-//! Which of many ranges of a file are read alone, past the page cache.
+//! Decides which of many ranges of a file are read alone, bypassing the page cache.
 //!
 //! A caller that wants many ranges of a file at once names all of them, so it is known which pages several of them
-//! share. Reading a part of a page alone moves the part; bringing the page in moves all of it, once. The cheaper way is
-//! taken, a request counted as [`REQUEST_BYTES`].
+//! share. Reading a part of a page alone moves the part; reading the page into the cache moves all of it, once. The
+//! cheaper way is chosen, with a request counted as [`REQUEST_BYTES`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use layout::Extent;
 
-/// The bytes that cost as much as a request does: about 50 microseconds, at a GB/s.
+/// Number of bytes whose transfer costs as much as a request: about 50 microseconds, at a GB/s.
 const REQUEST_BYTES: u64 = 64 << 10;
 
-/// The reads among many that are cheaper alone.
+/// Reads among many that are cheaper alone.
 #[derive(Debug)]
 pub struct LoneReads {
     page_bytes: u64,
-    /// The pages that are better brought in.
+    /// Pages that are better read into the cache.
     shared: BTreeSet<u64>,
 }
 
@@ -31,13 +31,13 @@ impl LoneReads {
         LoneReads { page_bytes, shared: shared.map(|(page, _)| page).collect() }
     }
 
-    /// Whether a part of one of the ranges is to be read alone.
+    /// True if a part of one of the ranges is to be read alone.
     pub fn has(&self, part: Extent) -> bool {
         parts_at_ends(part, self.page_bytes).all(|(page, _)| !self.shared.contains(&page))
     }
 }
 
-/// The pages of which a range wants a part only, at its two ends, and how many bytes.
+/// Returns the pages at both ends of a range of which the range has only a part, and the number of bytes in each part.
 fn parts_at_ends(range: Extent, page_bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     let (first, last) = (range.offset / page_bytes, range.end().saturating_sub(1) / page_bytes);
     let ends = [Some(first), Some(last).filter(|&last| last > first)];

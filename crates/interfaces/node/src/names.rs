@@ -1,4 +1,4 @@
-//! What the user calls each agent, and errors of the file system in these words.
+//! The user's names of agents, and errors of the file system in the user's terms.
 
 use std::iter;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Pat
             named(ErrorKind::Unreachable, why)
                 .with_remedy("Check the port. `starfish agents status` tells those of agents")
         }
-        // What was being done is said already.
+        // Keep only the reason: the subject is named already.
         machine::Error::Io { why, .. } => {
             named(ErrorKind::Unreachable, why).with_remedy(remedy_for_silence(agent.log.as_deref()))
         }
@@ -39,7 +39,7 @@ fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Pat
     }
 }
 
-/// What the user calls each agent, which of them do not answer, and which of their disks cannot be used.
+/// Names of agents, with those that do not answer and the disks that cannot be used.
 #[derive(Default)]
 pub(crate) struct Names {
     present: Vec<(NodeId, Agent)>,
@@ -47,11 +47,11 @@ pub(crate) struct Names {
     failing: Vec<Error>,
 }
 
-/// The remedy for a disk that cannot be used.
+/// Remedy for a disk that cannot be used.
 const REMEDY_FOR_DISK: &str = "Is that disk mounted? Put it back and restart the agent; files that do not lie on it can be used meanwhile";
 
 impl Names {
-    /// Notes what the agent is called; says so if it has a name already.
+    /// Adds the name of an agent. Fails with its first name if it has one already.
     pub(crate) fn enter(&mut self, node: NodeId, agent: &Agent) -> std::result::Result<(), &str> {
         if let Some(known) = self.present.iter().position(|(other, _)| *other == node) {
             return Err(&self.present[known].1.name);
@@ -60,12 +60,12 @@ impl Names {
         Ok(())
     }
 
-    /// Notes that an agent does not answer, and why. `key_file` is the file that was named as that of the cluster key.
+    /// Adds an agent that does not answer, with the reason. `key_file` is the named file of the cluster key.
     pub(crate) fn enter_absent(&mut self, agent: &Agent, error: machine::Error, key_file: Option<&Path>) {
         self.absent.push(unreachable_agent(agent, error, key_file));
     }
 
-    /// Notes that a disk of an agent cannot be used, and why.
+    /// Adds a disk of an agent that cannot be used, with the reason.
     pub(crate) fn enter_failing(&mut self, node: NodeId, error: &fs::Error) {
         let what = format!("agent {}", self.of(node).unwrap_or("?"));
         let explained = self.explain(&what, error);
@@ -74,18 +74,19 @@ impl Names {
         self.failing.push(explained);
     }
 
-    /// The agents that do not answer, each as an error.
+    /// Returns an error for each agent that does not answer.
     pub(crate) fn absent(&self) -> &[Error] {
         &self.absent
     }
 
-    /// Which agents do not answer and which disks cannot be used, and why, as [`absence`](Self::absence).
+    /// Returns an error with the agents that do not answer and the disks that cannot be used, like
+    /// [`absence`](Self::absence).
     pub(crate) fn incompleteness(&self) -> Option<Error> {
         let all: Vec<Error> = self.absent.iter().chain(&self.failing).cloned().collect();
         in_one(&all)
     }
 
-    /// The disks that cannot be used, each as an error.
+    /// Returns an error for each disk that cannot be used.
     pub(crate) fn failing(&self) -> &[Error] {
         &self.failing
     }
@@ -94,23 +95,22 @@ impl Names {
         self.present.iter().find(|(other, _)| *other == node).map(|(_, agent)| agent)
     }
 
-    /// The user's name for an agent, if it is one of these.
+    /// Returns the user's name of an agent, if it is one of these.
     pub(crate) fn of(&self, node: NodeId) -> Option<&str> {
         self.agent(node).map(|agent| agent.name.as_str())
     }
 
-    /// The user's names for the agents that answer.
+    /// Returns the user's names of the agents that answer.
     pub(crate) fn present(&self) -> impl Iterator<Item = &str> {
         self.present.iter().map(|(_, agent)| agent.name.as_str())
     }
 
-    /// Which agents do not answer and why, in one error, about those with the same reason as the first; nothing if all
-    /// do.
+    /// Returns one error about the agents that do not answer for the same reason as the first; `None` if all answer.
     pub(crate) fn absence(&self) -> Option<Error> {
         in_one(&self.absent)
     }
 
-    /// Puts an error of the file system into words the user knows; `what` is the file, or what was to be done.
+    /// Translates an error of the file system into the user's terms. `what` is the file, or the failed operation.
     pub(crate) fn explain(&self, what: &str, error: &fs::Error) -> Error {
         if let Some(absence) = self.incompleteness().filter(|_| may_be_elsewhere(error)) {
             let place = if self.failing.is_empty() { "agents that answer" } else { "disks that can be used" };
@@ -118,7 +118,7 @@ impl Names {
                 fs::Error::MissingStripe { index, count, .. } => {
                     (format!("stripe {index} of {count}"), absence.kind())
                 }
-                // The rest of the file can be read, and so can other files.
+                // Keep the error's own kind: the rest of the file can be read, and so can other files.
                 fs::Error::UnknownDisk { identity, .. } => {
                     (format!("disk {identity:016x}, where a part of it is,"), kind_of(error))
                 }
@@ -129,13 +129,13 @@ impl Names {
             return absence.remedy().into_iter().fold(explained, Error::with_remedy);
         }
         let mut text = match error {
-            // The agent where a team meets has nothing to do with it.
+            // Omit the team's coordinator, which did not cause the failure.
             fs::Error::Remote { failure, .. }
                 if matches!(failure.kind, FailureKind::NoTeam | FailureKind::OutOfStep) =>
             {
                 failure.text.clone()
             }
-            // It may be known by its number, or by the hidden name of one that is being put.
+            // Omit the file's name, which may be its number, or the temporary name during a put.
             fs::Error::BlockTooLarge { bytes, most, .. } => {
                 format!("blocks of {bytes} bytes are too large: the agents take at most {most}")
             }
@@ -144,7 +144,7 @@ impl Names {
         for (node, agent) in &self.present {
             text = text.replace(&node.to_string(), &format!("agent {}", agent.name));
         }
-        // What it is about stands before this already.
+        // Strip the subject, which the error prints already.
         let about = [format!("{what}: "), format!("{what:?} ")];
         let why = about.iter().find_map(|about| text.strip_prefix(about)).unwrap_or(&text);
         let log = error.node().and_then(|node| self.agent(node)).and_then(|agent| agent.log.as_deref());
@@ -158,7 +158,7 @@ impl Names {
     }
 }
 
-/// Puts several errors into one, about those with the same reason as the first.
+/// Combines several errors into one about those with the same reason as the first.
 fn in_one(errors: &[Error]) -> Option<Error> {
     let [first, others @ ..] = errors else { return None };
     if others.is_empty() {
@@ -180,7 +180,7 @@ fn in_one(errors: &[Error]) -> Option<Error> {
     Some(first.remedy().into_iter().fold(error, Error::with_remedy))
 }
 
-/// Whether another agent may have what is missing.
+/// True if an absent agent may have the missing file, stripe or disk.
 fn may_be_elsewhere(error: &fs::Error) -> bool {
     matches!(
         error,
@@ -208,7 +208,7 @@ mod tests {
             fs::Error::Machine(machine::Error::PeerGone { node: NodeId(node), why: "it hangs".to_owned() })
         };
         let by_hand = names.explain("x", &gone(1)).to_string();
-        // It may be of a set of another computer.
+        // The agent may belong to a set on another computer.
         assert!(by_hand.contains("--root and --listen") && by_hand.contains("standard error"), "{by_hand}");
         let of_a_set = names.explain("x", &gone(2)).to_string();
         assert!(of_a_set.contains("/state/log") && of_a_set.contains("`starfish agents up`"), "{of_a_set}");
@@ -232,7 +232,7 @@ mod tests {
     fn an_agent_of_another_version_is_told_apart_from_one_that_is_silent() {
         let what = || "connecting".to_owned();
         let other = machine::Error::OtherVersion { what: what(), theirs: 4, ours: 5 };
-        // The name of the host is no matter.
+        // The name of the host must not matter.
         let silent = machine::Error::Io { what: what(), why: "no address for version-5.example".into() };
         for (error, kind) in [(other, ErrorKind::Protocol), (silent, ErrorKind::Unreachable)] {
             assert_eq!(unreachable_agent(&agent("a:1", None), error, None).kind(), kind);
@@ -293,7 +293,7 @@ mod tests {
         assert!(Names::default().explain("a b", &missing).to_string().starts_with("a b: no such file. "));
     }
 
-    /// Errors of the file system, what a caller can act on, and a word of the remedy.
+    /// Lists errors of the file system with their kind and a word of their remedy.
     #[test]
     fn each_error_of_the_file_system_has_a_kind_and_a_remedy() {
         let (name, node) = (|| "x".to_owned(), NodeId(7));

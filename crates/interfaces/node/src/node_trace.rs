@@ -1,4 +1,4 @@
-//! A trace of what a node of this process does, if one is asked for.
+//! Optional trace of the work of a node of this process.
 
 use std::cell::RefCell;
 use std::env;
@@ -16,10 +16,10 @@ use trace::{ProcessInfo, ProcessNumber};
 use crate::client_node::hostname;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The number of bytes that tell whether a file is a trace.
+/// Number of bytes that identify a trace file.
 const MARK_BYTES: u64 = 8;
 
-/// What a node does is recorded, in memory, until this [ends](Self::end).
+/// Recording of a node's work, in memory, until it [ends](Self::end).
 pub struct NodeTrace {
     machine: RealMachine,
     ring: Rc<RefCell<NoteRing>>,
@@ -27,10 +27,10 @@ pub struct NodeTrace {
 }
 
 impl NodeTrace {
-    /// Begins to record what `machine` does, to be added to the trace file at `path`, if there is to be one.
+    /// Begins to record the work of `machine` for the trace file at `path`. Records nothing if `path` is `None`.
     ///
     /// # Errors
-    /// If there is no such file and it cannot be made, or nothing can be added to it, or it is no trace.
+    /// If the file cannot be created or appended to, or is no trace.
     pub fn begin(machine: &RealMachine, path: Option<&Path>) -> Result<Option<NodeTrace>> {
         let Some(path) = path else { return Ok(None) };
         check(path).map_err(|error| cannot_trace(path, &error))?;
@@ -39,7 +39,7 @@ impl NodeTrace {
         Ok(Some(NodeTrace { machine: machine.clone(), ring, path: path.to_owned() }))
     }
 
-    /// Adds what has been recorded to the file.
+    /// Appends the records to the file.
     ///
     /// # Errors
     /// If that fails.
@@ -51,7 +51,7 @@ impl NodeTrace {
     }
 }
 
-/// Makes the file if it is not there, and refuses one that is no trace.
+/// Creates the file if it is missing. Fails if it is no trace.
 fn check(path: &Path) -> io::Result<()> {
     let file = File::options().read(true).append(true).create(true).open(path)?;
     let mut beginning = Vec::new();
@@ -67,7 +67,7 @@ fn cannot_trace(path: &Path, error: &io::Error) -> Error {
         .with_remedy("Name a file in a directory that exists and can be written to")
 }
 
-/// This process, of which `machine` is a node, as a trace tells of it.
+/// Returns the description of this process, of which `machine` is a node, for a trace.
 fn this_process(machine: &RealMachine) -> ProcessInfo {
     let mut arguments = env::args_os().map(|argument| argument.to_string_lossy().into_owned());
     let program = arguments.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The node thread's half of an open file: what each call does there.
+//! The node thread's half of an open file, which carries out its calls.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,22 +16,22 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::lease::LentPage;
 use crate::stat::Stat;
 
-/// An open file of the node thread, to which handles in other threads refer.
+/// Open file of the node thread, to which handles in other threads refer.
 pub(crate) struct OpenFile {
     client: Rc<ClientNode>,
     name: String,
-    /// What it was opened by, unless that was its number.
+    /// Path by which it was opened; `None` if it was opened by its number.
     path: Option<Vec<u8>>,
     file: OpenTreeFile<RealMachine>,
-    /// The calls under way: the file is closed after them.
+    /// Calls in flight: the file is closed after them.
     calls: InFlight,
-    /// Whether it was to be closed, and what was written to it could not be flushed.
+    /// True if a close failed because written data could not be flushed.
     is_unclosed: Cell<bool>,
-    /// Whether the end of the file is where this client thinks, unless another client is appending just now.
+    /// True if this client knows the end of the file, unless another client is appending just now.
     knows_end: Cell<bool>,
 }
 
-/// The files that handles mean, by their numbers.
+/// Open files by the numbers that handles have for them.
 #[derive(Default)]
 pub(crate) struct OpenFiles {
     files: RefCell<BTreeMap<u64, Rc<OpenFile>>>,
@@ -39,7 +39,7 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Enters a file, which was opened by this path if not by its number; the number that handles have for it.
+    /// Adds a file, which was opened by `path`, or by its number if that is `None`. Returns the number for handles.
     pub(crate) fn enter(
         &self,
         client: &Rc<ClientNode>,
@@ -62,15 +62,15 @@ impl OpenFiles {
         number
     }
 
-    /// The file of this number, and a guard that keeps it open; drop the file first.
+    /// Returns the file of this number, and a guard that keeps it open. Drop the file before the guard.
     pub(crate) fn begin_call(&self, number: u64, name: &str) -> Result<(Rc<OpenFile>, OperationInFlight)> {
         let file = self.files.borrow().get(&number).cloned().ok_or_else(|| Error::file_closed(name))?;
         let operation = file.calls.begin();
         Ok((file, operation))
     }
 
-    /// Closes the file of this number when the calls under way have ended. No other begins. If what was written to it
-    /// through the write cache cannot be flushed, it is open again.
+    /// Closes the file of this number after its calls in flight have ended. No further calls can begin. Reopens the
+    /// file if its data in the write cache cannot be flushed.
     pub(crate) async fn close(&self, number: u64, name: &str) -> Result<()> {
         let removed = self.files.borrow_mut().remove(&number);
         let file = removed.ok_or_else(|| Error::file_closed(name))?;
@@ -84,14 +84,14 @@ impl OpenFiles {
         client.explained(&name, file.close().await)
     }
 
-    /// Notes that the file of this number, if it is there, could not be closed.
+    /// Records that the file of this number, if it is open, could not be closed.
     pub(crate) fn note_unclosed(&self, number: u64) {
         if let Some(file) = self.files.borrow().get(&number) {
             file.is_unclosed.set(true);
         }
     }
 
-    /// Closes the files that could not be closed.
+    /// Closes the files that could not be closed before.
     pub(crate) async fn close_unclosed(&self) -> Result<()> {
         while let Some((number, name)) = self.any_unclosed() {
             self.close(number, &name).await?;
@@ -107,17 +107,18 @@ impl OpenFiles {
 }
 
 impl OpenFile {
-    /// The file itself, past the page cache.
+    /// Returns the file itself, which bypasses the page cache.
     pub(crate) fn file(&self) -> &File<RealMachine> {
         self.file.paged().file()
     }
 
-    /// The write cache, if there is one that the file has been written through: only it knows what is in the file then.
+    /// Returns the write cache if the file has been written through it: then only the cache knows the contents of the
+    /// file.
     fn writer(&self) -> Option<&WriteCache<RealMachine>> {
         self.client.write_cache.as_ref().filter(|cache| cache.has_written(self.file()))
     }
 
-    /// The bytes from an offset on past the page cache, what the write cache has of them included.
+    /// Reads bytes from an offset on, bypassing the page cache, including bytes in the write cache.
     async fn read_written(
         &self,
         cache: &WriteCache<RealMachine>,
@@ -130,7 +131,7 @@ impl OpenFile {
         Ok(if read == 0 { Vec::new() } else { vec![self.lend(memory.get(0, read))] })
     }
 
-    /// The bytes from an offset on, in pages: fewer at the end of the file. All of their pages are requested at once.
+    /// Reads bytes from an offset on, in pages: fewer at the end of the file. All of their pages are requested at once.
     pub(crate) async fn read(&self, offset: u64, bytes: u64) -> Result<Vec<LentPage>> {
         if let Some(cache) = self.writer() {
             return self.read_written(cache, offset, bytes).await;
@@ -147,8 +148,8 @@ impl OpenFile {
         Ok(lent)
     }
 
-    /// The bytes from an offset on, in pages: fewer at the end of the file. What the page cache does not have is
-    /// asked for at once, and does not get there.
+    /// Reads bytes from an offset on, in pages: fewer at the end of the file. Bytes missing in the page cache are
+    /// requested at once, and do not enter it.
     pub(crate) async fn read_alone(&self, offset: u64, bytes: u64) -> Result<Vec<LentPage>> {
         if let Some(cache) = self.writer() {
             return self.read_written(cache, offset, bytes).await;
@@ -165,9 +166,8 @@ impl OpenFile {
         Ok(lent)
     }
 
-    /// The page at an offset, from there on, and those of the following ones that are ready then, until they have
-    /// `most` bytes; none at the end of the file. The caller will read `wanted` bytes: their pages are requested at
-    /// once.
+    /// Reads the page at an offset, from there on, and following ones that are ready then, up to `most` bytes; none at
+    /// the end of the file. The caller will read `wanted` bytes: their pages are requested at once.
     pub(crate) async fn read_ready(&self, offset: u64, wanted: u64, most: u64) -> Result<Vec<LentPage>> {
         let (page_bytes, wanted_end) = (self.file.paged().page_bytes(), offset.saturating_add(wanted));
         if let Some(cache) = self.writer() {
@@ -190,7 +190,7 @@ impl OpenFile {
         Ok(lent)
     }
 
-    /// What the page at an offset has of `bytes` that are wanted from there on.
+    /// Returns the bytes of the page from `at` on, for a caller that wants `bytes` bytes.
     async fn rest_of_page(&self, at: u64, bytes: u64) -> Result<Payload> {
         // With a fixed window, or none, the number of pages that are requested does not depend on `bytes`.
         let is_adaptive = self.client.settings.prefetch == Prefetch::Adaptive;
@@ -208,8 +208,8 @@ impl OpenFile {
         self.explained(self.file.write(offset, Payload::from(bytes)).await)
     }
 
-    /// Writes at the end, and tells where that was. Others may have appended since all of this client's was with the
-    /// agents last: then the size is asked for anew, as late as that can be.
+    /// Writes at the end. Returns the offset. Other clients may have appended since this client last sent all its data
+    /// to the agents. Then the size is requested again, as late as possible.
     pub(crate) async fn append(&self, bytes: Vec<u8>) -> Result<u64> {
         let Some(cache) = &self.client.write_cache else {
             return self.explained(self.file.append(Payload::from(bytes)).await);
@@ -224,7 +224,7 @@ impl OpenFile {
         Ok(end)
     }
 
-    /// Reads what is selected, with the others of a team at its turn or alone; the bytes that there are.
+    /// Reads a selection, alone or with the other members at their team's `turn`. Returns the existing bytes.
     pub(crate) async fn read_selected(
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
@@ -238,8 +238,8 @@ impl OpenFile {
         Ok(bytes)
     }
 
-    /// The same into memory that is as long as what is selected: where the file has no bytes it is left as it is. How
-    /// many bytes there are.
+    /// Reads a selection like [`read_selected`](Self::read_selected), into memory of the length of the selection. Bytes
+    /// beyond the end of the file leave the memory unchanged. Returns the number of existing bytes.
     pub(crate) async fn read_selected_into(
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
@@ -251,7 +251,7 @@ impl OpenFile {
         self.explained(file.read_selected(turn, selection, memory, settings).await)
     }
 
-    /// Writes what is selected, with the others of a team at its turn or alone.
+    /// Writes a selection, alone or with the other members at their team's `turn`.
     pub(crate) async fn write_selected(
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
@@ -263,8 +263,8 @@ impl OpenFile {
         self.explained(file.write_selected(turn, selection, memory, settings).await)
     }
 
-    /// The file, if the memory is as long as what is selected, after flushing all that
-    /// was written to it through the write cache.
+    /// Returns the file, after flushing its data from the write cache. Fails unless the memory is as long as the
+    /// selection.
     async fn file_for(
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
@@ -292,7 +292,7 @@ impl OpenFile {
         Error::new(ErrorKind::Invalid, &self.name, why)
     }
 
-    /// What was prepared; if it could not be, the members of the team are told.
+    /// Returns `prepared`. If it is an error, sends a refusal to the members of the team.
     async fn or_refused<T>(
         &self,
         turn: Option<&TeamTurn<'_, RealMachine>>,
@@ -304,7 +304,7 @@ impl OpenFile {
         prepared
     }
 
-    /// The size as far as this client knows.
+    /// Returns the size in bytes as far as this client knows it.
     pub(crate) fn known_bytes(&self) -> u64 {
         let cached = self.writer().map_or(0, |cache| cache.end_of(self.file()).max(self.file().bytes()));
         self.file.paged().bytes().max(cached)
@@ -315,12 +315,12 @@ impl OpenFile {
         Ok(self.known_stat())
     }
 
-    /// The number of the file.
+    /// Returns the number of the file.
     pub(crate) fn number(&self) -> FileNumber {
         self.file.number()
     }
 
-    /// The metadata as far as this client knows.
+    /// Returns the metadata as far as this client knows them.
     pub(crate) fn known_stat(&self) -> Stat {
         Stat::of(self.known_bytes(), self.file.paged().striping(), &self.file.known())
     }
@@ -340,7 +340,7 @@ impl OpenFile {
         self.explained(self.file.sync().await)
     }
 
-    /// Brings what all members of a team have written onto the media, at its turn.
+    /// Flushes the data of all members of a team to stable storage, at its `turn`.
     pub(crate) async fn sync_together(&self, turn: &TeamTurn<'_, RealMachine>) -> Result<()> {
         self.knows_end.set(false);
         let written = self.flush_written().await;
@@ -348,15 +348,15 @@ impl OpenFile {
         self.explained(self.file.sync_together(turn).await)
     }
 
-    /// Sends everything written to the agents, and tells the keeper of the namespace.
+    /// Sends all written data to the agents, and reports them to the metadata server.
     pub(crate) async fn send(&self) -> Result<()> {
         self.knows_end.set(false);
         self.flush_written().await?;
         self.explained(self.file.flush().await)
     }
 
-    /// Has the members of the job flush, if this one has written anything to the file that is not flushed. Then counts
-    /// what it has written, also if another member had it flushed.
+    /// Has the members of the job flush, if this one has unflushed writes to the file. Then reports the end of this
+    /// member's writes to the namespace, even if another member started the flush.
     async fn flush_written(&self) -> Result<()> {
         let Some(cache) = self.writer() else { return Ok(()) };
         if cache.end_of(self.file()) > 0 {
@@ -364,7 +364,7 @@ impl OpenFile {
         }
         match self.file().uncounted_end() {
             0 => Ok(()),
-            // The members of a job do not hear what others have written of it.
+            // Members of a job do not learn of each other's writes to the file.
             end => self.explained(self.file.wrote_past_cache(end, end).await),
         }
     }

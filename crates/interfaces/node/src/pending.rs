@@ -1,4 +1,4 @@
-//! The answer to a call that is under way.
+//! Answer to a call in flight.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -9,13 +9,13 @@ use flume::{Receiver, RecvTimeoutError};
 
 use crate::error::{Error, Result};
 
-/// The answer to a call that is under way, to be [waited](Self::wait) for or awaited in any executor.
+/// Answer to a call in flight, to be [waited](Self::wait) for or awaited in any executor.
 ///
 /// The call is carried out even if this is dropped. If the node thread cannot carry it out, the answer is an error.
 #[must_use = "it says whether the call has failed"]
 #[derive(Debug)]
 pub struct Pending<T> {
-    /// What the call is about: for errors.
+    /// Subject of the call, for errors.
     what: Arc<str>,
     answer: Receiver<Result<T>>,
 }
@@ -25,25 +25,26 @@ impl<T> Pending<T> {
         Pending { what, answer }
     }
 
-    /// A call that is over already.
+    /// Returns the answer of a completed call.
     pub(crate) fn over(what: &Arc<str>, outcome: Result<T>) -> Self {
         let (tell, answer) = flume::bounded(1);
         tell.send(outcome).expect("there is room for one");
         Pending::new(what.clone(), answer)
     }
 
-    /// Waits for the answer.
+    /// Blocks until the answer arrives.
     ///
     /// # Errors
-    /// What the call has failed with.
+    /// The error of the call.
     pub fn wait(self) -> Result<T> {
         self.answer.recv().unwrap_or_else(|_| Err(Error::closed(&self.what)))
     }
 
-    /// Waits for the answer for so long. If it is not there by then, the call is still under way: it is given back.
+    /// Blocks until the answer arrives, for at most `patience`. After a timeout, returns the call, which is still in
+    /// flight.
     ///
     /// # Errors
-    /// The call that is under way.
+    /// The call in flight.
     pub fn wait_for(self, patience: Duration) -> std::result::Result<Result<T>, Self> {
         match self.answer.recv_timeout(patience) {
             Ok(outcome) => Ok(outcome),
@@ -52,7 +53,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Whether the answer is there, so that waiting for it takes no time.
+    /// True if the answer has arrived, so that waiting for it takes no time.
     pub fn is_ready(&self) -> bool {
         !self.answer.is_empty() || self.answer.is_disconnected()
     }

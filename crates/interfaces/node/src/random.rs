@@ -1,11 +1,11 @@
-//! Identities drawn at random: of nodes, of files, of all else that must be unique.
+//! Random identities of nodes, of files, and of everything else that must be unique.
 
 use fs::FileId;
 use machine::NodeId;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A number that no other draw has given, with near certainty.
+/// Returns a number that no other draw has returned, with near certainty.
 ///
 /// # Errors
 /// If the system has no random numbers.
@@ -13,7 +13,7 @@ pub fn random() -> Result<u64> {
     getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, "drawing a random number", error))
 }
 
-/// The name of a new node. All such names have the same length, so that none is the beginning of another.
+/// Returns the name of a new node. All such names have the same length, so that none is the beginning of another.
 ///
 /// # Errors
 /// As those of [`random`].
@@ -21,7 +21,7 @@ pub fn new_node_id() -> Result<NodeId> {
     Ok(NodeId(random()? | 1 << 63))
 }
 
-/// The identity of a new file.
+/// Returns the identity of a new file.
 ///
 /// # Errors
 /// As those of [`random`].

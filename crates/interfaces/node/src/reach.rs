@@ -1,4 +1,4 @@
-//! How the members of a team, which are connected only to the agents at first, come to reach each other.
+//! Connects the members of a team, which are at first connected only to the agents.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -9,12 +9,12 @@ use real::{Peer, RealMachine};
 
 use crate::client_node::ClientNode;
 
-/// Connects the members of a team with each other: each listens on the way to the agents, tells the others where, and
-/// calls those that come after it. All of them leave with the same outcome.
+/// Connects the members of a team with each other. Each listens on its address towards the agents, sends that address
+/// to the others, and connects to the members of higher rank. All members get the same outcome.
 pub(crate) async fn reach_each_other(client: &ClientNode, turn: &TeamTurn<'_, RealMachine>) -> Result<()> {
     let machine = &client.connection.machine;
     let listening = machine.listen_beside(client.settings.agents[0].address);
-    // What fails here is told at the first of the meetings, and with that they all end.
+    // A failure here is reported at the first barrier, and ends the connecting of all members.
     let own: Result<_> = listening.map(words_of).map_err(Into::into);
     let mut told = Vec::with_capacity(WORDS);
     for word in 0..WORDS {
@@ -31,10 +31,10 @@ async fn call(machine: &RealMachine, node: NodeId, words: [u64; WORDS]) -> Resul
     Ok(machine.connect(&[Peer { node, address }]).await?)
 }
 
-/// How many words an address is told in.
+/// Number of words in which an address is sent.
 const WORDS: usize = 3;
 
-/// An address as the members of a team tell it: the two halves of that of IP version 6, and the port.
+/// Encodes an address for the members of a team: the two halves of its IP version 6 form, and the port.
 fn words_of(address: SocketAddr) -> [u64; WORDS] {
     let bits = match address.ip() {
         IpAddr::V4(ip) => ip.to_ipv6_mapped(),

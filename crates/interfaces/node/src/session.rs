@@ -1,4 +1,4 @@
-//! A session: the node thread as programs have it, and operations on names.
+//! Session: the node thread for programs, and operations on names.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -15,8 +15,8 @@ use crate::thread::NodeThread;
 use crate::tree::Tree;
 use crate::whole_file::{self, CopyError, Method, Uploaded};
 
-/// A connection to the file system, usable from any thread. Cloning gives another handle on the same; dropping the
-/// last of them and of the files opened with it ends the node thread.
+/// Connection to the file system, usable from any thread. Clones share it. Dropping the last clone and the last file
+/// opened with it ends the node thread.
 #[derive(Clone)]
 pub struct Session {
     node: Arc<NodeThread>,
@@ -32,13 +32,13 @@ impl Session {
         &self.node
     }
 
-    /// The namespace of the set.
+    /// Returns the namespace of the set.
     pub fn tree(&self) -> Tree {
         Tree::new(self.node.clone())
     }
 
-    /// Asks the agents for their disks, as opening or making a file does, unless it is known already: the first file is
-    /// opened sooner then.
+    /// Asks the agents for their disks, unless these are known already. Opening or creating a file does the same, so
+    /// the first file is opened sooner after this.
     ///
     /// # Errors
     /// If an agent does not answer.
@@ -49,18 +49,18 @@ impl Session {
         })
     }
 
-    /// Opens a file, or makes one.
+    /// Opens a file, or creates one.
     ///
     /// # Errors
-    /// If it cannot be opened or made as `options` say.
+    /// If it cannot be opened or created with these options.
     pub fn open(&self, name: &str, options: OpenOptions) -> Result<Handle> {
         self.open_path(name.as_bytes(), options)
     }
 
-    /// Opens a file by a path that need not be a text, or makes one.
+    /// Opens a file by a path that need not be UTF-8, or creates one.
     ///
     /// # Errors
-    /// If it cannot be opened or made as `options` say.
+    /// If it cannot be opened or created with these options.
     pub fn open_path(&self, path: &[u8], options: OpenOptions) -> Result<Handle> {
         let name = &*String::from_utf8_lossy(path);
         options.check(name)?;
@@ -68,7 +68,7 @@ impl Session {
         let (number, page_bytes) = self.node.call(name, move |node| async move {
             let file = contents::open(&node.client, &owned, &path, options).await?;
             if let Some(write_cache) = node.client.write_cache.as_ref().filter(|_| !options.writes()) {
-                // What others of the job have written is to be read.
+                // Flush the write caches first: the reader must see data of other members of the job.
                 node.take_in_writes().await?;
                 node.client.explained(&owned, write_cache.flush_file(file.paged().file()).await)?;
                 node.client.explained(&owned, file.attributes().await)?;
@@ -79,42 +79,42 @@ impl Session {
         Ok(Handle::new(self.node.clone(), name, options, number, page_bytes))
     }
 
-    /// The metadata of a file.
+    /// Returns the metadata of a file.
     pub fn stat(&self, name: &str) -> Result<Stat> {
         self.stat_path(name.as_bytes())
     }
 
-    /// The metadata of a file, by a path that need not be a text.
+    /// Returns the metadata of a file, by a path that need not be UTF-8.
     pub fn stat_path(&self, path: &[u8]) -> Result<Stat> {
         let (name, path) = (String::from_utf8_lossy(path).into_owned(), path.to_vec());
         let owned = name.clone();
         self.node.call(&name, move |node| async move { contents::stat(&node.client, &owned, &path).await })
     }
 
-    /// Removes a file, or what is left of one.
+    /// Removes a file, or the remains of one.
     pub fn unlink(&self, name: &str) -> Result<()> {
         self.unlink_path(name.as_bytes())
     }
 
-    /// Removes a file, or what is left of one, by a path that need not be a text.
+    /// Removes a file, or the remains of one, by a path that need not be UTF-8.
     pub fn unlink_path(&self, path: &[u8]) -> Result<()> {
         let (name, path) = (String::from_utf8_lossy(path).into_owned(), path.to_vec());
         let owned = name.clone();
         self.node.call(&name, move |node| async move { contents::unlink(&node.client, &owned, &path).await })
     }
 
-    /// The number of disks of all agents together.
+    /// Returns the number of disks of all agents together.
     pub fn disks(&self) -> Result<u32> {
         self.node.call("counting the disks", |node| async move { Ok(node.client.connection.client.disks()) })
     }
 
-    /// The paths of all files, sorted.
+    /// Returns the paths of all files, sorted.
     pub fn list(&self) -> Result<Vec<String>> {
         self.node.call("listing the files", |node| async move { contents::list(&node.client).await })
     }
 
-    /// Copies a whole file to `output`, which comes back, past the page cache: what this session has not written out is
-    /// not in it. `moved` hears how many more bytes have come.
+    /// Copies a whole file to `output` and returns `output`. Bypasses the page cache: unsent writes of this session are
+    /// missing. Calls `moved` with the number of further bytes that have arrived.
     ///
     /// # Errors
     /// Those of the file, and of writing to `output`.
@@ -142,13 +142,14 @@ impl Session {
         })?
     }
 
-    /// Makes a file, and begins to copy all that `input` holds to it, past the page cache. The answer is the input, and
-    /// the number of bytes it had; then the file is on the disks. `moved` hears how many more bytes have gone.
+    /// Creates a file, and begins to copy the contents of `input` to it, bypassing the page cache. The answer has the
+    /// input and its number of bytes; then the file is on the disks. Calls `moved` with the number of further bytes
+    /// that were sent.
     ///
     /// If copying fails, the file stays, with the bytes that were copied.
     ///
     /// # Errors
-    /// If no such file can be made, or there is one.
+    /// If the file cannot be created, or exists.
     pub fn begin_upload<R: Read + Send + 'static>(
         &self,
         name: &str,
@@ -185,7 +186,7 @@ impl Session {
         }
     }
 
-    /// Flushes everything written to the disks, removes temporary files, and reports any write that failed.
+    /// Flushes all written data to stable storage, removes temporary files, and reports any write that failed.
     ///
     /// The node thread ends with the last handle of the session and its files.
     pub fn finish(&self) -> Result<()> {

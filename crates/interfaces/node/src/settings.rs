@@ -12,27 +12,27 @@ use crate::agents::Agent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::size::Size;
 
-/// The environment variable that chooses how nodes talk to the operating system.
+/// Environment variable that chooses the interface to the operating system.
 const DRIVER: &str = "STARFISH_DRIVER";
 
-/// The environment variable with the seconds to wait for an agent that does not answer.
+/// Environment variable with the seconds to wait for an agent that does not answer.
 const SILENCE: &str = "STARFISH_SILENCE";
 
-/// The environment variable that names a trace file, for all nodes of programs.
+/// Environment variable that names a trace file, for all nodes of programs.
 pub const TRACE_VARIABLE: &str = "STARFISH_TRACE";
 
-/// The environment variables of a write cache.
+/// Environment variables of a write cache.
 const WRITE_CACHE: &str = "STARFISH_WRITE_CACHE";
 const FLUSH_SECONDS: &str = "STARFISH_FLUSH_SECONDS";
 const JOB: &str = "STARFISH_JOB";
 
-/// What [`flush_seconds`] takes.
+/// Description of the values that [`flush_seconds`] accepts.
 const FLUSH_SECONDS_EXPECTED: &str = "seconds, from 0.001 on, or 0 for no limit";
 
 /// Default size of the blocks of new files, in all commands: see `docs/adr/0030-one-middle.md`.
 pub const BLOCK: &str = "256KiB";
 
-/// Settings of a session. [`new`](Self::new) gives the usual ones; the fields may be changed after that.
+/// Settings of a session. [`new`](Self::new) returns the defaults; the fields may be changed after that.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settings {
@@ -40,39 +40,38 @@ pub struct Settings {
     pub agents: Vec<Agent>,
     /// Memory for pages of all open files, in bytes.
     pub cache_bytes: u64,
-    /// Which pages are prefetched.
+    /// Prefetch policy.
     pub prefetch: Prefetch,
-    /// Whether a write returns when the page cache has it. Otherwise it returns when the agents have it.
+    /// True if a write returns when the page cache has the data, false if it returns when the agents have them.
     pub write_behind: bool,
-    /// The write cache through which files are written, if there is one; the page cache is for reading then.
+    /// Write cache for files, if there is one; the page cache is only for reading then.
     pub write_cache: Option<CacheWrites>,
     /// Block size of new files in bytes, which is also that of their pages.
     pub block_bytes: u64,
     /// Number of disks to stripe new files over; `None` for all.
     pub disks: Option<NonZeroU32>,
-    /// How the node thread talks to the operating system.
+    /// Interface of the node thread to the operating system.
     pub driver: Driver,
-    /// The file of the cluster key, if it is not the one that [`key::find`](crate::key::find) finds by itself.
+    /// File of the cluster key; `None` for the result of [`key::find`](crate::key::find).
     pub key: Option<PathBuf>,
-    /// How long an agent is waited for: while it is connected to, while it says nothing though it is asked, and while
-    /// it is gone, until it is there again.
+    /// Timeout for an agent: for its connection, for its answers, and for its return after a disconnection.
     pub silence: Duration,
-    /// The buffers of the sockets on this side.
+    /// Buffer sizes of the sockets on this side.
     pub sockets: SocketBuffers,
-    /// The trace file to which what the node thread does is added when it ends, if there is to be one.
+    /// Trace file to which the node thread appends its records when it ends, if any.
     pub trace: Option<PathBuf>,
-    /// Takes the reports of which no caller is told.
+    /// Receiver of reports that no caller gets.
     pub reporter: Reporter,
 }
 
 impl Settings {
-    /// The blocks and pages of the thesis, for files that programs make through this session.
+    /// Size of blocks and pages in bytes, that of the thesis, for files that programs create through this session.
     pub const BLOCK_BYTES: u64 = 64 << 10;
 
-    /// The cache of the thesis.
+    /// Size of the page cache in bytes, that of the thesis.
     pub const CACHE_BYTES: u64 = 256 << 20;
 
-    /// The usual settings: 256 MiB of cache, an adaptive window, writing behind, blocks of 64 KiB, all disks.
+    /// Returns the default settings: 256 MiB of cache, an adaptive window, writing behind, blocks of 64 KiB, all disks.
     pub fn new(agents: Vec<Agent>) -> Self {
         Settings {
             agents,
@@ -91,9 +90,10 @@ impl Settings {
         }
     }
 
-    /// The usual settings, overridden by the environment: STARFISH_DRIVER is one of [`Driver::NAMES`],
-    /// STARFISH_SILENCE a number of seconds; STARFISH_WRITE_CACHE the size of a write cache, and with that
-    /// STARFISH_FLUSH_SECONDS and STARFISH_JOB what [`CacheWrites`] has of these names; STARFISH_TRACE a trace file.
+    /// Returns the default settings, overridden by the environment. STARFISH_DRIVER is one of [`Driver::NAMES`],
+    /// STARFISH_SILENCE a number of seconds, and STARFISH_TRACE a trace file. STARFISH_WRITE_CACHE is the size of a
+    /// write cache; then STARFISH_FLUSH_SECONDS and STARFISH_JOB set the fields `flush_after` and `job` of
+    /// [`CacheWrites`].
     pub fn of_environment(agents: Vec<Agent>) -> Result<Self> {
         let mut settings = Self::new(agents);
         if let Ok(name) = env::var(DRIVER) {
@@ -112,27 +112,27 @@ impl Settings {
     }
 }
 
-/// A session's part of a write cache (ENWRICH): what is written stays in the memory of the program that wrote it, and
-/// all sessions that name the same job flush together: the agents fetch the data in the order of their disks. See the
-/// manual's page on write caches for what is durable when.
+/// A session's part of a write cache (ENWRICH). Written data stay in the memory of the program that wrote them. All
+/// sessions that name the same job flush together: the agents fetch the data in the order of their disks. The manual's
+/// page on write caches says when data are durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheWrites {
-    /// Memory for what has been written and not flushed, in bytes.
+    /// Memory for unflushed writes, in bytes.
     pub bytes: u64,
-    /// After what time something written is flushed at the latest; `None` to wait until the cache is full or a flush is
-    /// asked for.
+    /// Limit of the time before written data are flushed; `None` to wait until the cache is full or a flush is
+    /// requested.
     pub flush_after: Option<Duration>,
-    /// The job whose members, on any computers, flush together; `None` for this session alone.
+    /// Job whose members, on any computers, flush together; `None` for this session alone.
     pub job: Option<String>,
 }
 
 impl CacheWrites {
-    /// A cache of the usual 16 MiB, which is what methods are simulated with, too.
+    /// Returns a cache of the default 16 MiB, which simulations use, too.
     pub fn usual() -> Self {
         CacheWrites::of(fs::WriteCacheSettings::agent().bytes)
     }
 
-    /// A cache of this size, for this session alone, flushed after the usual time of 30 seconds.
+    /// Returns a cache of this size, for this session alone, flushed after the default time of 30 seconds.
     pub fn of(bytes: u64) -> Self {
         let flush_after = fs::WriteCacheSettings::agent().flush_after;
         CacheWrites {
@@ -159,7 +159,7 @@ impl CacheWrites {
     }
 }
 
-/// The time limit that a number of seconds stands for: 0 for none.
+/// Returns the time limit for a number of seconds: `Some(None)`, no limit, for 0; `None` if the number is invalid.
 pub fn flush_seconds(seconds: f64) -> Option<Option<Duration>> {
     match Duration::try_from_secs_f64(seconds).ok()? {
         Duration::ZERO => Some(None),
@@ -188,7 +188,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// Options that ask for nothing yet.
+    /// Returns options that request nothing yet.
     pub const fn new() -> Self {
         OpenOptions {
             read: false,
@@ -204,79 +204,80 @@ impl OpenOptions {
         }
     }
 
-    /// The file is read.
+    /// Sets read access.
     pub const fn read(self, read: bool) -> Self {
         OpenOptions { read, ..self }
     }
 
-    /// The file is written.
+    /// Sets write access.
     pub const fn write(self, write: bool) -> Self {
         OpenOptions { write, ..self }
     }
 
-    /// The file is written, and always at its end. What other sessions appended is not overwritten if it was written
-    /// out before, and this one's since; two that append at the same time overwrite each other.
+    /// Sets append access: every write goes to the end of the file. Concurrent appends never overwrite each other,
+    /// except through write caches. A session with a write cache appends after another session's data only if these
+    /// were sent to the agents before and this session has sent its own data since.
     pub const fn append(self, append: bool) -> Self {
         OpenOptions { append, ..self }
     }
 
-    /// The file is emptied. It has to be written.
+    /// Sets truncation of the file. It must be open for writing.
     pub const fn truncate(self, truncate: bool) -> Self {
         OpenOptions { truncate, ..self }
     }
 
-    /// The file is created if it does not exist. It must be open for writing.
+    /// Creates the file if it does not exist. It must be open for writing.
     pub const fn create(self, create: bool) -> Self {
         OpenOptions { create, ..self }
     }
 
-    /// The file is created; it is an error if it exists. It must be open for writing.
+    /// Creates the file, and fails if it exists. It must be open for writing.
     pub const fn create_new(self, create_new: bool) -> Self {
         OpenOptions { create_new, ..self }
     }
 
-    /// Block size in bytes, if the file is created. Without this, that of the session.
+    /// Sets the block size in bytes of a created file. Default: that of the session.
     pub const fn block_bytes(self, block_bytes: u64) -> Self {
         OpenOptions { block_bytes: Some(block_bytes), ..self }
     }
 
-    /// How many disks the file is striped over, if it is created. Without this, as the session has it.
+    /// Sets the number of disks of a created file. Default: that of the session.
     pub const fn disks(self, disks: NonZeroU32) -> Self {
         OpenOptions { disks: Some(disks), ..self }
     }
 
-    /// The file lies on this disk alone, if it is created: disk *i* is that of stripe *i* of a file over all disks.
+    /// Places a created file on this disk alone: disk *i* is that of stripe *i* of a file over all disks.
     pub const fn on_disk(self, disk: u32) -> Self {
         OpenOptions { disk: Some(disk), ..self }
     }
 
-    /// If the file is created and not placed on one disk, it is unfinished until it is renamed. If it never is,
-    /// `starfish rm --unfinished` removes it, provided that its name is of the kind that commands give meanwhile.
+    /// Marks a created file as unfinished until it is renamed, unless it is placed on one disk. If it never is renamed,
+    /// `starfish rm --unfinished` removes it, provided that its name is a [temporary one](crate::hidden_name).
     pub const fn unfinished(self, unfinished: bool) -> Self {
         OpenOptions { unfinished, ..self }
     }
 
-    /// Whether the file can be written, at its end or anywhere.
+    /// True if the file can be written, at its end or anywhere.
     pub fn writes(self) -> bool {
         self.write || self.append
     }
 
-    /// The use that other clients learn of.
+    /// Returns the use that other clients learn of.
     pub(crate) fn used_for(self) -> OpenFor {
         if self.writes() { OpenFor::Writing } else { OpenFor::Reading }
     }
 
-    /// Whether the file can be read.
+    /// True if the file can be read.
     pub fn reads(self) -> bool {
         self.read
     }
 
-    /// Whether the file is written at its end only.
+    /// True if the file is written at its end only.
     pub fn appends(self) -> bool {
         self.append
     }
 
-    /// Refuses what makes no sense.
+    /// Fails for inconsistent options.
     pub(crate) fn check(self, name: &str) -> Result<()> {
         let wrong = |why: &str| Err(Error::new(ErrorKind::Invalid, name, why));
         if !self.read && !self.writes() {

@@ -9,7 +9,7 @@ use machine::{SIZE_UNITS, parse_bytes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// Units from the smallest on, each 1024 times the one before.
+/// Units in ascending order, each 1024 times the previous one.
 const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 impl FromStr for Size {
@@ -23,7 +23,7 @@ impl FromStr for Size {
 }
 
 impl Size {
-    /// In the largest unit of which there is one, with a decimal: for amounts that people are to grasp.
+    /// Formats the size in the largest unit that fits, with a decimal, for people.
     pub fn rounded(self) -> String {
         let power = (self.0.max(1).ilog2() / 10).min(UNITS.len() as u32 - 1);
         if power == 0 {
@@ -34,7 +34,7 @@ impl Size {
 }
 
 impl fmt::Display for Size {
-    /// Exact, in the largest unit that is.
+    /// Formats the exact size, in the largest unit that allows it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut number, mut power) = (self.0, 0);
         while number >= 1024 && number.is_multiple_of(1024) && power + 1 < UNITS.len() {

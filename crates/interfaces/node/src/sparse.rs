@@ -1,7 +1,7 @@
 //! Holes: a copy skips them on both sides, so they stay holes.
 //!
-//! A hole is a range of a file that was never written; it reads as zeros and takes no room. A side that cannot tell
-//! holes from written zeros is [`Dense`].
+//! A hole is a range of a file that was never written; it reads as zeros and takes no room. A side that cannot
+//! distinguish holes from written zeros is [`Dense`].
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,43 +10,43 @@ use std::ops::Range;
 use nix::errno::Errno;
 use nix::unistd::{Whence, lseek};
 
-/// Zeros are written in such portions where no hole can be left.
+/// Zeros to write, a portion at a time, where no hole can be left.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// A hole that begins where something is read.
+/// Hole that begins at the position of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hole {
-    /// How long it is; 0 if there are data.
+    /// Length in bytes; 0 if there are data.
     pub bytes: u64,
-    /// Whether nothing comes after it.
+    /// True if nothing follows the hole.
     pub is_last: bool,
 }
 
-/// What is read from its beginning to its end, but for its holes.
+/// Reader from beginning to end that can skip holes.
 pub trait SparseRead: Read {
-    /// The hole that begins at the next byte.
+    /// Returns the hole that begins at the next byte.
     ///
     /// # Errors
-    /// If the next byte cannot be told.
+    /// If the kind of the next byte cannot be determined.
     fn hole(&mut self) -> io::Result<Hole>;
 
     /// Skips `bytes` bytes, which lie in the hole that begins here.
     ///
     /// # Errors
-    /// If what is read cannot go on elsewhere.
+    /// If the reader cannot seek.
     fn skip_hole(&mut self, bytes: u64) -> io::Result<()>;
 }
 
-/// What is written from its beginning to its end, but for its holes.
+/// Writer from beginning to end that can leave holes.
 pub trait SparseWrite: Write {
-    /// Leaves a hole of `bytes` bytes, or writes as many zeros.
+    /// Leaves a hole of `bytes` bytes, or writes that number of zeros.
     ///
     /// # Errors
     /// Those of writing.
     fn leave_hole(&mut self, bytes: u64) -> io::Result<()>;
 }
 
-/// What has no holes: a stream, or bytes in memory. Each byte of it is read and written.
+/// Reader or writer without holes: a stream, or bytes in memory. Each of its bytes is read and written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dense<T>(pub T);
 
@@ -88,32 +88,32 @@ impl<W: Write> SparseWrite for Dense<W> {
     }
 }
 
-/// A file of this computer, read or written from where it stands. What is no regular file has no holes.
+/// File of this computer, read or written from its current position. Only a regular file has holes.
 #[derive(Debug)]
 pub struct SparseFile {
     file: File,
-    /// Whether its file system tells where it has data.
+    /// True if the file system reports the ranges with data.
     tells_holes: bool,
-    /// Where it has data that were found last: from where it was looked for them on there are no others before.
+    /// Range of data found last. There are no other data between the start of that search and this range.
     data: Range<u64>,
 }
 
 impl SparseFile {
-    /// To be read, or to be written from nothing.
+    /// Returns a reader of the file, or a writer of the empty file.
     ///
     /// # Errors
-    /// If the file tells nothing of itself.
+    /// If the file's metadata cannot be read.
     pub fn new(file: File) -> io::Result<SparseFile> {
         let tells_holes = file.metadata()?.is_file();
         Ok(SparseFile { file, tells_holes, data: 0..0 })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The hole that begins at `at`, by the data that come next.
+    /// Returns the hole that begins at `at` and ends at the next data.
     fn find_data(&mut self, at: u64) -> io::Result<Hole> {
         let seek =
             |offset: u64, whence| lseek(&self.file, offset.cast_signed(), whence).map(i64::cast_unsigned);
@@ -170,7 +170,7 @@ impl Write for SparseFile {
 impl SparseWrite for SparseFile {
     fn leave_hole(&mut self, bytes: u64) -> io::Result<()> {
         let end = self.file.seek(SeekFrom::Current(bytes.cast_signed()))?;
-        // Nothing may come after it.
+        // Extend the file now: maybe no data follow the hole.
         self.file.set_len(end)
     }
 }

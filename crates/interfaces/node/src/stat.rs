@@ -1,14 +1,14 @@
-//! What is known of a file.
+//! Metadata of a file.
 
 use layout::Striping;
 use namespace::{Inode, UnixTime};
 
-/// The metadata of a file.
+/// Metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its block size in bytes, which is that of its pages.
+    /// Block size in bytes, which is also that of pages.
     pub block_bytes: u64,
     /// Number of stripes, each on another disk.
     pub stripes: u32,
@@ -16,14 +16,14 @@ pub struct Stat {
     pub attributes: FileAttributes,
 }
 
-/// What a namespace knows of a file besides its contents.
+/// Attributes of a file in the namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileAttributes {
     /// Permissions: the lower 12 bits of a mode.
     pub mode: u16,
-    /// The user who owns the file.
+    /// Owner of the file.
     pub uid: u32,
-    /// The group that owns it.
+    /// Group of the file.
     pub gid: u32,
     /// Time of access.
     pub accessed: UnixTime,

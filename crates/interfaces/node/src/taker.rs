@@ -1,4 +1,4 @@
-//! Taking writes out of the queue and into the write cache: what the node thread does.
+//! Moves writes from the queue into the write cache, on the node thread.
 
 use std::cell::RefCell;
 use std::mem;
@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::open_file::OpenFiles;
 use crate::write_queue::{QueuedWrites, WriteQueue};
 
-/// The node thread's end of the queue.
+/// Node thread's end of the queue.
 pub(crate) struct Taker {
     queue: Arc<WriteQueue>,
-    /// One task at a time takes writes in, so that they stay in order.
+    /// Permit for one task at a time, so that writes stay in order.
     turn: Permits,
-    /// What was taken out of the queue and did not get into the cache.
+    /// Writes taken out of the queue that are not in the cache yet.
     left: RefCell<QueuedWrites>,
 }
 
@@ -26,7 +26,7 @@ impl Taker {
         Taker { queue, turn: Permits::new(1), left: RefCell::default() }
     }
 
-    /// Takes everything into the write cache. Fails if there is no room, and none can be made.
+    /// Moves all queued writes into the write cache. Fails if there is no room, and none can be made.
     pub(crate) async fn take_in(&self, files: &OpenFiles, cache: &WriteCache<RealMachine>) -> Result<()> {
         let _turn = self.turn.take().await;
         let left = self.left.take();
@@ -38,7 +38,7 @@ impl Taker {
         outcome
     }
 
-    /// Writes into the cache. What does not get there is left for the next time.
+    /// Writes into the cache. Keeps the rest for the next call.
     async fn write(
         &self,
         files: &OpenFiles,

@@ -1,4 +1,4 @@
-//! Teams: processes that meet at an agent, and read and write files together.
+//! Teams: processes that synchronise at an agent, and read and write files collectively.
 
 use std::fmt;
 use std::rc::Rc;
@@ -18,12 +18,12 @@ use crate::reach::reach_each_other;
 use crate::session::Session;
 use crate::thread::{Node, NodeThread, undisturbed};
 
-/// Processes that do things together, from any thread. Cloning gives another handle on the same; with the last of them
-/// the process leaves the team.
+/// Processes that act collectively, from any thread. Clones share the membership; the process leaves the team when the
+/// last clone is dropped.
 ///
-/// All members call the same things in the same order. Calls are carried out one after the other: each takes its place
-/// in that order when it is made, before it returns its [`Pending`]. What fails for one member fails for all. When one
-/// of them is gone, or has left, everything that is called afterwards fails; nobody waits for it.
+/// All members make the same calls in the same order. Calls are carried out one after the other: each gets its place in
+/// that order when it is made, before it returns its [`Pending`]. A call that fails for one member fails for all. When
+/// a member disconnects or leaves, all later calls fail without waiting for it.
 #[derive(Clone)]
 pub struct Team(Arc<Shared>);
 
@@ -31,23 +31,24 @@ struct Shared {
     name: Arc<str>,
     rank: u32,
     size: u32,
-    /// The number of the team on the node thread.
+    /// Number of the team on the node thread.
     number: u64,
-    /// How many calls there have been.
+    /// Number of calls so far.
     calls: AtomicU32,
-    /// Whether the members are connected to each other. It changes at turns, and is the same for all of them at each.
+    /// True if the members are connected to each other. It changes at collective calls, and is the same for all members
+    /// at each.
     is_connected: Arc<AtomicBool>,
     node: Arc<NodeThread>,
 }
 
 impl Session {
-    /// Makes this process member `rank` of a team of `size`, from 0. Waits until all members have called this with the
-    /// same name: one that a file could have, and that is nobody else's until then. The members may be on several
-    /// hosts; they have to know the same agents. A team of one asks nobody.
+    /// Makes this process member `rank` (from 0) of a team of `size`. Blocks until all members have called this with
+    /// the same name. It must be a valid file name that no other team uses at that time. The members may be on several
+    /// hosts; they must know the same agents. A team of one sends no request.
     ///
     /// # Errors
-    /// If there is no such rank, or two members come as the same one or with different sizes; or if a member that has
-    /// come is gone before all have.
+    /// If the rank is invalid, or two members use the same rank or different sizes; or if a member disconnects before
+    /// all have joined.
     pub fn team(&self, name: &str, rank: u32, size: u32) -> Result<Team> {
         let (node, owned) = (self.node_thread().clone(), name.to_owned());
         let number = node.call(name, move |node| async move {
@@ -60,35 +61,35 @@ impl Session {
 }
 
 impl Team {
-    /// Which of the members this process is, from 0.
+    /// Returns the rank of this process, from 0.
     pub fn rank(&self) -> u32 {
         self.0.rank
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn size(&self) -> u32 {
         self.0.size
     }
 
-    /// Waits until all members have called this.
+    /// Enters a barrier: the call completes when all members have made it.
     pub fn meet(&self) -> Pending<()> {
         self.begin(&self.0.name, TeamStep::Meet, async |node, name, turn| {
             node.client.explained(&name, turn.gather(Ok(0)).await).map(drop)
         })
     }
 
-    /// Waits until all members have called this; what each has brought, by rank.
+    /// Enters a barrier with a value. Returns the values of all members, by rank.
     pub fn gather(&self, value: u64) -> Pending<Vec<u64>> {
         self.begin(&self.0.name, TeamStep::Meet, async move |node, name, turn| {
             node.client.explained(&name, turn.gather(Ok(value)).await)
         })
     }
 
-    /// Reads what this member has selected of a file of the namespace, together with the other members and what they
-    /// have selected of it: nothing, or the same, or anything else. The bytes come one right after the other in the
-    /// order of the file; if it ends before the last of them, those that there are. Holes are zeros.
+    /// Reads this member's selection of a file of the namespace, together with the selections of the other members,
+    /// which may be empty, equal or different. The bytes are consecutive in the order of the file, and fewer if the
+    /// file ends before the last of them. Holes are zeros.
     ///
-    /// What any member has written through its session before is in the file.
+    /// Earlier writes of all members through their sessions are in the file.
     ///
     /// # Errors
     /// If the file is not open for reading, or not all of it can be read.
@@ -98,8 +99,8 @@ impl Team {
         })
     }
 
-    /// Does what [`read`](Self::read) does, into memory that is lent until this is done, as long as what is selected.
-    /// How many bytes there are; what is behind them does not change.
+    /// Reads like [`read`](Self::read), into memory lent until completion, which is as long as the selection. Returns
+    /// the number of existing bytes; the memory behind them is unchanged.
     pub fn read_into(
         &self,
         file: &Handle,
@@ -108,7 +109,7 @@ impl Team {
         how: SelectedSettings,
     ) -> Pending<u64> {
         self.begin_reading(file, how, async move |file, turn| {
-            // As far as is known: others may have made it longer.
+            // This is the known size: other clients may have extended the file.
             let sure = selection.bytes_before(file.known_bytes());
             let loan = Loan::of(memory, sure);
             let read = file.read_selected_into(Some(turn), &selection, &loan, how).await?;
@@ -135,17 +136,17 @@ impl Team {
         )
     }
 
-    /// Writes what this member has selected of a file of the namespace, together with the other members: `bytes` are as
-    /// many as are selected, in the order of the file. Of what nobody has selected nothing changes; of what several
-    /// have, each byte is then some member's. The file is as long then as the last selected byte of any member wants
-    /// it.
+    /// Writes this member's selection of a file of the namespace, together with the other members. `bytes` has the
+    /// selected number of bytes, in the order of the file. Bytes that no member selected are unchanged. A byte that
+    /// several members selected gets the value of one of them. The file ends at least at the last selected byte of any
+    /// member.
     ///
-    /// When this is done, the data of all members are at the disks, and the members' page caches and the namespace
-    /// know.
+    /// On completion, the data of all members are at the disks, and the members' page caches and the namespace have the
+    /// new state.
     ///
     /// # Errors
-    /// If the file is not open for writing, there are not as many bytes as are selected, there is no room, or an agent
-    /// cannot do it.
+    /// If the file is not open for writing, the number of bytes differs from the selection's, there is no room, or an
+    /// agent cannot do it.
     pub fn write(
         &self,
         file: &Handle,
@@ -158,7 +159,7 @@ impl Team {
         })
     }
 
-    /// Does what [`write`](Self::write) does, from memory that is lent until this is done.
+    /// Writes like [`write`](Self::write), from memory lent until completion.
     pub fn write_from(
         &self,
         file: &Handle,
@@ -188,11 +189,11 @@ impl Team {
         )
     }
 
-    /// Waits until everything that the members have written to a file of the namespace is on the disks: of each member
-    /// what it has written through its session before. Each then reads what the others have written.
+    /// Flushes all earlier writes of the members, through their sessions, to a file of the namespace, to stable
+    /// storage. Afterwards each member reads the data of the others.
     ///
     /// # Errors
-    /// The first failure of any member's writes that was not told, or if an agent cannot do it.
+    /// The first unreported failure of any member's writes, or if an agent cannot do it.
     pub fn sync(&self, file: &Handle) -> Pending<()> {
         let opened = self.number_of(file);
         self.begin_on(file.shared_name(), TeamStep::Sync, opened, async move |node, file, turn| {
@@ -202,8 +203,8 @@ impl Team {
         })
     }
 
-    /// Leaves the team, before this is dropped: what the members do together from now on fails, and what is under way
-    /// and has not brought all of them together.
+    /// Leaves the team without waiting for the drop. Later collective calls of the members fail, and so do calls in
+    /// flight for which not all members have arrived.
     pub fn leave(&self) -> Pending<()> {
         let number = self.0.number;
         self.0.node.begin(&self.0.name, move |node| async move {
@@ -212,7 +213,7 @@ impl Team {
         })
     }
 
-    /// The number of a file that this team may use so.
+    /// Returns the number of a file that this team may use in this way.
     fn usable(&self, file: &Handle, is_open_for_it: bool, why_not: &str) -> Result<u64> {
         if !is_open_for_it {
             return Err(Error::new(ErrorKind::BadMode, file.name(), why_not));
@@ -220,7 +221,7 @@ impl Team {
         self.number_of(file)
     }
 
-    /// The number of a file, if it is open in the session of this team.
+    /// Returns the number of a file, if it is open in the session of this team.
     fn number_of(&self, file: &Handle) -> Result<u64> {
         file.number_on(&self.0.node).ok_or_else(|| {
             let why = format!("it is open in another session than the team {}", self.0.name);
@@ -228,7 +229,7 @@ impl Team {
         })
     }
 
-    /// Begins the next thing that the members do together; `what` names it in errors.
+    /// Begins the next collective call; `what` names it in errors.
     fn begin<T, F>(&self, what: &Arc<str>, step: TeamStep, job: F) -> Pending<T>
     where
         T: Send + 'static,
@@ -237,7 +238,8 @@ impl Team {
         self.begin_with(what, step, |_, name| name.clone(), job)
     }
 
-    /// The same with an open file, if it is one. It is not closed before that has been done.
+    /// Begins a collective call on an open file, which is not closed before the call has ended. If `file` is an error,
+    /// the call fails.
     fn begin_on<T, F>(&self, name: &Arc<str>, step: TeamStep, file: Result<u64>, job: F) -> Pending<T>
     where
         T: Send + 'static,
@@ -248,7 +250,7 @@ impl Team {
         self.begin_with(name, step, prepare, job)
     }
 
-    /// Begins the next thing that the members do together, with what this member prepares before its turn comes.
+    /// Begins the next collective call, with a preparation by this member before its slot.
     fn begin_with<T, P, F>(
         &self,
         what: &Arc<str>,
@@ -270,8 +272,8 @@ impl Team {
         })
     }
 
-    /// The same of moving data of a file. Members that exchange data take a turn before, in which they connect to each
-    /// other unless they are connected.
+    /// Begins a collective transfer of a file's data. Members that exchange data first connect to each other, in a
+    /// preceding slot, unless they are connected.
     fn begin_moving<T, F>(&self, name: &Arc<str>, step: TeamStep, file: Result<u64>, job: F) -> Pending<T>
     where
         T: Send + 'static,
@@ -299,10 +301,10 @@ impl Team {
     }
 }
 
-/// An open file, and what keeps it open.
+/// Open file, and the guard that keeps it open.
 type FileInCall = (Rc<OpenFile>, OperationInFlight);
 
-/// What this member needs for a turn, if it has it. Otherwise the others are told that it has not.
+/// Returns `needed`. If it is an error, sends a refusal to the other members.
 async fn joined<T>(turn: &TeamTurn<'_, RealMachine>, needed: Result<T>) -> Result<T> {
     if let Err(error) = &needed {
         turn.refuse(&fs::Error::Invalid(error.to_string())).await;
@@ -314,7 +316,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let number = self.number;
         undisturbed(|| {
-            // Nobody waits for it: who is left finds out at the next call.
+            // Do not wait: the remaining members find out at their next call.
             drop(self.node.begin(&self.name, move |node| async move {
                 let Some(team) = node.teams.remove(number) else { return Ok(()) };
                 node.client.explained("leaving a team", team.leave().await)

@@ -14,7 +14,7 @@ pub(crate) struct Teams {
 }
 
 impl Teams {
-    /// Enters a team; its number.
+    /// Adds a team. Returns its number.
     pub(crate) fn enter(&self, team: fs::TeamMembership<RealMachine>) -> u64 {
         let number = self.last.get() + 1;
         self.last.set(number);
@@ -22,12 +22,12 @@ impl Teams {
         number
     }
 
-    /// The team of a number that it has been given.
+    /// Returns the team of a number that `enter` has returned.
     pub(crate) fn get(&self, number: u64) -> Rc<fs::TeamMembership<RealMachine>> {
         self.teams.borrow()[&number].clone()
     }
 
-    /// Takes a team out of the table.
+    /// Removes a team from the table and returns it.
     pub(crate) fn remove(&self, number: u64) -> Option<Rc<fs::TeamMembership<RealMachine>>> {
         self.teams.borrow_mut().remove(&number)
     }

@@ -1,5 +1,5 @@
-//! Temporary files: who says that a file is one may have closed it long before the session ends, and its name goes with
-//! the session.
+//! Temporary files, whose names are removed with the session. A program may have marked a file as temporary and closed
+//! it long before that.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,12 +10,12 @@ use real::RealMachine;
 
 use crate::error::Result;
 
-/// The paths of temporary files, by their numbers.
+/// Paths of temporary files, by their numbers.
 #[derive(Default)]
 pub(crate) struct TemporaryPaths(RefCell<BTreeMap<FileNumber, Vec<u8>>>);
 
 impl TemporaryPaths {
-    /// Takes in advice on a file that was opened by this path.
+    /// Records advice on a file that was opened by this path.
     pub(crate) fn note(&self, number: FileNumber, path: &[u8], advice: Advice) {
         let mut paths = self.0.borrow_mut();
         match advice {
@@ -29,8 +29,8 @@ impl TemporaryPaths {
         }
     }
 
-    /// Removes their names, those that are still theirs. Returns the first failure after all has been tried;
-    /// `explained` puts the outcome of a path's removal into the user's words.
+    /// Removes the names that still belong to these files. Tries all, and then returns the first failure. `explained`
+    /// translates the outcome of a path's removal into the user's terms.
     pub(crate) async fn remove_all(
         &self,
         tree: &Tree<RealMachine>,
@@ -45,7 +45,7 @@ impl TemporaryPaths {
     }
 }
 
-/// Removes a file's name, unless it is another's, or gone.
+/// Removes a file's name, unless it belongs to another file or is missing.
 async fn remove(tree: &Tree<RealMachine>, number: FileNumber, path: &[u8]) -> fs::Result<()> {
     let at = Location::of_path(path);
     let found = tree.inode(TreeOperation::Look { at: at.clone(), follow: false }).await;

@@ -1,6 +1,6 @@
 //! The node thread: a compute node of the real machine, with the client and its page cache.
 //!
-//! Other threads send it *jobs*: functions that run there as tasks. It ends when no thread is left that could.
+//! Other threads send it *jobs*: functions that run there as tasks. It ends when no sender of jobs is left.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use crate::teams::Teams;
 use crate::thread_clock::ThreadClock;
 use crate::write_queue::WriteQueue;
 
-/// What errors of the write cache are about that belong to no call on a file.
+/// Subject of errors of the write cache that belong to no call on a file.
 const FLUSHING: &str = "flushing the write cache";
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
@@ -36,13 +36,13 @@ pub(crate) struct Node {
     pub(crate) client: Rc<ClientNode>,
     pub(crate) files: OpenFiles,
     pub(crate) teams: Teams,
-    /// If the session has a write cache.
+    /// Node thread's end of the write queue, if the session has a write cache.
     pub(crate) taker: Option<Taker>,
     pub(crate) clock: ThreadClock,
 }
 
 impl Node {
-    /// Takes what is in the queue of writes into the write cache, if there is one.
+    /// Moves queued writes into the write cache, if there is one.
     pub(crate) async fn take_in_writes(&self) -> Result<()> {
         match (&self.taker, &self.client.write_cache) {
             (Some(taker), Some(cache)) => taker.take_in(&self.files, cache).await,
@@ -50,21 +50,21 @@ impl Node {
         }
     }
 
-    /// Fails with a failure of the write cache of which no caller has been told, if there is one.
+    /// Fails with an unreported failure of the write cache, if there is one.
     pub(crate) async fn tell_failed_flush(&self) -> Result<()> {
         let told = match &self.client.write_cache {
             Some(cache) => self.client.explained(FLUSHING, cache.check()),
             None => Ok(()),
         };
-        // What could not be taken in is tried again; a flush that failed is told once.
+        // Writes that did not get into the cache are tried again; a failed flush is reported once.
         let taken = self.take_in_writes().await;
         told.and(taken)
     }
 
-    /// Closes the file of this number, with all that has been written to it. If that cannot be flushed, the file stays
-    /// open until it can.
+    /// Closes the file of this number, with all its written data. If they cannot be flushed, the file stays open until
+    /// they can.
     pub(crate) async fn close_file(&self, number: u64, name: &str) -> Result<()> {
-        // What the write cache has no room for is of no file any more when this one is closed.
+        // Empty the queue first: after the close, writes without room in the cache would belong to no file.
         let closed = match self.take_in_writes().await {
             Ok(()) => self.files.close(number, name).await,
             Err(error) => Err(error),
@@ -75,13 +75,13 @@ impl Node {
         closed
     }
 
-    /// Waits until the contents of files that have lost their names are gone.
+    /// Waits until the contents of files that have lost their names are removed.
     pub(crate) async fn contents_gone(&self) {
         self.client.tree.contents_gone().await;
     }
 
-    /// Flushes all that has been written through the write cache, and leaves the job; closes files that could not be
-    /// closed for that.
+    /// Flushes all writes through the write cache, and leaves the job. Then closes files that could not be closed
+    /// before.
     pub(crate) async fn end_write_cache(&self) -> Result<()> {
         let Some(cache) = &self.client.write_cache else { return Ok(()) };
         self.take_in_writes().await?;
@@ -90,14 +90,14 @@ impl Node {
     }
 }
 
-/// The node thread, as others have it. The thread ends with this.
+/// Handle of the node thread for other threads. Dropping it ends the thread.
 pub(crate) struct NodeThread {
-    /// There until the end.
+    /// Sender of jobs; `None` only during the drop.
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
-    /// What is on its way to the write cache, if the session has one.
+    /// Queue of writes to the write cache, if the session has one.
     pub(crate) writes: Option<Arc<WriteQueue>>,
-    /// Whether what the node does is recorded.
+    /// True if the node's work is recorded.
     pub(crate) is_traced: bool,
 }
 
@@ -114,7 +114,7 @@ impl NodeThread {
         let is_traced = settings.trace.is_some();
         let queue = writes.clone();
         let node = move || {
-            // After the start the receiver is gone, and the outcome is not told.
+            // After the start the receiver is dropped, and the outcome is not reported.
             let _ = told.clone().send(run(settings, keys, queue, taken, told));
         };
         let thread = without_signals(|| thread::Builder::new().name("starfish node".into()).spawn(node));
@@ -142,18 +142,18 @@ impl NodeThread {
                 let _ = tell.send(outcome);
             })
         });
-        // If the thread has ended, the job is dropped, and its answer with it: that is an answer, too.
+        // If the thread has ended, the job is dropped with its sender, and the `Pending` returns an error.
         let _ = self.jobs.as_ref().expect("there until the end").send(job);
         Pending::new(what.clone(), answer)
     }
 
-    /// Has the node thread do something that takes no time, in the order in which it is told of such things.
+    /// Has the node thread run a function that takes no time, in the order of these calls.
     pub(crate) fn tell(&self, told: impl FnOnce(&Node) + Send + 'static) {
         let job: Job = Box::new(move |node| {
             told(&node);
             Box::pin(std::future::ready(()))
         });
-        // If the thread has ended, there is nothing left to tell.
+        // If the thread has ended, there is no state to change.
         let _ = self.jobs.as_ref().expect("there until the end").send(job);
     }
 
@@ -172,21 +172,21 @@ impl Drop for NodeThread {
         undisturbed(|| {
             self.jobs = None;
             if let Some(thread) = self.thread.take() {
-                // If it panicked, all callers that waited for it have been told.
+                // If the thread panicked, all waiting callers have received errors.
                 let _ = thread.join();
             }
         });
     }
 }
 
-/// Does `end` where nothing panics. The runtime of the node thread ends the process if a thread that is panicking
+/// Runs `end` on a thread that is not panicking. The runtime of the node thread ends the process if a panicking thread
 /// wakes one of its tasks, and a program may panic while it has files open.
 pub fn undisturbed(end: impl FnOnce() + Send) {
     if !thread::panicking() {
         return end();
     }
     thread::scope(|scope| {
-        // Without another thread nothing can be said to the node thread, which then goes on until the process ends.
+        // Without another thread no job can be sent to the node thread, which then runs until the process ends.
         let _ = without_signals(|| thread::Builder::new().spawn_scoped(scope, end));
     });
 }
@@ -195,9 +195,8 @@ pub fn undisturbed(end: impl FnOnce() + Send) {
 const FAULTS: [Signal; 6] =
     [Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGSEGV, Signal::SIGSYS, Signal::SIGTRAP];
 
-/// Starts a thread with `start` that gets no signals, nor do those it starts. Signals are for threads of the
-/// program, which may have blocked one to wait for it: delivered to a thread that has not, it would end the
-/// process.
+/// Starts a thread with `start` that gets no signals, nor do the threads that it starts. Signals are for threads of the
+/// program, which may have blocked one to wait for it: delivered to a thread that has not, it would end the process.
 fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut signals = SigSet::all();
     FAULTS.iter().for_each(|&fault| signals.remove(fault));
@@ -207,7 +206,7 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Runs the node thread. Reports when it is connected; returns why it never was.
+/// Runs the node thread. Reports when it is connected. Fails if it cannot connect.
 fn run(
     settings: Settings,
     keys: Keys,
@@ -236,7 +235,7 @@ fn run(
             taker,
             clock: ThreadClock::compare(&machine),
         });
-        // If the receiver is gone, no jobs come either.
+        // If the receiver has been dropped, no jobs come either.
         let _ = started.send(Ok(()));
         drop(started);
         let under_way = InFlight::new();
@@ -248,9 +247,9 @@ fn run(
                 Ok(())
             });
         }
-        // No more jobs come. Those that have been begun are finished and answered.
+        // No more jobs come. Finish and answer those in flight.
         under_way.none().await;
-        // A program that wants the outcome finishes the session.
+        // Ignore the outcome: a program that needs it finishes the session.
         drop(node.end_write_cache().await);
         node.contents_gone().await;
         if let Some(Err(error)) = trace.map(NodeTrace::end) {

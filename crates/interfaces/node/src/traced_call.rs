@@ -1,8 +1,8 @@
-//! Calls that threads of a program make of a door, in the trace of the node.
+//! Calls by threads of a program, in the trace of the node.
 //!
-//! What the node does for a call is on lanes of its tasks. The call itself is on a row of the thread that makes it, and
-//! is told when it is over, with the time at which it began. So the thread never waits, and a call that is not recorded
-//! costs a look at a flag.
+//! The node's work for a call is on lanes of its tasks. The call itself is on a row of its thread. It is recorded when
+//! it ends, with the time of its begin. So the thread never waits, and a call that is not recorded costs only the test
+//! of a flag.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use machine::{Machine, NotedStretch};
 use crate::session::Session;
 use crate::thread::{Node, NodeThread};
 
-/// The rows of threads that make calls are called so, and numbered.
+/// Name of the rows of threads that make calls; a number follows.
 const ROW: &str = "calls of thread";
 
-/// A call that is recorded, from when it was made until this is dropped; or one that is not recorded.
+/// Recorded call, which ends when this is dropped; or a call that is not recorded.
 #[must_use = "dropped at once, the call ends at once"]
 pub struct TracedCall(Option<Recorded>);
 
 struct Recorded {
     node: Arc<NodeThread>,
-    /// The call, and what is done within it, each within the one before.
+    /// The call, and the activities within it, each nested in the previous one.
     stretches: Vec<Stretch>,
 }
 
-/// What is done, from when on, and more about it.
+/// Name of an activity, its begin, and its arguments.
 type Stretch = (&'static str, Instant, Vec<(&'static str, u64)>);
 
 impl Session {
-    /// A call of the program begins, by the name that its programmer knows.
+    /// Begins a call of the program; `name` is the function's name for its programmer.
     pub fn traced_call(&self, name: &'static str) -> TracedCall {
         let node = self.node_thread();
         let begin = || Recorded { node: node.clone(), stretches: vec![(name, Instant::now(), Vec::new())] };
@@ -40,7 +40,8 @@ impl Session {
 }
 
 impl TracedCall {
-    /// From here on the call does this, until it ends. `arguments` is called only if the call is recorded.
+    /// Begins an activity within the call, which lasts until the call ends. `arguments` is called only if the call is
+    /// recorded.
     pub fn within<const N: usize>(
         &mut self,
         name: &'static str,
@@ -51,7 +52,7 @@ impl TracedCall {
         }
     }
 
-    /// Says more about the call, if it is recorded.
+    /// Adds arguments to the call, if it is recorded.
     pub fn say<const N: usize>(&mut self, arguments: impl FnOnce() -> [(&'static str, u64); N]) {
         if let Some((_, _, said)) = self.0.as_mut().and_then(|recorded| recorded.stretches.first_mut()) {
             said.extend(arguments());
@@ -68,7 +69,7 @@ impl Drop for TracedCall {
     }
 }
 
-/// The number of this thread, among those that have made calls.
+/// Returns the number of this thread, among those that have made calls.
 fn this_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -77,7 +78,7 @@ fn this_thread() -> usize {
     NUMBER.get()
 }
 
-/// Notes a call.
+/// Records a call.
 fn note(node: &Node, thread: usize, stretches: Vec<Stretch>, until: Instant) {
     let noted = |(name, since, arguments)| NotedStretch { name, since: node.clock.at(since), arguments };
     let stretches: Vec<NotedStretch> = stretches.into_iter().map(noted).collect();

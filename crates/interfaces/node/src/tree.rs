@@ -1,4 +1,4 @@
-//! The namespace of a set, from any thread: paths, attributes, and files that are opened by the answer of an operation.
+//! The namespace of a set, from any thread: paths, attributes, and files opened by an operation.
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::settings::OpenOptions;
 use crate::thread::NodeThread;
 use crate::tree_node::TreeNode;
 
-/// The namespace of a set, usable from any thread. Cloning gives another handle on the same.
+/// Namespace of a set, usable from any thread. Clones share it.
 #[derive(Clone)]
 pub struct Tree {
     node: Arc<NodeThread>,
@@ -24,14 +24,14 @@ impl Tree {
         Tree { node }
     }
 
-    /// Has an operation performed; `what` is what it is about, for errors.
+    /// Performs an operation; `what` is its subject for errors.
     pub fn perform(&self, what: &str, operation: TreeOperation) -> Pending<TreeAnswer> {
         self.run(what, move |node, what| async move {
             node.explained(&what, node.tree().perform(operation).await)
         })
     }
 
-    /// Has an operation performed that answers with an inode.
+    /// Performs an operation whose answer is an inode.
     pub fn inode(&self, what: &str, operation: TreeOperation) -> Pending<Inode> {
         self.run(
             what,
@@ -39,7 +39,7 @@ impl Tree {
         )
     }
 
-    /// Has a name removed or moved; contents that no name reaches any more are removed.
+    /// Performs an operation that removes or moves a name. Contents without a remaining name are removed.
     pub fn unname(&self, what: &str, operation: TreeOperation) -> Pending<()> {
         self.run(
             what,
@@ -47,17 +47,17 @@ impl Tree {
         )
     }
 
-    /// Gives a file another path. What has that path is replaced in the same step, if `mode` says so.
+    /// Renames a file. `mode` decides if an existing file at that path is replaced, atomically.
     ///
     /// # Errors
-    /// If there is no such file, a directory has that path, or what has it is to stay.
+    /// If the file does not exist, the new path is a directory, or the file there is to stay.
     pub fn rename(&self, from: &str, to: &str, mode: RenameMode) -> Result<()> {
         let [source, target] = [from, to].map(|path| Location::of_path(path.as_bytes()));
         let rename = TreeOperation::Rename { from: source, to: target, mode };
         self.unname(&format!("{from} to {to}"), rename).wait()
     }
 
-    /// Opens the file that an operation answers with: a path that is looked up, a file that is made.
+    /// Opens the file that an operation returns: by a lookup of a path, or by a creation.
     ///
     /// # Errors
     /// If the operation is refused, or leads to no file.
@@ -75,14 +75,15 @@ impl Tree {
         Ok(Handle::new(self.node.clone(), what, options, number, page_bytes))
     }
 
-    /// Brings all that was done with names onto the medium.
+    /// Flushes the namespace to stable storage.
     pub fn flush(&self) -> Pending<()> {
         self.run("flushing the namespace", |node, what| async move {
             node.explained(&what, node.tree().flush().await)
         })
     }
 
-    /// Runs `job` on the node thread, with the namespace there and `what` it is about: for doors that answer there.
+    /// Runs `job` on the node thread, with the namespace and `what` as the subject: for interfaces that answer on that
+    /// thread.
     pub fn run<T, F>(
         &self,
         what: &str,

@@ -10,7 +10,7 @@ use real::RealMachine;
 use crate::error::Result;
 use crate::thread::Node;
 
-/// The namespace on the node thread. Cloning gives another handle on the same.
+/// Namespace on the node thread. Clones share it.
 #[derive(Clone)]
 pub struct TreeNode {
     node: Rc<Node>,
@@ -21,17 +21,17 @@ impl TreeNode {
         TreeNode { node: node.clone() }
     }
 
-    /// The namespace and its files.
+    /// Returns the namespace and its files.
     pub fn tree(&self) -> &fs::Tree<RealMachine> {
         &self.node.client.tree
     }
 
-    /// The file system below it.
+    /// Returns the file system below it.
     pub fn client(&self) -> &Client<RealMachine> {
         self.tree().cache().client()
     }
 
-    /// The machine.
+    /// Returns the machine.
     pub fn machine(&self) -> &impl Machine {
         &self.node.client.connection.machine
     }
@@ -44,7 +44,7 @@ impl TreeNode {
         });
     }
 
-    /// How a file is striped that is made now.
+    /// Returns the striping of a created file.
     ///
     /// # Errors
     /// If there are fewer disks than the settings ask for, or no file can have such blocks.
@@ -53,29 +53,29 @@ impl TreeNode {
         self.node.client.connection.striping(settings.block_bytes, settings.disks)
     }
 
-    /// Fails if a file that is made with the settings of the session could not be written.
+    /// Fails if a file created with the settings of the session could not be written.
     ///
     /// # Errors
-    /// If there are fewer disks, if agents take no such blocks, or if a page of the file is larger than the cache.
+    /// If there are fewer disks, if agents accept no such blocks, or if a page of the file is larger than the cache.
     pub fn check_new_files(&self) -> Result<()> {
         let striping = self.striping()?;
         self.explained("new files", self.tree().cache().check_striping("new files", striping))
     }
 
-    /// What the user calls an agent.
+    /// Returns the user's name of an agent.
     pub fn agent(&self, node: machine::NodeId) -> &str {
         self.node.client.connection.name(node)
     }
 
-    /// Puts an error of the file system into the user's words; `what` is what it is about.
+    /// Translates an error of the file system into the user's terms; `what` is its subject.
     ///
     /// # Errors
-    /// If it is one.
+    /// If `outcome` is an error.
     pub fn explained<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
         self.node.client.explained(what, outcome)
     }
 
-    /// Enters an open file into those that handles mean; its number.
+    /// Adds an open file to those of handles. Returns its number.
     pub(crate) fn enter(&self, name: &str, file: OpenTreeFile<RealMachine>) -> u64 {
         self.node.files.enter(&self.node.client, name, None, file)
     }

@@ -1,24 +1,24 @@
-//! Whole files between the agents and this computer: copied in and out past the page cache, since a whole file is used
+//! Copies of whole files between the agents and this computer. They bypass the page cache, since a whole file is used
 //! once.
 //!
-//! The file is cut into *pieces*: some blocks on every disk. A few *lanes* move one piece after the other, so that
-//! requests for the next pieces are under way at every disk while one piece is on its way to or from the local side,
-//! which a thread of its own reads or writes.
+//! The file is cut into *pieces*: some blocks on every disk. A few *lanes* move one piece after the other. So requests
+//! for the next pieces are in flight at every disk while one piece is on its way to or from the local side, which a
+//! separate thread reads or writes.
 //!
 //! ```text
 //!  agents --> lane 0: piece 0 | piece 3 ...  \                        in file order
-//!         --> lane 1: piece 1 | piece 4 ...   }--> thread: puts in order, writes --> local file
+//!         --> lane 1: piece 1 | piece 4 ...   }--> thread: sorts, writes --> local file
 //!         --> lane 2: piece 2 | ...          /       |
-//!                        ^---- empty buffers --------'   (as many as there are: the bound on memory)
+//!                        ^---- empty buffers --------'   (their fixed number limits the memory)
 //! ```
 //!
 //! A lane takes its buffer before it takes the number of a piece. So the lowest piece in flight always has a buffer,
 //! and waiting for this piece is no deadlock.
 //!
-//! Holes are skipped: pieces are parts of stretches of data, on both sides ([`sparse`](crate::sparse)).
+//! Holes are skipped: pieces are parts of data ranges, on both sides ([`sparse`](crate::sparse)).
 //!
-//! By the traditional method a piece is moved by requests for its blocks. By the disk-directed one it is moved by one
-//! request to each agent, which moves the blocks in the order of its disks, and pieces are longer.
+//! The traditional method moves a piece by requests for its blocks. The disk-directed one moves it by one request to
+//! each agent, which moves the blocks in the order of its disks, and pieces are longer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ use crate::connected::ConnectedNode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sparse::{SparseRead, SparseWrite};
 
-/// How the data of a file get from the disks to this node, and back.
+/// Transfer method between the disks and this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Requests for one block after the other.
@@ -47,7 +47,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Its name, as options have it.
+    /// Returns the name of the method in options.
     pub fn name(self) -> &'static str {
         match self {
             Method::Traditional => "traditional",
@@ -55,7 +55,7 @@ impl Method {
         }
     }
 
-    /// Bytes under way between the agents and this node.
+    /// Returns the number of bytes in flight between the agents and this node.
     fn window_bytes(self) -> u64 {
         match self {
             Method::Traditional => 8 << 20,
@@ -63,11 +63,11 @@ impl Method {
         }
     }
 
-    /// The least size of a piece.
+    /// Returns the minimum size of a piece in bytes.
     ///
-    /// Traditional: shorter pieces cost more in turning from one to the next than they save. If possible a piece is one
-    /// block on every disk: then requests come to each disk in the order of its blocks. Disk-directed: an agent can
-    /// only bring into order what it knows of.
+    /// Traditional: shorter pieces cost more by switching between pieces than they save. If possible a piece is one
+    /// block on every disk: then requests reach each disk in the order of its blocks. Disk-directed: an agent can only
+    /// sort the requests that it knows.
     fn piece_bytes_min(self) -> u64 {
         match self {
             Method::Traditional => 256 << 10,
@@ -76,53 +76,53 @@ impl Method {
     }
 }
 
-/// With three lanes a piece can be empty, one can leave and one can come.
+/// Minimum of lanes: with three, one piece can be empty, one can leave and one can arrive.
 const LANES_MIN: u64 = 3;
 
-/// More lanes than this do not help.
+/// Maximum of lanes: more do not help.
 const LANES_MAX: u64 = 32;
 
-/// Lanes that each read a block of a damaged file.
+/// Number of lanes for a damaged file, which each read a block.
 const LANES_OF_REMAINS: usize = 16;
 
-/// Holes of a local file are looked for at multiples of this many bytes; shorter ones are written as zeros.
+/// Granularity in bytes at which holes of a local file are detected; shorter ones are written as zeros.
 const HOLE_BYTES_MIN: u64 = 64 << 10;
 
-/// Beyond this many stretches of data a file is read as if it had no more holes: each stretch takes two questions.
+/// Limit of data ranges; after it, a file is read as if it had no more holes. Each range takes two requests.
 const STRETCHES_MAX: usize = 4096;
 
-/// Why a whole file was not copied.
+/// Error of copying a whole file.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// The side of the agents.
+    /// Error on the side of the agents.
     #[error(transparent)]
     Striped(#[from] Error),
-    /// The side of this computer.
+    /// Error on the side of this computer.
     #[error(transparent)]
     Local(#[from] io::Error),
 }
 
-/// A defect of this program: a task of it has panicked.
+/// Converts a defect of this program: one of its tasks has panicked.
 impl From<Box<machine::Error>> for CopyError {
     fn from(defect: Box<machine::Error>) -> Self {
         CopyError::Striped(Error::new(ErrorKind::Io, "copying a file", *defect))
     }
 }
 
-/// The outcome of copying.
+/// Outcome of copying.
 type Copied<T> = std::result::Result<T, CopyError>;
 
-/// How a file is cut and how much of it is under way.
+/// Size of the pieces of a file, and the number of pieces in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Window {
     piece_bytes: u64,
     lanes: usize,
-    /// The block size of the file on the agents: a hole has whole blocks.
+    /// Block size of the file on the agents in bytes: a hole has whole blocks.
     block_bytes: u64,
 }
 
 impl Window {
-    /// Every piece has the same number of blocks on every disk.
+    /// Returns a window whose pieces each have the same number of blocks on every disk.
     fn of(striping: Striping, method: Method) -> Self {
         let row = striping.block_bytes() * u64::from(striping.stripe_count());
         let piece_bytes = row * method.piece_bytes_min().div_ceil(row);
@@ -130,7 +130,7 @@ impl Window {
         Window { piece_bytes, lanes, block_bytes: striping.block_bytes() }
     }
 
-    /// The pieces of a stretch of data.
+    /// Returns the pieces of a data range.
     fn pieces(self, stretch: Extent) -> impl Iterator<Item = Extent> {
         let pieces = stretch.offset / self.piece_bytes..stretch.end().div_ceil(self.piece_bytes);
         pieces.map(move |piece| {
@@ -140,17 +140,17 @@ impl Window {
         })
     }
 
-    /// How far it is from `offset` to where the next piece begins.
+    /// Returns the distance in bytes from `offset` to the begin of the next piece.
     fn rest_of_piece(self, offset: u64) -> u64 {
         self.piece_bytes - offset % self.piece_bytes
     }
 
-    /// The distance in bytes at which holes are looked for: whole blocks.
+    /// Returns the distance in bytes at which holes are detected: whole blocks.
     fn stride(self) -> u64 {
         self.block_bytes * HOLE_BYTES_MIN.div_ceil(self.block_bytes)
     }
 
-    /// How much of the hole that begins here is left out of the file: whole blocks, or all of the last one.
+    /// Returns the number of bytes to skip of the hole that begins here: whole blocks, or everything of the last hole.
     fn left_out(self, input: &mut impl SparseRead) -> io::Result<u64> {
         let hole = input.hole()?;
         let whole = hole.bytes - hole.bytes % self.block_bytes;
@@ -162,20 +162,20 @@ impl Window {
     }
 }
 
-/// How many buffers `lanes` lanes need: some wait for the local side while the lanes have theirs.
+/// Returns the number of buffers for `lanes` lanes: some wait for the local side while the lanes have theirs.
 fn buffers(lanes: usize) -> usize {
     lanes + 2
 }
 
-/// A piece on its way to the local side.
+/// Piece on its way to the local side.
 struct ArrivingPiece {
-    /// Its number, from 0, in the order of pieces.
+    /// Number of the piece, from 0.
     number: u64,
     offset: u64,
     bytes: Vec<u8>,
 }
 
-/// What comes from the local side, in the order of the file.
+/// Part from the local side, in the order of the file.
 #[derive(Debug, PartialEq, Eq)]
 enum LeavingPart {
     /// A piece.
@@ -184,12 +184,12 @@ enum LeavingPart {
     Hole(u64),
 }
 
-/// Reads `file` and writes all of it to `output`, which comes back; holes are left as such. `moved` hears how many more
-/// bytes have come.
+/// Reads `file` and writes all of it to `output`, which it returns; holes stay holes. Calls `moved` with the number of
+/// further bytes that have arrived.
 ///
 /// # Errors
-/// The first of either side. Nothing more is begun then, and what is begun is not waited for; the same holds if this
-/// is dropped.
+/// The first error of either side. Then no further transfers begin, and those in flight are not waited for; the same
+/// holds if this is dropped.
 pub async fn download<W: SparseWrite + Send + 'static>(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
@@ -210,7 +210,8 @@ pub async fn download<W: SparseWrite + Send + 'static>(
     in_order(&machine, window.lanes, (bytes, pieces), read, output, moved).await
 }
 
-/// Where the first `bytes` of a file have data. A file of one block is not worth asking for its holes.
+/// Returns the ranges with data in the first `bytes` bytes of a file. For a file of one block, a request for its holes
+/// is not worthwhile.
 async fn stretches_of_data(file: &File<RealMachine>, bytes: u64) -> fs::Result<Vec<Extent>> {
     let mut stretches = Vec::new();
     let mut at = 0;
@@ -227,12 +228,12 @@ async fn stretches_of_data(file: &File<RealMachine>, bytes: u64) -> fs::Result<V
     Ok(stretches)
 }
 
-/// Reads what can be read of a damaged file and writes it to `output`, with zeros in place of the rest; `output` comes
-/// back, with what the rest was. Blocks that are nothing but zeros are left as holes. `moved` hears how many more bytes
-/// have come.
+/// Writes the readable part of a damaged file to `output`, with zeros in place of the rest. Returns `output`, and the
+/// unreadable ranges. Blocks of only zeros become holes. Calls `moved` with the number of further bytes that have
+/// arrived.
 ///
 /// # Errors
-/// As those of [`download`], but for what is damaged.
+/// As those of [`download`], except for damaged ranges.
 pub async fn salvage<W: SparseWrite + Send + 'static>(
     connection: &ConnectedNode,
     name: &str,
@@ -289,7 +290,7 @@ where
         let (read, moved) = (read.clone(), moved.clone());
         let (pieces, begun, full, spare) = (pieces.clone(), begun.clone(), full.clone(), spare.clone());
         async move {
-            // Without spare buffers the writer has failed, and will say why.
+            // Without spare buffers the writer has failed; its outcome has the reason.
             while let Ok(buffer) = spare.recv_async().await {
                 let next = pieces.borrow_mut().next();
                 let Some((number, piece)) = next else { break };
@@ -304,13 +305,14 @@ where
         }
     };
     in_lanes(machine, lanes, lane).await?;
-    // Only now that all have been read is what is left a hole. If the writer has failed, it will say why.
+    // Send the end only after all pieces were read: the writer makes the rest a hole. If the writer has failed, its
+    // outcome has the reason.
     let _ = full.send(ArrivingPiece { number: begun.get(), offset: bytes, bytes: Vec::new() });
     drop(full);
     Ok(writer.outcome().await?)
 }
 
-/// A channel of as many empty buffers as `lanes` lanes need.
+/// Returns a channel with the empty buffers that `lanes` lanes need.
 fn empty_buffers(lanes: usize) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>) {
     let (emptied, spare) = flume::unbounded();
     for _ in 0..buffers(lanes) {
@@ -327,7 +329,7 @@ async fn read_piece(
     mut buffer: Vec<u8>,
 ) -> Result<Vec<u8>> {
     if method == Method::DiskDirected {
-        // Where the file has no bytes the agents send none.
+        // Zero the buffer: the agents send no data where the file has none.
         buffer.clear();
     }
     buffer.resize(piece.bytes as usize, 0);
@@ -344,8 +346,8 @@ async fn read_piece(
     Ok(memory.into_vec().expect("real memory"))
 }
 
-/// How the agents move a piece in the order of their disks: each block in a message of its own, without copies on the
-/// way.
+/// Settings with which the agents move a piece in the order of their disks: each block in a separate message, without
+/// intermediate copies.
 const ORDER_OF_DISKS: SelectedSettings = SelectedSettings {
     method: CollectiveMethod::DiskDirected { presort: true },
     queued: false,
@@ -361,13 +363,13 @@ async fn write_in_order_of_disks(file: &File<RealMachine>, piece: Extent, memory
     file.write_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
 }
 
-/// All of a piece, as a selection.
+/// Returns a selection of the whole piece.
 fn selected(piece: Extent) -> fs::Result<Selection> {
     Selection::contiguous(piece).map_err(|error| Box::new(fs::Error::Invalid(error.to_string())))
 }
 
-/// Writes pieces in the order of their numbers, with holes between them, and sends their buffers back. What comes after
-/// one that does not arrive is not written.
+/// Writes pieces in the order of their numbers, with holes between them, and returns their buffers to the lanes. Pieces
+/// after a missing one are not written.
 fn write_in_order<W: SparseWrite>(
     mut output: W,
     arriving: &Receiver<ArrivingPiece>,
@@ -381,7 +383,7 @@ fn write_in_order<W: SparseWrite>(
             output.write_all(&bytes)?;
             next += 1;
             at = offset + bytes.len() as u64;
-            // When the lanes are done they want no more.
+            // Lanes that are done have dropped the receiver.
             let _ = emptied.send(bytes);
         }
     }
@@ -393,20 +395,20 @@ fn leave_hole(output: &mut impl SparseWrite, bytes: u64) -> io::Result<()> {
     if bytes == 0 { Ok(()) } else { output.leave_hole(bytes) }
 }
 
-/// The size of an input.
+/// Size of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uploaded {
-    /// Bytes of it.
+    /// Bytes of the input.
     pub bytes: u64,
-    /// The bytes among them that were written, and not left out as holes.
+    /// Bytes of the input that were written, without skipped holes.
     pub written: u64,
 }
 
-/// Writes all of `input` to `file`, from its beginning on, and flushes it. Leaves out blocks that are in holes of the
-/// input. Returns `input`, with its size. Calls `moved` with the number of bytes of each piece that has been written.
+/// Writes all of `input` to `file`, from its beginning on, and flushes it. Skips blocks that are in holes of the input.
+/// Returns `input`, with its size. Calls `moved` with the number of bytes of each piece that has been written.
 ///
 /// # Errors
-/// As those of [`download`]; the file has the bytes that were copied then.
+/// As those of [`download`]; the file then has the bytes that were copied.
 pub async fn upload<R: SparseRead + Send + 'static>(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
@@ -440,7 +442,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
                 };
                 connection.explained(file.name(), written)?;
                 moved(length);
-                // When the input has ended no buffer is needed any more.
+                // After the end of the input no buffer is needed any more.
                 let _ = emptied.send(memory.into_vec().expect("real memory"));
             }
             Ok(())
@@ -450,14 +452,14 @@ pub async fn upload<R: SparseRead + Send + 'static>(
     drop((leaving, emptied));
     let (input, uploaded) = reader.outcome().await?;
     if file.bytes() < uploaded.bytes {
-        // It ends with a hole.
+        // The input ends with a hole.
         connection.explained(file.name(), file.truncate(uploaded.bytes).await)?;
     }
     connection.explained(file.name(), file.flush().await)?;
     Ok((input, uploaded))
 }
 
-/// Reads `input` in pieces, but for its holes, until it ends or the receiver is gone; gives `input` back, and its size.
+/// Reads `input` in pieces, without its holes, until it ends or the receiver is dropped. Returns `input`, and its size.
 fn read_parts<R: SparseRead>(
     mut input: R,
     window: Window,
@@ -470,7 +472,7 @@ fn read_parts<R: SparseRead>(
         if hole > 0 {
             input.skip_hole(hole)?;
             at += hole;
-            // If the receiver is gone, the loop ends soon: no more buffers come.
+            // If the receiver has been dropped, the loop ends soon: no more buffers come.
             let _ = parts.send(LeavingPart::Hole(hole));
         }
         bytes.resize(window.rest_of_piece(at) as usize, 0);
@@ -486,7 +488,7 @@ fn read_parts<R: SparseRead>(
     Ok((input, Uploaded { bytes: at, written }))
 }
 
-/// Reads until `bytes` is full, a hole begins or the input ends; how many there were, and whether it has ended.
+/// Reads until `bytes` is full, a hole begins or the input ends. Returns the number of bytes, and true if it has ended.
 fn read_to_hole(input: &mut impl SparseRead, bytes: &mut [u8], window: Window) -> io::Result<(usize, bool)> {
     let mut filled = 0;
     for part in bytes.chunks_mut(window.stride() as usize) {
@@ -502,7 +504,7 @@ fn read_to_hole(input: &mut impl SparseRead, bytes: &mut [u8], window: Window) -
     Ok((filled, false))
 }
 
-/// Reads until `bytes` is full or the input ends, and returns how many there were.
+/// Reads until `bytes` is full or the input ends. Returns the number of bytes.
 fn read_full(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -516,8 +518,8 @@ fn read_full(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Runs `count` lanes until all have ended, or the first has failed. The others end with it: what is begun
-/// on the agents is not waited for, and nothing more is begun. The same holds if this itself is dropped.
+/// Runs `count` lanes until all have ended, or the first has failed. The others end with it: requests in flight at the
+/// agents are not waited for, and no more begin. The same holds if this future is dropped.
 async fn in_lanes<F>(machine: &RealMachine, count: usize, lane: impl Fn() -> F) -> Copied<()>
 where
     F: Future<Output = Copied<()>> + 'static,
@@ -566,12 +568,12 @@ mod tests {
         }
     }
 
-    /// A window of pieces of `piece_bytes` bytes, each a block.
+    /// Returns a window of pieces of `piece_bytes` bytes, each a block.
     fn window(piece_bytes: u64) -> Window {
         Window { piece_bytes, lanes: 3, block_bytes: piece_bytes }
     }
 
-    /// What an input is cut into: where each piece begins and how long it is, with how long the holes are.
+    /// Returns the parts of an input: begin and length of each piece, and the lengths of the holes.
     fn parts(input: impl SparseRead, window: Window) -> (u64, Vec<(Option<u64>, u64)>) {
         let (parts, taken) = flume::unbounded();
         let (emptied, spare) = flume::unbounded();
@@ -596,7 +598,7 @@ mod tests {
         assert_eq!((total, parts), (10, vec![(Some(0), 4), (Some(4), 4), (Some(8), 2)]));
     }
 
-    /// An input whose stretches have these lengths in bytes: of data, of a hole, of data, and so on.
+    /// Input with ranges of these lengths in bytes: data, a hole, data, and so on.
     struct Stretches(Vec<u64>);
 
     impl Read for Stretches {

@@ -1,12 +1,12 @@
-//! Writes through a write cache: the queue that the program's threads fill, and the node thread that takes them in.
+//! Queue of writes to a write cache: the program's threads fill it, and the node thread empties it.
 //!
 //! ```text
-//!  program's threads   copy, note, go on            copy, note ...    the queue is full: wait for the node thread
-//!                              | after some milliseconds, or when half full
-//!  node thread                 takes all there is into the write cache; flushes with the other members of the job
+//!  program's threads   copy, record, continue       copy, record ...  the queue is full: wait for the node thread
+//!                              | after some milliseconds, or when it is full
+//!  node thread                 moves all writes into the write cache; flushes with the other members of the job
 //! ```
 //!
-//! A cached write costs an uncontended lock and two copies. What the cache has no room for stays with the node thread,
+//! A cached write costs an uncontended lock and two copies. Writes without room in the cache stay with the node thread,
 //! which tries again.
 
 use std::mem;
@@ -20,8 +20,8 @@ use machine::Duration;
 use crate::error::Result;
 use crate::pending::Pending;
 
-/// How many bytes, and writes, the queue may hold before the node thread is woken to take them: enough that waking it
-/// up does not count, few enough that the processor's cache holds them.
+/// Limits of bytes, and of writes, in the queue before the node thread is woken to take them: large enough that the
+/// cost of waking it is negligible, small enough for the processor's cache.
 const DATA_BYTES: usize = 256 << 10;
 const WRITES: usize = 4096;
 
@@ -29,9 +29,9 @@ const WRITES: usize = 4096;
 #[derive(Default)]
 pub(crate) struct WriteQueue {
     batch: Mutex<QueuedWrites>,
-    /// The call under way by which the node thread takes what is in the queue.
+    /// Call in flight by which the node thread empties the queue.
     taking: Mutex<Option<Pending<()>>>,
-    /// Whether something has failed of which no caller may have been told: the next write asks.
+    /// True if there may be an unreported failure: the next write asks for it.
     has_failed: AtomicBool,
     /// A moment, and its date by the node's clock in nanoseconds since 1970.
     dated: OnceLock<(Instant, u64)>,
@@ -41,7 +41,7 @@ pub(crate) struct WriteQueue {
 #[derive(Default)]
 pub(crate) struct QueuedWrites {
     pub(crate) writes: Vec<Written>,
-    /// The files of the writes, by their numbers on the node thread, each with how many writes in a row are to it.
+    /// Files of the writes, by their numbers on the node thread, each with the number of consecutive writes to it.
     pub(crate) runs: Vec<(u64, usize)>,
     pub(crate) data: Vec<u8>,
 }
@@ -62,12 +62,12 @@ impl QueuedWrites {
 }
 
 impl WriteQueue {
-    /// Takes in the time of the node's clock now. Call it before the first write.
+    /// Sets the current date of the node's clock. Call it before the first write.
     pub(crate) fn set_date(&self, date: Duration) {
         self.dated.get_or_init(|| (Instant::now(), date.as_nanos()));
     }
 
-    /// Puts a write into the queue, if it is not full; whether it is the first there.
+    /// Puts a write into the queue. Returns true if the write is the first there, or `None` if the queue is full.
     pub(crate) fn put(&self, file: u64, offset: u64, bytes: &[u8]) -> Option<bool> {
         let write = Written { offset, bytes: bytes.len() as u64, time: self.now() };
         let mut batch = self.batch();
@@ -79,12 +79,12 @@ impl WriteQueue {
         Some(is_first)
     }
 
-    /// Notes whether something has failed of which no caller may have been told.
+    /// Records if there may be an unreported failure.
     pub(crate) fn note_failed(&self, has_failed: bool) {
         self.has_failed.store(has_failed, Ordering::Relaxed);
     }
 
-    /// Whether something has failed of which no caller may have been told.
+    /// True if there may be an unreported failure.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
@@ -94,8 +94,8 @@ impl WriteQueue {
         mem::take(&mut *self.batch())
     }
 
-    /// If the queue is full, calls `send` to have its writes taken in, after the earlier such call has ended; fails if
-    /// that one failed.
+    /// If the queue is full, calls `send` to have it emptied, after the previous such call has ended. Fails if the
+    /// previous one failed.
     pub(crate) fn send(&self, send: impl FnOnce() -> Pending<()>) -> Result<()> {
         let mut taking = self.taking.lock().expect("nobody panics with it");
         if let Some(earlier) = taking.take() {
@@ -107,7 +107,7 @@ impl WriteQueue {
         Ok(())
     }
 
-    /// The date, in nanoseconds since 1970: cheaper than the clock's, and never earlier than before.
+    /// Returns the date in nanoseconds since 1970: cheaper than the node's clock, and never earlier than before.
     fn now(&self) -> u64 {
         let (moment, date) = self.dated.get().expect("set before anybody writes");
         date + moment.elapsed().as_nanos() as u64

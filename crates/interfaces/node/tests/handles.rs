@@ -1,4 +1,4 @@
-//! Handles on files of real agents on loopback, as many threads use them at once.
+//! Handles of files on real agents on loopback, used by many threads at once.
 
 use std::future::IntoFuture;
 use std::sync::Barrier;
@@ -16,14 +16,14 @@ fn session(agents: &Agents) -> Session {
     Session::start(agents.settings()).expect("they are there")
 }
 
-/// A session that soon gives up an agent that is gone.
+/// Returns a session with a short timeout for agents.
 fn impatient(agents: &Agents) -> Session {
     let mut settings = agents.settings();
     settings.silence = Duration::from_millis(500);
     Session::start(settings).expect("they are there")
 }
 
-/// Bytes that depend on their offset and on who writes them.
+/// Returns bytes that depend on their offset and on their writer.
 fn contents(bytes: usize, writer: u64) -> Vec<u8> {
     let byte = |offset: u64| (offset + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ writer << 17) >> 56;
     (0..bytes as u64).map(|offset| byte(offset) as u8).collect()
@@ -43,7 +43,7 @@ fn many_threads_write_and_read_one_file_at_once() {
             scope.spawn(move || {
                 let (start, mine) = (number * PART, contents(PART, number as u64));
                 together.wait();
-                // Pieces that end anywhere in a page, the last first.
+                // Use pieces that end anywhere in a page, and write the last first.
                 let pieces: Vec<_> = mine.chunks(30_000).enumerate().collect();
                 let writes: Vec<Pending<()>> = pieces
                     .iter()
@@ -83,7 +83,7 @@ fn reads_end_where_the_file_does_and_lend_whole_pages() {
     let lent = file.begin_read(1, u64::MAX).wait().expect("it can be read");
     let lengths: Vec<usize> = lent.iter().map(|page| page.as_slice().len()).collect();
     assert_eq!(lengths, [PAGE - 1, PAGE, PAGE, 10]);
-    // Lent pages stay as they are, even when the file is changed or closed.
+    // Lent pages do not change, even when the file is changed or closed.
     file.set_len(1).expect("cut");
     assert_eq!(file.stat().expect("it is there").bytes, 1);
     file.close().expect("it is written");
@@ -131,7 +131,7 @@ fn what_threads_append_at_once_is_all_there() {
     assert!(lines.into_iter().eq(0..80));
 }
 
-/// Also if each has the file open by itself, and waits for room in the page cache.
+/// Appends are complete even if each thread has opened the file separately, and waits for room in the page cache.
 #[test]
 fn what_is_appended_at_once_through_several_openings_is_all_there() {
     const LINES: usize = 12;
@@ -170,7 +170,7 @@ fn failures_are_told_to_the_right_caller() {
     let file = session.open("file", BOTH).expect("a new file");
     file.write_at(0, contents(8 * PAGE, 1)).expect("room");
     file.close().expect("it is written");
-    // Nothing of it is in the cache of another session.
+    // The cache of another session has no pages of the file.
     let session = impatient(&agents);
     let file = session.open("file", BOTH).expect("it is there");
     file.advise(Advice::Random).expect("it is open");
@@ -193,7 +193,7 @@ fn failures_are_told_to_the_right_caller() {
         }
     }
     assert_eq!(beyond.wait().expect_err("no file is so long").kind(), ErrorKind::TooLarge);
-    // What was written behind and is lost is told by the next flush, to every file of its own.
+    // The next flush of each file reports its lost writes.
     let lost = file.begin_write((gone * PAGE) as u64, vec![7; PAGE]);
     assert_eq!(lost.wait(), Ok(()), "written behind");
     assert_eq!(file.flush().expect_err("lost").kind(), ErrorKind::Gone);

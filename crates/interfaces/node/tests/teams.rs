@@ -11,7 +11,7 @@ use test_agents::Agents;
 const BOTH: OpenOptions = OpenOptions::new().read(true).write(true).create(true);
 const MEMBERS: u32 = 3;
 
-/// Runs a function for each member of a team, in a thread and a session of its own.
+/// Runs a function for each member of a team, in a separate thread and session.
 fn in_team(agents: &Agents, name: &str, member: impl Fn(Session, Team) + Sync) {
     thread::scope(|scope| {
         for rank in 0..MEMBERS {
@@ -28,7 +28,7 @@ fn in_team(agents: &Agents, name: &str, member: impl Fn(Session, Team) + Sync) {
     });
 }
 
-/// Every third record of eight bytes, from that of this member on.
+/// Returns every third record of eight bytes, from that of this member on.
 fn records(rank: u32, count: u64) -> Selection {
     Selection::vector(Extent::new(8 * u64::from(rank), 8), count, 8 * u64::from(MEMBERS)).expect("a vector")
 }
@@ -56,7 +56,7 @@ fn members_write_small_records_together_and_read_them() {
             team.write(&file, own.clone(), bytes, SelectedSettings { to_media, ..how })
                 .wait()
                 .expect("written");
-            // Called one after the other, and waited for in any order.
+            // Calls are made one after the other, and waited for in any order.
             let other = (team.rank() + 1) % MEMBERS;
             let reading = team.read(&file, records(other, count), how);
             let beyond = team.read(&file, records(0, count + 10), how);
@@ -64,7 +64,7 @@ fn members_write_small_records_together_and_read_them() {
             assert_eq!(beyond.wait().expect("read"), contents(round, own.bytes()));
             assert_eq!(reading.wait().expect("read"), contents(other + round, own.bytes()));
             met.wait().expect("met");
-            // Through the page cache it is the same.
+            // Reading through the page cache returns the same data.
             let mut some = [0; 8];
             file.read_at(u64::from(other) * 8, &mut some).expect("read");
             assert_eq!(some[..], contents(other + round, 8));
@@ -81,7 +81,7 @@ fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
     in_team(&agents, "failing", |session, team| {
         let file = session.open("shared", BOTH).expect("opened");
         let own = records(team.rank(), 10);
-        // One brings a byte too few; then one has the file open for reading only.
+        // One member has a byte too few; then one has the file open for reading only.
         let short = if team.rank() == 1 { 79 } else { 80 };
         let written = team.write(&file, own.clone(), vec![1; short], SelectedSettings::default()).wait();
         assert!(written.expect_err("one fails").why().contains("79 bytes are given for 80"));

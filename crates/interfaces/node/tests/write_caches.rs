@@ -12,7 +12,7 @@ const WRITE: OpenOptions = OpenOptions::new().write(true);
 const BOTH: OpenOptions = READ.write(true).create(true);
 const MEMBERS: usize = 4;
 
-/// A session that is a member of a job.
+/// Returns a session that is a member of a job.
 fn member(agents: &Agents, job: &str, bytes: u64) -> Session {
     let mut settings = agents.settings();
     settings.write_cache =
@@ -20,7 +20,7 @@ fn member(agents: &Agents, job: &str, bytes: u64) -> Session {
     Session::start(settings).expect("they are there")
 }
 
-/// Settings of a session whose write cache is flushed soon after a write, without a word.
+/// Returns settings of a session whose write cache is flushed soon after a write, without a request.
 fn flushed_in_time(agents: &Agents) -> Settings {
     let flush_after = Some(Duration::from_millis(20));
     let mut settings = agents.settings();
@@ -28,12 +28,12 @@ fn flushed_in_time(agents: &Agents) -> Settings {
     settings
 }
 
-/// A session without a write cache.
+/// Returns a session without a write cache.
 fn plain(agents: &Agents) -> Session {
     Session::start(agents.settings()).expect("they are there")
 }
 
-/// Waits until something is so, which it will be soon.
+/// Waits until a condition holds, for at most 10 s.
 fn until(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -90,7 +90,8 @@ fn flush_close_and_finish_report_what_cannot_be_flushed() {
     }
 }
 
-/// Records of all members in turn, each written by its member, in no order, with flushes by fullness on the way.
+/// Records of all members are interleaved, and each member writes its own in a scattered order, with flushes of full
+/// caches in between.
 #[test]
 fn what_the_members_of_a_job_write_is_all_there() {
     const RECORDS: usize = 20_000;
@@ -104,7 +105,7 @@ fn what_the_members_of_a_job_write_is_all_there() {
                 let file = session.open("shared", WRITE).expect("it is there");
                 together.wait();
                 for number in 0..RECORDS {
-                    // 7919 is prime, so each record has its turn once.
+                    // 7919 is prime, so each record is written once.
                     let index = (number * 7919 % RECORDS * MEMBERS + rank) as u64;
                     file.write_from(index * 8, &(index + 1).to_le_bytes()).expect("cached");
                 }
@@ -137,7 +138,7 @@ fn a_member_reads_what_it_has_written_and_what_others_have_when_it_opens_to_read
 
     let file = one.open("numbers", WRITE).expect("it is there");
     file.write_at(0, [7; 10]).expect("cached, and flushed by nobody yet");
-    // What was written just now may be on its way into the cache.
+    // Recent writes may not be in the cache yet.
     let now = [vec![7; 10], expected[10..112].to_vec()].concat();
     until(|| read_all(&other.open("numbers", READ).expect("it is there")) == now);
     file.close().expect("closed");
@@ -151,7 +152,7 @@ fn what_is_cached_reaches_the_disks_in_time_without_a_word() {
     file.close().expect("others can open it");
     let (file, other) = (session.open("numbers", WRITE).expect("it is there"), plain(&agents));
     let seen = other.open("numbers", READ).expect("it is there");
-    // Others learn its length when it is closed.
+    // Other clients learn the file's length when it is closed.
     let on_disks = || -> u64 {
         let stripes = agents.stripes().into_iter();
         stripes.map(|path| std::fs::metadata(path).map_or(0, |stripe| stripe.len())).sum()
@@ -171,7 +172,7 @@ fn a_member_that_goes_without_a_word_holds_nobody_up() {
     let (stays, goes) = (member(&agents, "job", 1 << 20), member(&agents, "job", 1 << 20));
     let file = stays.open("shared", WRITE).expect("it is there");
     file.write_at(0, [1; 10]).expect("cached");
-    // Its files and then the session, both dropped.
+    // Its files are dropped, and then the session.
     goes.open("shared", WRITE).expect("it is there").write_at(10, [2; 10]).expect("cached");
     drop(goes);
     file.close().expect("flushed");
@@ -180,7 +181,7 @@ fn a_member_that_goes_without_a_word_holds_nobody_up() {
     assert!(found == [[1; 10], [2; 10]].concat());
 }
 
-/// A job of two with a file of the namespace, to which each has written 1000 bytes.
+/// Returns a job of two with a file of the namespace, to which each has written 1000 bytes.
 fn written_by_two(agents: &Agents) -> [(Session, Handle); 2] {
     let members = [0, 1].map(|_| member(agents, "job", 1 << 20));
     let mut rank = 0;
@@ -211,7 +212,7 @@ fn what_one_member_cuts_off_is_cut_off_for_all() {
 fn what_another_member_has_flushed_counts_when_its_writer_says_so() {
     let agents = Agents::start(2);
     let [(_one, first), (_other, second)] = written_by_two(&agents);
-    // What was written just now may be on its way into the cache: its own member sees it there.
+    // Recent writes may not be in the cache yet, but their own session sees them.
     assert_eq!(second.stat().expect("it is there").bytes, 2000);
     first.flush().expect("all members take part");
     second.send().expect("nothing is left to be flushed");
@@ -230,7 +231,7 @@ fn a_failed_flush_is_told_to_who_writes_flushes_or_closes() {
     other.write_at(0, [1; 10]).expect("cached");
     other.flush().expect("on the disks");
     agents.agents[1].end();
-    // As long as the agent is away, one flush after the other fails.
+    // As long as the agent is absent, one flush after the other fails.
     until(|| file.write_at(0, [2; 10]).is_err());
     for _ in 0..3 {
         thread::sleep(Duration::from_millis(700));
