@@ -1,9 +1,9 @@
 //! Buffers: memory of a bounded pool, owned by one task or one transfer at a time.
 //!
-//! A transfer takes its buffer by value and gives it back; so no memory is ever written by a device after its owner has
-//! gone, and io_uring is as easy as a plain read. Dropping a buffer, or the last payload frozen from it, returns its
-//! bytes to the pool. The bound of the pool is a node's flow control: a task that finds no buffer free waits, in order
-//! of arrival.
+//! A transfer takes its buffer by value and returns it. So no device ever writes to memory that its owner has dropped,
+//! and io_uring needs no more care than a plain read. Dropping a buffer, or the last payload sliced from it, returns
+//! its bytes to the pool. The limit of the pool is a node's flow control: a task that finds no free buffer waits, in
+//! order of arrival.
 
 use std::cell::{Ref, RefCell};
 use std::ops::Range;
@@ -14,22 +14,22 @@ use crate::payload::{Payload, PayloadPiece, SharedBytes};
 use crate::permits::Permit;
 use crate::slot::{Grant, Hoard, MemorySlot};
 
-/// Phantoms that a buffer takes before they become its contents.
+/// Maximum number of phantoms that a buffer collects before it merges them into its contents.
 const PUTS_MAX: usize = 1 << 16;
 
-/// A bounded set of buffers, by bytes. Cloning gives another handle on the same pool.
+/// Bounded pool of buffers, by bytes. Cloning returns another handle to the same pool.
 #[derive(Clone)]
 pub struct BufferPool {
     hoard: Rc<Hoard>,
 }
 
 impl BufferPool {
-    /// A pool that never lends more than `capacity_bytes` at once.
+    /// Returns a pool that never lends more than `capacity_bytes` at once.
     pub fn new(capacity_bytes: u64) -> Self {
         BufferPool { hoard: Rc::new(Hoard::new(capacity_bytes)) }
     }
 
-    /// Takes a buffer of `bytes`, waiting behind earlier takers until there is room.
+    /// Takes a buffer of `bytes`, waiting behind earlier takers until that number is free.
     ///
     /// # Panics
     /// If `bytes` is more than the whole pool holds: that wait would never end.
@@ -38,8 +38,8 @@ impl BufferPool {
         self.lend(bytes, permit, None)
     }
 
-    /// Takes a buffer as long as `share`, which is of a pool that bounds what one of several takers has of this one.
-    /// Both are given back together.
+    /// Takes a buffer of the length of `share`, which belongs to a pool that limits one of several users of this pool.
+    /// Both return to their pools together.
     ///
     /// # Panics
     /// If that is more than the whole pool holds.
@@ -54,8 +54,7 @@ impl BufferPool {
         self.hoard.permits.take_many(bytes).await
     }
 
-    /// Memory with room for `bytes`, and nothing in it, for a device that fills a vector before its buffer is taken:
-    /// see
+    /// Returns empty memory with room for `bytes`, for a device that fills a vector before its buffer is taken: see
     /// [`fill_memory`](Buf::fill_memory).
     pub fn spare_memory(&self, bytes: usize) -> Vec<u8> {
         let mut memory = self.hoard.take_spare();
@@ -64,18 +63,18 @@ impl BufferPool {
         memory
     }
 
-    /// Takes a buffer of `bytes` if there is room and no task waits.
+    /// Takes a buffer of `bytes` if they are free and no task waits.
     pub fn try_take(&self, bytes: u64) -> Option<Buf> {
         let permit = self.hoard.permits.try_take_many(bytes)?;
         Some(self.lend(bytes, permit, None))
     }
 
-    /// Bytes that are free.
+    /// Returns the number of free bytes.
     pub fn free_bytes(&self) -> u64 {
         self.hoard.permits.free()
     }
 
-    /// Bytes the pool can lend in all.
+    /// Returns the capacity of the pool in bytes.
     pub fn capacity_bytes(&self) -> u64 {
         self.hoard.capacity_bytes
     }
@@ -86,36 +85,36 @@ impl BufferPool {
     }
 }
 
-/// A writable buffer. Its contents start as zeros.
+/// Writable buffer. Its contents start as zeros.
 ///
-/// Payloads sliced from it share its memory and keep it from returning to the pool. A payload without
-/// memory (zeros, phantoms) keeps nothing: hold the buffer itself until its transfer is over.
+/// Payloads sliced from it share its memory and keep it from returning to the pool. A payload without memory (zeros,
+/// phantoms) does not: hold the buffer itself until its transfer is over.
 pub struct Buf {
     grant: Rc<Grant>,
     bytes: u64,
     contents: RefCell<Payload>,
-    /// Phantoms that were put and are not among the contents yet, with their offsets: of thousands that are put one by
-    /// one, all are taken in at once.
+    /// Phantoms put but not yet merged into the contents, with their offsets. Thousands of single puts are merged at
+    /// once.
     puts: RefCell<Vec<(u64, Payload)>>,
 }
 
 impl Buf {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the buffer has no bytes.
+    /// Returns true if the buffer has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// The bytes `range` of the contents, shared: later changes to the buffer do not show in them.
+    /// Returns the bytes `range` of the contents, shared: later changes to the buffer do not show in them.
     pub fn slice(&self, range: Range<u64>) -> Payload {
         self.settled().slice(range)
     }
 
-    /// The contents, with all that was put.
+    /// Returns the contents after merging all puts.
     fn settled(&self) -> Ref<'_, Payload> {
         let puts = self.puts.take();
         if !puts.is_empty() {
@@ -154,10 +153,10 @@ impl Buf {
         }
     }
 
-    /// Puts parts of `part_bytes` bytes each, of which `payload` is made, at offset `at` and every `stride` bytes on.
+    /// Splits `payload` into parts of `part_bytes` bytes, and puts them at offset `at` and every `stride` bytes on.
     ///
     /// # Panics
-    /// If one does not fit.
+    /// If a part does not fit.
     pub fn put_strided(&mut self, at: u64, part_bytes: u64, stride: u64, payload: &Payload) {
         let places = (at..).step_by(stride.max(1) as usize);
         if let [PayloadPiece::Bytes(shared)] = payload.pieces() {
@@ -180,11 +179,11 @@ impl Buf {
         }
     }
 
-    /// Puts parts of `payload`, one after the other, at these places: offsets and lengths in bytes, in ascending order
-    /// and without overlap.
+    /// Splits `payload` into consecutive parts and puts them at these places: offsets and lengths in bytes, in
+    /// ascending order and without overlap.
     ///
     /// # Panics
-    /// If one does not fit, or they are not as long as the payload together.
+    /// If a part does not fit, or the sum of the lengths is not the length of the payload.
     pub fn scatter(&mut self, places: impl Iterator<Item = (u64, u64)>, payload: &Payload) {
         if let [PayloadPiece::Bytes(shared)] = payload.pieces() {
             let mut places = places.peekable();
@@ -206,18 +205,18 @@ impl Buf {
         }
     }
 
-    /// Puts parts of `payload` somewhere between the first and the last byte of `range`.
+    /// Puts parts of `payload` between the first and the last byte of `range`.
     fn change_parts(&mut self, range: Range<u64>, payload: &Payload, make: impl FnOnce(&mut [u8])) {
         let range = range.start as usize..range.end as usize;
         let change = MemoryChange { range, is_whole: false, source: payload.as_source() };
         self.exclusive_run().change(change, make);
     }
 
-    /// The bytes at these places, one after the other: offsets and lengths, `bytes` in all. Real bytes are copied, so
+    /// Returns the bytes at these places in sequence: offsets and lengths, `bytes` in all. Real bytes are copied, so
     /// that the buffer is not shared.
     ///
     /// # Panics
-    /// If one is not within the buffer, or they are not `bytes` together.
+    /// If a place is not within the buffer, or the sum of the lengths is not `bytes`.
     pub fn gather(&self, places: impl Iterator<Item = (u64, u64)>, bytes: u64) -> Payload {
         let (mut gathered, contents) = (Payload::empty(), self.settled());
         if let Some(memory) = contents.as_contiguous() {
@@ -243,11 +242,11 @@ impl Buf {
         self.set_contents(payload);
     }
 
-    /// Makes `payload` the contents, and its memory this pool's: another pool that lent it has its bytes back at
-    /// once. What the payload lacks of the buffer's length is zeros.
+    /// Makes `payload` the contents, and moves its memory to this pool: another pool that lent it gets its bytes back
+    /// at once. Zeros fill the rest of the buffer.
     ///
-    /// For long-lived owners of data that a bounded pool lent for a moment, such as the pool that a network
-    /// receives into. Unshared memory changes its owner as it is, and that pool gets spare memory in exchange;
+    /// For long-lived owners of data in memory of a bounded pool for short loans, such as the receive pool of a
+    /// network. Unshared memory changes its owner without a copy, and the other pool gets spare memory in exchange;
     /// shared bytes of another pool are copied.
     ///
     /// # Panics
@@ -263,9 +262,9 @@ impl Buf {
         self.set_contents(contents);
     }
 
-    /// Takes memory for a device that fills a vector; its length is 0, its capacity the buffer's.
+    /// Returns memory for a device that fills a vector: length 0, capacity of the buffer's length.
     ///
-    /// The contents are zeros until [`fill_memory`](Self::fill_memory) gives the memory back.
+    /// The contents are zeros until [`fill_memory`](Self::fill_memory) returns the memory.
     pub fn take_memory(&mut self) -> Vec<u8> {
         let bytes = self.len();
         let contents = self.contents.take();
@@ -277,7 +276,7 @@ impl Buf {
         memory
     }
 
-    /// Makes `memory` the contents; what it lacks of the buffer's length is zeros.
+    /// Makes `memory` the contents; zeros fill the rest of the buffer.
     ///
     /// # Panics
     /// If it is longer than the buffer.
@@ -289,7 +288,7 @@ impl Buf {
         self.set_contents(Payload::from(PayloadPiece::Bytes(SharedBytes::new(slot, 0..bytes))));
     }
 
-    /// Notes the checksums of the contents, which are known to be right.
+    /// Computes the checksums of the contents, which are known to be right.
     pub fn note_checksums(&mut self) {
         drop(self.settled());
         if let Some(run) = self.contents.get_mut().as_one_run() {
@@ -297,7 +296,7 @@ impl Buf {
         }
     }
 
-    /// Notes the checksums that have come with the contents.
+    /// Sets the checksums received with the contents.
     pub fn set_checksums(&mut self, checksums: Checksums) {
         drop(self.settled());
         if let Some(run) = self.contents.get_mut().as_one_run() {
@@ -305,7 +304,7 @@ impl Buf {
         }
     }
 
-    /// The contents as one run of memory that is not shared, copied there if they are shared now.
+    /// Returns the contents as one run of unshared memory, copying them if they are shared now.
     fn exclusive_run(&mut self) -> &mut SharedBytes {
         drop(self.settled());
         if self.contents.get_mut().as_one_run().is_none_or(|run| run.exclusive_slot().is_none()) {
@@ -321,7 +320,7 @@ impl Buf {
     }
 }
 
-/// The bytes at these places of `memory`, one after the other.
+/// Returns the bytes at these places of `memory` in sequence.
 fn gather_memory(
     memory: &[u8],
     places: impl Iterator<Item = (u64, u64)>,
@@ -340,7 +339,7 @@ fn gather_memory(
     Payload::with_checksums(gathered, checksums)
 }
 
-/// Copies a part of a payload. Small records are copied without a call.
+/// Copies a part of a payload. Copies 8 bytes inline, because calls dominate for small records.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     match (<&[u8; 8]>::try_from(from), <&mut [u8; 8]>::try_from(&mut *to)) {
@@ -349,7 +348,7 @@ fn copy(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Appends a part of a payload. Small records are copied without a call.
+/// Appends a part of a payload. Appends 8 bytes inline, because calls dominate for small records.
 #[inline]
 fn append(from: &[u8], to: &mut Vec<u8>) {
     match <&[u8; 8]>::try_from(from) {
@@ -358,8 +357,8 @@ fn append(from: &[u8], to: &mut Vec<u8>) {
     }
 }
 
-/// The contents with parts of a payload at these places, offsets and lengths, in one pass: there may be thousands. The
-/// last part may be shorter than its place.
+/// Returns the contents with parts of a payload at these places (offsets and lengths), in one pass, because there may
+/// be thousands. The last part may be shorter than its place.
 fn interleaved(contents: &Payload, payload: &Payload, places: impl Iterator<Item = (u64, u64)>) -> Payload {
     let (mut rest, mut parts) = (contents.reader(), payload.reader());
     let (mut whole, mut left) = (Payload::empty(), payload.len());
@@ -377,7 +376,7 @@ fn interleaved(contents: &Payload, payload: &Payload, places: impl Iterator<Item
     whole
 }
 
-/// The contents with payloads at these offsets; where they overlap, the last one counts.
+/// Returns the contents with payloads at these offsets; in overlaps the last one wins.
 fn with_puts(contents: &Payload, puts: &[(u64, Payload)]) -> Payload {
     let mut ordered: Vec<&(u64, Payload)> = puts.iter().collect();
     ordered.sort_by_key(|(at, _)| *at);
@@ -391,7 +390,7 @@ fn with_puts(contents: &Payload, puts: &[(u64, Payload)]) -> Payload {
     })
 }
 
-/// The piece, with memory that no other pool misses.
+/// Returns the piece, with memory that belongs to the pool of `grant` or to no pool.
 fn take_over(grant: &Rc<Grant>, piece: PayloadPiece) -> PayloadPiece {
     let PayloadPiece::Bytes(mut shared) = piece else { return piece };
     if !shared.slot().is_of_another(grant) {
@@ -622,7 +621,7 @@ mod tests {
                 let mut buffer = pool.try_take(30_000).expect("room");
                 buffer.put(at, &payload);
                 assert_eq!(checked(&buffer), is_right, "put at {at}");
-                // A part of another unit, and one of the same.
+                // Part of another unit, then part of the same unit.
                 buffer.put(at + 19_000, &Payload::from(vec![1; 10]));
                 assert_eq!(checked(&buffer), is_right);
                 buffer.put(at + 9_100, &Payload::from(vec![1; 10]));

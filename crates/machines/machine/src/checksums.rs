@@ -5,69 +5,71 @@
 //! client: memory <--check-- message <-- agent: block of the cache <--sums-- disk
 //! ```
 //!
-//! Memory that is shared by payloads has a checksum for each unit of 4 KiB. They are computed where data are known to
-//! be right: by the sender of a message of bytes that have none, and by a disk after its own check. They move with the
-//! memory, and follow its changes. A unit that does not match when a part of it is copied or sent makes the copy one
-//! that never matches, so nothing that was damaged gets a right checksum again. Records that are gathered from a block
-//! or scattered into it are not checked there: their checksums are those of the message.
+//! Memory shared by payloads has a checksum for each unit of 4 KiB. They are computed where data are known to be right:
+//! by the sender of a message whose bytes have none, and by a disk after its own check. They move with the memory and
+//! follow its changes. If a unit does not match when part of it is copied or sent, the copy gets a checksum that never
+//! matches. So damaged data never get a matching checksum again. Records gathered from a block or scattered into it are
+//! not checked there: the checksums of the message cover them.
 
 use std::ops::Range;
 
 use twox_hash::XxHash3_64;
 
-/// Length in bytes of a unit: that of the units of a disk, so that whole ones need no sum of their own.
+/// Length in bytes of a checksum unit: equal to the unit of a disk, so that whole units need no second sum.
 pub const CHECKSUM_UNIT_BYTES: u64 = 4096;
 
 const UNIT: usize = CHECKSUM_UNIT_BYTES as usize;
 
-/// No checksum is known.
+/// Marks a unit without a known checksum.
 const UNKNOWN: u64 = 0;
 
-/// Matches nothing.
+/// Checksum that matches nothing.
 const DAMAGED: u64 = 1;
 
-/// The checksums of consecutive units of some bytes.
+/// Checksums of consecutive units of a range of bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checksums {
-    /// Length in bytes of the first unit if it is a short one, or 0. The last one may be short, too.
+    /// Length in bytes of the first unit if it is a short one, or 0. The last unit may be short, too.
     lead: usize,
-    /// Empty if no unit has one.
+    /// Checksum of each unit; empty if no unit has one.
     sums: Vec<u64>,
 }
 
-/// Bytes in memory are not those that their checksum was computed of.
+/// Mismatch of bytes in memory and their checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {bytes} bytes at {offset} do not match their checksum")]
 pub struct ChecksumMismatch {
     /// Offset in bytes of the unit in the payload.
     pub offset: u64,
-    /// Its length in bytes.
+    /// Length in bytes of the unit.
     pub bytes: u64,
 }
 
 impl Checksums {
-    /// The checksums of `bytes`, in units that begin with the first byte.
+    /// Returns the checksums of `bytes`, in units that begin with the first byte.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Checksums { lead: 0, sums: bytes.chunks(UNIT).map(sum).collect() }
     }
 
-    /// The checksums of a payload whose sender computed them, with a first unit of `lead` bytes if that is not 0.
+    /// Returns checksums computed by the sender of a payload. The first unit has `lead` bytes, or the full length if
+    /// `lead` is 0.
     pub fn received(lead: usize, sums: Vec<u64>) -> Self {
         Checksums { lead, sums }
     }
 
-    /// The number of units of `bytes` bytes, the first of which has `lead` bytes if that is not 0.
+    /// Returns the number of units in `bytes` bytes. The first unit has `lead` bytes, or the full length if `lead` is
+    /// 0.
     pub fn count(lead: usize, bytes: u64) -> u64 {
         let rest = bytes.saturating_sub(lead as u64).div_ceil(CHECKSUM_UNIT_BYTES);
         rest + u64::from(lead > 0 && bytes > 0)
     }
 
-    /// Length in bytes of the first unit if it is a short one, or 0.
+    /// Returns the length in bytes of the first unit if it is a short one, or 0.
     pub fn lead(&self) -> usize {
         self.lead
     }
 
-    /// The checksum of each unit.
+    /// Returns the checksum of each unit.
     pub fn sums(&self) -> &[u64] {
         &self.sums
     }
@@ -76,17 +78,17 @@ impl Checksums {
         self.sums.is_empty()
     }
 
-    /// Checksums that no contents match, for this number of bytes.
+    /// Returns checksums for this number of bytes that no contents match.
     pub(crate) fn damaged(bytes: usize) -> Self {
         Checksums { lead: 0, sums: vec![DAMAGED; bytes.div_ceil(UNIT)] }
     }
 
-    /// The unit of the byte at `offset`.
+    /// Returns the unit of the byte at `offset`.
     fn unit_of(&self, offset: usize) -> usize {
         offset.checked_sub(self.lead).map_or(0, |rest| rest / UNIT + usize::from(self.lead > 0))
     }
 
-    /// The bytes of a unit, of `bytes` in all.
+    /// Returns the byte range of a unit, out of `bytes` in all.
     fn range_of(&self, unit: usize, bytes: usize) -> Range<usize> {
         let start_of = |unit: usize| match self.lead {
             0 => unit * UNIT,
@@ -95,7 +97,7 @@ impl Checksums {
         start_of(unit)..start_of(unit + 1).min(bytes)
     }
 
-    /// The units of which `range` has bytes.
+    /// Returns the units that overlap `range`.
     fn units_in(&self, range: &Range<usize>) -> Range<usize> {
         if range.is_empty() || self.is_empty() {
             return 0..0;
@@ -109,7 +111,7 @@ impl Checksums {
             || (expected != DAMAGED && expected == sum(&memory[self.range_of(unit, memory.len())]))
     }
 
-    /// Checks the units of `memory` of which `range` has bytes. Returns the first that does not match.
+    /// Checks the units of `memory` that overlap `range`. Returns the first that does not match.
     pub(crate) fn check(&self, memory: &[u8], range: &Range<usize>) -> Result<(), Range<usize>> {
         match self.units_in(range).find(|&unit| !self.matches(unit, memory)) {
             None => Ok(()),
@@ -117,7 +119,7 @@ impl Checksums {
         }
     }
 
-    /// The checksums of the part `range` of `memory`: those of whole units are taken over, the rest is computed.
+    /// Returns the checksums of the part `range` of `memory`: copies those of whole units, and computes the rest.
     pub(crate) fn of_part(&self, memory: &[u8], range: &Range<usize>) -> Checksums {
         if self.is_empty() {
             return Checksums::of(&memory[range.clone()]);
@@ -138,9 +140,9 @@ impl Checksums {
         Checksums { lead, sums: units.map(of_unit).collect() }
     }
 
-    /// Follows a change of `memory`. Units that are not replaced as a whole are checked before. Those that are changed
-    /// in many small parts have no checksum afterwards: to compute it for each of many writers would take longer than
-    /// to place what they write.
+    /// Updates the checksums for a change of `memory`. Units that are not replaced as a whole are checked before the
+    /// change. Units that are changed in many small parts have no checksum afterwards: computing it for each of many
+    /// writers would take longer than placing their data.
     pub(crate) fn follow(&mut self, memory: &mut [u8], change: &MemoryChange, make: impl FnOnce(&mut [u8])) {
         let MemoryChange { range, is_whole, source } = change;
         if self.is_empty()
@@ -170,31 +172,31 @@ impl Checksums {
         }
     }
 
-    /// True if a copy has found a unit damaged.
+    /// Returns true if a copy has found a unit damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.sums.contains(&DAMAGED)
     }
 }
 
-/// A change of memory that has checksums, or gets them.
+/// Change of memory that has checksums, or gets them.
 pub(crate) struct MemoryChange {
-    /// The bytes from the first to the last that changes.
+    /// Range from the first changed byte to the last.
     pub(crate) range: Range<usize>,
-    /// True if every one of them is replaced.
+    /// True if every byte of the range is replaced.
     pub(crate) is_whole: bool,
     pub(crate) source: ChangeSource,
 }
 
-/// The state of the bytes that replace others.
+/// State of the replacing bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeSource {
-    /// They have no checksums.
+    /// Without checksums.
     Unknown,
-    /// All of them match.
+    /// All checksums match.
     Right,
-    /// Some do not match.
+    /// Some checksums do not match.
     Damaged,
-    /// Their units lie as those that they replace, and these are their checksums.
+    /// Checksums of the units, which are aligned with the replaced units.
     Units(Vec<u64>),
 }
 
@@ -208,7 +210,7 @@ impl ChangeSource {
     }
 }
 
-/// The checksum of a unit: never [`UNKNOWN`] or [`DAMAGED`].
+/// Returns the checksum of a unit: never [`UNKNOWN`] or [`DAMAGED`].
 fn sum(unit: &[u8]) -> u64 {
     XxHash3_64::oneshot(unit).max(DAMAGED + 1)
 }
@@ -253,7 +255,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever parts are taken of parts: they match, and do not when a bit of their units had been flipped before.
+        /// Parts of parts match, and no longer do if a bit of their units was flipped before.
         #[test]
         fn parts_of_parts_match_until_a_bit_flips(
             length in 1usize..20_000,
@@ -278,8 +280,8 @@ mod tests {
             prop_assert!(again.check(&memory[at..at + 1], &(0..1)).is_err(), "it stays damaged");
         }
 
-        /// Changes of any kind leave checksums that match, and those of what was damaged never do. Units that were
-        /// changed in parts have none.
+        /// Changes of any kind leave checksums that match, and checksums of damaged data never do. Units changed in
+        /// parts have none.
         #[test]
         fn changes_are_followed(
             length in 1usize..20_000,

@@ -1,15 +1,14 @@
-//! A condition variable for tasks of one node: the one primitive tasks wait on among themselves.
+//! Condition variable for tasks of one node: the primitive behind all waits between its tasks.
 //!
-//! Nodes are single-threaded, so state shared by their tasks lives in plain cells, and all that is
-//! missing is a way to wait until it changes:
+//! Nodes are single-threaded, so their tasks share state in plain cells and need only a way to wait for a change:
 //!
 //! ```text
 //! while !state.is_ready() { condition.wait().await; }      // one task
 //! state.make_ready(); condition.wake_one();                // another
 //! ```
 //!
-//! Waiters are woken in the order in which they came. That order is part of the determinism of a
-//! simulated run, and the reason why this is not taken from a library.
+//! Waiters wake in order of arrival. The determinism of a simulated run depends on that order, so this is not taken
+//! from a library.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -17,17 +16,17 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// A queue of waiting tasks, woken first come, first served.
+/// Queue of waiting tasks, woken first come, first served.
 #[derive(Default)]
 pub struct Condition {
-    /// The queue, sorted by ticket; a task that is woken leaves it.
+    /// The queue, sorted by ticket; a woken task leaves it.
     waiting: RefCell<VecDeque<(i64, Waker)>>,
     last_ticket: Cell<i64>,
     first_ticket: Cell<i64>,
 }
 
 impl Condition {
-    /// A condition that no task waits on.
+    /// Returns a condition without waiting tasks.
     pub fn new() -> Self {
         Self::default()
     }
@@ -37,7 +36,7 @@ impl Condition {
         Wait { condition: self, ticket: None, in_front: false }
     }
 
-    /// Waits before all others until woken: for a task that was woken in vain and keeps its place.
+    /// Waits before all others until woken: for a task that woke in vain and keeps its place.
     pub fn wait_in_front(&self) -> Wait<'_> {
         Wait { condition: self, ticket: None, in_front: true }
     }
@@ -50,8 +49,8 @@ impl Condition {
         }
     }
 
-    /// Wakes the task that has waited shortest, if any: for tasks of which any will do, because that one's memory
-    /// is still in the processor's caches.
+    /// Wakes the task that has waited shortest, if any. For interchangeable tasks: the memory of the newest is still in
+    /// the processor's caches.
     pub fn wake_newest(&self) {
         let last = self.waiting.borrow_mut().pop_back();
         if let Some((_, waker)) = last {
@@ -59,7 +58,7 @@ impl Condition {
         }
     }
 
-    /// Wakes all tasks that wait now, in order.
+    /// Wakes all tasks waiting now, in order.
     pub fn wake_all(&self) {
         if self.waiting.borrow().is_empty() {
             return;
@@ -88,7 +87,7 @@ impl Condition {
     fn position(&self, ticket: i64) -> Option<usize> {
         let waiting = self.waiting.borrow();
         let (&(first, _), &(last, _)) = (waiting.front()?, waiting.back()?);
-        // A woken task was at one end of the queue, so this range check mostly finds that it is gone.
+        // A woken task was at one end of the queue, so this range check usually finds it removed.
         if !(first..=last).contains(&ticket) {
             return None;
         }
@@ -96,7 +95,7 @@ impl Condition {
     }
 }
 
-/// A wait on a [`Condition`]. Dropped after it was woken but before it ran, it wakes the next instead.
+/// Wait on a [`Condition`]. If it is dropped after it was woken but before it ran, it wakes the next waiter instead.
 pub struct Wait<'a> {
     condition: &'a Condition,
     ticket: Option<i64>,

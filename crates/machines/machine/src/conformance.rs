@@ -1,7 +1,7 @@
-//! The laws of the seam, each one function, generic over the machine. Both machines must keep them all.
+//! Laws of the traits, one function each, generic over the machine. Both machines must keep them all.
 //!
-//! A crate that implements [`Machine`] writes a [`Testbed`] and calls [`check_all`] from its tests, or each
-//! law from a test of its own.
+//! A crate that implements [`Machine`] implements [`Testbed`] and calls [`check_all`] from its tests, or each law from
+//! a separate test.
 
 mod metadata;
 
@@ -21,23 +21,23 @@ pub use metadata::{
     transactions_come_one_after_the_other, who_looks_sees_what_was_committed,
 };
 
-/// How a law gets nodes to run on.
+/// Source of nodes to check laws on.
 pub trait Testbed {
-    /// The kind of machine under test.
+    /// Kind of machine under test.
     type Machine: Machine;
 
-    /// Runs `test` on `nodes` fresh nodes that can all talk to each other, each with one empty disk,
-    /// an empty store of metadata and [`POOL_BYTES`] of buffers, until it is over.
+    /// Runs `test` on `nodes` fresh nodes that can all communicate, each with one empty disk, an empty metadata store
+    /// and [`POOL_BYTES`] of buffers, until it completes.
     ///
-    /// Returns its result, or the error of the first detached task that failed meanwhile. All of the nodes
-    /// share the calling thread.
+    /// Returns its result, or the error of the first detached task that failed during the run. All nodes share the
+    /// calling thread.
     fn run<T, F>(&self, nodes: usize, test: impl FnOnce(Vec<Self::Machine>) -> F) -> Result<T>
     where
         F: Future<Output = T> + 'static,
         T: 'static;
 }
 
-/// The size of each node's buffer pool in a [`Testbed`].
+/// Size in bytes of each node's buffer pool in a [`Testbed`].
 pub const POOL_BYTES: u64 = 1 << 20;
 
 /// Checks all laws.
@@ -103,8 +103,8 @@ async fn buffer<M: Machine>(machine: &M, bytes: u64) -> Buf {
     machine.buffers().take(bytes).await
 }
 
-/// The clock never runs backwards, over sleeping, computing, sending and disk accesses, and a sleeper never
-/// wakes before its deadline.
+/// The clock never runs backwards over sleeping, computing, sending and disk accesses, and a sleeper never wakes before
+/// its deadline.
 pub fn time_never_runs_backwards(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         let machine = &nodes[0];
@@ -154,7 +154,7 @@ pub fn sleepers_wake_in_order_of_their_deadlines(testbed: &impl Testbed) {
     assert_eq!(order, [10, 20, 30]);
 }
 
-/// Messages from one node to another arrive in the order in which they were sent, each as it was.
+/// Messages from one node to another arrive unchanged, in the order of sending.
 pub fn messages_of_a_pair_arrive_in_order(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         let (source, target) = (nodes[0].clone(), nodes[1].clone());
@@ -177,7 +177,7 @@ pub fn messages_of_a_pair_arrive_in_order(testbed: &impl Testbed) {
     }));
 }
 
-/// Messages of several classes, sent in turn, each arrive as they were, and those of each class in order.
+/// Messages of several classes, sent in turn, arrive unchanged, and each class is in order.
 pub fn messages_of_a_class_arrive_in_order_among_others(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         let (source, target) = (nodes[0].clone(), nodes[1].clone());
@@ -203,7 +203,7 @@ pub fn messages_of_a_class_arrive_in_order_among_others(testbed: &impl Testbed) 
     }));
 }
 
-/// A message is not kept waiting by all the less urgent ones that are to be sent to the same node.
+/// A message does not wait for all less urgent messages queued for the same node.
 pub fn urgent_messages_do_not_wait_for_all_that_are_less_urgent(testbed: &impl Testbed) {
     const BACKGROUND: u8 = 40;
     ok(testbed.run(2, |nodes| async move {
@@ -222,14 +222,14 @@ pub fn urgent_messages_do_not_wait_for_all_that_are_less_urgent(testbed: &impl T
             times[usize::from(received.header[0])] = target.now();
             order.push((received.header[0], received.class));
         }
-        // Where nothing ever waits they all come in the same instant.
+        // On a machine without queues they all arrive in the same instant.
         for urgent in [BACKGROUND, BACKGROUND + 1] {
             assert!(times[usize::from(urgent)] <= times[usize::from(BACKGROUND / 2)], "{urgent}: {order:?}");
         }
     }));
 }
 
-/// Once a send has completed, changing the buffer it was sent from does not change what arrives.
+/// A change of the buffer after a completed send does not affect the sent message.
 pub fn a_completed_send_looks_at_its_payload_no_more(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         let mut memory = buffer(&nodes[0], 4096).await;
@@ -243,7 +243,7 @@ pub fn a_completed_send_looks_at_its_payload_no_more(testbed: &impl Testbed) {
     }));
 }
 
-/// A few small sends complete though the receiver does not receive yet: a send says nothing about arrival.
+/// A few small sends complete before the receiver receives: completion says nothing about arrival.
 pub fn sending_does_not_wait_for_the_receiver_to_listen(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         for number in 0..4 {
@@ -255,7 +255,7 @@ pub fn sending_does_not_wait_for_the_receiver_to_listen(testbed: &impl Testbed) 
     }));
 }
 
-/// A message whose header and payload are as long as allowed arrives as it was.
+/// A message with header and payload of maximum length arrives unchanged.
 pub fn large_messages_arrive_whole(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         let header = vec![3; Message::HEADER_BYTES_MAX];
@@ -267,7 +267,7 @@ pub fn large_messages_arrive_whole(testbed: &impl Testbed) {
     }));
 }
 
-/// A peer hears that a node has closed its network, after all that it had sent; the node itself hears no more.
+/// Peers see a node disconnect after all its messages; the node itself receives nothing more.
 pub fn a_closed_node_is_gone_for_its_peers(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         ok(nodes[0].net().send(nodes[1].node(), message(1, Payload::empty())).await);
@@ -282,7 +282,7 @@ pub fn a_closed_node_is_gone_for_its_peers(testbed: &impl Testbed) {
     }));
 }
 
-/// Sending to a node that is gone fails, at the latest once its loss has been heard of.
+/// Sending to a disconnected node fails, at the latest once the disconnect is reported.
 pub fn sending_to_a_closed_node_fails_or_is_lost(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         ok(nodes[0].net().send(nodes[1].node(), message(1, Payload::empty())).await);
@@ -296,7 +296,7 @@ pub fn sending_to_a_closed_node_fails_or_is_lost(testbed: &impl Testbed) {
     }));
 }
 
-/// When one side gives the other up, both hear that the other is gone, the one that does so with its reason.
+/// If one side disconnects the other, both see a disconnect, the first with its reason.
 pub fn giving_up_a_peer_ends_the_connection_for_both(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         ok(nodes[0].net().send(nodes[1].node(), message(1, Payload::empty())).await);
@@ -310,12 +310,12 @@ pub fn giving_up_a_peer_ends_the_connection_for_both(testbed: &impl Testbed) {
     }));
 }
 
-/// Tasks that wait for a buffer get it in order of arrival, and the whole pool is free in the end.
+/// Tasks waiting for a buffer get it in order of arrival, and the whole pool is free at the end.
 pub fn buffers_come_back_and_waiters_get_them_in_order(testbed: &impl Testbed) {
     let order = ok(testbed.run(1, |nodes| async move {
         let (machine, order) = (nodes[0].clone(), Rc::new(RefCell::new(Vec::new())));
         let held = buffer(&machine, POOL_BYTES * 3 / 4).await;
-        // The first asks for more than is left; the second, who could be served, still comes after him.
+        // The first asks for more than is free; the second, small enough to be served, still comes after it.
         for (name, bytes) in [(1, POOL_BYTES / 2), (2, 16), (3, POOL_BYTES)] {
             let (taker, order) = (machine.clone(), order.clone());
             machine.spawn("taker", async move {
@@ -336,7 +336,7 @@ pub fn buffers_come_back_and_waiters_get_them_in_order(testbed: &impl Testbed) {
     assert_eq!(order, [1, 2, 3]);
 }
 
-/// A read whose caller no longer waits still gives its buffer back, and the disk goes on working.
+/// A read whose caller stops waiting still returns its buffer, and the disk continues to work.
 pub fn a_dropped_read_gives_its_buffer_back(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
@@ -358,7 +358,7 @@ pub fn a_dropped_read_gives_its_buffer_back(testbed: &impl Testbed) {
     }));
 }
 
-/// A read sees what was written last, and zeros where nothing was or the object has ended.
+/// A read returns the last written data, and zeros for unwritten bytes or past the end.
 pub fn what_is_written_is_read_and_the_rest_is_zeros(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
@@ -375,7 +375,7 @@ pub fn what_is_written_is_read_and_the_rest_is_zeros(testbed: &impl Testbed) {
     }));
 }
 
-/// Accesses of many tasks at once, each to its own place, do not disturb each other.
+/// Concurrent accesses of many tasks to separate ranges do not disturb each other.
 pub fn reads_and_writes_of_many_tasks_keep_apart(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let machine = nodes[0].clone();
@@ -413,7 +413,7 @@ pub fn objects_carry_their_names_and_labels(testbed: &impl Testbed) {
     }));
 }
 
-/// Opening or removing what is not there, and creating what is, are told as such.
+/// Opening or removing a missing object fails with `NotFound`, and creating an existing one with `Exists`.
 pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let disk = &nodes[0].disks()[0];
@@ -432,7 +432,7 @@ pub fn removed_and_missing_objects_are_errors(testbed: &impl Testbed) {
     }));
 }
 
-/// Going from one stretch of data to the next finds all that was written, and what lies between reads as zeros.
+/// Iterating over data ranges finds all written data, and bytes between them read as zeros.
 pub fn what_is_written_is_found_and_the_rest_is_zeros(testbed: &impl Testbed) {
     const BYTES: u64 = 5 << 20;
     const WRITTEN: [(u64, u64); 4] = [(70_000, 3), (1 << 20, 4096), (3 << 20, 100_000), (BYTES - 7, 2)];
@@ -466,7 +466,7 @@ pub fn what_is_written_is_found_and_the_rest_is_zeros(testbed: &impl Testbed) {
     }));
 }
 
-/// Cutting an object loses its end for good; extending it gives zeros.
+/// Truncating an object loses its end permanently; extending it appends zeros.
 pub fn resizing_cuts_and_extends(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
@@ -482,7 +482,7 @@ pub fn resizing_cuts_and_extends(testbed: &impl Testbed) {
     }));
 }
 
-/// An object that was never flushed has one name with all others, is read, written, flushed and removed as they are.
+/// A never flushed object behaves like any other: unique by name, readable, writable, flushable and removable.
 pub fn an_object_that_was_not_flushed_is_one_like_others(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
@@ -505,7 +505,7 @@ pub fn an_object_that_was_not_flushed_is_one_like_others(testbed: &impl Testbed)
         }
         assert!(matches!(error(disk.create("new", b"2").await), Error::Exists { .. }));
         ok(disk.remove("new").await);
-        // One of which nothing was ever flushed is removed, too.
+        // An object without any flush is removed, too.
         ok(disk.create("new", b"second").await);
         ok(disk.remove("new").await);
         assert!(matches!(error(disk.open("new").await), Error::NotFound { .. }));
@@ -514,7 +514,7 @@ pub fn an_object_that_was_not_flushed_is_one_like_others(testbed: &impl Testbed)
     }));
 }
 
-/// A disk has an identity that stays, and another disk has another.
+/// A disk has a stable identity, different from that of any other disk.
 pub fn disks_are_told_apart(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         let identity = async |node: usize| ok(nodes[node].disks()[0].identity().await);
@@ -526,7 +526,7 @@ pub fn disks_are_told_apart(testbed: &impl Testbed) {
     }));
 }
 
-/// The failure of a task that no caller waits for comes to light.
+/// The failure of a detached task is reported.
 pub fn errors_of_detached_tasks_do_not_vanish(testbed: &impl Testbed) {
     let result = testbed.run(1, |nodes| async move {
         let failure = Error::Io { what: "canary".into(), why: "on purpose".into() };
@@ -560,7 +560,7 @@ pub fn waiting_tasks_of_a_node_are_woken_in_order(testbed: &impl Testbed) {
     assert_eq!(order, [0, 1, 2, 3, 4]);
 }
 
-/// All tasks of a group have ended when it is joined, and the failure that came first is told, once.
+/// All tasks of a group have ended when it is joined, and the first failure is reported, once.
 pub fn a_group_of_tasks_ends_with_its_first_failure(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, group) = (nodes[0].clone(), TaskGroup::<Box<Error>>::new());
@@ -587,7 +587,7 @@ pub fn a_group_of_tasks_ends_with_its_first_failure(testbed: &impl Testbed) {
     }));
 }
 
-/// A task whose group is dropped is dropped with all it has, wherever it waits.
+/// A task whose group is dropped is dropped with all its state, at any wait.
 pub fn no_task_goes_on_when_its_group_is_gone(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, begun, ended) = (nodes[0].clone(), Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
@@ -618,8 +618,8 @@ pub fn no_task_goes_on_when_its_group_is_gone(testbed: &impl Testbed) {
     }));
 }
 
-/// Spans of tasks that take turns are told on rows of their own: on each row they nest, in order of time, and a row is
-/// used again when its task is within none.
+/// Spans of interleaved tasks are on separate rows. On each row they nest, in order of time. A row is reused when its
+/// task is within no span.
 pub fn spans_of_tasks_keep_apart(testbed: &impl Testbed) {
     const TASKS: u64 = 3;
     let ring = Rc::new(RefCell::new(NoteRing::new(1000)));
@@ -627,7 +627,7 @@ pub fn spans_of_tasks_keep_apart(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let machine = nodes[0].clone();
         machine.notes().record(told);
-        // Twice as many tasks as there are at a time.
+        // Twice the number of concurrent tasks.
         for _ in 0..2 {
             let group = TaskGroup::<Box<Error>>::new();
             let start = machine.now();
@@ -680,7 +680,7 @@ pub fn spans_of_tasks_keep_apart(testbed: &impl Testbed) {
     assert_eq!(counted.map(|note| &note.what), Some(&KeptEvent::Count(9)));
 }
 
-/// What a part of a node has done is told when it is over, one stretch within the other, on a row of its own.
+/// Activities of a part of a node are recorded when they are over, nested, on a separate row.
 pub fn parts_tell_what_they_did(testbed: &impl Testbed) {
     let ring = Rc::new(RefCell::new(NoteRing::new(100)));
     let told = ring.clone();
@@ -702,12 +702,12 @@ pub fn parts_tell_what_they_did(testbed: &impl Testbed) {
     assert_eq!(notes, [&outer, &inner, &KeptEvent::End, &KeptEvent::End]);
 }
 
-/// Whether a row tells how busy a processor is, as only some machines know.
+/// Returns true if a row counts the processor load, which only some machines know.
 fn is_of_processor(row: &NoteRow) -> bool {
     row.counts && row.name.starts_with("processor ")
 }
 
-/// Spans that were begun without a listener, or for another one, are not told, and their arguments are not called.
+/// Spans begun without a listener, or for another one, are not recorded, and their arguments are not called.
 pub fn nothing_is_noted_when_nobody_listens(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let notes = nodes[0].notes();

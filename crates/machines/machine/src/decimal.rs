@@ -1,22 +1,22 @@
-//! Decimal numbers as people and programs write them, read exactly and never through floating point.
+//! Parser of decimal numbers as people and programs write them: exact, without floating point.
 
-/// A decimal number that is not negative: `digits` times ten to the `exponent`.
+/// Non-negative decimal number: `digits` times ten to the `exponent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
     digits: u128,
     exponent: i32,
 }
 
-/// The most digits that are kept: any number of so many digits fits 128 bits.
+/// Maximum number of kept digits: any 38 digits fit 128 bits.
 const DIGITS_MAX: u32 = 38;
 
-/// The largest power of ten in 128 bits.
+/// Exponent of the largest power of ten in 128 bits.
 const POWER_MAX: u32 = 38;
 
 impl Decimal {
-    /// Reads a number such as `12`, `0.000012` or `1.5e-5`, without a sign. Of decimals beyond the 38th digit it keeps
-    /// whether they are all zero, so that rounding is right. Returns `None` for anything else, and for a whole number
-    /// of more than 38 digits.
+    /// Reads a number such as `12`, `0.000012` or `1.5e-5`, without a sign. Decimals beyond the 38th digit are reduced
+    /// to a sticky bit, set if any of them is not zero, so that rounding is right. Returns `None` for anything else,
+    /// and for a whole number of more than 38 digits.
     pub fn parse(text: &str) -> Option<Self> {
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
@@ -34,7 +34,7 @@ impl Decimal {
                 if !is_decimal {
                     return None;
                 }
-                // A number with more decimals lies between two that can be told apart.
+                // Sticky bit: further decimals place the number between two representable ones.
                 digits |= u128::from(digit > 0);
                 continue;
             }
@@ -45,14 +45,14 @@ impl Decimal {
         Some(Decimal { digits, exponent: i32::from(exponent.parse::<i16>().ok()?) - decimals })
     }
 
-    /// Returns this many of `unit` as a fraction; `None` if it does not fit.
+    /// Returns this number times `unit` as a fraction; `None` if it does not fit.
     fn times(self, unit: u64) -> Option<(u128, u128)> {
         let Decimal { mut digits, mut exponent } = self;
         let unit = u128::from(unit);
         if digits == 0 {
             return Some((0, 1));
         }
-        // Whole digits of the quotient stay, and so does whether there are more behind them.
+        // Drop low digits, but keep the whole digits of the quotient and a sticky bit for the dropped ones.
         while exponent < 0 && (exponent.unsigned_abs() > POWER_MAX || digits.checked_mul(unit).is_none()) {
             let is_exact = digits.is_multiple_of(10);
             digits = (digits / 10) | u128::from(!is_exact);
@@ -63,26 +63,26 @@ impl Decimal {
         if exponent < 0 { Some((units, power)) } else { Some((units.checked_mul(power)?, 1)) }
     }
 
-    /// Returns this many of `unit`, rounded down; `None` if that is more than 64 bits.
+    /// Returns this number times `unit`, rounded down; `None` if it exceeds 64 bits.
     pub fn floor(self, unit: u64) -> Option<u64> {
         let (numerator, denominator) = self.times(unit)?;
         u64::try_from(numerator / denominator).ok()
     }
 
-    /// Returns this many of `unit`, rounded up; `None` if that is more than 64 bits.
+    /// Returns this number times `unit`, rounded up; `None` if it exceeds 64 bits.
     pub fn ceil(self, unit: u64) -> Option<u64> {
         let (numerator, denominator) = self.times(unit)?;
         u64::try_from(numerator.div_ceil(denominator)).ok()
     }
 
-    /// Returns this many of `unit`, rounded to the nearest, halves up; `None` if that is more than 64 bits.
+    /// Returns this number times `unit`, rounded to the nearest, halves up; `None` if it exceeds 64 bits.
     pub fn round(self, unit: u64) -> Option<u64> {
         let (numerator, denominator) = self.times(unit)?;
         let (quotient, rest) = (numerator / denominator, numerator % denominator);
         u64::try_from(quotient + u128::from(rest >= denominator.div_ceil(2))).ok()
     }
 
-    /// Returns this many of `unit` if it is a whole number that fits 64 bits.
+    /// Returns this number times `unit` if that is a whole number that fits 64 bits.
     pub fn whole(self, unit: u64) -> Option<u64> {
         self.floor(unit).filter(|&floor| self.ceil(unit) == Some(floor))
     }

@@ -1,64 +1,64 @@
-//! Errors below the seam, distinguished only where a caller might act on it.
+//! Errors of a machine, distinguished only where a caller might act on the difference.
 
 use crate::NodeId;
 use crate::checksums::ChecksumMismatch;
 
-/// A failure of the machine: the network, a disk, or what lies on it.
+/// Failure of the machine: the network, a disk, or a disk's contents.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The other node cannot be reached any more.
+    /// The other node is disconnected.
     #[error("{node} is gone: {why}")]
     PeerGone {
-        /// The node that was to be talked to.
+        /// The disconnected node.
         node: NodeId,
-        /// The reason, as far as this side knows.
+        /// Reason, as far as this side knows.
         why: String,
     },
-    /// This node's network has been closed.
+    /// This node's network is closed.
     #[error("the network is closed")]
     Closed,
-    /// The other node does not have this one's cluster key, so neither talks to the other.
+    /// The other node does not have this node's cluster key, so both refuse to communicate.
     #[error("{what}: {mismatch}")]
     OtherKey {
-        /// The operation, and the other node.
+        /// The operation and the other node.
         what: String,
-        /// Which side has which key.
+        /// The two sides' configurations of keys.
         mismatch: KeyMismatch,
     },
-    /// The other node speaks another version of the protocol, so neither understands the other.
+    /// The other node speaks another version of the protocol.
     #[error("{what}: it speaks version {theirs} of the protocol, this node version {ours}")]
     OtherVersion {
-        /// What was being done, to whom.
+        /// The operation and the other node.
         what: String,
-        /// The version of the other node.
+        /// Protocol version of the other node.
         theirs: u32,
-        /// The version of this one.
+        /// Protocol version of this node.
         ours: u32,
     },
-    /// Another process has what a node has for itself alone.
+    /// Another process uses an exclusive part of this node.
     #[error("{what}: {why}")]
     InUse {
-        /// What it is of the node.
+        /// Kind of the part.
         part: NodePart,
         /// The address or the disk.
         what: String,
-        /// Which process has it, as far as that is known.
+        /// The other process, as far as known.
         why: String,
     },
-    /// No node answers at an address, but another program.
+    /// Another program, not a node, answers at an address.
     #[error("{what}: that is not a Starfish node")]
     OtherProgram {
         /// The operation in progress.
         what: String,
     },
-    /// No object of that name is on the disk.
+    /// The disk has no object of this name.
     #[error("{what} does not exist")]
     NotFound {
         /// The object and its disk.
         what: String,
     },
-    /// An object of that name is on the disk already.
+    /// The disk already has an object of this name.
     #[error("{what} exists already")]
     Exists {
         /// The object and its disk.
@@ -70,56 +70,56 @@ pub enum Error {
         /// The disk.
         what: String,
     },
-    /// No object on that disk can be that long.
+    /// The disk does not support objects of this length.
     #[error("{what} would be longer than the largest file of its file system")]
     TooLarge {
         /// The object and its disk.
         what: String,
     },
-    /// The object on the disk is not one this version can read.
+    /// This version cannot read the object on the disk.
     #[error("{what} is damaged: {why}")]
     Damaged {
         /// The object and its disk.
         what: String,
-        /// The defect found.
+        /// The defect.
         why: String,
     },
     /// Data changed in the memory of a node on their way.
     #[error("the memory of a computer has changed data on their way: {0}")]
     Altered(#[from] ChecksumMismatch),
-    /// A task of the node could not go on.
+    /// A task of the node failed.
     #[error("{task}: {why}")]
     Failed {
         /// The task.
         task: String,
-        /// Why not.
+        /// Reason of the failure.
         why: String,
     },
     /// Another failure of a device or of the system under it.
     #[error("{what}: {why}")]
     Io {
-        /// The operation, and its object.
+        /// The operation and its object.
         what: String,
         /// The system's message.
         why: String,
     },
 }
 
-/// What a node has for itself alone.
+/// Exclusive part of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodePart {
-    /// The address at which it listens.
+    /// Listening address.
     Address,
-    /// One of its disks.
+    /// Disk.
     Disk,
-    /// Its store of metadata.
+    /// Metadata store.
     Metadata,
 }
 
-/// The reason why two nodes do not trust each other.
+/// Reason why two nodes do not trust each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyMismatch {
-    /// The keys differ, or somebody in between changed the handshake.
+    /// The keys differ, or an attacker changed the handshake.
     #[error("it has another cluster key than this side")]
     Differ,
     /// Only the other side encrypts.
@@ -130,15 +130,15 @@ pub enum KeyMismatch {
     ClearThere,
 }
 
-/// The result of an operation of the machine. The error is in a box, so that a result is small: every answer to a
-/// poll carries one, and hardly any of them is an error.
+/// Result of an operation of the machine. The error is boxed so that results are small: every answer to a poll carries
+/// one, and few of them are errors.
 pub type Result<T> = std::result::Result<T, Box<Error>>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every answer on the way of each request carries a result, and each future around it copies it.
+    /// Every answer on the path of a request carries a result, and each future around it copies it.
     #[test]
     fn a_result_is_as_small_as_a_pointer() {
         assert_eq!(size_of::<Result<()>>(), size_of::<usize>());

@@ -1,8 +1,8 @@
-//! The first of several failures.
+//! First of several failures.
 
 use std::cell::RefCell;
 
-/// Keeps the first failure that is noted, until it is taken: then the next one is the first.
+/// Keeps the first recorded failure until it is taken; then the next failure becomes the first.
 pub(crate) struct FirstFailure<E>(RefCell<Option<E>>);
 
 impl<E> Default for FirstFailure<E> {
@@ -12,24 +12,24 @@ impl<E> Default for FirstFailure<E> {
 }
 
 impl<E> FirstFailure<E> {
-    /// No failure.
+    /// Returns an object without a failure.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps the failure of `outcome`, if it is one and there is none yet.
+    /// Records the failure of `outcome`, if any, unless one is recorded already.
     pub(crate) fn note<T>(&self, outcome: Result<T, E>) {
         if let Err(failure) = outcome {
             self.0.borrow_mut().get_or_insert(failure);
         }
     }
 
-    /// Whether there is one.
+    /// Returns true if a failure is recorded.
     pub(crate) fn is_some(&self) -> bool {
         self.0.borrow().is_some()
     }
 
-    /// Takes the failure out, if there is one, so that it is reported once.
+    /// Takes the recorded failure, if any, so that it is reported once.
     pub(crate) fn take(&self) -> Result<(), E> {
         self.0.take().map_or(Ok(()), Err)
     }

@@ -1,10 +1,10 @@
-//! Waiting for one of two things.
+//! Waits for one of two futures.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
-/// What comes first; if both are there, that is what `one` gives. The other future is dropped.
+/// Returns the output of the future that completes first, of `one` if both are ready. The other future is dropped.
 pub async fn first_of<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> T {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|context| match one.as_mut().poll(context) {

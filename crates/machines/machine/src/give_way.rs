@@ -1,9 +1,9 @@
-//! How a task that has much to do without waiting lets other tasks run.
+//! Cooperative yield for a task that works for long without waiting.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Lets the other tasks that are ready go first, once.
+/// Yields once to the other ready tasks.
 pub async fn give_way() {
     let mut given = false;
     poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! Operations in flight: counted by guards, so that the count is right however an operation ends.
+//! Counter of operations in flight. Guards count them, so that the count is right however an operation ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,53 +7,53 @@ use std::rc::Rc;
 
 use crate::condition::Condition;
 
-/// A count of the operations that are in flight, on which others can wait. Cloning gives another handle on the same.
+/// Count of the operations in flight; tasks can wait for their end. Cloning returns another handle to the same count.
 ///
-/// With each operation a bar, it is a gate: open as long as there is none.
+/// If each operation counts as a bar, this is a gate: open while the count is 0.
 #[derive(Clone, Default)]
 pub struct InFlight(Rc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// The number of the newest generation, and of its operations in flight. A generation is what was begun until
-    /// somebody waits for all that is in flight then.
+    /// The number of the newest generation, and of its operations in flight. A generation ends when a task waits for
+    /// all operations in flight.
     generation: Cell<u64>,
     newest: Cell<usize>,
-    /// Those of the generations before, as far back as one has operations in flight.
+    /// Operations in flight of the earlier generations, from the oldest that still has some.
     older: RefCell<VecDeque<usize>>,
     fell: Condition,
 }
 
 impl InFlight {
-    /// No operations.
+    /// Returns a count of 0.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Begins an operation. It is in flight until what this gives is dropped.
+    /// Begins an operation. It is in flight until the returned guard is dropped.
     pub fn begin(&self) -> OperationInFlight {
         self.0.newest.set(self.0.newest.get() + 1);
         OperationInFlight { all: self.0.clone(), generation: self.0.generation.get() }
     }
 
-    /// The number of operations in flight.
+    /// Returns the number of operations in flight.
     pub fn count(&self) -> usize {
         self.0.newest.get() + self.0.older.borrow().iter().sum::<usize>()
     }
 
-    /// Whether none is in flight.
+    /// Returns true if no operation is in flight.
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
-    /// Waits until none is in flight: not at all if none is now.
+    /// Waits until no operation is in flight.
     pub async fn none(&self) {
         while !self.is_empty() {
             self.0.fell.wait().await;
         }
     }
 
-    /// Waits until those that are in flight now have ended, whatever is begun meanwhile.
+    /// Waits until all operations in flight now have ended; later ones do not delay it.
     pub async fn begun_before(&self) {
         if self.0.newest.get() > 0 {
             self.0.older.borrow_mut().push_back(self.0.newest.take());
@@ -65,14 +65,14 @@ impl InFlight {
         }
     }
 
-    /// Waits until one of them ends.
+    /// Waits until one operation ends.
     pub async fn next_end(&self) {
         self.0.fell.wait().await;
     }
 }
 
 impl Inner {
-    /// The number of the first generation with operations in flight, or of the newest.
+    /// Returns the number of the oldest generation with operations in flight, or of the newest.
     fn oldest(&self) -> u64 {
         self.generation.get() - self.older.borrow().len() as u64
     }
@@ -96,7 +96,7 @@ impl fmt::Debug for InFlight {
     }
 }
 
-/// An operation in flight. Dropping it, when and however that happens, ends it.
+/// Guard of an operation in flight. Dropping it ends the operation.
 #[must_use = "dropped at once, the operation ends at once"]
 pub struct OperationInFlight {
     all: Rc<Inner>,
@@ -134,7 +134,7 @@ mod tests {
         assert!(!is_over(&mut of_three));
         let fourth = all.begin();
         assert_eq!(all.count(), 4);
-        // A younger one that ends first leaves the order as it is.
+        // A later operation that ends first leaves the order as it is.
         drop(third);
         assert!(!is_over(&mut of_three), "it has the first two before it");
         drop(first);

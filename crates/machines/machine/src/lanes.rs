@@ -1,40 +1,40 @@
-//! Which row the spans of a task are on.
+//! Lanes: rows of events for spans of tasks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Instant, NodeId};
 
-/// Where a span is, so that others can note something there.
+/// Place of a span, so that other tasks can record events on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanPlace {
     pub(crate) lane: u32,
-    /// Its number; none has zero.
+    /// Number of the span, never 0.
     pub(crate) span: u32,
 }
 
-/// Lanes of a node: rows that tasks of one name have in turn.
+/// Lanes of a node: rows that tasks of one name use in turn.
 pub(crate) struct Lanes {
     node: NodeId,
     lanes: Vec<Lane>,
-    /// The lane of each task that is within a span.
+    /// Lane of each task that is within a span.
     of_tasks: BTreeMap<u64, u32>,
-    /// By name of tasks, the lanes that are free. The first is used first, so there are few lanes.
+    /// Free lanes by task name. The lowest is used first, so there are few lanes.
     free: BTreeMap<&'static str, BTreeSet<u32>>,
     counters: BTreeMap<CountedPart, RowId>,
     parts: BTreeMap<(&'static str, usize), RowId>,
 }
 
-/// A number: what it belongs to, which of them, and its name.
+/// Counter: kind of its part, index of the part, and name of the counter.
 pub(crate) type CountedPart = (&'static str, usize, &'static str);
 
 struct Lane {
     row: RowId,
-    /// The name of the tasks.
+    /// Name of the tasks.
     name: &'static str,
-    /// The task that has it.
+    /// Task that occupies the lane.
     task: u64,
-    /// Spans that have begun and not ended, with their names, the innermost last.
+    /// Open spans with their names, the innermost last.
     open: Vec<(u32, &'static str)>,
 }
 
@@ -44,7 +44,7 @@ impl Lanes {
         Lanes { node, lanes: Vec::new(), of_tasks, free, counters, parts: BTreeMap::new() }
     }
 
-    /// The lane and the row on which a span of a task begins.
+    /// Begins a span of a task and returns its lane and row.
     pub(crate) fn begin(
         &mut self,
         (task, task_name): (u64, &'static str),
@@ -75,10 +75,10 @@ impl Lanes {
         lane
     }
 
-    /// Ends a span, unless it is of another listener's time.
+    /// Ends a span, unless it belongs to another listener.
     ///
-    /// A task may poll two things at once, and the outer span end first. Those within it end with it then, and begin
-    /// again: what is told of a row nests, and their time is right.
+    /// A task may poll two futures at once, so that the outer span ends first. The spans within it end with it then,
+    /// and begin again: so the spans of a row nest, and their total time is right.
     pub(crate) fn end(&mut self, place: SpanPlace, now: Instant, recorder: &mut dyn Recorder) {
         let Some(lane) = self.lanes.get_mut(place.lane as usize) else { return };
         let Some(at) = lane.open.iter().rposition(|(span, _)| *span == place.span) else { return };
@@ -93,26 +93,26 @@ impl Lanes {
         }
     }
 
-    /// The innermost span of a task.
+    /// Returns the innermost span of a task.
     pub(crate) fn innermost(&self, task: u64) -> Option<SpanPlace> {
         let lane = *self.of_tasks.get(&task)?;
         let (span, _) = *self.lanes[lane as usize].open.last()?;
         Some(SpanPlace { lane, span })
     }
 
-    /// The row of a span that has not ended.
+    /// Returns the row of an open span.
     pub(crate) fn row_of(&self, place: SpanPlace) -> Option<RowId> {
         let lane = self.lanes.get(place.lane as usize)?;
         lane.open.iter().any(|(span, _)| *span == place.span).then_some(lane.row)
     }
 
-    /// The row of a part of the node.
+    /// Returns the row of a part of the node.
     pub(crate) fn part(&mut self, part: (&'static str, usize), recorder: &mut dyn Recorder) -> RowId {
         let new = || recorder.row(self.node, &format!("{} {}", part.0, part.1), false);
         *self.parts.entry(part).or_insert_with(new)
     }
 
-    /// The row of a number.
+    /// Returns the row of a counter.
     pub(crate) fn counter(&mut self, counter: CountedPart, recorder: &mut dyn Recorder) -> RowId {
         let (part, which, name) = counter;
         let new = || recorder.row(self.node, &format!("{part} {which}: {name}"), true);

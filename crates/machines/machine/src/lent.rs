@@ -1,5 +1,5 @@
-//! Memory that a thread lends to a node for one operation, and waits for: what is read is placed in it, and what is
-//! written is taken from it, without memory of the node's own between.
+//! Memory that a thread lends to a node for one operation, and waits for. Reads place their data in it and writes take
+//! theirs from it, without a copy in memory of the node.
 
 use std::mem;
 use std::ops::Range;
@@ -8,57 +8,58 @@ use std::slice;
 
 use crate::payload::Payload;
 
-/// Memory of somebody else, on its way to the node that reads into it or writes from it.
+/// Memory of another owner, on its way to the node that reads into it or writes from it.
 pub struct LentMemory {
     start: NonNull<u8>,
     bytes: usize,
     is_writable: bool,
 }
 
-// SAFETY: who makes it promises that nobody else uses these bytes as long as it is there, in whatever thread.
+// SAFETY: the caller of the constructor promises that nothing else uses these bytes, in any thread, while this exists.
 #[expect(unsafe_code, reason = "a pointer that only one has: see above")]
 unsafe impl Send for LentMemory {}
 
 #[expect(unsafe_code, reason = "memory of another thread, which waits until it has it back: see `new`")]
 impl LentMemory {
-    /// Memory to read into.
+    /// Returns memory to read into.
     ///
     /// # Safety
-    /// Until this has been dropped, and the [`Loan`](crate::Loan) made of it, the memory stays where it is, and
-    /// nobody else reads it or writes to it.
+    /// Until this and the [`Loan`](crate::Loan) made of it are dropped, the memory must not move, and no other code may
+    /// read it or write to it.
     pub unsafe fn new(memory: &mut [u8]) -> Self {
         LentMemory { start: NonNull::from(&mut *memory).cast(), bytes: memory.len(), is_writable: true }
     }
 
-    /// Memory to write from.
+    /// Returns memory to write from.
     ///
     /// # Safety
-    /// Until this has been dropped, and the [`Loan`](crate::Loan) made of it, the memory stays where it is, and
-    /// nobody writes to it.
+    /// Until this and the [`Loan`](crate::Loan) made of it are dropped, the memory must not move, and no code may write
+    /// to it.
     pub unsafe fn to_be_read(memory: &[u8]) -> Self {
         LentMemory { start: NonNull::from(memory).cast(), bytes: memory.len(), is_writable: false }
     }
 
     fn as_slice(&self) -> &[u8] {
-        // SAFETY: as who has made it promises.
+        // SAFETY: promised by the caller of the constructor.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
     fn as_mut_slice(&mut self) -> &mut [u8] {
         assert!(self.is_writable, "memory to write from is not read into");
-        // SAFETY: as who has made it promises, and it was made of a slice that may be written to.
+        // SAFETY: promised by the caller of the constructor, and the memory was made of a slice that may be written to.
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 }
 
-/// The contents of memory that is lent.
+/// Contents of lent memory.
 pub(crate) struct Borrowed {
     memory: LentMemory,
-    /// What is behind this is placed only when it is known how much there is: the owner keeps what is behind that.
+    /// Minimum number of bytes of the result. Later bytes are placed only once the result's length is known, because
+    /// the owner keeps its memory behind that length.
     sure: u64,
-    /// Where something was placed, in the order in which it was.
+    /// Placed ranges, in order of placement.
     placed: Vec<Range<u64>>,
-    /// What came for behind that, and where.
+    /// Data for offsets from `sure` on, with their offsets.
     late: Vec<(u64, Payload)>,
 }
 
@@ -78,7 +79,7 @@ impl Borrowed {
             return self.place_now(at, payload);
         }
         self.place_now(at, &payload.slice(0..sure));
-        // Copied: nobody knows for how long it waits.
+        // Copied to release pool memory, because the wait has no bound.
         self.late.push((at + sure, payload.slice(sure..payload.len()).out_of_pools()));
     }
 
@@ -92,12 +93,12 @@ impl Borrowed {
         }
     }
 
-    /// A copy: a message may need it for longer than the memory is lent.
+    /// Returns a copy, because a message may need it for longer than the memory is lent.
     pub(crate) fn get(&self, at: u64, bytes: u64) -> Payload {
         Payload::from(&self.memory.as_slice()[at as usize..(at + bytes) as usize])
     }
 
-    /// There are so many bytes: places what came of them, and zeros wherever nothing did.
+    /// Sets the final number of bytes: places the delayed data within it, and fills gaps with zeros.
     pub(crate) fn settle(&mut self, bytes: u64) {
         for (at, payload) in mem::take(&mut self.late) {
             let there = bytes.saturating_sub(at).min(payload.len());
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn what_is_placed_is_there_at_once_and_gaps_are_filled_where_they_are_asked_for() {
         let mut own = [9; 12];
-        // SAFETY: nobody uses it before the loan is over.
+        // SAFETY: nothing uses it before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 8);
         for (at, bytes) in [(6, vec![3, 4]), (1, vec![1]), (2, vec![2])] {
             loan.place(at, &Payload::from(bytes));
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn what_is_behind_the_bytes_there_are_stays_its_owners() {
         let mut own = [9; 8];
-        // SAFETY: nobody uses it before the loan is over.
+        // SAFETY: nothing uses it before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 2);
         loan.place(0, &Payload::from(vec![1, 2, 3, 4, 5]));
         loan.place(6, &Payload::zeros(2));
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn nothing_reaches_memory_that_is_its_owners_again() {
         let mut own = [9; 4];
-        // SAFETY: nobody uses it before the loan is over.
+        // SAFETY: nothing uses it before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 4);
         let late = loan.clone();
         drop(loan);
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn what_was_taken_stays_when_the_memory_changes() {
         let own = vec![1, 2, 3];
-        // SAFETY: nobody writes to it before the loan is over.
+        // SAFETY: nothing writes to it before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::to_be_read(&own) }, 0);
         let taken = loan.get(1, 2);
         drop((loan, own));

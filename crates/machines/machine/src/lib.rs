@@ -1,30 +1,29 @@
-//! The seam between a file system and the machine it runs on.
+//! Traits between a file system and the machine it runs on.
 //!
-//! A file system sees the world only through the traits of this crate: a clock, tasks, marks of processor
-//! work, messages, disks and bounded buffers, bundled behind one type parameter, [`Machine`]. Two crates
-//! implement them, `sim` in virtual time and `real` over sockets and files, and `fs` cannot import either.
-//! The laws both must keep are functions in [`conformance`].
+//! A file system sees the world only through the traits of this crate: clock, tasks, processor costs, messages, disks
+//! and bounded buffers. One type parameter, [`Machine`], bundles them. Two crates implement them: `sim` in virtual
+//! time, `real` over sockets and files. `fs` can import neither. The functions in [`conformance`] check the laws that
+//! both must keep.
 //!
 //! Map of the code, in reading order:
 //!
-//! - [`Machine`], [`Net`], [`Disk`] in `lib.rs`: the seam itself; start here
+//! - [`Machine`], [`Net`], [`Disk`] in `lib.rs`: the traits; start here
 //! - `time.rs`: instants and durations in nanoseconds
-//! - `payload.rs`: data that fs moves but never looks at, real or phantom; `checksums.rs`: what vouches for them
-//! - `buffer.rs`: pools of buffers; `slot.rs`: what they and payloads are made of; `memory.rs`: where a compute node
-//!   wants its data; `lent.rs`: memory of another thread
-//! - `condition.rs`: how tasks of one node wait for each other; `in_flight.rs`, `line.rs`, `permits.rs`,
-//!   `task_group.rs`, `first_failure.rs`, `first_of.rs`: what they wait for; `give_way.rs`: how they let others go on
-//! - `metadata.rs`: values by keys that change by transactions
+//! - `payload.rs`: data that fs moves without reading, real or phantom; `checksums.rs`: their checksums
+//! - `buffer.rs`: buffer pools; `slot.rs`: memory of buffers and payloads; `memory.rs`: memory of a compute node for
+//!   its data; `lent.rs`: memory of another thread
+//! - `condition.rs`: condition variable for tasks of one node; built on it: `in_flight.rs`, `line.rs`, `permits.rs`,
+//!   `task_group.rs`, `first_failure.rs`, `first_of.rs`; `give_way.rs`: yields to other tasks
+//! - `metadata.rs`: key-value store with transactions
 //! - `range_set.rs`: sets of offsets as ranges
-//! - `work.rs`: names of processor work; `error.rs`: what can go wrong; `decimal.rs`, `size.rs`: numbers and sizes as
-//!   people write them; `mix.rs`: a hash of a number
-//! - `notes.rs`: what happens on a node, told to a listener; `lanes.rs`: the rows it is on; `recorder.rs`: the
-//!   listener; `note_ring.rs`: the last notes, kept
+//! - `work.rs`: names of processor work; `error.rs`: errors; `decimal.rs`, `size.rs`: parsers of numbers and sizes;
+//!   `mix.rs`: hash of a number
+//! - `notes.rs`: events on a node for a listener; `lanes.rs`: their rows; `recorder.rs`: trait of the listener;
+//!   `note_ring.rs`: ring buffer of the last events
 //! - `conformance.rs`: the laws
 //!
-//! What is not here, on purpose: randomness (seeds come in through configuration), paths, connections
-//! (nodes have names, the machine connects), timeouts (a sleep raced against anything is one), and any way
-//! to ask which world this is.
+//! Left out on purpose: randomness (seeds come in through configuration), paths, connections (nodes have names, the
+//! machine connects), timeouts (race a sleep against the operation), and any way to ask which machine this is.
 
 mod buffer;
 mod checksums;
@@ -86,7 +85,7 @@ pub use task_group::TaskGroup;
 pub use time::{Duration, Instant};
 pub use work::Work;
 
-/// The name of a node, unique among the nodes that talk to each other.
+/// Identifier of a node, unique among nodes that communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
@@ -96,47 +95,46 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// One node of a parallel machine, real or simulated.
+/// Node of a parallel machine, real or simulated.
 ///
-/// A `Machine` is a handle: cloning is cheap. A node lives on one thread, so nothing here is `Send`, and
-/// tasks of a node share their state in plain cells.
+/// A `Machine` is a handle: cloning is cheap. A node lives on one thread, so nothing here is `Send`, and tasks of a
+/// node share their state in plain cells.
 pub trait Machine: Clone + 'static {
-    /// The node's access to the network.
+    /// Network interface of the node.
     type Net: Net;
-    /// A disk of the node.
+    /// Disk of the node.
     type Disk: Disk;
-    /// The node's store of metadata.
+    /// Metadata store of the node.
     type Metadata: MetadataStore;
 
-    /// This node's name.
+    /// Returns this node's identifier.
     fn node(&self) -> NodeId;
 
-    /// The time since the machine started. Never runs backwards.
+    /// Returns the time since the machine started. Never runs backwards.
     fn now(&self) -> Instant;
 
-    /// The time since 1970 began, as the node's clock on the wall has it. A simulated machine starts in 1970.
+    /// Returns the wall-clock time since the start of 1970. A simulated machine starts in 1970.
     ///
-    /// For telling people when something was, or that a clock is wrong. It may run backwards, and nothing may depend
-    /// on it.
+    /// For reports to people only: it may run backwards, and nothing may depend on it.
     fn date(&self) -> Duration;
 
-    /// The computer that the node runs on, with what its processors have done; none if that is not known.
+    /// Returns the computer that the node runs on, with the load of its processors; `None` if unknown.
     ///
-    /// For telling people what disturbs a measurement. Nothing may depend on it.
+    /// For reports on disturbed measurements only. Nothing may depend on it.
     fn computer(&self) -> Option<Computer>;
 
-    /// Waits until `deadline`; not at all if it has passed.
+    /// Sleeps until `deadline`; returns at once if it has passed.
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()>;
 
-    /// Starts a task of this node that runs on its own.
+    /// Spawns a detached task of this node.
     ///
-    /// Its error is never lost: on a simulated machine it ends the run, on a real one it is reported. `name`
-    /// is what the report calls the task.
+    /// Its error is never lost: a simulated machine ends the run, a real one reports the error. The report calls the
+    /// task `name`.
     fn spawn(&self, name: &'static str, task: impl Future<Output = Result<()>> + 'static);
 
-    /// Runs `work` so that a panic in it, a defect, costs no more than this work: on a real machine the panic is
-    /// reported under `name` and becomes an error here. On a simulated machine it propagates to the caller of the
-    /// simulation, so that tests see it.
+    /// Runs `work` and confines a panic in it, a defect, to this work. A real machine reports the panic under `name`
+    /// and returns it as an error. A simulated machine passes it on to the caller of the simulation, so that tests see
+    /// it.
     fn contain<T>(
         &self,
         name: &'static str,
@@ -146,42 +144,42 @@ pub trait Machine: Clone + 'static {
         async { Ok(work.await) }
     }
 
-    /// Occupies the node's processor for as long as `work` takes there.
+    /// Occupies the node's processor for the cost of `work`.
     ///
-    /// A simulated machine looks the cost up in its description and waits for the processor. On a real one
-    /// the work itself takes the time, and this does nothing.
+    /// A simulated machine looks the cost up in its description and waits for the processor. A real machine does
+    /// nothing, because the work itself takes the time.
     fn compute(&self, work: Work) -> impl Future<Output = ()>;
 
-    /// The node's access to the network.
+    /// Returns the node's network interface.
     fn net(&self) -> &Self::Net;
 
-    /// The node's own disks.
+    /// Returns the node's disks.
     fn disks(&self) -> &[Self::Disk];
 
-    /// Where the node keeps metadata, if it has a place for them.
+    /// Returns the node's metadata store, if it has one.
     fn metadata(&self) -> Option<&Self::Metadata>;
 
-    /// The node's memory for transfers.
+    /// Returns the node's pool of transfer buffers.
     fn buffers(&self) -> &BufferPool;
 
-    /// Where the node notes what happens, for a listener. Notes change nothing of what happens.
+    /// Returns the recorder of events on this node. Recording never changes the behaviour of a node.
     fn notes(&self) -> &NodeNotes;
 }
 
-/// A node's knowledge of the computer it runs on.
+/// Computer that a node runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Computer {
-    /// Identifies one run of the computer: all nodes on it have the same number until it is started anew.
+    /// Boot identifier of the computer: the same for all nodes on it until it restarts.
     pub id: u64,
-    /// How many processors it has.
+    /// Number of processors.
     pub processors: u32,
-    /// Busy time of its processors since it was started, for all programs, summed over the processors.
+    /// Busy time of all processors since the computer started, for all programs, summed over processors.
     pub worked: Duration,
-    /// Busy time of its processors for this node.
+    /// Busy time of all processors for this node.
     pub worked_for_node: Duration,
 }
 
-/// How urgent a message is, the most urgent first.
+/// Priority of a message, the most urgent first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Commands and their answers. They are small and never wait behind data.
@@ -189,117 +187,117 @@ pub enum Class {
     /// Data that a caller waits for, and requests for them.
     #[default]
     Demand,
-    /// Data that no caller waits for yet, prefetched or written behind, and requests for them.
+    /// Data without a waiting caller, prefetched or written behind, and requests for them.
     Background,
 }
 
 impl Class {
-    /// All of them, the most urgent first.
+    /// All classes, the most urgent first.
     pub const ALL: [Class; 3] = [Class::Control, Class::Demand, Class::Background];
 }
 
-/// A message between nodes: a header that the file system encodes, and data that it does not look into.
+/// Message between nodes: a header that the file system encodes, and data that it does not read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message {
-    /// How urgent it is.
+    /// Priority.
     pub class: Class,
-    /// Real bytes in both worlds, so that the codec is always exercised.
+    /// Encoded header: real bytes on both machines, so that the codec is always exercised.
     pub header: Vec<u8>,
-    /// Data that travel with it.
+    /// Attached data.
     pub payload: Payload,
 }
 
 impl Message {
-    /// The longest header a machine has to carry, in bytes.
+    /// Maximum length in bytes of a header that a machine must carry.
     pub const HEADER_BYTES_MAX: usize = 64 * 1024;
-    /// The longest payload a machine has to carry, in bytes.
+    /// Maximum length in bytes of a payload that a machine must carry.
     pub const PAYLOAD_BYTES_MAX: u64 = 4 * 1024 * 1024;
-    /// The longest payload of a message of class [`Control`](Class::Control), in bytes.
+    /// Maximum length in bytes of the payload of a [`Control`](Class::Control) message.
     pub const CONTROL_PAYLOAD_BYTES_MAX: u64 = 4 * 1024;
 }
 
-/// An event that a node receives from the network.
+/// Event from the network.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delivery {
     /// A message from the node.
     Message(Message),
-    /// The node is gone, for the reason given; nothing more comes from it under this connection.
+    /// The node disconnected, for this reason; this connection delivers nothing more from it.
     Gone(String),
 }
 
-/// Reliable messages between nodes, in order for each pair and [`Class`].
+/// Network with reliable messages, in order for each pair of nodes and each [`Class`].
 ///
-/// A message may overtake others of the same pair that are less urgent, wherever they wait.
+/// A message may overtake less urgent messages of the same pair in any queue.
 pub trait Net {
     /// Sends `message` to node `to`.
     ///
-    /// Completes when the message has left this node: its payload is no longer looked at, and messages sent to the same
-    /// node later in the same class arrive later. Says nothing about arrival.
+    /// Completes when the message has left this node. From then on its payload is no longer read, and later messages of
+    /// the same class to that node arrive after it. Completion says nothing about arrival.
     fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>>;
 
-    /// Waits for the next message, or the loss of a peer. Fails once the network is closed.
+    /// Waits for the next message or the loss of a peer. Fails once the network is closed.
     fn receive(&self) -> impl Future<Output = Result<(NodeId, Delivery)>>;
 
-    /// Ends the connection to `peer`, if there is one, because it breaks the protocol or does not progress:
-    /// `receive` reports on both sides that the other is gone, here with this reason. Messages that arrived earlier
-    /// may still be received first.
+    /// Disconnects `peer`, if connected, because it violates the protocol or makes no progress. `receive` reports the
+    /// disconnect on both sides, on this side with the reason `why`. Messages that arrived earlier may still be
+    /// received first.
     fn give_up(&self, peer: NodeId, why: &str);
 
-    /// Closes this node's network: its peers hear that it is gone, its own `receive` fails.
+    /// Closes this node's network: its peers see it disconnect, and its own `receive` fails.
     fn close(&self);
 }
 
-/// An open object on a disk.
+/// Open object on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u64);
 
 /// Metadata of an object on a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// The name under which it is read and written from now on.
+    /// Identifier for reads and writes.
     pub id: ObjectId,
-    /// The label written by its creator.
+    /// Label written by the object's creator.
     pub label: Vec<u8>,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// The [identity](Disk::identity) that no disk has: it stands for a disk that is not known.
+/// Reserved [identity](Disk::identity) that no disk has: it stands for an unknown disk.
 pub const NO_DISK: u64 = u64::MAX;
 
-/// How much a disk holds.
+/// Capacity and free space of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// All of it, in bytes.
+    /// Capacity in bytes.
     pub bytes: u64,
     /// Free space for this node, in bytes.
     pub free: u64,
 }
 
-/// One disk: a store of named objects, each an extensible array of bytes with a label.
+/// Disk: a store of named objects, each an extensible array of bytes with a label.
 ///
-/// The disk decides where an object lies, as in reality the file system below does: a simulated disk lays objects out
-/// as its description says, a real one keeps each in a file.
+/// The disk places the objects. A simulated disk lays them out by its description; a real one keeps each in a file and
+/// leaves placement to the file system below.
 pub trait Disk {
-    /// Makes an empty object named `name`, carrying `label`. Fails if there is one of that name.
+    /// Creates an empty object `name` with label `label`. Fails with [`Error::Exists`] if the name exists.
     ///
-    /// It does not wait for the medium. If the power fails before the object has been [flushed](Self::flush) for the
-    /// first time, the object may be missing, and [`list`](Self::list) may then give a name without an object.
+    /// Does not wait for the medium. If the power fails before the first [flush](Self::flush) of the object, the object
+    /// may be missing, and [`list`](Self::list) may then return a name without an object.
     fn create(&self, name: &str, label: &[u8]) -> impl Future<Output = Result<Object>>;
 
-    /// Opens the object named `name`.
+    /// Opens the object `name`.
     fn open(&self, name: &str) -> impl Future<Output = Result<Object>>;
 
-    /// The names of all objects, sorted.
+    /// Returns the names of all objects, sorted.
     fn list(&self) -> impl Future<Output = Result<Vec<String>>>;
 
-    /// Removes the object named `name`. A caller that has it open can go on reading it.
+    /// Removes the object `name`. A caller with the object open can still read it.
     ///
-    /// It does not wait for the medium: after a power cut the object may be there again.
+    /// Does not wait for the medium: the object may exist again after a power cut.
     fn remove(&self, name: &str) -> impl Future<Output = Result<()>>;
 
-    /// Removes those objects of these names that exist, as [`remove`](Self::remove) does. If one cannot be removed the
-    /// others still are; the first failure is told.
+    /// Removes the existing objects among `names`, as [`remove`](Self::remove) does; missing ones are no error. After a
+    /// failure it removes the rest and returns the first error.
     fn remove_all(&self, names: &[String]) -> impl Future<Output = Result<()>> {
         async move {
             let mut outcome = Ok(());
@@ -315,61 +313,60 @@ pub trait Disk {
         }
     }
 
-    /// Cuts the object to `bytes`, or extends it to them with zeros.
+    /// Truncates the object to `bytes`, or extends it to this length with zeros.
     fn resize(&self, object: ObjectId, bytes: u64) -> impl Future<Output = Result<()>>;
 
-    /// Fills all of `into` with the object's bytes from `offset` on and gives it back; what lies past the
-    /// object's end is zeros.
+    /// Fills all of `into` with the object's bytes from `offset` on and returns it; bytes past the object's end are
+    /// zeros.
     ///
     /// If the future is dropped the transfer still completes, and the buffer then returns to its pool.
     fn read(&self, object: ObjectId, offset: u64, into: Buf) -> impl Future<Output = Result<Buf>>;
 
-    /// Writes `from` at `offset`, extending the object if need be.
+    /// Writes `from` at `offset`, extending the object if necessary.
     fn write(&self, object: ObjectId, offset: u64, from: Payload) -> impl Future<Output = Result<()>>;
 
-    /// The first stretch of the object at `offset` or after it that may be anything but zeros; none if nothing is. What
-    /// was never written counts as zeros only as far as the disk can tell: its unit may be larger than what was
-    /// written.
+    /// Returns the first range of the object at or after `offset` that may hold anything but zeros; `None` if there is
+    /// no such range. Unwritten bytes count as zeros only as far as the disk can tell: its unit may be larger than a
+    /// write.
     fn data_after(&self, object: ObjectId, offset: u64) -> impl Future<Output = Result<Option<Range<u64>>>>;
 
-    /// Waits until everything written to the object is on the medium, and the existence of the object, too.
+    /// Flushes all completed writes to the object, and its existence, to stable storage.
     ///
-    /// If the medium fails, nobody can say later what it has: no flush of the object succeeds then as long as the node
-    /// runs.
+    /// After a failure of the medium its contents are unknown: every later flush of the object fails until the node
+    /// restarts.
     fn flush(&self, object: ObjectId) -> impl Future<Output = Result<()>>;
 
-    /// Capacity and free space of the disk; none if no bound is known.
+    /// Returns the capacity and free space of the disk; `None` if it has no known bound.
     fn space(&self) -> impl Future<Output = Result<Option<Space>>>;
 
-    /// A number drawn at random that tells the disk from all others for as long as it has objects, even if it is moved
-    /// to another node. Two disks have the same only if one is a copy of the other, and none has [`NO_DISK`].
+    /// Returns the random number that identifies the disk as long as it has objects, even if it moves to another node.
+    /// Two disks share a number only if one is a copy of the other. No disk has [`NO_DISK`].
     fn identity(&self) -> impl Future<Output = Result<u64>>;
 
-    /// Identifies the device of the disk among those of the same computer; none if that is not known.
+    /// Returns an identifier of the disk's device, unique on the computer; `None` if unknown.
     ///
-    /// For reports about which disks share one. Nothing may depend on it.
+    /// For reports on disks that share a device. Nothing may depend on it.
     fn device(&self) -> Option<u64>;
 
-    /// Whether its speed is independent of other disks on its device. For reports, too.
+    /// Returns true if the disk's speed is independent of other disks on its device. For reports only.
     fn has_own_pace(&self) -> bool;
 
-    /// A number that grows with the physical position of the object's byte at `offset`, as far as known.
+    /// Returns a number that grows with the physical position of the object's byte at `offset`, as far as known.
     ///
-    /// Good for sorting accesses by position, and for nothing else.
+    /// Good only for sorting accesses by position.
     fn position(&self, object: ObjectId, offset: u64) -> u64;
 
-    /// Notes that a task has waited since `since` for its turn to use this disk, and has it now.
+    /// Records that a task has waited since `since` for its slot at this disk, and has it now.
     ///
-    /// The order of turns is the file system's, so only it knows. For a machine that tells where time goes; others
-    /// do nothing.
+    /// Only the file system knows this wait, because it orders the slots. Used by machines that report where time is
+    /// spent; others do nothing.
     fn waited_since(&self, _since: Instant) {}
 
-    /// Notes that from now on writes of `bytes` bytes altogether are pending at this disk: they wait for their turn, or
-    /// have it.
+    /// Records the number of bytes of writes pending at this disk from now on: queued or being served.
     ///
-    /// Only the file system knows which requests wait.
+    /// Only the file system knows which requests are queued.
     fn writes_pending(&self, _bytes: u64) {}
 
-    /// Notes that reads are held up at this disk by writes of other nodes, of which node `by` has `writes` waiting.
+    /// Records that reads at this disk are delayed by writes of other nodes, of which node `by` has `writes` queued.
     fn reads_held_up(&self, _by: NodeId, _writes: u64) {}
 }

@@ -1,4 +1,4 @@
-//! A line of tasks: they become ready in any order, and act in the order in which they joined.
+//! Queue of tasks that become ready in any order, and act in the order in which they joined.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -8,25 +8,25 @@ use std::rc::Rc;
 
 use crate::condition::Condition;
 
-/// A line that tasks join before they make ready to do something. Cloning gives another handle on the same.
+/// Queue that tasks join before they prepare an action. Cloning returns another handle to the same queue.
 #[derive(Clone, Default)]
 pub struct Line(Rc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     joined: Cell<u64>,
-    /// The places of those in the line.
+    /// Places of the tasks in the queue.
     places: RefCell<BTreeSet<u64>>,
     left: Condition,
 }
 
 impl Line {
-    /// An empty line.
+    /// Returns an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Joins it behind all others.
+    /// Joins the queue behind all others.
     pub fn join(&self) -> PlaceInLine {
         let place = self.0.joined.get();
         self.0.joined.set(place + 1);
@@ -35,7 +35,7 @@ impl Line {
     }
 }
 
-/// A place in a line. Dropping it, when and however that happens, leaves the line.
+/// Place in a queue. Dropping it leaves the queue.
 #[must_use = "dropped at once, the place is left at once"]
 pub struct PlaceInLine {
     line: Rc<Inner>,
@@ -43,8 +43,8 @@ pub struct PlaceInLine {
 }
 
 impl PlaceInLine {
-    /// Acts when all who joined before have left, and leaves the line as soon as the act has begun: when it waits for
-    /// the first time, or is done.
+    /// Waits until all earlier tasks have left, then runs `act`. Leaves the queue after the first poll of `act`: when
+    /// it waits for the first time, or is done.
     pub async fn begin<T>(self, act: impl Future<Output = T>) -> T {
         while self.line.places.borrow().first() != Some(&self.place) {
             self.line.left.wait().await;
@@ -76,7 +76,7 @@ mod tests {
         future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// Notes that it has begun, and never ends.
+    /// Sets `begun` and never ends.
     async fn endless(begun: &Cell<bool>) {
         begun.set(true);
         std::future::pending().await

@@ -1,7 +1,7 @@
-//! A compute node's memory: where a read places its data and a write takes them from.
+//! Memory of a compute node: the target of reads and the source of writes.
 //!
-//! Placing is the one copy the file system makes. On real bytes it is a copy; of phantoms it keeps the
-//! list, so that a test can ask afterwards which byte of which source lies where.
+//! Placing data is the one copy the file system makes. Real bytes are copied. For phantoms the memory keeps the list,
+//! so that a test can check afterwards the source of each byte.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use crate::lent::{Borrowed, LentMemory};
 use crate::payload::Payload;
 
-/// A range of a node's memory, shared by the tasks of one operation. Cloning gives another handle.
+/// Range of a node's memory, shared by the tasks of one operation. Cloning returns another handle.
 #[derive(Clone)]
 pub struct Memory {
     bytes: u64,
@@ -19,18 +19,18 @@ pub struct Memory {
 }
 
 enum Contents {
-    /// One payload that is memory, replaced as a whole only if someone still shares it.
+    /// One payload that is memory, copied as a whole on a write only if it is still shared.
     Real(crate::buffer::Buf),
-    /// The payloads placed, by offset; they do not overlap.
+    /// Placed payloads, by offset; they do not overlap.
     Phantom(BTreeMap<u64, Payload>),
     /// Memory of another thread.
     Lent(Borrowed),
-    /// Other memories, one behind the other.
+    /// Other memories in sequence.
     Joined(Vec<Memory>),
 }
 
 impl Memory {
-    /// Memory of real bytes, with these contents.
+    /// Returns memory of real bytes with these contents.
     pub fn real(bytes: Vec<u8>) -> Self {
         let length = bytes.len() as u64;
         let mut buffer = crate::buffer::BufferPool::new(length).try_take(length).expect("an empty pool");
@@ -38,12 +38,12 @@ impl Memory {
         Memory { bytes: length, contents: Rc::new(RefCell::new(Contents::Real(buffer))) }
     }
 
-    /// Memory that keeps track of `bytes` bytes without storing them. Bytes not placed are zeros.
+    /// Returns memory of `bytes` bytes that records placements without storing bytes. Other bytes are zeros.
     pub fn phantom(bytes: u64) -> Self {
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Phantom(BTreeMap::new()))) }
     }
 
-    /// One memory that consists of `parts`, one behind the other; what is placed in it is placed in them.
+    /// Returns one memory that consists of `parts` in sequence; data placed in it are placed in them.
     ///
     /// Real memory is copied as a whole when it is written to while a payload shares any of it. So memory that is
     /// written to while other parts of it are being sent should be several memories, joined.
@@ -52,7 +52,7 @@ impl Memory {
         Memory { bytes, contents: Rc::new(RefCell::new(Contents::Joined(parts))) }
     }
 
-    /// Other memory of the same kind, of `bytes` bytes, all zeros.
+    /// Returns memory of the same kind, of `bytes` bytes, all zeros.
     pub fn another(&self, bytes: u64) -> Self {
         match &*self.contents.borrow() {
             Contents::Real(_) | Contents::Lent(_) => Memory::real(vec![0; bytes as usize]),
@@ -63,17 +63,17 @@ impl Memory {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether there are no bytes.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Whether `bytes` from offset `at` lie within.
+    /// Returns true if `bytes` bytes from offset `at` lie within the memory.
     pub fn holds(&self, at: u64, bytes: u64) -> bool {
         at.checked_add(bytes).is_some_and(|end| end <= self.bytes)
     }
@@ -99,7 +99,7 @@ impl Memory {
         }
     }
 
-    /// The bytes `at..at + bytes`, as they are now.
+    /// Returns the bytes `at..at + bytes`, as they are now.
     ///
     /// # Panics
     /// If they do not lie within the memory.
@@ -119,8 +119,8 @@ impl Memory {
         }
     }
 
-    /// The first stretch at `at` or after it in which something was placed, as far as that is known; none if nothing
-    /// was.
+    /// Returns the first range at or after `at` that may hold placed data; `None` if there is none. Only phantom memory
+    /// knows its placed ranges; other memory counts as placed throughout.
     pub fn placed_after(&self, at: u64) -> Option<Range<u64>> {
         match &*self.contents.borrow() {
             Contents::Phantom(placed) => placed_phantom_after(placed, at),
@@ -130,7 +130,7 @@ impl Memory {
         }
     }
 
-    /// The bytes themselves, if they are real and this node's own.
+    /// Returns the bytes themselves, if they are real and this node's own.
     pub fn into_vec(self) -> Option<Vec<u8>> {
         match &mut *self.contents.borrow_mut() {
             Contents::Real(buffer) => {
@@ -150,20 +150,20 @@ impl Memory {
     }
 }
 
-/// Lent memory in use. When this is dropped, the memory is its owner's again: what whoever still has a handle places is
-/// noted only.
+/// Lent memory in use. Dropping it returns the memory to its owner; data placed later through other handles are
+/// recorded as in phantom memory, not stored.
 pub struct Loan(Memory);
 
 impl Loan {
-    /// Takes memory that was lent. Of what is read into it there are `sure` bytes at least.
+    /// Takes lent memory. A read into it returns at least `sure` bytes.
     pub fn of(memory: LentMemory, sure: u64) -> Self {
         let borrowed = Borrowed::new(memory, sure);
         let (bytes, contents) = (borrowed.bytes(), Contents::Lent(borrowed));
         Loan(Memory { bytes, contents: Rc::new(RefCell::new(contents)) })
     }
 
-    /// There are so many bytes: what came of them is in place then, and zeros wherever nothing did. What is behind them
-    /// has not changed.
+    /// Sets the final number of bytes: the received ones are then in place, and gaps between them are zeros. Memory
+    /// behind `bytes` is unchanged.
     pub fn settle(&self, bytes: u64) {
         if let Contents::Lent(borrowed) = &mut *self.contents.borrow_mut() {
             borrowed.settle(bytes);
@@ -185,7 +185,7 @@ impl Drop for Loan {
     }
 }
 
-/// The parts that have bytes of a range of all of them: each with its own range, and how many bytes come before it.
+/// Returns the parts that overlap a range of all of them, each with its own range and the number of bytes before it.
 fn parts_of(parts: &[Memory], range: Range<u64>) -> impl Iterator<Item = (&Memory, Range<u64>, u64)> {
     let mut end = 0;
     parts.iter().filter_map(move |part| {
@@ -198,7 +198,7 @@ fn parts_of(parts: &[Memory], range: Range<u64>) -> impl Iterator<Item = (&Memor
 
 fn place_phantom(placed: &mut BTreeMap<u64, Payload>, at: u64, payload: &Payload) {
     if payload.is_empty() {
-        // It would take the key of the payload that begins there.
+        // An empty payload would replace the payload that begins at the same key.
         return;
     }
     let end = at + payload.len();

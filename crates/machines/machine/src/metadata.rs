@@ -1,72 +1,71 @@
-//! Metadata of a file system: values by keys, in the order of the keys, that change by transactions.
+//! Metadata of a file system: an ordered key-value store with transactions.
 //!
-//! The file system says what the keys and values mean; a machine keeps them: in memory, in a database beside the disks,
-//! or in one that others replicate.
+//! The file system defines the keys and values. A machine stores them: in memory, in a database on the node, or in one
+//! replicated by others.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use crate::Result;
 
-/// The longest key, in bytes.
+/// Maximum length in bytes of a key.
 pub const METADATA_KEY_BYTES_MAX: usize = 512;
 
-/// The longest value, in bytes.
+/// Maximum length in bytes of a value.
 pub const METADATA_VALUE_BYTES_MAX: usize = 128 * 1024;
 
-/// A key and its value.
+/// Key and value.
 pub type MetadataEntry = (Vec<u8>, Vec<u8>);
 
-/// What a transaction sees and changes: all that was committed before, and its own changes; nobody else's.
+/// View of a transaction: all earlier commits and its own changes, but no uncommitted changes of others.
 pub trait Transaction {
-    /// The value of a key, if it has one.
+    /// Returns the value of a key, if it has one.
     ///
     /// # Errors
-    /// If the store fails; the transaction is to end with that error.
+    /// If the store fails; the transaction must end with that error.
     fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// Gives a key this value, in place of the one it had.
+    /// Sets the value of a key.
     ///
     /// # Errors
     /// As [`get`](Self::get); or if key or value are longer than [`METADATA_KEY_BYTES_MAX`] or
     /// [`METADATA_VALUE_BYTES_MAX`].
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Takes the value of a key away, if it has one.
+    /// Removes a key, if present.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     fn remove(&mut self, key: &[u8]) -> Result<()>;
 
-    /// The first `most` entries with keys from `from` on and below `to`, in the order of their keys as bytes.
+    /// Returns the first `most` entries with keys from `from` to below `to`, in byte order of the keys.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>>;
 
-    /// The [run](MetadataStore::run) of the store that it is carried out in.
+    /// Returns the [incarnation](MetadataStore::run) of the store that carries the transaction out.
     fn run(&self) -> u64;
 }
 
-/// Where a node keeps metadata. Cloning gives another handle on the same.
+/// Metadata store of a node. Cloning returns another handle to the same store.
 ///
-/// - Transactions are serializable: each sees the changes of those before it, whole, and of no other.
-/// - After a crash the store has the changes of all transactions up to some point, and of none after it; all that were
+/// - Transactions are serializable: each sees all changes of its predecessors and no others.
+/// - After a crash the store has the changes of all transactions up to some point, and none after it. All transactions
 ///   committed before the last completed [`flush`](Self::flush) are among them.
 pub trait MetadataStore: Clone + 'static {
-    /// Carries out `body` as one transaction, and answers with what it returns. Its changes are kept if that is
-    /// `Ok(Ok(..))`; otherwise there are none.
+    /// Carries out `body` as one transaction and returns its result. Commits the changes if the result is `Ok(Ok(..))`,
+    /// and discards them otherwise.
     ///
-    /// `body` may be called again, from the beginning, if other transactions have come between; it runs wherever the
-    /// machine likes, and neither waits nor has any effect but through the transaction. If the future is dropped, the
-    /// transaction may still be carried out.
+    /// `body` may be called again from the start after a conflict with other transactions. It runs on any thread, must
+    /// not block, and must have no effect outside the transaction. If the future is dropped, the transaction may still
+    /// be carried out.
     fn transact<T: Send + 'static, E: Send + 'static>(
         &self,
         body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
     ) -> impl Future<Output = Result<std::result::Result<T, E>>>;
 
-    /// Carries out a `body` that reads some entries and changes none, as [`transact`](Self::transact) does, but where
-    /// that is sooner done.
+    /// Carries out a read-only `body`, as [`transact`](Self::transact) does, but faster if the store can.
     fn look<T: Send + 'static, E: Send + 'static>(
         &self,
         body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
@@ -74,32 +73,32 @@ pub trait MetadataStore: Clone + 'static {
         self.transact(body)
     }
 
-    /// Waits until all transactions that were committed before are on the medium.
+    /// Waits until all transactions committed so far are on stable storage.
     fn flush(&self) -> impl Future<Output = Result<()>>;
 
-    /// Which run of the store it is: another number, but for an accident, after a crash that may have taken
-    /// transactions. A store that other computers keep may have one while the node goes on.
+    /// Returns the incarnation of the store: a number that (except by coincidence) changes after a crash that may have
+    /// lost transactions. The incarnation of a store on other computers may change while the node runs.
     fn run(&self) -> u64;
 }
 
-/// Entries in memory, for machines and tests that keep metadata there.
+/// Metadata store in memory, for machines and tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetadataTable {
     entries: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The run that transactions on it are told to be carried out in.
+    /// Incarnation reported to transactions.
     pub run: u64,
 }
 
-/// What a transaction has changed: each key with its new value, or with none.
+/// Changes of a transaction: each key with its new value, or `None` if removed.
 pub type MetadataChanges = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 impl MetadataTable {
-    /// One without entries, in this run.
+    /// Returns an empty table of this incarnation.
     pub fn in_run(run: u64) -> Self {
         MetadataTable { run, ..MetadataTable::default() }
     }
 
-    /// Carries out `body` as a transaction, without keeping its changes; they come with its answer.
+    /// Carries out `body` as a transaction without applying its changes, which it returns with the result.
     ///
     /// # Errors
     /// As those of `body`.
@@ -112,7 +111,7 @@ impl MetadataTable {
         Ok((answer, attempt.into_changes()))
     }
 
-    /// Makes changes; the ones that undo them.
+    /// Applies changes and returns the changes that undo them.
     pub fn apply(&mut self, changes: MetadataChanges) -> MetadataChanges {
         let mut undo = MetadataChanges::new();
         for (key, value) in changes {
@@ -125,27 +124,27 @@ impl MetadataTable {
         undo
     }
 
-    /// All entries, in the order of their keys.
+    /// Returns all entries, in order of their keys.
     pub fn entries(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.entries.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))
     }
 }
 
-/// Entries as they are before a transaction.
+/// Read access to the entries before a transaction.
 pub trait MetadataEntries {
-    /// As [`Transaction::get`].
+    /// Returns the value of a key, as [`Transaction::get`].
     ///
     /// # Errors
     /// If the store fails.
     fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// As [`Transaction::range`].
+    /// Returns entries, as [`Transaction::range`].
     ///
     /// # Errors
     /// If the store fails.
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>>;
 
-    /// As [`Transaction::run`].
+    /// Returns the incarnation, as [`Transaction::run`].
     fn run(&self) -> u64;
 }
 
@@ -178,25 +177,25 @@ impl<E: MetadataEntries> MetadataEntries for &mut E {
     }
 }
 
-/// A transaction under way: what it has changed, over entries that stay as they are. Another can lie over it, whose
-/// changes are taken in or not.
+/// Transaction in flight: its changes, over unchanged entries. Transactions nest: the changes of an inner one are
+/// either applied to the outer one or discarded.
 pub struct MetadataAttempt<E> {
     entries: E,
     changes: MetadataChanges,
 }
 
 impl<E> MetadataAttempt<E> {
-    /// One that has changed nothing yet.
+    /// Returns a transaction without changes.
     pub const fn over(entries: E) -> Self {
         MetadataAttempt { entries, changes: MetadataChanges::new() }
     }
 
-    /// Makes the changes of one that was over this.
+    /// Applies the changes of an inner transaction.
     pub fn take_in(&mut self, changes: MetadataChanges) {
         self.changes.extend(changes);
     }
 
-    /// What it has changed.
+    /// Returns the changes of the transaction.
     pub fn into_changes(self) -> MetadataChanges {
         self.changes
     }
@@ -215,7 +214,7 @@ impl<E: MetadataEntries> MetadataEntries for MetadataAttempt<E> {
             return Ok(Vec::new());
         }
         let changed = self.changes.range::<[u8], _>((Bound::Included(from), Bound::Excluded(to)));
-        // Of those that are there before, as many may be removed.
+        // The changed keys may all be removals of entries that the range returns, so read that many more.
         let read = self.entries.range(from, to, most.saturating_add(changed.clone().count()))?;
         let mut kept = read.into_iter().peekable();
         let mut changed = changed.peekable();
@@ -267,7 +266,7 @@ impl<E: MetadataEntries> Transaction for MetadataAttempt<E> {
     }
 }
 
-/// Refuses keys and values that no store takes.
+/// Rejects keys and values that exceed the limits of every store.
 ///
 /// # Errors
 /// If one of them is too long.

@@ -1,11 +1,11 @@
-//! The last notes, kept in memory until they are asked for.
+//! Ring buffer of the last events in memory.
 
 use std::collections::VecDeque;
 
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Instant, NodeId};
 
-/// A recorder with room for a fixed number of notes. When it is full, the oldest give way, and are counted.
+/// Recorder with room for a fixed number of events. When full it drops the oldest and counts them.
 #[derive(Debug)]
 pub struct NoteRing {
     rows: Vec<NoteRow>,
@@ -14,29 +14,29 @@ pub struct NoteRing {
     dropped: u64,
 }
 
-/// A row as its recorder has heard of it; see [`Recorder::row`].
+/// Row as announced to its recorder; see [`Recorder::row`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoteRow {
-    /// The node that it belongs to.
+    /// Node that the row belongs to.
     pub node: NodeId,
-    /// Its name.
+    /// Name of the row.
     pub name: String,
-    /// Whether it has counts and nothing else.
+    /// True if the row has counts only.
     pub counts: bool,
 }
 
-/// A note that is kept.
+/// Kept event with its row and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptNote {
-    /// The row, by its place among [`NoteRing::rows`].
+    /// Row, as an index into [`NoteRing::rows`].
     pub row: RowId,
-    /// When it happened.
+    /// Time of the event.
     pub time: Instant,
-    /// What happened.
+    /// Kind and arguments of the event.
     pub what: KeptEvent,
 }
 
-/// A [`NotedEvent`] with all that belongs to it.
+/// Owned copy of a [`NotedEvent`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are those of `NotedEvent`")]
 pub enum KeptEvent {
@@ -48,7 +48,7 @@ pub enum KeptEvent {
 }
 
 impl KeptEvent {
-    /// Keeps a note.
+    /// Copies an event.
     pub fn of(note: NotedEvent<'_>) -> Self {
         match note {
             NotedEvent::Begin { name, arguments } => KeptEvent::Begin { name, arguments: arguments.into() },
@@ -61,7 +61,7 @@ impl KeptEvent {
 }
 
 impl KeptEvent {
-    /// The event that is kept.
+    /// Returns the kept event as a [`NotedEvent`].
     pub fn event(&self) -> NotedEvent<'_> {
         match self {
             KeptEvent::Begin { name, arguments } => NotedEvent::Begin { name, arguments },
@@ -74,22 +74,22 @@ impl KeptEvent {
 }
 
 impl NoteRing {
-    /// Room for `most` notes.
+    /// Returns an empty ring with room for `most` events, at least one.
     pub fn new(most: usize) -> Self {
         NoteRing { rows: Vec::new(), notes: VecDeque::new(), most: most.max(1), dropped: 0 }
     }
 
-    /// All rows that there have been.
+    /// Returns all rows announced so far.
     pub fn rows(&self) -> &[NoteRow] {
         &self.rows
     }
 
-    /// The notes that are kept, the oldest first. There may be ends without a beginning, which was dropped.
+    /// Returns the kept events, the oldest first. An end may lack its begin, which was dropped.
     pub fn notes(&self) -> impl ExactSizeIterator<Item = &KeptNote> {
         self.notes.iter()
     }
 
-    /// Tells another recorder all that is kept.
+    /// Replays all kept events to another recorder.
     pub fn tell(&self, recorder: &mut dyn Recorder) {
         let row = |row: &NoteRow| recorder.row(row.node, &row.name, row.counts);
         let rows: Vec<RowId> = self.rows.iter().map(row).collect();
@@ -98,7 +98,7 @@ impl NoteRing {
         }
     }
 
-    /// How many gave way to others.
+    /// Returns the number of dropped events.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

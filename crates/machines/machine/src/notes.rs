@@ -1,8 +1,8 @@
-//! The one way to note what happens on a node.
+//! Recording of events on a node.
 //!
-//! Without a listener a note costs a look at a flag; with one it changes nothing of what happens. Spans belong to
-//! tasks. Many tasks take turns on a node's thread, so each that is within a span has a *lane* of its own, a row that
-//! spans of other tasks do not overlap; when its last span ends, the lane is free for the next task of the same name.
+//! Without a listener an event costs the test of a flag. A listener never changes the behaviour of a node. Spans belong
+//! to tasks. Because many tasks share a node's thread, each task within a span has a separate *lane*: a row that spans
+//! of other tasks do not overlap. When the task's last span ends, the lane is free for the next task of the same name.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -12,36 +12,36 @@ use crate::lanes::{CountedPart, Lanes, SpanPlace};
 use crate::recorder::{NotedEvent, Recorder, RowId};
 use crate::{Duration, Instant, NodeId};
 
-/// What has to be known of a machine to note anything. It is asked only while there is a listener.
+/// Present state of a machine, used to record events. Queried only if there is a listener.
 pub trait Present {
-    /// The time.
+    /// Returns the time.
     fn now(&self) -> Instant;
 
-    /// The task that runs, by a number that no other has at the time, and its name.
+    /// Returns the running task's number, which is unique at this time, and its name.
     fn task(&self) -> (u64, &'static str);
 
-    /// How long a processor has worked for the node's thread so far, if that is not told otherwise.
+    /// Returns the time that a processor has worked for the node's thread so far; `None` if recorded in another way.
     fn processor_time(&self) -> Option<Duration> {
         None
     }
 }
 
-/// The interval at which the load of the node's thread on its processor is noted.
+/// Interval between two records of the processor load of the node's thread.
 const SAMPLE: Duration = Duration::from_millis(1);
 
-/// Which number that is.
+/// Name of the counter of the processor load.
 const PROCESSOR_WORK: CountedPart = ("processor", 0, "busy, per mille");
 
-/// What happens on a node, told to a listener, if there is one.
+/// Recorder of events on a node for a listener, if there is one.
 pub struct NodeNotes {
     is_on: Cell<bool>,
     node: NodeId,
     present: Rc<dyn Present>,
     listener: RefCell<Option<Listener>>,
-    /// How many spans have begun while there was a listener. The count goes on from listener to listener, so that a
-    /// span of an earlier one is not taken for one of a later one.
+    /// Number of spans begun while there was a listener. The count continues from listener to listener, so that spans
+    /// of an earlier one are not confused with later spans.
     spans: Cell<u32>,
-    /// When the work of the processor was last looked at, and how much it had been.
+    /// Time of the last sample of processor work, and the work at that time.
     worked: Cell<(Instant, Duration)>,
 }
 
@@ -50,18 +50,18 @@ struct Listener {
     lanes: Lanes,
 }
 
-/// Something that was done from an instant on.
+/// Activity since an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotedStretch {
-    /// What was done.
+    /// Name of the activity.
     pub name: &'static str,
-    /// From when on.
+    /// Start of the activity.
     pub since: Instant,
-    /// More about it, as of a span.
+    /// Details, as those of a span.
     pub arguments: Vec<(&'static str, u64)>,
 }
 
-/// Something that a task does until this is dropped.
+/// Span of a task, until dropped.
 #[must_use = "dropped at once, the span ends at once"]
 pub struct NotedSpan<'a> {
     notes: Option<&'a NodeNotes>,
@@ -87,20 +87,20 @@ impl fmt::Debug for NodeNotes {
 }
 
 impl NodeNotes {
-    /// Notes of a node, without a listener.
+    /// Returns the recorder of a node, without a listener.
     pub fn new(node: NodeId, present: Rc<dyn Present>) -> Self {
         let (is_on, listener, spans) = (Cell::new(false), RefCell::new(None), Cell::new(0));
         NodeNotes { is_on, node, present, listener, spans, worked: Cell::default() }
     }
 
-    /// Whether there is a listener.
+    /// Returns true if there is a listener.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         self.is_on.get()
     }
 
-    /// Tells `recorder` all that happens from now on, until [`stop`](Self::stop), instead of who was told before.
-    /// Spans that have begun are not told.
+    /// Sends all further events to `recorder`, until [`stop`](Self::stop). Replaces an earlier listener. Spans that
+    /// have already begun are not recorded.
     pub fn record(&self, recorder: Rc<RefCell<dyn Recorder>>) {
         let lanes = Lanes::new(self.node);
         let before = self.listener.borrow_mut().replace(Listener { recorder, lanes });
@@ -109,7 +109,7 @@ impl NodeNotes {
         self.is_on.set(true);
     }
 
-    /// Ends the notes to the listener.
+    /// Detaches the listener.
     pub fn stop(&self) {
         if self.is_on.replace(false) {
             let now = self.present.now();
@@ -122,8 +122,8 @@ impl NodeNotes {
         drop(listener);
     }
 
-    /// Notes that the running task does something until the returned span is dropped. `arguments` says more about it
-    /// and is called only if there is a listener.
+    /// Records a span of the running task until the returned value is dropped. `arguments` returns its details and is
+    /// called only if there is a listener.
     #[inline(always)]
     pub fn span<const N: usize>(
         &self,
@@ -136,13 +136,13 @@ impl NodeNotes {
         NotedSpan { notes: Some(self), place: self.begin(name, &arguments()) }
     }
 
-    /// The innermost span of the running task, if it is within one and there is a listener.
+    /// Returns the innermost span of the running task, if it has one and there is a listener.
     #[inline(always)]
     pub fn here(&self) -> SpanPlace {
         if self.is_on() { self.running() } else { SpanPlace::default() }
     }
 
-    /// Notes that the running task sends the message that `number` gives a number of its own.
+    /// Records that the running task sends a message with the number returned by `number`, unique per message.
     #[inline(always)]
     pub fn sent(&self, number: impl FnOnce() -> u64) {
         if self.is_on() {
@@ -150,7 +150,7 @@ impl NodeNotes {
         }
     }
 
-    /// Notes that the message of the number that `number` gives arrives at a span.
+    /// Records that the message with the number returned by `number` arrives at a span.
     #[inline(always)]
     pub fn received(&self, at: SpanPlace, number: impl FnOnce() -> u64) {
         if self.is_on() {
@@ -158,8 +158,7 @@ impl NodeNotes {
         }
     }
 
-    /// Notes that a number of this name is so large from now on, which belongs to a part of the node: what it is, and
-    /// which.
+    /// Records the value of a counter from now on. `part` is the kind of the counter's part of the node, and its index.
     #[inline(always)]
     pub fn count(&self, part: (&'static str, usize), name: &'static str, value: u64) {
         if self.is_on() {
@@ -167,14 +166,14 @@ impl NodeNotes {
         }
     }
 
-    /// The time, if there is a listener: when a part of the node begins what it then [did](Self::did).
+    /// Returns the time if there is a listener: the start of an activity for a later call of [`did`](Self::did).
     #[inline(always)]
     pub fn moment(&self) -> Option<Instant> {
         self.is_on().then(|| self.present.now())
     }
 
-    /// Notes that a part of the node has done something since a moment: what the part is, and which. One part does one
-    /// thing at a time.
+    /// Records an activity of a part of the node since a moment. `part` is the kind of part and its index. One part
+    /// does one thing at a time.
     #[inline(always)]
     pub fn did<const N: usize>(
         &self,
@@ -188,7 +187,7 @@ impl NodeNotes {
         }
     }
 
-    /// Notes what a part of the node, or a thread of the program beside it, has done until an instant: each stretch
+    /// Records nested activities, ending at `until`, of a part of the node or of another thread of the program. Each
     /// lies within the one before, and all end together. One part does one thing at a time.
     pub fn did_until(&self, part: (&'static str, usize), stretches: &[NotedStretch], until: Instant) {
         if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
@@ -214,15 +213,14 @@ impl NodeNotes {
         self.did_until(part, &[stretch], self.present.now());
     }
 
-    /// Notes how busy the processor was, if it is time to.
+    /// Records the processor load, if the interval has passed.
     fn sample(&self, now: Instant) {
         if now.since(self.worked.get().0) >= SAMPLE {
             self.note_work(now);
         }
     }
 
-    /// Notes how busy the node's thread has kept the processor since that was last noted: at the time from which on it
-    /// was so.
+    /// Records the processor load of the node's thread since the last sample, at the time of that sample.
     fn note_work(&self, now: Instant) {
         let Some(worked) = self.present.processor_time() else { return };
         let (since, before) = self.worked.replace((now, worked));
@@ -299,7 +297,7 @@ impl NodeNotes {
 }
 
 impl NotedSpan<'_> {
-    /// Where it is.
+    /// Returns the place of the span.
     pub fn place(&self) -> SpanPlace {
         self.place
     }

@@ -1,12 +1,11 @@
-//! Payloads: the data of messages and disk transfers, which no code above the seam looks into.
+//! Payloads: data of messages and disk transfers, which the file system moves but never reads.
 //!
-//! A payload is an ordered list of pieces. A piece is either real bytes, shared and immutable, or a
-//! *phantom*: no bytes at all, only the statement "these are the bytes of source *s* from offset *o*, so
-//! many of them". Slicing and joining work on both alike, and neighbouring phantoms merge, so a test can
-//! prove that a scattered collective read delivered exactly the right bytes of a file of any size without
-//! storing any of them.
+//! A payload is an ordered list of pieces. A piece is either real bytes, shared and immutable, or a *phantom*. A
+//! phantom has no bytes, only the statement "these are *n* bytes of source *s* from offset *o*". Slicing and joining
+//! work on both alike, and adjacent phantoms merge. So a test can prove that a scattered collective read delivered
+//! exactly the right bytes of a file of any size, without storing any of them.
 //!
-//! `fs` may cut, join and place payloads. Only machines, doors and tests look inside.
+//! `fs` may cut, join and place payloads. Only machines, interfaces to applications and tests read their bytes.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -14,12 +13,12 @@ use std::rc::Rc;
 use crate::checksums::{CHECKSUM_UNIT_BYTES, ChangeSource, ChecksumMismatch, Checksums, MemoryChange};
 use crate::slot::MemorySlot;
 
-/// Where the bytes of a phantom come from: a file's identity, or any number a test chooses.
+/// Origin of the bytes of a phantom: a file's identity, or any number a test chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(pub u64);
 
 impl Source {
-    /// The source whose every byte is zero: what has never been written.
+    /// Source whose every byte is zero: unwritten data.
     pub const ZEROS: Source = Source(0);
 }
 
@@ -39,23 +38,23 @@ enum Pieces {
     Many(Vec<PayloadPiece>),
 }
 
-/// A maximal run of a payload that is of one kind.
+/// Maximal run of a payload that is of one kind.
 #[derive(Clone)]
 pub enum PayloadPiece {
     /// Real bytes.
     Bytes(SharedBytes),
-    /// The bytes `offset..offset + bytes` of `source`, which exist only as this statement.
+    /// The bytes `offset..offset + bytes` of `source`, not stored.
     Phantom {
-        /// Whose bytes these are.
+        /// Source of the bytes.
         source: Source,
-        /// Offset in bytes of the first of them in the source.
+        /// Offset in bytes of the first byte in the source.
         offset: u64,
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u64,
     },
 }
 
-/// A range of immutable shared memory.
+/// Range of immutable shared memory.
 #[derive(Clone)]
 pub struct SharedBytes {
     slot: Rc<MemorySlot>,
@@ -74,7 +73,7 @@ impl SharedBytes {
         SharedBytes::new(Rc::new(MemorySlot::unpooled(bytes)), range)
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_slice(&self) -> &[u8] {
         &self.slot.bytes()[self.start..self.end]
     }
@@ -92,19 +91,19 @@ impl SharedBytes {
         &self.slot
     }
 
-    /// The memory with its lease, if it is not shared.
+    /// Returns the memory with its grant, if it is not shared.
     pub(crate) fn exclusive_slot(&mut self) -> Option<&mut MemorySlot> {
         Rc::get_mut(&mut self.slot)
     }
 
-    /// Checks all units of which there are bytes. Returns the first that does not match: its offset from the first byte
-    /// here, and its length.
+    /// Checks all units that overlap these bytes. Returns the first mismatch: its offset from the first byte here, and
+    /// its length.
     fn check(&self) -> Result<(), (u64, u64)> {
         let failed = self.slot.checksums().check(self.slot.bytes(), &(self.start..self.end));
         failed.map_err(|unit| (unit.start.saturating_sub(self.start) as u64, unit.len() as u64))
     }
 
-    /// The checksums that have come with these bytes, if any have.
+    /// Returns the checksums attached to these bytes; empty if there are none.
     pub(crate) fn kept_checksums(&self) -> Checksums {
         if self.slot.checksums().is_empty() { Checksums::default() } else { self.checksums() }
     }
@@ -123,12 +122,12 @@ impl SharedBytes {
         }
     }
 
-    /// The checksums of these bytes: those that have come with them, and new ones for the rest.
+    /// Returns the checksums of these bytes: attached ones, and new ones for the rest.
     pub fn checksums(&self) -> Checksums {
         self.slot.checksums().of_part(self.slot.bytes(), &(self.start..self.end))
     }
 
-    /// Distance in bytes from byte `at` to the next unit of the checksums.
+    /// Returns the distance in bytes from byte `at` to the next unit of the checksums.
     pub(crate) fn distance_to_unit(&self, at: u64) -> u64 {
         let unit = CHECKSUM_UNIT_BYTES;
         (unit + self.slot.checksums().lead() as u64 % unit - (self.start as u64 + at) % unit) % unit
@@ -147,7 +146,7 @@ impl SharedBytes {
 }
 
 impl PayloadPiece {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         match self {
             PayloadPiece::Bytes(shared) => (shared.end - shared.start) as u64,
@@ -155,12 +154,12 @@ impl PayloadPiece {
         }
     }
 
-    /// Whether the piece has no bytes.
+    /// Returns true if the piece has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The memory behind the piece, if it is real and not shared.
+    /// Returns the memory behind the piece, if it is real and not shared.
     pub(crate) fn into_exclusive_memory(self) -> Option<Vec<u8>> {
         match self {
             PayloadPiece::Bytes(shared) => Rc::try_unwrap(shared.slot).ok().map(MemorySlot::into_bytes),
@@ -179,7 +178,7 @@ impl PayloadPiece {
         }
     }
 
-    /// Appends `next` if the two are one run of the same thing.
+    /// Appends `next` and returns true if both are adjacent parts of the same source or memory.
     fn merge(&mut self, next: &PayloadPiece) -> bool {
         match (self, next) {
             (PayloadPiece::Bytes(mine), PayloadPiece::Bytes(theirs)) => {
@@ -206,33 +205,33 @@ impl PayloadPiece {
 }
 
 impl Payload {
-    /// The payload of no bytes.
+    /// Returns a payload without bytes.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// A phantom: the bytes `offset..offset + bytes` of `source`.
+    /// Returns a phantom: the bytes `offset..offset + bytes` of `source`.
     pub fn phantom(source: Source, offset: u64, bytes: u64) -> Self {
         let offset = if source == Source::ZEROS { 0 } else { offset };
         Self::from(PayloadPiece::Phantom { source, offset, bytes })
     }
 
-    /// Zero bytes, which are not stored.
+    /// Returns zero bytes, which are not stored.
     pub fn zeros(bytes: u64) -> Self {
         Self::phantom(Source::ZEROS, 0, bytes)
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether there are no bytes.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// The pieces in order.
+    /// Returns the pieces in order.
     pub fn pieces(&self) -> &[PayloadPiece] {
         match &self.pieces {
             Pieces::None => &[],
@@ -241,7 +240,7 @@ impl Payload {
         }
     }
 
-    /// The bytes `range` of this payload, shared with it.
+    /// Returns the bytes `range` of this payload, shared with it.
     ///
     /// # Panics
     /// If the range is not within the payload.
@@ -259,7 +258,7 @@ impl Payload {
         reader.part(range.end - range.start)
     }
 
-    /// Reads this payload from front to back.
+    /// Returns a reader of this payload from front to back.
     pub fn reader(&self) -> PayloadReader<'_> {
         PayloadReader { pieces: self.pieces().iter(), rest: None }
     }
@@ -302,7 +301,7 @@ impl Payload {
         }
     }
 
-    /// The payload as one run of real bytes in memory, if it is that (or empty).
+    /// Returns the payload as one run of real bytes in memory; `None` if it has several pieces or a phantom.
     pub fn as_contiguous(&self) -> Option<&[u8]> {
         match self.pieces() {
             [] => Some(&[]),
@@ -311,10 +310,10 @@ impl Payload {
         }
     }
 
-    /// Checks the bytes against the checksums that have come with them.
+    /// Checks the bytes against their attached checksums.
     ///
     /// # Errors
-    /// If some have changed in the memory of a node on their way. Bytes without checksums match.
+    /// If some bytes have changed in the memory of a node on their way. Bytes without checksums match.
     pub fn check(&self) -> Result<(), ChecksumMismatch> {
         let mut begin = 0;
         for piece in self.pieces() {
@@ -326,8 +325,7 @@ impl Payload {
         Ok(())
     }
 
-    /// The same, once the bytes have arrived where they are used: checked, and without checksums unless they are
-    /// shared.
+    /// Checks the payload on arrival at its destination, and removes its checksums unless the bytes are shared.
     ///
     /// # Errors
     /// As those of [`check`](Self::check).
@@ -339,8 +337,8 @@ impl Payload {
         Ok(self)
     }
 
-    /// The checksums to send with the payload: those that have come with its bytes, and new ones for the rest. Of
-    /// phantoms but zeros there are none.
+    /// Returns the checksums to send with the payload: attached ones, and new ones for the rest. Phantoms other than
+    /// zeros have none.
     pub fn checksums(&self) -> Checksums {
         match self.pieces() {
             [] => Checksums::default(),
@@ -365,7 +363,7 @@ impl Payload {
         Checksums::received(0, sums)
     }
 
-    /// Real bytes that have come with these checksums.
+    /// Returns a payload of real bytes with attached checksums.
     pub fn with_checksums(bytes: Vec<u8>, checksums: Checksums) -> Payload {
         let mut slot = MemorySlot::unpooled(bytes);
         slot.set_checksums(checksums);
@@ -373,10 +371,10 @@ impl Payload {
         Payload::from(PayloadPiece::Bytes(SharedBytes::new(Rc::new(slot), range)))
     }
 
-    /// A copy as bad memory would leave it: one bit of byte `at` is flipped, and the checksums are those of before.
+    /// Returns a copy as faulty memory would leave it: one bit of byte `at` flipped, the checksums unchanged.
     ///
     /// # Panics
-    /// If the byte is none, or not real.
+    /// If the payload has no byte `at`, or the bytes are not real.
     #[must_use]
     pub fn with_flipped_bit(&self, at: u64) -> Payload {
         let mut bytes = self.to_vec().expect("real bytes");
@@ -384,7 +382,7 @@ impl Payload {
         Payload::with_checksums(bytes, self.checksums())
     }
 
-    /// The outcome of a check of these bytes.
+    /// Checks these bytes and returns the result as the source of a change.
     pub(crate) fn as_source(&self) -> ChangeSource {
         let has_checksums = |piece: &PayloadPiece| match piece {
             PayloadPiece::Bytes(shared) => !shared.slot.checksums().is_empty(),
@@ -397,14 +395,15 @@ impl Payload {
         }
     }
 
-    /// The same, and the checksums themselves if their units begin `phase` bytes from the first byte on.
+    /// Like [`as_source`](Self::as_source), but returns the checksums themselves if their units begin `phase` bytes
+    /// after the first byte.
     pub(crate) fn as_source_at(&self, phase: u64) -> ChangeSource {
         let kept = self.kept_checksums();
         let is_alike = !kept.is_empty() && kept.lead() as u64 % CHECKSUM_UNIT_BYTES == phase;
         if is_alike { ChangeSource::Units(kept.sums().to_vec()) } else { self.as_source() }
     }
 
-    /// The checksums of `memory`, to which the payload has been copied.
+    /// Returns the checksums of `memory`, a copy of the payload.
     pub(crate) fn checksums_of_copy(&self, memory: &[u8]) -> Checksums {
         let kept = self.kept_checksums();
         if !kept.is_empty() {
@@ -417,7 +416,7 @@ impl Payload {
         }
     }
 
-    /// The checksums that have come with the payload, if it is one run.
+    /// Returns the attached checksums if the payload is one run.
     fn kept_checksums(&self) -> Checksums {
         match self.pieces() {
             [PayloadPiece::Bytes(shared)] => shared.kept_checksums(),
@@ -425,14 +424,14 @@ impl Payload {
         }
     }
 
-    /// True if a copy of bytes has found some of them damaged.
+    /// Returns true if a copy of bytes has found some of them damaged.
     pub(crate) fn is_known_damaged(&self) -> bool {
         self.kept_checksums().is_damaged()
     }
 
     /// Copies the payload into `target`, zeros included.
     ///
-    /// Returns `false`, and leaves `target` unspecified, if a piece is a phantom of something else.
+    /// Returns `false`, and leaves `target` unspecified, if a piece is a phantom other than zeros.
     ///
     /// # Panics
     /// If `target` is not exactly as long as the payload.
@@ -452,7 +451,7 @@ impl Payload {
         true
     }
 
-    /// A copy of the bytes, or `None` if some are phantoms of anything but zeros.
+    /// Returns a copy of the bytes, or `None` if some are phantoms other than zeros.
     pub fn to_vec(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(self.bytes as usize);
         for piece in self.pieces() {
@@ -467,7 +466,8 @@ impl Payload {
         Some(bytes)
     }
 
-    /// The same without memory of a pool, which has that back: real bytes that a pool has lent are copied.
+    /// Returns the same bytes outside pool memory, so that the pool gets its memory back: real bytes lent by a pool are
+    /// copied.
     #[must_use]
     pub fn out_of_pools(&self) -> Payload {
         let mut out = Payload::empty();
@@ -482,7 +482,7 @@ impl Payload {
         out
     }
 
-    /// The bytes as a vector, without copying where they are not shared.
+    /// Returns the bytes as a vector, without a copy if they are one unshared piece; `None` as for `to_vec`.
     pub fn into_vec(self) -> Option<Vec<u8>> {
         match self.pieces() {
             [PayloadPiece::Bytes(shared)] if shared.is_whole() => {
@@ -511,7 +511,7 @@ impl Payload {
         }
     }
 
-    /// The one run of real bytes that the payload is.
+    /// Returns the only piece, if the payload is one run of real bytes.
     pub(crate) fn as_one_run(&mut self) -> Option<&mut SharedBytes> {
         match &mut self.pieces {
             Pieces::One(PayloadPiece::Bytes(shared)) => Some(shared),
@@ -520,22 +520,22 @@ impl Payload {
     }
 }
 
-/// Reads a payload from front to back, none of its pieces twice, however many they are.
+/// Reader of a payload from front to back, in linear time: it visits each piece once.
 pub struct PayloadReader<'a> {
     pieces: std::slice::Iter<'a, PayloadPiece>,
-    /// What is left of the piece at hand.
+    /// Unread rest of the current piece.
     rest: Option<PayloadPiece>,
 }
 
 impl PayloadReader<'_> {
-    /// The next `bytes` bytes, shared with the payload; fewer at the end.
+    /// Returns the next `bytes` bytes, shared with the payload; fewer at the end.
     pub fn part(&mut self, bytes: u64) -> Payload {
         let mut part = Payload::empty();
         self.take(bytes, |piece| part.push_piece(piece));
         part
     }
 
-    /// Hands the next `bytes` bytes on, piece by piece; fewer at the end.
+    /// Passes the next `bytes` bytes to `to`, piece by piece; fewer at the end.
     pub(crate) fn take(&mut self, bytes: u64, mut to: impl FnMut(PayloadPiece)) {
         let mut left = bytes;
         while left > 0 {
@@ -571,7 +571,7 @@ impl From<&[u8]> for Payload {
     }
 }
 
-/// Two payloads are equal if they stand for the same bytes, however these are cut into pieces.
+/// Payloads are equal if they stand for the same bytes, even if cut into different pieces.
 ///
 /// A phantom equals only a phantom of the same source and offset (zeros also equal real zero bytes).
 impl PartialEq for Payload {

@@ -1,4 +1,4 @@
-//! Permits: the right to be one of a bounded number of tasks that do something.
+//! Permits: a semaphore that bounds the number of tasks doing something.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,17 +7,17 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// A number of permits, given out in the order in which they are asked for. Cloning gives another handle on the same.
+/// Semaphore: a number of permits, granted in order of request. Cloning returns another handle to the same permits.
 #[derive(Clone)]
 pub struct Permits(Rc<Inner>);
 
 struct Inner {
     free: Cell<u64>,
-    /// Tasks waiting for permits, in order of arrival. The free permits are not enough for the first.
+    /// Tasks waiting for permits, in order of arrival. The free permits do not suffice for the first.
     queue: RefCell<VecDeque<Rc<Waiter>>>,
 }
 
-/// A task that waits for as many permits as `count` says.
+/// Task waiting for `count` permits.
 struct Waiter {
     count: u64,
     is_served: Cell<bool>,
@@ -25,19 +25,19 @@ struct Waiter {
 }
 
 impl Permits {
-    /// `count` permits, all of them free.
+    /// Returns `count` permits, all free.
     pub fn new(count: u64) -> Self {
         Permits(Rc::new(Inner { free: Cell::new(count), queue: RefCell::default() }))
     }
 
-    /// Takes a permit, waiting behind earlier takers until there is one. It returns when it is dropped.
+    /// Takes a permit, waiting behind earlier takers until one is free. Dropping it returns it.
     pub async fn take(&self) -> Permit {
         self.take_many(1).await
     }
 
-    /// Takes as many permits as `count` says together, waiting behind earlier takers until all of them are free.
+    /// Takes `count` permits together, waiting behind earlier takers until that number is free.
     ///
-    /// While others wait, a new request queues behind them even if enough permits are free, or a large request
+    /// While others wait, a new request queues behind them even if enough permits are free; otherwise a large request
     /// might wait for ever. A request for more permits than exist is never granted.
     pub async fn take_many(&self, count: u64) -> Permit {
         match self.try_take_many(count) {
@@ -57,7 +57,7 @@ impl Permits {
         (is_first && count <= self.0.free.get()).then(|| self.0.give(count))
     }
 
-    /// The number of free permits.
+    /// Returns the number of free permits.
     pub fn free(&self) -> u64 {
         self.0.free.get()
     }
@@ -74,8 +74,8 @@ impl Inner {
         self.serve();
     }
 
-    /// Reserves free permits for the tasks that have waited longest. They own them before they run, so that no other
-    /// task comes between.
+    /// Grants free permits to the tasks that have waited longest. They own the permits before they run, so that no
+    /// other task can take them first.
     fn serve(&self) {
         while let Some(waiter) = self.next_served() {
             waiter.waker.borrow().wake_by_ref();
@@ -92,11 +92,11 @@ impl Inner {
     }
 }
 
-/// Waits for permits.
+/// Wait for permits.
 struct Take<'a> {
     inner: &'a Rc<Inner>,
     count: u64,
-    /// The place in the queue, until the permits have been taken.
+    /// Place in the queue, until the permits have been taken.
     waiter: Option<Rc<Waiter>>,
 }
 
@@ -131,13 +131,13 @@ impl Drop for Take<'_> {
             self.inner.put_back(self.count);
         } else {
             self.inner.queue.borrow_mut().retain(|other| !Rc::ptr_eq(other, &waiter));
-            // Those behind may want less.
+            // The removed request may have blocked smaller ones behind it.
             self.inner.serve();
         }
     }
 }
 
-/// A permit, or several that were taken together, which return when this is dropped.
+/// One or more permits that were taken together; dropping it returns them.
 #[must_use = "dropped at once, the permit returns at once"]
 pub struct Permit {
     permits: Rc<Inner>,
@@ -166,7 +166,7 @@ mod tests {
         assert!(permits.try_take().is_none());
         let (mut large, mut small) = (pin!(permits.take_many(4)), pin!(permits.take()));
         assert!(poll(large.as_mut()).is_pending() && poll(small.as_mut()).is_pending());
-        // Several come back before a waiting task runs.
+        // Return several permits before a waiting task runs.
         given.truncate(2);
         assert!(poll(small.as_mut()).is_pending(), "the first wants four, and three are free");
         assert!(permits.try_take().is_none(), "others wait");

@@ -1,15 +1,14 @@
-//! A set of offsets as ranges: which bytes of a block are valid, of a file are written, of a stripe are lost.
+//! Set of offsets as ranges, such as the valid bytes of a block, written bytes of a file, or lost bytes of a stripe.
 //!
-//! The ranges are kept in a tree by their starts, so that an insertion takes logarithmic time, however many ranges
-//! the set has.
+//! A tree keeps the ranges by their starts, so that an insertion takes logarithmic time in the number of ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of offsets, as disjoint ranges in ascending order that do not touch.
+/// Set of offsets, as disjoint ranges in ascending order that do not touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
-    /// Ends of the ranges by their starts.
+    /// Range ends by range start.
     ends: BTreeMap<u64, u64>,
 }
 
@@ -44,37 +43,37 @@ impl RangeSet {
         self.remove(&(end..u64::MAX));
     }
 
-    /// The last range that starts before `end`.
+    /// Returns the last range that starts before `end`.
     fn last_before(&self, end: u64) -> Option<(u64, u64)> {
         self.ends.range(..end).next_back().map(|(&start, &end)| (start, end))
     }
 
-    /// True if the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Number of ranges.
+    /// Returns the number of ranges.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Number of offsets.
+    /// Returns the number of offsets.
     pub fn count(&self) -> u64 {
         self.ranges().map(|range| range.end - range.start).sum()
     }
 
-    /// The ranges of the set, in ascending order; no two of them touch.
+    /// Returns the ranges of the set, in ascending order; no two of them touch.
     pub fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + '_ {
         self.ends.iter().map(|(&start, &end)| start..end)
     }
 
-    /// The range from the first offset to the last, if there is one.
+    /// Returns the range from the first offset to the last; `None` if the set is empty.
     pub fn span(&self) -> Option<Range<u64>> {
         Some(*self.ends.first_key_value()?.0..*self.ends.last_key_value()?.1)
     }
 
-    /// The parts of the set within `range`, in ascending order.
+    /// Returns the parts of the set within `range`, in ascending order.
     pub fn within(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let Range { start, end } = *range;
         let before = self.last_before(start).filter(|run| run.1 > start);
@@ -83,17 +82,17 @@ impl RangeSet {
         found.map(move |(&from, &to)| from.max(start)..to.min(end)).filter(|part| !part.is_empty())
     }
 
-    /// True if the set has all offsets of a range.
+    /// Returns true if the set has all offsets of a range.
     pub fn contains(&self, range: &Range<u64>) -> bool {
         range.is_empty() || self.within(range).next().as_ref() == Some(range)
     }
 
-    /// True if the set has any offset of a range.
+    /// Returns true if the set has any offset of a range.
     pub fn overlaps(&self, range: &Range<u64>) -> bool {
         self.within(range).next().is_some()
     }
 
-    /// A range cut into parts that are in the set, with true, and parts that are not, in ascending order.
+    /// Splits a range into parts inside the set (true) and outside (false), in ascending order.
     pub fn split(&self, range: Range<u64>) -> Vec<(Range<u64>, bool)> {
         let mut parts = Vec::new();
         let mut at = range.start;
@@ -142,7 +141,7 @@ mod tests {
         assert_eq!(set, RangeSet::from(0..32));
     }
 
-    /// The offsets that a set of these ranges has, of the first 200.
+    /// Returns for each of the first 200 offsets true if one of these ranges contains it.
     fn offsets(ranges: &[Range<u64>]) -> Vec<bool> {
         (0..200).map(|offset| ranges.iter().any(|range| range.contains(&offset))).collect()
     }
@@ -181,7 +180,7 @@ mod tests {
         }
     }
 
-    /// The parts of a range are in turn in the set and not, and leave nothing out.
+    /// Asserts that the parts of a range are alternately in the set and not, and cover the range.
     fn check_parts(set: &RangeSet, range: Range<u64>, expected: &[bool]) {
         let (mut at, mut before) = (range.start, None);
         for (part, is_in) in set.split(range.clone()) {

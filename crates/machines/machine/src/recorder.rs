@@ -1,40 +1,39 @@
-//! What a listener is told: rows, and notes on them.
+//! Interface of a listener: rows, and events on them.
 
 use crate::{Instant, NodeId};
 
-/// A row of notes, by the number that its recorder has given it.
+/// Row of events, by the number that its recorder assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowId(pub u32);
 
-/// What happens on a row at an instant.
+/// Event on a row at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotedEvent<'a> {
-    /// A span begins, within that which has begun on the row and has not ended.
+    /// Begin of a span, within the innermost open span of the row.
     Begin {
-        /// What is done: `read`, `wait for disk`, ...
+        /// Activity: `read`, `wait for disk`, ...
         name: &'static str,
-        /// More about it: numbers by name. Names end in their unit (`_ns`), but for `bytes`.
+        /// Details: numbers by name. Names end in their unit (`_ns`), except `bytes`.
         arguments: &'a [(&'static str, u64)],
     },
-    /// The span that has begun last and has not ended ends.
+    /// End of the innermost open span.
     End,
-    /// The value of the row's counter from now on.
+    /// Value of the row's counter from now on.
     Count(u64),
-    /// A message of this number leaves.
+    /// Departure of the message with this number.
     Sent(u64),
-    /// The message of this number, which has been sent from another row, arrives.
+    /// Arrival of the message with this number, sent from another row.
     Received(u64),
 }
 
-/// A listener that is told what happens.
+/// Listener to the events of nodes.
 ///
-/// The notes of a row come in order of time, and its spans lie within or after each other. Those of different rows
-/// may come in any order.
+/// The events of a row arrive in order of time, and its spans nest. Events of different rows may arrive in any order.
 pub trait Recorder {
-    /// There is another row: a lane for tasks of a node, one after the other, or a part of the machine. `counts` says
-    /// that it has counts and nothing else.
+    /// Announces a row and returns its number. A row is a lane for successive tasks of a node, or a part of the
+    /// machine. `counts` is true if the row has counts only.
     fn row(&mut self, node: NodeId, name: &str, counts: bool) -> RowId;
 
-    /// Something happens.
+    /// Records an event.
     fn note(&mut self, row: RowId, time: Instant, note: NotedEvent<'_>);
 }

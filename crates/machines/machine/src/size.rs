@@ -1,21 +1,21 @@
-//! Sizes as people write them, wherever one is read: options, settings, plans, descriptions.
+//! Parser of sizes as people write them in options, settings, plans and descriptions.
 
 use crate::decimal::Decimal;
 
-/// The units of sizes, to complete the sentence "expected ... in ...".
+/// Units of sizes, to complete the sentence "expected ... in ...".
 pub const SIZE_UNITS: &str = "B, KiB, MiB, GiB, TiB, PiB, or by powers of ten KB, MB, GB, TB, PB";
 
-/// The number of bytes that `text` says, if it is a whole one that fits: `8192`, `64k`, `64 KiB`, `1.5MiB`, `10 MB`.
+/// Returns the number of bytes in `text` if it is a whole one that fits: `8192`, `64k`, `64 KiB`, `1.5MiB`, `10 MB`.
 ///
 /// `KiB` to `PiB`, and the letter alone, are powers of 1024; `KB` to `PB` are powers of 1000, as in rates. Letters
-/// alone may be small. Between number and unit there may be blanks.
+/// alone may be small. Blanks may separate number and unit.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     Decimal::parse(number)?.whole(bytes_in(unit.trim_start_matches(' '))?)
 }
 
-/// The bytes in one of this unit.
+/// Returns the number of bytes in a unit.
 fn bytes_in(unit: &str) -> Option<u64> {
     if matches!(unit, "" | "B") {
         return Some(1);

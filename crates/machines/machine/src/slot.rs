@@ -1,11 +1,12 @@
-//! Memory as payloads share it, and the grant under which a pool has lent it.
+//! Memory shared by payloads, and the grant of the pool that lent it.
 //!
 //! ```text
 //!  BufferPool --> Hoard: permits, spare memory <-- Grant <-- Slot: bytes <-- SharedBytes of payloads
 //!                                                    ^------ Buf
 //! ```
 //!
-//! The grant returns to the pool with the last slot or buffer that holds it, the memory of a slot with the slot.
+//! The grant returns to the pool with the last slot or buffer that holds it. The memory of a slot returns with the
+//! slot.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use std::rc::Rc;
 use crate::checksums::{Checksums, MemoryChange};
 use crate::permits::{Permit, Permits};
 
-/// What the buffers of a pool are made of.
+/// State of a buffer pool.
 pub(crate) struct Hoard {
     pub(crate) capacity_bytes: u64,
     /// One permit for each byte.
@@ -26,13 +27,13 @@ impl Hoard {
         Hoard { capacity_bytes, permits: Permits::new(capacity_bytes), spare: RefCell::default() }
     }
 
-    /// Takes the memory kept last; an empty vector if there is none.
+    /// Takes the memory that was kept last; returns an empty vector if no memory is kept.
     pub(crate) fn take_spare(&self) -> Vec<u8> {
         self.spare.borrow_mut().take()
     }
 }
 
-/// Memory kept for the next taker, so that pages stay mapped and warm.
+/// Memory kept for reuse, so that its pages stay mapped and warm.
 #[derive(Default)]
 struct Spare {
     memory: Vec<Vec<u8>>,
@@ -58,16 +59,16 @@ impl Spare {
     }
 }
 
-/// The right to a number of bytes of a pool; returned when dropped.
+/// Right to a number of bytes of a pool; returned when dropped.
 pub(crate) struct Grant {
     pool: Rc<Hoard>,
     _permit: Permit,
-    /// The part of the taker's own bound, until this is returned.
+    /// Share of the taker's own limit, held until this grant returns.
     _share: Option<Rc<Grant>>,
 }
 
 impl Grant {
-    /// The right to the bytes of `permit`; `share` is given back with it.
+    /// Returns the right to the bytes of `permit`; `share` returns together with it.
     pub(crate) fn new(pool: Rc<Hoard>, permit: Permit, share: Option<Rc<Grant>>) -> Rc<Self> {
         Rc::new(Grant { pool, _permit: permit, _share: share })
     }
@@ -76,7 +77,7 @@ impl Grant {
         self.pool.take_spare()
     }
 
-    /// Memory of so many bytes, with whatever they were before.
+    /// Returns `bytes` bytes of memory with arbitrary contents.
     pub(crate) fn take_initialized(&self, bytes: usize) -> Vec<u8> {
         let mut memory = self.take_spare();
         if memory.capacity() < bytes {
@@ -91,7 +92,7 @@ impl Grant {
     }
 }
 
-/// Memory shared by payloads, with the right it was taken under, if any.
+/// Memory shared by payloads, with the grant it was taken under, if any.
 pub(crate) struct MemorySlot {
     bytes: Vec<u8>,
     grant: Option<Rc<Grant>>,
@@ -107,12 +108,12 @@ impl MemorySlot {
         MemorySlot { bytes, grant: Some(grant), checksums: Checksums::default() }
     }
 
-    /// Whether another pool than that of `grant` has lent it.
+    /// Returns true if a pool other than that of `grant` lent the memory.
     pub(crate) fn is_of_another(&self, grant: &Grant) -> bool {
         self.grant.as_ref().is_some_and(|own| !Rc::ptr_eq(&own.pool, &grant.pool))
     }
 
-    /// Is from now on of the pool of `grant`; the pool that had lent it gets `spare` in exchange.
+    /// Moves the memory to the pool of `grant`; the pool that had lent it gets `spare` in exchange.
     pub(crate) fn change_pools(&mut self, grant: Rc<Grant>, spare: Vec<u8>) {
         if let Some(lender) = self.grant.replace(grant) {
             lender.keep_spare(spare);
@@ -123,7 +124,7 @@ impl MemorySlot {
         self.grant.is_some()
     }
 
-    /// Takes the memory out, so that it is not recycled.
+    /// Takes the memory out without recycling it.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }

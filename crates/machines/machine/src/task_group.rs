@@ -1,4 +1,4 @@
-//! Tasks that belong together.
+//! Groups of tasks.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::first_failure::FirstFailure;
 use crate::in_flight::InFlight;
 
-/// Tasks of one node that belong together: the first failure among them is that of the group, and none of them goes on
-/// when the group is gone. Cloning gives another handle on the same.
+/// Group of tasks of one node: its first failure is the failure of the group, and its tasks end when the group is
+/// dropped. Cloning returns another handle to the same group.
 ///
 /// ```text
 /// let group = TaskGroup::new();
@@ -54,7 +54,7 @@ impl<E: From<Box<Error>> + 'static> Default for TaskGroup<E> {
 }
 
 impl<E: From<Box<Error>> + 'static> TaskGroup<E> {
-    /// A group without tasks.
+    /// Returns a group without tasks.
     pub fn new() -> Self {
         TaskGroup(Rc::new(Owner(Rc::new(Shared {
             in_flight: InFlight::new(),
@@ -64,7 +64,7 @@ impl<E: From<Box<Error>> + 'static> TaskGroup<E> {
         }))))
     }
 
-    /// Starts a task of the group. A defect in it is a failure like any other.
+    /// Spawns a task of the group. A panic in it is a failure of the group.
     pub fn spawn<M: Machine>(
         &self,
         machine: &M,
@@ -77,18 +77,18 @@ impl<E: From<Box<Error>> + 'static> TaskGroup<E> {
             if let Some(outcome) = shared.until_over(node.contain(name, task)).await {
                 shared.failure.note(outcome.unwrap_or_else(|defect| Err(defect.into())));
             }
-            // After the failure is noted, so that a waiting task sees it.
+            // Count the end only after recording the failure, so that a waiting task sees the failure.
             drop(operation);
             Ok(())
         });
     }
 
-    /// Notes a failure that is of the group, although of none of its tasks.
+    /// Records a failure of the group that belongs to none of its tasks.
     pub fn note<T>(&self, outcome: Result<T, E>) {
         self.0.0.failure.note(outcome);
     }
 
-    /// Whether anything has failed. Tasks need not begin further work then.
+    /// Returns true if anything has failed. Tasks need not begin further work then.
     pub fn has_failed(&self) -> bool {
         self.0.0.failure.is_some()
     }
@@ -99,7 +99,7 @@ impl<E: From<Box<Error>> + 'static> TaskGroup<E> {
         self.0.0.failure.take()
     }
 
-    /// Waits until all tasks have ended or one has failed. Those that are left end with the group.
+    /// Waits until all tasks have ended or one has failed. Remaining tasks end with the group.
     pub async fn join_or_fail(&self) -> Result<(), E> {
         let shared = &self.0.0;
         while !shared.in_flight.is_empty() && !shared.failure.is_some() {
@@ -110,7 +110,7 @@ impl<E: From<Box<Error>> + 'static> TaskGroup<E> {
 }
 
 impl<E> Shared<E> {
-    /// Goes on with `work` until it is done, or the group is over.
+    /// Runs `work` until it is done, or returns `None` once the group is dropped.
     async fn until_over<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, mut over, mut registered) = (pin!(work), pin!(self.over.wait()), None::<Waker>);
         poll_fn(|context| {
@@ -120,7 +120,7 @@ impl<E> Shared<E> {
             if let Poll::Ready(done) = work.as_mut().poll(context) {
                 return Poll::Ready(Some(done));
             }
-            // Only to be woken: the flag above says what for. A task is polled often and keeps its waker.
+            // Polled only to be woken: the flag above shows the reason. A task is polled often and keeps its waker.
             if !registered.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
                 registered = Some(context.waker().clone());
                 let _ = over.as_mut().poll(context);

@@ -1,70 +1,70 @@
 //! Time on a machine: integer nanoseconds, and nothing else.
 //!
 //! Both machines count from their own start, so an [`Instant`] means something only on the machine that
-//! gave it. Costs are rounded up to whole nanoseconds by the typed operations here, which makes the
-//! classic mistake of a fast device whose small transfers cost nothing impossible to write.
+//! returned it. The typed operations here round costs up to whole nanoseconds. So small transfers on a fast device
+//! never cost 0.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
-/// A point in time: nanoseconds since the machine started.
+/// Point in time: nanoseconds since the machine started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 
-/// A length of time in nanoseconds.
+/// Length of time in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(u64);
 
 impl Instant {
-    /// The moment the machine started.
+    /// Start of the machine.
     pub const START: Instant = Instant(0);
 
-    /// The instant `nanoseconds` after the machine started.
+    /// Returns the instant `nanoseconds` after the machine started.
     pub const fn from_nanos(nanoseconds: u64) -> Self {
         Instant(nanoseconds)
     }
 
-    /// Nanoseconds since the machine started.
+    /// Returns the nanoseconds since the machine started.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the machine started, for people to read.
+    /// Returns the seconds since the machine started, for people to read.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// The time from `earlier` until this instant; zero if `earlier` is later.
+    /// Returns the time from `earlier` until this instant; zero if `earlier` is later.
     pub const fn since(self, earlier: Instant) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Duration {
-    /// No time at all.
+    /// Zero duration.
     pub const ZERO: Duration = Duration(0);
 
-    /// A duration of `nanoseconds`.
+    /// Returns a duration of `nanoseconds`.
     pub const fn from_nanos(nanoseconds: u64) -> Self {
         Duration(nanoseconds)
     }
 
-    /// A duration of `microseconds`.
+    /// Returns a duration of `microseconds`.
     pub const fn from_micros(microseconds: u64) -> Self {
         Duration(microseconds * 1_000)
     }
 
-    /// A duration of `milliseconds`.
+    /// Returns a duration of `milliseconds`.
     pub const fn from_millis(milliseconds: u64) -> Self {
         Duration(milliseconds * 1_000_000)
     }
 
-    /// A duration of `seconds`.
+    /// Returns a duration of `seconds`.
     pub const fn from_secs(seconds: u64) -> Self {
         Duration(seconds * 1_000_000_000)
     }
 
-    /// A duration of `seconds`, rounded up to a whole nanosecond.
+    /// Returns a duration of `seconds`, rounded up to a whole nanosecond.
     ///
     /// # Panics
     /// If `seconds` is negative, not a number, or more than 584 years.
@@ -74,7 +74,7 @@ impl Duration {
         Duration(nanoseconds as u64)
     }
 
-    /// The time `bytes` take at `bytes_per_second`, rounded up to a whole nanosecond.
+    /// Returns the transfer time of `bytes` at `bytes_per_second`, rounded up to a whole nanosecond.
     ///
     /// # Panics
     /// If `bytes_per_second` is zero.
@@ -83,17 +83,17 @@ impl Duration {
         Duration(u64::try_from(nanoseconds).expect("a transfer of less than 584 years"))
     }
 
-    /// The duration in nanoseconds.
+    /// Returns the duration in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The duration in seconds, for people to read.
+    /// Returns the duration in seconds, for people to read.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// Whether this is no time at all.
+    /// Returns true if the duration is zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

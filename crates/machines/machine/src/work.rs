@@ -1,13 +1,13 @@
-//! Work: what a node's processor is asked to do, by name.
+//! Work: kinds of processor work of a node, by name.
 //!
-//! The file system marks its work where it does it; a machine description says what each kind costs, in
-//! cycles and for some in cycles for each unit. A simulated machine charges that to the node's processor. A
-//! real one does nothing: there the work itself takes the time.
+//! The file system marks each piece of work. A machine description states the cost of each kind in cycles, and for some
+//! kinds in cycles per unit. A simulated machine charges that cost to the node's processor. A real machine does
+//! nothing, because the work itself takes the time.
 
-/// Declares the kinds of work: what each is, its unit if it has one, and its name in machine descriptions.
+/// Declares the kinds of work: meaning, unit if any, and name in machine descriptions.
 macro_rules! kinds_of_work {
     ($($(#[doc = $doc:literal])* $kind:ident $({ $(#[$unit_doc:meta])* $unit:ident })? = $name:literal,)*) => {
-        /// A piece of work done by a file system on a node's processor.
+        /// Kind of processor work done by a file system on a node.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Work {
             $($(#[doc = $doc])* $kind $({ $(#[$unit_doc])* $unit: u64 })?,)*
@@ -18,25 +18,24 @@ macro_rules! kinds_of_work {
         }
 
         impl Work {
-            /// The names of all kinds, as machine descriptions use them, at their [`index`](Self::index).
+            /// Names of all kinds, as machine descriptions use them, by [`index`](Self::index).
             pub const NAMES: [&'static str; [$($name),*].len()] = [$($name),*];
 
-            /// What each kind is, in a sentence or two.
+            /// Meaning of each kind, in one or two sentences.
             pub const MEANINGS: [&'static str; [$($name),*].len()] = [$(concat!($($doc),*).trim_ascii_start()),*];
 
-            /// The unit that each kind is counted in: `bytes`, or the items that it works on; none for work without a
-            /// size.
+            /// Unit of each kind: `bytes`, or the items that it works on; `None` for work without a size.
             pub const UNITS: [Option<&'static str>; [$($name),*].len()] = [$(kinds_of_work!(@name $($unit)?)),*];
 
-            /// The kind of work as a number below the count of [`NAMES`](Self::NAMES).
+            /// Returns the kind of work as a number below the length of [`NAMES`](Self::NAMES).
             pub const fn index(self) -> usize {
                 match self {
                     $(Work::$kind { .. } => Index::$kind as usize,)*
                 }
             }
 
-            /// How many units a cost per unit is multiplied with: bytes, or the items that the work counts; zero for
-            /// work without a size.
+            /// Returns the number of units that multiply the cost per unit: bytes or items; zero for work without a
+            /// size.
             pub const fn units(self) -> u64 {
                 match self {
                     $(Work::$kind { $($unit)? } => kinds_of_work!(@units $($unit)?),)*
@@ -69,40 +68,39 @@ kinds_of_work! {
     CompleteDiskRequest = "complete_disk_request",
     /// An I/O node copies the data of a message to where the thread that will serve it finds them.
     AcceptData {
-        /// How many bytes.
+        /// Number of bytes.
         bytes
     } = "accept_data",
     /// Bytes are copied from memory to memory.
     Copy {
-        /// How many bytes.
+        /// Number of bytes.
         bytes
     } = "copy",
     /// An I/O node lists the blocks of a collective request that lie on one of its disks.
     ListBlocks {
-        /// How many blocks.
+        /// Number of blocks.
         blocks
     } = "list_blocks",
     /// An I/O node sorts such a list.
     SortBlocks {
-        /// How many blocks.
+        /// Number of blocks.
         blocks
     } = "sort_blocks",
     /// A node finds the next piece of an extent that goes to, or comes from, one compute node's memory.
     MatchPiece {
-        /// In how many dimensions of the array in the file its place is looked for: none if it just follows the one
-        /// before.
+        /// Number of array dimensions in which the position of the piece is computed; 0 if it follows the piece before.
         dimensions
     } = "match_piece",
     /// A compute node moves a piece from one place in its own memory to another.
     MovePiece {
-        /// How many bytes.
+        /// Number of bytes.
         bytes
     } = "move_piece",
     /// A node begins to put data into another node's memory.
     CallMemput = "call_memput",
     /// The other node places such data.
     HandleMemput {
-        /// How many bytes of data.
+        /// Number of bytes of data.
         bytes
     } = "handle_memput",
     /// The first node learns that its data are in place.
@@ -111,46 +109,46 @@ kinds_of_work! {
     CallMemget = "call_memget",
     /// The other node sends such data.
     HandleMemget {
-        /// How many bytes of data.
+        /// Number of bytes of data.
         bytes
     } = "handle_memget",
     /// The first node takes in such data.
     ReturnMemget {
-        /// How many bytes of data.
+        /// Number of bytes of data.
         bytes
     } = "return_memget",
     /// A node does its part of a barrier.
     Barrier = "barrier",
     /// A node puts a piece into the queue for its destination.
     QueuePiece {
-        /// How many bytes are copied into the queue: none for a queued Memget.
+        /// Number of bytes copied into the queue; 0 for a queued Memget.
         bytes
     } = "queue_piece",
     /// The destination finds out where queued pieces go, or come from.
     UnpackPieces {
-        /// How many pieces.
+        /// Number of pieces.
         pieces
     } = "unpack_pieces",
     /// The destination of a queued Memget copies the pieces' data together.
     PackData {
-        /// How many bytes.
+        /// Number of bytes.
         bytes
     } = "pack_data",
     /// A compute node notes a write in the directory of its write cache.
     AppendEntry = "append_entry",
     /// A compute node finds out which I/O nodes its entries concern, and packs them up for them.
     DealEntries {
-        /// How many entries.
+        /// Number of entries.
         entries
     } = "deal_entries",
     /// An I/O node takes in a part of a compute node's directory.
     TakeEntries {
-        /// How many entries.
+        /// Number of entries.
         entries
     } = "take_entries",
     /// An I/O node sorts the directories of all compute nodes, and finds which of two that overlap is the later.
     SortEntries {
-        /// How many entries.
+        /// Number of entries.
         entries
     } = "sort_entries",
     /// A thread goes to sleep until an interrupt wakes it.
@@ -160,12 +158,12 @@ kinds_of_work! {
 }
 
 impl Work {
-    /// The kind's name, as machine descriptions use it.
+    /// Returns the kind's name, as machine descriptions use it.
     pub const fn name(self) -> &'static str {
         Self::NAMES[self.index()]
     }
 
-    /// The unit it is counted in, if it has a size.
+    /// Returns the kind's unit, if it has a size.
     pub const fn unit(self) -> Option<&'static str> {
         Self::UNITS[self.index()]
     }

@@ -1,4 +1,4 @@
-//! The laws of stores of metadata.
+//! Laws of metadata stores.
 
 use std::future::{Future, poll_fn};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::{
     Result, TaskGroup, Transaction,
 };
 
-/// Transactions of many tasks come one after the other: each sees what all before it have left.
+/// Transactions of many tasks are serial: each sees the changes of all before it.
 pub fn transactions_come_one_after_the_other(testbed: &impl Testbed) {
     const TASKS: u64 = 8;
     const EACH: u64 = 10;
@@ -35,12 +35,12 @@ pub fn transactions_come_one_after_the_other(testbed: &impl Testbed) {
         let mut counted = places[1..].to_vec();
         counted.sort_unstable();
         assert_eq!((places[0], counted), (TASKS * EACH, (0..TASKS * EACH).collect()));
-        // Those of one task, which waited for each, are in its order.
+        // The transactions of one task are in its order, because it waited for each.
         assert!(places[1..].chunks(EACH as usize).all(|of_task| of_task.is_sorted()));
     }));
 }
 
-/// The store of a testbed's node.
+/// Returns the store of a testbed's node.
 fn store_of<M: Machine>(machine: &M) -> M::Metadata {
     machine.metadata().expect("a testbed's nodes have a store").clone()
 }
@@ -49,7 +49,7 @@ fn number_of(value: &[u8]) -> u64 {
     u64::from_be_bytes(value.try_into().expect("a number"))
 }
 
-/// Enters under `name` how many were entered before.
+/// Stores under `name` the number of entries made before.
 fn count(t: &mut dyn Transaction, name: &[u64]) -> Result<u64> {
     let before = t.get(b"")?.map_or(0, |value| number_of(&value));
     let key: Vec<u8> = name.iter().flat_map(|number| number.to_be_bytes()).collect();
@@ -64,7 +64,7 @@ async fn all_entries(store: &impl MetadataStore) -> Vec<MetadataEntry> {
     ok(all.await).expect("kept")
 }
 
-/// A transaction that is refused, or fails, has changed nothing, and its answer comes as it was given.
+/// A rejected or failed transaction changes nothing, and its result is returned unchanged.
 pub fn a_refused_transaction_changes_nothing(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let store = store_of(&nodes[0]);
@@ -91,8 +91,8 @@ pub fn a_refused_transaction_changes_nothing(testbed: &impl Testbed) {
     }));
 }
 
-/// Entries have the order of their keys as bytes, and a range is from the first key to below the last; a transaction
-/// sees its own changes among them.
+/// Entries are sorted by the bytes of their keys, and a range includes its first key and excludes its last. A
+/// transaction sees its own changes among them.
 pub fn entries_are_in_the_order_of_their_keys(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let store = store_of(&nodes[0]);
@@ -126,8 +126,8 @@ pub fn entries_are_in_the_order_of_their_keys(testbed: &impl Testbed) {
     }));
 }
 
-/// A read-only transaction sees what was committed before, whole, also while other transactions are under way; its
-/// refusal or failure comes back as it was given. As any other, it knows the run of the store.
+/// A read-only transaction sees complete commits, also while other transactions are in flight. Its rejection or failure
+/// is returned unchanged. Like any other, it knows the incarnation of the store.
 pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
     const TRANSACTIONS: u64 = 20;
     ok(testbed.run(1, |nodes| async move {
@@ -151,7 +151,7 @@ pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
             let (entries, now) = ok(look.await).expect("kept");
             assert!(now >= seen && entries == if now == 0 { 0 } else { 1 + now }, "{entries} at {now}");
             seen = now;
-            // Without this pause the looks would leave no processor time to others.
+            // Without this pause the lookups would leave no processor time to others.
             machine.sleep_until(machine.now() + Duration::from_micros(50)).await;
         }
         ok(group.join().await);
@@ -167,7 +167,7 @@ pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
     }));
 }
 
-/// Transactions whose callers no longer wait are carried out whole or not at all, and the store goes on working.
+/// Transactions whose callers stop waiting are carried out whole or not at all, and the store continues to work.
 pub fn a_dropped_transaction_leaves_nothing_half_done(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, store) = (nodes[0].clone(), store_of(&nodes[0]));
@@ -188,7 +188,7 @@ pub fn a_dropped_transaction_leaves_nothing_half_done(testbed: &impl Testbed) {
     }));
 }
 
-/// Carries out, all at once, a transaction for each of these numbers, and waits for them: before a crash.
+/// Carries out concurrently a transaction for each of these numbers, and waits for them: used before a crash.
 pub async fn make_counted_transactions(store: &impl MetadataStore, numbers: Range<u64>) {
     let begin = |number| Box::pin(store.transact(move |t| Ok(Ok::<_, ()>(count(t, &[number])?))));
     let mut all: Vec<_> = numbers.map(begin).collect();
@@ -205,10 +205,10 @@ pub async fn make_counted_transactions(store: &impl MetadataStore, numbers: Rang
     .await;
 }
 
-/// How many of the transactions that were [made](make_counted_transactions) are there: after a crash.
+/// Returns the number of transactions left of those [made](make_counted_transactions) before a crash.
 ///
 /// # Panics
-/// If they are not the first ones, or one of them is not whole.
+/// If the remaining ones are not the first, or one of them is incomplete.
 pub async fn counted_transactions_left(store: &impl MetadataStore) -> u64 {
     let entries = all_entries(store).await;
     let Some(((_, counted), names)) = entries.split_first() else { return 0 };
