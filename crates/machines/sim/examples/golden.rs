@@ -5,7 +5,7 @@ use std::time::Instant;
 #[path = "../tests/golden_workload/mod.rs"]
 mod golden_workload;
 
-/// As in the program.
+/// Same allocator as the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,8 +1,8 @@
 //! Times a run with everything modelled: `cargo run --release -p sim --example modelled [rounds]`.
 //!
-//! On the STARFISH machine every compute node asks the I/O nodes in turn for small records, each of which is a
-//! thread, a look into a cache, a reply and its copying; every 64th request reads a block from a disk. So the
-//! events are mostly those of processors, torus and messages, as in the patterns bound by processors.
+//! On the STARFISH machine every compute node requests small records from the I/O nodes in turn. Each request costs a
+//! thread, a cache lookup, a reply and its copying; every 64th request reads a block from a disk. So most events are
+//! those of processors, torus and messages, as in the processor-bound patterns.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
-//! The agenda: what happens when, as small integers in order.
+//! Agenda: priority queue of timed events, as small integers in order.
 //!
-//! One entry is 128 bits: the time, then the serial number of its making, then what happens. So entries
-//! compare as plain numbers, and those of one instant come out in the order in which they went in.
+//! An entry has 128 bits: the time, then the serial number of its creation, then the event. So entries compare as plain
+//! numbers, and events of the same instant keep their order of insertion.
 //!
 //! ```text
 //!   soon: sorted, short, in a ring             later: a 4-ary heap
@@ -9,30 +9,30 @@
 //!     ^ first       ^ a new entry comes in here: the shorter half makes room
 //! ```
 //!
-//! Machines with few nodes have few events pending: then sorting a new one into a short list, from whichever end
-//! is nearer, takes a third of the instructions of a heap. What does not fit the list waits in the heap, whose
-//! four children of a node share a cache line.
+//! Machines with few nodes have few pending events. For them, sorting a new event into a short list, from the nearer
+//! end, takes a third of the instructions of a heap. Further events wait in the heap, where the four children of a node
+//! share a cache line.
 
-/// What a timed event is for: one of eight kinds, and the index of whom it concerns.
+/// Target of a timed event: one of eight kinds, and the index of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventTarget(u32);
 
-/// The kinds of timed events.
+/// Kinds of timed events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The task with this index is to be polled.
+    /// Poll the task with this index.
     Task,
-    /// The foreign waker with this index is to be woken.
+    /// Wake the foreign waker with this index.
     Foreign,
-    /// The processor with this index has done its thread's work, unless interrupts held it up.
+    /// The processor with this index completes its thread's work, unless interrupts delayed it.
     Processor,
-    /// The message with this index is at its receiver.
+    /// The message with this index arrives at its receiver.
     Arrival,
-    /// The receiver's processor has taken in the message with this index.
+    /// The receiver's processor has handled the message with this index.
     Delivery,
-    /// The disk with this index is done with a step of its command.
+    /// The disk with this index completes a step of its command.
     Disk,
-    /// The transfer with this index is over and its node knows.
+    /// The transfer with this index is complete, and its node has handled the interrupt.
     Transfer,
     /// The head of the worm with this index is at its next link, or that link is free.
     Head,
@@ -42,7 +42,7 @@ const INDEX_BITS: u32 = 24;
 const TARGET_BITS: u32 = INDEX_BITS + 3;
 const SERIAL_MAX: u64 = 1 << (64 - TARGET_BITS);
 
-/// No index in a [`EventTarget`] reaches this: a bound on tasks, messages and transfers alive at once.
+/// Exclusive limit of indices in an [`EventTarget`]: bounds tasks, messages and transfers alive at the same time.
 pub(crate) const INDEX_END: usize = 1 << INDEX_BITS;
 
 impl EventTarget {
@@ -73,23 +73,23 @@ impl EventTarget {
     }
 }
 
-/// All timed events to come.
+/// Queue of all future timed events.
 pub(crate) struct Agenda {
-    /// The first entries in order, in a ring: from `first` on, up to and without `end`.
+    /// First entries in order, in a ring: from `first` on, up to and without `end`.
     soon: [u128; RING],
-    // Indices of the ring are bytes, so they wrap round by themselves and need no check.
+    // Indices of the ring are bytes, so they wrap around and need no bounds check.
     first: u8,
     end: u8,
-    /// The time of the last of them, if there are others in the heap: no entry before it goes there.
+    /// Time of the last entry of the ring, if the heap has entries: no earlier entry goes to the heap.
     later_from: u64,
-    /// The rest; empty if `soon` is.
+    /// Remaining entries; empty if `soon` is.
     later: Heap,
     next_serial: u64,
 }
 
 const RING: usize = 1 << u8::BITS;
 
-/// When as many entries as this are sorted and another one comes, half of them go to the heap.
+/// Limit of sorted entries: on overflow, half of them go to the heap.
 const SOON_MAX: u8 = 64;
 
 impl Default for Agenda {
@@ -100,10 +100,10 @@ impl Default for Agenda {
 }
 
 impl Agenda {
-    /// Adds an event; among those of the same time it is the last.
+    /// Adds an event, after all others of the same time.
     #[inline]
     pub(crate) fn push(&mut self, time: u64, target: EventTarget) {
-        // What is rare is elsewhere as a whole, so that nothing has to be saved for it.
+        // The rare path is a separate function, so that this one saves no registers for it.
         if time >= self.later_from || self.soon_count() >= SOON_MAX || self.next_serial == SERIAL_MAX {
             self.make_room_and_push(time, target);
         } else {
@@ -126,7 +126,7 @@ impl Agenda {
             return self.insert_soon(entry);
         }
         self.later.push(entry);
-        // At the end of all time, the list may be empty.
+        // At the maximum time, the list may be empty.
         if self.first == self.end {
             self.refill();
         }
@@ -144,8 +144,8 @@ impl Agenda {
         u128::from(time) << 64 | u128::from(serial)
     }
 
-    /// Puts an entry into the list. Its serial number is the highest, so it comes before those of a later time and no
-    /// others.
+    /// Inserts an entry into the list. Its serial number is the highest, so it precedes exactly the entries of a later
+    /// time.
     #[inline(always)]
     fn insert_soon(&mut self, entry: u128) {
         let time = time_of(entry);
@@ -178,7 +178,7 @@ impl Agenda {
         }
     }
 
-    /// Takes out the first event.
+    /// Removes and returns the first event.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(u64, EventTarget)> {
         if self.first == self.end {
@@ -192,13 +192,13 @@ impl Agenda {
         Some((time_of(first), EventTarget(first as u32 & ((1 << TARGET_BITS) - 1))))
     }
 
-    /// The time of the first event.
+    /// Returns the time of the first event.
     #[inline]
     pub(crate) fn first_time(&self) -> Option<u64> {
         (self.first != self.end).then(|| time_of(self.soon[usize::from(self.first)]))
     }
 
-    /// Moves the last half of the list into the heap.
+    /// Moves the second half of the list into the heap.
     #[cold]
     #[inline(never)]
     fn put_off(&mut self) {
@@ -225,7 +225,7 @@ impl Agenda {
         }
     }
 
-    /// Gives all entries new serial numbers from 0 on; their order stays.
+    /// Renumbers all entries from 0 on in their order.
     #[cold]
     #[inline(never)]
     fn renumber(&mut self) {
@@ -240,7 +240,7 @@ impl Agenda {
             *entry = *entry >> 64 << 64 | (serial as u128) << TARGET_BITS | u128::from(target);
         }
         self.next_serial = entries.len() as u64;
-        // Least first, as a heap wants it.
+        // Ascending order is a valid heap.
         self.later.entries = entries;
         self.refill();
     }
@@ -251,7 +251,7 @@ fn time_of(entry: u128) -> u64 {
     (entry >> 64) as u64
 }
 
-/// A 4-ary heap of entries, least first.
+/// 4-ary heap of entries, least first.
 #[derive(Default)]
 struct Heap {
     entries: Vec<u128>,
@@ -280,7 +280,7 @@ impl Heap {
         Some(first)
     }
 
-    /// Lets `entry` sink from the root to its place.
+    /// Moves `entry` from the root down to its place.
     fn sink(&mut self, entry: u128) {
         let entries = &mut self.entries[..];
         let mut hole = 0;

@@ -10,18 +10,18 @@ use crate::machine::SimMachine;
 use crate::settings::Settings;
 use crate::simulation::Simulation;
 
-/// A machine of which each test gets the I/O nodes, as many as it wants, each with one disk and a store of metadata.
+/// Testbed whose tests get a machine with the required number of I/O nodes, each with one disk and a metadata store.
 pub struct Simulated {
-    /// The machine, but for the number of its I/O nodes.
+    /// Machine, except for the number of its I/O nodes.
     pub description: MachineDescription,
-    /// How it is simulated.
+    /// Settings of the simulation.
     pub settings: Settings,
-    /// A test that takes longer, in simulated time, fails, if there is a limit.
+    /// Limit of a test in simulated time, if any; a longer test fails.
     pub limit: Option<Duration>,
 }
 
 impl Simulated {
-    /// A machine by its name, on which a test may take as long as it likes.
+    /// Returns a testbed on the named machine, without a time limit.
     pub fn of(machine: &str, settings: Settings) -> Result<Self, description::Error> {
         Ok(Simulated { description: MachineDescription::load(machine)?, settings, limit: None })
     }
@@ -48,8 +48,8 @@ impl Testbed for Simulated {
     }
 }
 
-/// What metadata take on machines whose description says nothing of them, so that what is done at once elsewhere is
-/// done in turn here.
+/// Returns metadata costs for machines without costs in their description. With costs, operations that would complete
+/// in one instant interleave with others.
 pub fn metadata_costs() -> MetadataCosts {
     let time = |nanoseconds| Sourced::new(Time(Duration::from_nanos(nanoseconds)), "for tests");
     MetadataCosts {
@@ -65,7 +65,7 @@ pub fn metadata_costs() -> MetadataCosts {
     }
 }
 
-/// Lets a run that goes on for longer fail, as long as this node does not crash.
+/// Fails the run if it takes longer than `limit`, unless this node crashes.
 pub fn end_after(node: &SimMachine, limit: Duration) {
     let watcher = node.clone();
     node.spawn("the end of time", async move {

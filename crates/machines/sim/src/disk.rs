@@ -6,13 +6,13 @@
 //!  flush:  [ drive: until its buffer is on the medium ] done
 //! ```
 //!
-//! A drive takes one command at a time, in order of arrival; others wait in its queue here. A bus carries one
-//! transfer at a time, in order of asking, and may be shared by several drives. An access to blocks that do not
-//! lie together is one command for each run of them. Commands are whole sectors; that a write of part of a
-//! sector would have to read it first is not modelled. A disk that is mere memory answers at once.
+//! A drive executes one command at a time, in order of arrival; others wait in its queue here. A bus carries one
+//! transfer at a time, in order of request, and may be shared by several drives. An access to scattered blocks is one
+//! command per run of adjacent blocks. Commands are whole sectors; a write of part of a sector does not model the read
+//! of that sector. A disk that is only memory answers at once.
 //!
-//! Transfers live in a table and not in the futures of the tasks that wait for them: so a transfer whose task no longer
-//! waits still takes its time, and gives its buffer back.
+//! A table holds the transfers, not the futures of waiting tasks. So a transfer whose task stops waiting still takes
+//! its time and returns its buffer.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -50,16 +50,16 @@ pub(crate) struct Drive {
     pub(crate) store: ObjectStore,
     queue: VecDeque<u32>,
     command: Option<Command>,
-    /// What the command has still to access, last first.
+    /// Remaining runs of the command, last first.
     runs: Vec<BlockRun>,
     counts: DiskCounts,
     pub(crate) waits: Waits,
     pub(crate) writes_pending: HighWater,
-    /// Parts of objects that cannot be read.
+    /// Unreadable ranges of objects.
     pub(crate) damaged: Vec<(u64, Range<u64>)>,
 }
 
-/// What a drive is doing for the transfer with this index.
+/// Command of a drive for the transfer with this index.
 #[derive(Clone, Copy)]
 struct Command {
     transfer: usize,
@@ -76,7 +76,7 @@ enum Step {
     WriteReport,
 }
 
-/// A bus: one transfer at a time, first come, first served.
+/// Bus: one transfer at a time, first come, first served.
 #[derive(Default)]
 struct Bus {
     bytes_per_second: u64,
@@ -84,14 +84,14 @@ struct Bus {
     statistics: BusStatistics,
 }
 
-/// What is to be done at a disk, and how far that is.
+/// Request to a disk, and its progress.
 pub(crate) struct Transfer {
     disk: u32,
     object: u64,
     offset: u64,
     access: DiskAccess,
     state: State,
-    /// Whether its node has crashed: it takes its time, and does nothing.
+    /// True if its node has crashed: the transfer takes its time without any effect.
     lost: bool,
 }
 
@@ -102,11 +102,11 @@ pub(crate) enum DiskAccess {
 }
 
 enum State {
-    /// Under way, and the task that waits for it.
+    /// In flight, with the waiting task.
     Begun(Option<Waiter>),
-    /// Under way, and no longer waited for.
+    /// In flight, without a waiting task.
     Abandoned,
-    /// Over; the buffer of a read is back in the access.
+    /// Complete; the access holds the buffer of a read again.
     Over(Result<()>),
 }
 
@@ -189,12 +189,12 @@ impl Disks {
         BusStatistics { waits: statistics.waits.take(), ..*statistics }
     }
 
-    /// Keeps from now on what is to be known when a node crashes.
+    /// Records from now on the changes that a crash may undo.
     pub(crate) fn expect_crashes(&self) {
         self.drives.iter().for_each(|drive| drive.borrow_mut().store.expect_crashes());
     }
 
-    /// The node of a disk has crashed.
+    /// Crashes the node of a disk.
     pub(crate) fn crash(&self, disk: usize, stream: &mut RandomStream) {
         for transfer in self.transfers.borrow_mut().iter_mut() {
             transfer.lost |= transfer.disk == disk as u32;
@@ -221,7 +221,7 @@ impl Disks {
         Ongoing { disks: self, index: Some(index) }
     }
 
-    /// Lets an idle drive take the next transfers from its queue, as many as end at once and one that does not.
+    /// Lets an idle drive take transfers from its queue: all that end at once, and the first that does not.
     fn advance(&self, executor: &Executor, processors: &Processors, costs: &Costs, disk: usize) {
         loop {
             let mut drive = self.drives[disk].borrow_mut();
@@ -244,7 +244,7 @@ impl Disks {
                         self.end(executor, index, Ok(()));
                     }
                 }
-                // Nothing of it lies on the medium: no command, no bus, no interrupt.
+                // No block of it is on the medium: no command, no bus, no interrupt.
                 Ok(_) if drive.runs.is_empty() => {
                     self.apply(&mut drive, index);
                     drop(drive);
@@ -283,7 +283,7 @@ impl Disks {
         }
     }
 
-    /// Reserves places and finds the runs of the transfer.
+    /// Reserves blocks and finds the runs of the transfer.
     fn prepare(&self, drive: &mut Drive, index: usize) -> Result<Begin> {
         let transfers = self.transfers.borrow();
         let Transfer { object, offset, access, .. } = transfers.get(index);
@@ -300,7 +300,7 @@ impl Disks {
         Ok(begin)
     }
 
-    /// The drive with this index is through with a step.
+    /// Handles the end of a step of this drive.
     pub(crate) fn fire(&self, executor: &Executor, processors: &Processors, costs: &Costs, disk: usize) {
         let mut drive = self.drives[disk].borrow_mut();
         let drive_state = &mut *drive;
@@ -336,7 +336,7 @@ impl Disks {
         self.step_at(executor, processors, costs, disk, next);
     }
 
-    /// Tells of a command that ends, and of what the mechanics did meanwhile or will have done for it.
+    /// Records a completed command, and the activity of the mechanics during it, or later for it.
     #[cold]
     fn record(&self, trace: &Trace, disk: usize, drive: &mut Drive, command: Command, end: Instant) {
         let transfers = self.transfers.borrow();
@@ -353,14 +353,14 @@ impl Disks {
         record_phases(trace, disk, &drive.model_mut().take_phases());
     }
 
-    /// Lets drives tell what their mechanics do from now on.
+    /// Makes drives record the activity of their mechanics from now on.
     pub(crate) fn start_recording(&self) {
         for drive in &self.drives {
             drive.borrow_mut().model.iter_mut().for_each(Model::record_phases);
         }
     }
 
-    /// Tells what is left to tell.
+    /// Records the remaining activity of the mechanics.
     pub(crate) fn stop_recording(&self, trace: &Trace, now: Instant) {
         for (disk, drive) in self.drives.iter().enumerate() {
             if let Some(model) = &mut drive.borrow_mut().model {
@@ -369,7 +369,7 @@ impl Disks {
         }
     }
 
-    /// Moves the current run over the drive's bus, if it has one; gives the end.
+    /// Moves the current run over the drive's bus, if it has one; returns the end of this transfer.
     fn bus_transfer(&self, executor: &Executor, disk: usize, drive: &Drive, now: Instant) -> Instant {
         let Some(bus) = drive.bus else { return now };
         let (_, sectors) = drive.sectors();
@@ -383,7 +383,7 @@ impl Disks {
         end
     }
 
-    /// Moves the data of a transfer whose time has come between its payload and the store.
+    /// Moves the data of a transfer between its payload and the store, at the transfer's time.
     fn apply(&self, drive: &mut Drive, index: usize) {
         let mut transfers = self.transfers.borrow_mut();
         let Transfer { object, offset, access, lost, .. } = transfers.get_mut(index);
@@ -425,7 +425,7 @@ impl Disks {
         executor.schedule(end, EventTarget::new(Kind::Transfer, transfer));
     }
 
-    /// The transfer is over, without error.
+    /// Ends the transfer without error.
     pub(crate) fn complete(&self, executor: &Executor, index: usize) {
         self.end(executor, index, Ok(()));
     }
@@ -457,7 +457,7 @@ enum Begin {
 }
 
 impl Step {
-    /// The name of the command it belongs to.
+    /// Returns the name of the command that the step belongs to.
     fn name(self) -> &'static str {
         match self {
             Step::ReadMedium | Step::ReadBus => "read",
@@ -478,7 +478,7 @@ fn record_phases(trace: &Trace, disk: usize, phases: &[Phase]) {
 }
 
 impl Bus {
-    /// Carries bytes as soon as it is free; gives beginning and end.
+    /// Carries bytes as soon as the bus is free; returns beginning and end.
     fn transfer(&mut self, now: Instant, bytes: u64) -> (Instant, Instant) {
         let time = Duration::of_transfer(bytes, self.bytes_per_second);
         let begin = self.free.max(now.as_nanos());
@@ -499,7 +499,7 @@ impl Drive {
         self.command = Some(Command { transfer, begun: now, step });
     }
 
-    /// The command is done, and the drive free for the next.
+    /// Ends the command and frees the drive for the next.
     fn end_command(&mut self, now: Instant) -> Command {
         let command = self.command.take().expect("a command that ends");
         let time = now.since(command.begun);
@@ -510,7 +510,7 @@ impl Drive {
         command
     }
 
-    /// Finds where the bytes `first..end` of the object lie, in sectors, last first.
+    /// Finds the runs of the object's bytes `first..end`, in sectors, last first.
     fn find_runs(&mut self, object: u64, first: u64, end: u64) {
         self.runs.clear();
         let (Some(model), Some(stored)) = (&self.model, self.store.object(object)) else { return };
@@ -520,7 +520,7 @@ impl Drive {
         let sector_bytes = model.sector_bytes();
         let block_bytes = self.sectors_per_block * sector_bytes;
         stored.runs(first / block_bytes, end.div_ceil(block_bytes), &mut self.runs);
-        // From blocks to sectors, without those at the ends that are not touched.
+        // Convert blocks to sectors, and drop the sectors at both ends that are not accessed.
         let skipped = first % block_bytes / sector_bytes;
         let spared = (block_bytes - 1 - (end - 1) % block_bytes) / sector_bytes;
         let (has_first, has_last) =
@@ -539,7 +539,7 @@ impl Drive {
         self.runs.reverse();
     }
 
-    /// First sector and count of the current run.
+    /// Returns the first sector and the number of sectors of the current run.
     fn sectors(&self) -> (u64, u64) {
         let run = self.runs.last().expect("a run to access");
         (run.place, run.blocks)
@@ -565,7 +565,7 @@ pub(crate) fn no_space(node: usize) -> Box<Error> {
     Error::NoSpace { what: format!("a disk of {}", machine::NodeId(node as u64)) }.into()
 }
 
-/// Waits for a transfer to end, and gives back what it was about.
+/// Wait for the end of a transfer; returns its access.
 pub(crate) struct Ongoing<'a> {
     disks: &'a Disks,
     index: Option<usize>,

@@ -1,9 +1,9 @@
-//! The executor: tasks, virtual time and the one loop that drives both.
+//! Executor: tasks, virtual time and the loop that drives both.
 //!
-//! Tasks that can run do so in the order in which they were woken; only when none is left does time move on,
-//! to the next event of the agenda. Nothing here depends on the host: no clock, no threads, no addresses, no
-//! hashing. So a run is a function of what was started, and its digest, a mix of the time and target of every
-//! event, tells two runs apart or proves them alike.
+//! Ready tasks run in the order in which they were woken. Only when no task is ready does time advance, to the next
+//! event of the agenda. Nothing here depends on the host: no clock, no threads, no addresses, no hashing. So a run is a
+//! function of the tasks started. Its digest, a hash of the time and target of every event, shows if two runs are
+//! equal.
 //!
 //! ```text
 //!          wake                       poll
@@ -13,7 +13,7 @@
 //!   event <--- agenda.pop(), now = its time <- agenda.push(time, target)
 //! ```
 //!
-//! The ready queue is the place for a second task order (seeded random, to hunt for bugs), should it be wanted.
+//! A second task order (seeded random, to find bugs) would go into the ready queue.
 
 mod waker;
 
@@ -36,21 +36,20 @@ pub(crate) use waker::TaskKey;
 
 type Task = Pin<Box<dyn Future<Output = Result<()>>>>;
 
-/// The index of the main task, whose future is not in the table but with the caller of the run.
+/// Index of the main task, whose future is not in the table but with the caller of the run.
 const MAIN: usize = 0;
 
-/// The most polls in one instant that are taken for work; beyond them, tasks are watched one by one.
+/// Maximum number of polls in one instant before tasks are watched one by one.
 const POLLS_AT_ONCE: u64 = 1_000_000;
-/// The number of further polls of one task in one instant, while no task ends, after which it is taken for one that
-/// never waits. Where nothing takes time a task may be polled for each of any number of others, but these end.
+/// Maximum number of further polls of one task in one instant, while no task ends, before it counts as one that never
+/// waits. A server that takes no time may be polled for any number of other tasks in one instant, but these end.
 const POLLS_OF_ONE_TASK: u64 = 100_000;
-/// The number of polls in one instant after which tasks are taken for starting each other without end: that takes
-/// minutes.
+/// Maximum number of polls in one instant before tasks count as starting each other endlessly: this takes minutes.
 const POLLS_MAX: u64 = 10_000_000_000;
-/// The most tasks that a report of waiting ones names.
+/// Maximum number of tasks named in a report of waiting tasks.
 const NAMES_MAX: usize = 40;
 
-/// What to wake: one of our tasks, by its key, or the waker that a combinator put in its place.
+/// Target of a wake: one of our tasks, by its key, or the waker that a combinator put in its place.
 #[derive(Clone, Debug)]
 pub(crate) enum Waiter {
     Task(TaskKey),
@@ -63,7 +62,7 @@ impl Waiter {
         TaskKey::of(waker).map_or_else(|| Waiter::Foreign(waker.clone()), Waiter::Task)
     }
 
-    /// Whether `context` belongs to this waiter.
+    /// Returns true if `context` belongs to this waiter.
     pub(crate) fn is(&self, context: &Context<'_>) -> bool {
         match self {
             Waiter::Task(key) => TaskKey::of(context.waker()) == Some(*key),
@@ -72,7 +71,7 @@ impl Waiter {
     }
 }
 
-/// What tells a waker from others for as long as a clone of it is kept somewhere.
+/// Identity of a waker, unique as long as a clone of it is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WakerId {
     vtable: NonZeroUsize,
@@ -88,7 +87,7 @@ impl WakerId {
 }
 
 struct Slot {
-    /// Taken out while it is polled; `None` also in a free slot.
+    /// Taken out during a poll; `None` also in a free slot.
     future: Option<Task>,
     name: &'static str,
     node: u32,
@@ -102,11 +101,11 @@ pub(crate) struct Executor {
     now: Cell<u64>,
     current: Cell<TaskKey>,
     core: RefCell<Core>,
-    /// Here because all that happens has the executor at hand, for the time.
+    /// Kept here because all users of it have the executor already, for the time.
     trace: Trace,
 }
 
-/// All that changes, but the clock. Borrowed for moments only, never while a task is polled or dropped.
+/// Mutable state, except the clock. Borrowed only briefly, never while a task is polled or dropped.
 struct Core {
     events: Agenda,
     ready: VecDeque<u32>,
@@ -116,12 +115,12 @@ struct Core {
     event_count: u64,
     digest: u64,
     polls_now: u64,
-    /// Polls of each task since one has ended, once there are suspiciously many in this instant.
+    /// Polls of each task since a task last ended, counted only after suspiciously many in this instant.
     restless: BTreeMap<u32, u64>,
 }
 
 thread_local! {
-    /// The executors of this thread, for wakers; the one that runs is found first.
+    /// Executors of this thread, for wakers; the running one is found first.
     static HERE: RefCell<Here> = const { RefCell::new(Here { running: None, all: Vec::new(), next: 0 }) };
 }
 
@@ -131,9 +130,9 @@ struct Here {
     next: u16,
 }
 
-/// Wakes the task wherever on this thread its executor is; a task that is gone is not woken.
+/// Wakes the task on its executor, anywhere on this thread; a key of an ended task has no effect.
 pub(crate) fn wake_anywhere(key: TaskKey) {
-    // While the thread's locals are being destroyed no task is left to be woken.
+    // While the thread's locals are being destroyed, no task is left to wake.
     let _ = HERE.try_with(|here| {
         let here = here.borrow();
         match &here.running {
@@ -205,39 +204,39 @@ impl Executor {
         self.now.get()
     }
 
-    /// Where to tell what happens, if the run is traced.
+    /// Returns the trace, if recording is on.
     #[inline(always)]
     pub(crate) fn trace(&self) -> Option<&Trace> {
         self.trace.is_on().then_some(&self.trace)
     }
 
-    /// The trace, whether it is on or not.
+    /// Returns the trace, on or off.
     pub(crate) fn trace_switch(&self) -> &Trace {
         &self.trace
     }
 
-    /// How many timed events there have been.
+    /// Returns the number of timed events so far.
     pub(crate) fn event_count(&self) -> u64 {
         self.core.borrow().event_count
     }
 
-    /// A mix of the times and targets of all events so far.
+    /// Returns a hash of the times and targets of all events so far.
     pub(crate) fn digest(&self) -> u64 {
         self.core.borrow().digest
     }
 
-    /// The task that is being polled.
+    /// Returns the task being polled.
     pub(crate) fn current(&self) -> TaskKey {
         self.current.get()
     }
 
-    /// The number of the task that is being polled, which no other has at the time, and its name.
+    /// Returns the number of the task being polled, which is unique at this time, and its name.
     fn current_task(&self) -> (u64, &'static str) {
         let key = self.current();
         (u64::from(key.generation()) << 32 | key.index() as u64, self.core.borrow().slots[key.index()].name)
     }
 
-    /// Starts a task; it first runs when its turn comes.
+    /// Spawns a task, which first runs in order of the ready queue.
     pub(crate) fn spawn(&self, name: &'static str, node: u32, task: Task) {
         let mut core = self.core.borrow_mut();
         let Core { slots, free, ready, .. } = &mut *core;
@@ -252,7 +251,7 @@ impl Executor {
         ready.push_back(index);
     }
 
-    /// Puts the task at the end of the ready queue, unless it is there already or is gone.
+    /// Puts the task at the end of the ready queue, unless it is queued already or has ended.
     pub(crate) fn wake(&self, key: TaskKey) {
         let mut core = self.core.borrow_mut();
         let index = key.index();
@@ -272,20 +271,20 @@ impl Executor {
         }
     }
 
-    /// Lets `target` happen at `time`.
+    /// Schedules `target` at `time`.
     #[inline]
     pub(crate) fn schedule(&self, time: u64, target: EventTarget) {
         debug_assert!(time >= self.now(), "no event in the past");
         self.core.borrow_mut().events.push(time, target);
     }
 
-    /// The time before which nothing else happens, to be asked when an event happens: no task is ready then.
+    /// Returns the time before which no other event happens. Call it while handling an event, when no task is ready.
     #[inline]
     pub(crate) fn quiet_until(&self) -> u64 {
         self.core.borrow().events.first_time().unwrap_or(u64::MAX)
     }
 
-    /// Wakes `waker` at `time`.
+    /// Schedules a wake of `waker` at `time`.
     #[inline]
     pub(crate) fn schedule_wake(&self, time: u64, waker: &Waker) {
         let target = match TaskKey::of(waker) {
@@ -300,8 +299,8 @@ impl Executor {
         EventTarget::new(Kind::Foreign, self.core.borrow_mut().foreign.insert(waker))
     }
 
-    /// Runs until `main` is over; `fire` is told of all events that are not for tasks, and gives whom to wake in the
-    /// end.
+    /// Runs until `main` completes. Calls `fire` for each event that is not for a task; `fire` returns the task to wake
+    /// in the end.
     pub(crate) fn run<T>(
         self: &Rc<Self>,
         mut main: Pin<&mut dyn Future<Output = T>>,
@@ -321,7 +320,7 @@ impl Executor {
         outcome.ok_or_else(|| self.stalled().into())
     }
 
-    /// Runs until nothing is left to happen.
+    /// Runs until no event is left.
     pub(crate) fn run_until_idle(
         self: &Rc<Self>,
         fire: impl Fn(Kind, usize) -> Option<Waiter>,
@@ -342,8 +341,8 @@ impl Executor {
         key
     }
 
-    /// The loop: until `poll_main` says that the main task is over, or there is nothing left to happen.
-    // There is one of it, not one for each type of main task, so that what it calls can be part of it.
+    /// Runs the main loop until `poll_main` returns true (the main task is complete), or no event is left.
+    // Not generic over the main task, so that there is one copy, with its callees inlined.
     #[inline(never)]
     fn drive(
         &self,
@@ -358,7 +357,7 @@ impl Executor {
                     let Some((time, target)) = core.events.pop() else { return Ok(()) };
                     core.count(&self.now, time, target);
                     match target.kind() {
-                        // No task is ready, so the queue would give this very task back at once.
+                        // No task is ready, so the queue would return this same task at once.
                         Kind::Task => target.index(),
                         Kind::Foreign => {
                             let waker = core.foreign.remove(target.index());
@@ -373,7 +372,7 @@ impl Executor {
                             core = self.core.borrow_mut();
                             match woken {
                                 None => continue,
-                                // No other task was woken, so the queue would give this task back at once.
+                                // No other task was woken, so the queue would return this task at once.
                                 Some(Waiter::Task(key)) if self.is_next(&core, key) => key.index(),
                                 Some(waiter) => {
                                     drop(core);
@@ -408,11 +407,11 @@ impl Executor {
                 continue;
             };
             drop(core);
-            // Dropping a waker of ours does nothing, but takes a call to find that out.
+            // Dropping our waker has no effect, but would cost a call.
             let waker = ManuallyDrop::new(key.waker());
             let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
             if polled.is_ready() {
-                // Dropped before its slot is free: what it drops may wake and spawn.
+                // Drop the task before its slot is free, because its drop may wake and spawn.
                 drop(task);
                 core = self.core.borrow_mut();
                 core.retire(index);
@@ -430,7 +429,7 @@ impl Executor {
         }
     }
 
-    /// Whether this task is one of ours and would be the next to run if it were woken.
+    /// Returns true if this task is one of ours and would run next if it were woken.
     #[inline]
     fn is_next(&self, core: &Core, key: TaskKey) -> bool {
         let same = core.slots.get(key.index()).is_some_and(|slot| slot.generation == key.generation());
@@ -460,7 +459,7 @@ impl Executor {
         }
     }
 
-    /// Drops the tasks of a node, wherever they are.
+    /// Drops the tasks of a node, in any state.
     pub(crate) fn end_tasks_of(&self, node: u32) {
         let mut ended: Vec<Task> = Vec::new();
         let mut core = self.core.borrow_mut();
@@ -471,7 +470,7 @@ impl Executor {
             }
         }
         drop(core);
-        // What they drop may wake others.
+        // Drop them outside the borrow, because their drops may wake others.
         drop(ended);
     }
 
@@ -505,7 +504,7 @@ impl Present for Executor {
 }
 
 impl Core {
-    /// Lets time move to an event, and counts it.
+    /// Advances time to an event, and counts it.
     #[inline]
     fn count(&mut self, now: &Cell<u64>, time: u64, target: EventTarget) {
         if time != now.get() {
@@ -522,13 +521,13 @@ impl Core {
         let slot = &mut self.slots[index];
         slot.generation = (slot.generation + 1) % TaskKey::GENERATION_END;
         slot.used = false;
-        // One that was woken as it ended still has its place in the queue, and is free once that has come up.
+        // A task woken as it ended is still in the ready queue; its slot is freed when the queue reaches it.
         if !slot.ready {
             self.free.push(index as u32);
         }
     }
 
-    /// Counts the polls of single tasks once there have been suspiciously many in one instant.
+    /// Counts the polls of single tasks after suspiciously many polls in one instant.
     #[cold]
     fn watch(&mut self, index: usize, now: u64) -> Result<()> {
         if self.polls_now == POLLS_AT_ONCE + 1 {

@@ -1,17 +1,17 @@
-//! How messages travel: over a constant delay, a switch, or a torus (in `torus.rs`).
+//! Transport of messages: over a constant delay, a switch, or a torus (in `torus.rs`).
 //!
-//! Over the first two a message is reserved its whole way at the moment it is sent, first come, first served,
-//! so it costs one event, its arrival.
+//! The first two reserve the whole route of a message when it is sent, first come, first served, so a message costs one
+//! event, its arrival.
 //!
 //! # The switch
 //!
-//! Every node has one link to the switch and one from it, each with its own queue; between them lies a fabric
-//! without contention. A message streams through (cut-through) if the receiver's link is free, and waits in
-//! the switch, which has room for any number, if it is not; so a busy receiver never holds up its senders.
+//! Every node has one link to the switch and one from it, each with a separate queue; between them is a fabric without
+//! contention. If the receiver's link is free, a message streams through (cut-through). Otherwise it waits in the
+//! switch, which has unlimited room; so a busy receiver never blocks its senders.
 //!
-//! Classes of messages: one on demand takes the links as said. One of control goes at once, in between: what has
-//! been reserved is not moved for it, so for its few bytes a link carries more than it can. One in the background
-//! waits at its source (in `network.rs`) until the link from there is free.
+//! Classes of messages: a demand message takes the links as above. A control message goes at once, in between others.
+//! Reservations are not moved for it, so a link carries its few bytes in excess of its rate. A background message waits
+//! at its source (in `network.rs`) until the outgoing link is free.
 
 use description::{MachineDescription, Topology};
 use machine::{Class, Duration};
@@ -28,17 +28,17 @@ pub(crate) enum Fabric {
     Torus(Torus),
 }
 
-/// A link in one direction.
+/// Link in one direction.
 #[derive(Clone, Copy, Default)]
 struct Link {
     free: u64,
-    /// How long it has carried messages in all.
+    /// Total time in nanoseconds that it carried messages.
     carried: u64,
     waits: Waits,
 }
 
 impl Link {
-    /// Carries a message that is there at `now` for `nanoseconds`, as soon as it is free; gives the beginning.
+    /// Carries a message present at `now` for `nanoseconds`, as soon as the link is free; returns the start time.
     fn carry(&mut self, now: u64, nanoseconds: u64) -> u64 {
         let begin = now.max(self.free);
         self.waits.add(begin - now);
@@ -55,7 +55,7 @@ impl Link {
         now
     }
 
-    /// Nothing holds a link up here, so it is held just while it carries.
+    /// Returns the link's statistics. Held time equals carried time, because no link waits for another here.
     fn statistics(&mut self) -> LinkStatistics {
         let carried = Duration::from_nanos(self.carried);
         LinkStatistics { carried, held: carried, waits: self.waits.take() }
@@ -84,16 +84,16 @@ impl Fabric {
         }
     }
 
-    /// Until when a message in the background has to wait at `source`, if it has to.
+    /// Returns the time until which a background message must wait at `source`, if it must.
     pub(crate) fn busy_until(&self, executor: &Executor, source: usize) -> Option<u64> {
         match self {
             Fabric::Switch(switch) => Some(switch.out[source].free).filter(|&free| free > executor.now()),
-            // Nothing is ever in the way over a constant delay, and the torus has queues with an order.
+            // A constant delay has no contention, and the torus orders its queues by class.
             Fabric::Constant { .. } | Fabric::Torus(_) => None,
         }
     }
 
-    /// Sends `bytes` on their way now, unless that takes a worm in the torus.
+    /// Sends `bytes` now and returns their times; `None` if they need a worm in the torus.
     #[inline]
     pub(crate) fn pass(
         &mut self,
@@ -114,7 +114,7 @@ impl Fabric {
         })
     }
 
-    /// What the link out of `node` and the link into it have done.
+    /// Returns the statistics of the link out of `node` and the link into it.
     pub(crate) fn links(&mut self, node: usize) -> (LinkStatistics, LinkStatistics) {
         match self {
             Fabric::Constant { .. } => Default::default(),
@@ -123,7 +123,7 @@ impl Fabric {
         }
     }
 
-    /// What the links between routers have done.
+    /// Returns the statistics of the links between routers.
     pub(crate) fn router_links(&mut self) -> Vec<RouterLinkStatistics> {
         match self {
             Fabric::Constant { .. } | Fabric::Switch(_) => Vec::new(),
@@ -147,7 +147,7 @@ impl Switch {
         let through = carry(&mut self.into[target], start + self.latency, body);
         if let Some(trace) = executor.trace() {
             let arguments = message_arguments(source, target, bytes);
-            // One that goes in between makes others later, so the time that it takes is at the end of theirs.
+            // A message in between delays the others, so its time is at the end of theirs.
             let taken = |link: &Link| (link.free - body, link.free);
             trace.slice(Track::LinkOut(source), MESSAGE, taken(&self.out[source]), &arguments);
             trace.slice(Track::LinkIn(target), MESSAGE, taken(&self.into[target]), &arguments);

@@ -1,26 +1,26 @@
-//! The simulated machine: nodes, network, buses and disks in virtual time, on one thread.
+//! Simulated machine: nodes, network, buses and disks in virtual time, on one thread.
 //!
-//! A [`Simulation`] is made from a `description::MachineDescription`, [`Settings`] and nothing else; its nodes
-//! implement the seam of the crate `machine`, so all that runs on real machines runs here too. The same description,
-//! seed and code give the same run, event by event; [`Simulation::digest`] tells.
+//! A [`Simulation`] is made from a `description::MachineDescription` and [`Settings`] only. Its nodes implement the
+//! traits of the crate `machine`, so all code for real machines runs here too. The same description, seed and code give
+//! the same run, event by event; [`Simulation::digest`] proves it.
 //!
 //! Map of the code, in reading order:
 //!
-//! - [`Simulation`] in `simulation.rs`: making and running a machine, and what it has done; start here;
-//!   `settings.rs`: what it is made with
-//! - `statistics.rs`: what is told of what a machine has done
-//! - `trace.rs`: telling a recorder, slice by slice, what happens
+//! - [`Simulation`] in `simulation.rs`: construction, runs and statistics of a machine; start here; `settings.rs`: its
+//!   settings
+//! - `statistics.rs`: statistics of the machine's parts
+//! - `trace.rs`: sends the activities of the machine's parts to a recorder
 //! - `machine.rs`: a node, [`SimMachine`]; each of its calls leads to one of the models below; `machine/net.rs`,
-//!   `machine/disk.rs`, `machine/metadata.rs`: what it has of them
-//! - `processor.rs`: threads, interrupts and what work costs
-//! - `network.rs`: messages; `fabric.rs`, `torus.rs`: how they travel; `link.rs`: what both tell of it
-//! - `disk.rs`: transfers over drives and buses; `store.rs`: what lies on a disk and where; `unflushed.rs`: what a
-//!   crash leaves of it
-//! - `executor.rs`: tasks, time and the main loop; `agenda.rs`: what happens when; `executor/waker.rs`: whom to wake
-//! - `world.rs`: all of it tied together; `random.rs`, `sleep.rs`, `table.rs`: small parts
+//!   `machine/disk.rs`, `machine/metadata.rs`: its interfaces
+//! - `processor.rs`: threads, interrupts and costs of work
+//! - `network.rs`: messages; `fabric.rs`, `torus.rs`: their transport; `link.rs`: common parts of links
+//! - `disk.rs`: transfers over drives and buses; `store.rs`: contents and layout of a disk; `unflushed.rs`: effects of
+//!   a crash on unflushed changes
+//! - `executor.rs`: tasks, time and the main loop; `agenda.rs`: queue of timed events; `executor/waker.rs`: wakers
+//! - `world.rs`: ties all parts together; `random.rs`, `sleep.rs`, `table.rs`: small parts
 //! - `conformance.rs`: a machine to check laws and promises on
 //!
-//! What is not here: threads, clocks, files, sockets, and anything that iterates in an order that is not ours.
+//! Not here: threads, clocks, files, sockets, and iteration in any order not defined here.
 
 mod agenda;
 pub mod conformance;

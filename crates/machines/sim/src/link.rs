@@ -1,15 +1,15 @@
-//! What links of all kinds have in common: the time of bytes, what a way comes to, and what is told of it.
+//! Common parts of links: transfer time, result of a passage, and arguments for recorders.
 
 use machine::Duration;
 
-/// When a message has left its source, and when the whole of it is at its target.
+/// Times when a message has left its source, and when all of it is at its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passage {
     pub(crate) departure: u64,
     pub(crate) arrival: u64,
 }
 
-/// The time of bytes at a rate.
+/// Rate of a link.
 #[derive(Clone, Copy)]
 pub(crate) struct LinkRate {
     pub(crate) bytes_per_second: u64,
@@ -24,10 +24,10 @@ impl LinkRate {
     }
 }
 
-/// The name of slices on links.
+/// Name of slices on links.
 pub(crate) const MESSAGE: &str = "message";
 
-/// What is told of a message that goes over a link.
+/// Returns the arguments recorded for a message on a link.
 pub(crate) fn message_arguments(source: usize, target: usize, bytes: u64) -> [(&'static str, u64); 3] {
     [("from_node", source as u64), ("to_node", target as u64), ("bytes", bytes)]
 }

@@ -1,4 +1,4 @@
-//! A simulated node, as the file system sees it.
+//! Simulated node, as the file system sees it.
 
 mod disk;
 mod metadata;
@@ -21,7 +21,7 @@ pub use disk::Disk;
 pub use metadata::Metadata;
 pub use net::Net;
 
-/// One node of a simulated machine.
+/// Node of a simulated machine.
 #[derive(Clone)]
 pub struct SimMachine {
     node: Rc<Node>,
@@ -45,7 +45,7 @@ impl SimMachine {
         description: &MachineDescription,
         buffer_bytes: u64,
     ) -> Self {
-        // Only I/O nodes have disks, and a place for metadata.
+        // Only I/O nodes have disks and a metadata store.
         let metadata = description.metadata.as_ref().filter(|_| !disks.is_empty());
         let node = Node {
             index,
@@ -59,12 +59,12 @@ impl SimMachine {
         SimMachine { node: Rc::new(node) }
     }
 
-    /// Ends all that this node is doing, as a loss of power does, and starts it anew, with nothing running: its tasks
-    /// are gone, messages to it are lost, its peers hear that it is gone and can send to it again. Its disks keep what
-    /// was flushed and a choice, drawn from `seed`, of what was not, if that was
-    /// [expected](crate::Simulation::expect_crashes); so does its store of metadata, transaction by transaction.
+    /// Crashes the node, as a loss of power does, and restarts it without any task. Its tasks are dropped and messages
+    /// to it are lost. Its peers see a disconnect and can send to it again. Its disks keep all flushed data, and a
+    /// choice of unflushed changes drawn from `seed` if the crash was [expected](crate::Simulation::expect_crashes).
+    /// Its metadata store does the same, transaction by transaction.
     ///
-    /// Not to be called by a task of the node itself.
+    /// A task of the node itself must not call this.
     pub fn crash(&self, seed: u64) {
         let Node { world, index, net, disks, metadata, .. } = &*self.node;
         world.executor.end_tasks_of(*index as u32);
@@ -93,12 +93,12 @@ impl Machine for SimMachine {
         Instant::from_nanos(self.node.world.executor.now())
     }
 
-    /// The time since the machine started, as if that had been when 1970 began.
+    /// Returns the time since the machine started, as if it had started at the start of 1970.
     fn date(&self) -> Duration {
         Duration::from_nanos(self.node.world.executor.now())
     }
 
-    /// Each simulated node is a computer of its own, with one processor.
+    /// Returns the node as a computer with one processor: no two simulated nodes share a computer.
     fn computer(&self) -> Option<Computer> {
         let done = self.node.world.processors.statistics(self.node.index);
         let worked = done.threads + done.interrupts;

@@ -1,4 +1,4 @@
-//! Messages between nodes: sending, arriving, being taken in, and the end of a node's network.
+//! Messages between nodes: sending, arrival, processing at the receiver, and the end of a node's network.
 //!
 //! ```text
 //!  sender                     fabric                receiver
@@ -6,15 +6,14 @@
 //!                             ^ send() completes
 //! ```
 //!
-//! A message lies in one table from its sending until it is received; inboxes and events hold its index.
-//! Real bytes are copied when they are sent, because the sender's buffer is free again when the send is done;
-//! phantoms have none. A message to the node itself crosses no fabric and costs the processor the same.
+//! A message is in one table from its sending until it is received; inboxes and events hold its index. Real bytes are
+//! copied at the send, because the sender's buffer is free again when the send completes; phantoms need no copy. A
+//! message to the node itself crosses no fabric and costs the processor the same.
 //!
-//! A message in the background may have to wait at its source until the link from there is free; such messages wait in
-//! line, and the first of them looks again when the link is said to be free. The order of the other classes is the
-//! fabric's affair.
+//! A background message may have to wait at its source until the outgoing link is free. Such messages wait in a queue,
+//! whose head checks again when the link should be free. The fabric orders the other classes.
 //!
-//! Inboxes have no bound: on the machines modelled here, the buffers and requests of the senders limit the messages in
+//! Inboxes have no limit: on the machines modelled here, the buffers and requests of the senders limit the messages in
 //! flight.
 
 use std::cell::RefCell;
@@ -39,33 +38,33 @@ pub(crate) struct Network {
     envelope_bytes: u64,
 }
 
-/// All that changes. Borrowed for moments only: nothing is woken and no message dropped meanwhile.
+/// Mutable state. Borrowed only briefly: no wake and no drop of a message happens under a borrow.
 struct State {
     fabric: Fabric,
     in_flight: IndexTable<Delivery>,
-    /// The routes of the deliveries of the same index.
+    /// Routes of the deliveries with the same index.
     routes: Vec<Route>,
     ports: Vec<Port>,
-    /// Departures that senders wait for and that were not known when they began to.
+    /// Departures with waiting senders that were unknown when the wait began.
     departures: IndexTable<Departure>,
-    /// Messages under way to nodes that have crashed since.
+    /// Messages in flight to nodes that have since crashed.
     lost: Vec<u32>,
-    /// To whom each node ever sent anything.
+    /// Set of all nodes that each node ever sent a message to.
     acquainted: Vec<NodeSet>,
     messages: u64,
     bytes: u64,
 }
 
-/// From where to where.
+/// Source and target of a message.
 #[derive(Clone, Copy)]
 struct Route {
     source: u32,
     target: u32,
-    /// The departure that its sender waits for, while it is not known; see [`State::departures`].
+    /// Entry of the departure that its sender waits for, while unknown; see [`State::departures`].
     departure: Option<u32>,
 }
 
-/// A set of nodes, one bit for each up to the highest.
+/// Set of nodes, one bit for each up to the highest.
 #[derive(Default)]
 struct NodeSet(Vec<u64>);
 
@@ -96,25 +95,25 @@ impl State {
     }
 }
 
-/// What became of a message that was to get on its way.
+/// Result of an attempt to inject a message into the fabric.
 pub(crate) enum Injection {
     /// The message leaves at this time.
     Leaves(u64),
-    /// When it leaves is not known yet.
+    /// The message is on its way; its departure is not known yet.
     Begun,
-    /// The message has to wait at its source: until this time, or until another one that waits there has left.
+    /// The message must wait at its source: until this time, or until another message that waits there has left.
     Held { again: Option<u64> },
 }
 
-/// The next thing to receive.
+/// Next delivery to receive.
 pub(crate) enum Next {
-    /// The message of this index.
+    /// The message with this index.
     Message(usize),
     Closed,
     NotYet,
 }
 
-/// When a message leaves its source, once that is known, and the task that waits for it.
+/// Departure of a message from its source, once known, and the task that waits for it.
 struct Departure {
     time: Option<u64>,
     waker: Waker,
@@ -123,10 +122,10 @@ struct Departure {
 #[derive(Default)]
 struct Port {
     inbox: VecDeque<u32>,
-    /// Tasks that wait for the inbox to fill: seldom more than one.
+    /// Tasks waiting for a message in the inbox: rarely more than one.
     waiter: Option<Waiter>,
     more_waiters: Vec<Waiter>,
-    /// Messages in the background that wait to leave, and their senders.
+    /// Background messages waiting to leave, and their senders.
     held: VecDeque<(u32, Waker)>,
     closed: bool,
     gone: Vec<u32>,
@@ -161,23 +160,23 @@ impl Network {
         Network { state: RefCell::new(state), node_count, envelope_bytes }
     }
 
-    /// How many messages were sent, and how many bytes they had on the wire.
+    /// Returns the number of messages sent, and their bytes on the wire.
     pub(crate) fn sent(&self) -> (u64, u64) {
         let state = self.state.borrow();
         (state.messages, state.bytes)
     }
 
-    /// What the link out of `node` and the link into it have done.
+    /// Returns the statistics of the link out of `node` and the link into it.
     pub(crate) fn links(&self, node: usize) -> (LinkStatistics, LinkStatistics) {
         self.state.borrow_mut().fabric.links(node)
     }
 
-    /// What the links between routers have done.
+    /// Returns the statistics of the links between routers.
     pub(crate) fn router_links(&self) -> Vec<RouterLinkStatistics> {
         self.state.borrow_mut().fabric.router_links()
     }
 
-    /// Takes a message to be sent into the table.
+    /// Adds a message to send to the table.
     #[inline(never)]
     pub(crate) fn accept(&self, source: usize, to: NodeId, mut message: Message) -> Result<usize> {
         let mut state = self.state.borrow_mut();
@@ -191,7 +190,7 @@ impl Network {
         Ok(state.insert(source, to.0 as usize, Delivery::Message(message)))
     }
 
-    /// The bytes of payload of a message of the table.
+    /// Returns the number of bytes of payload of a message in the table.
     #[cold]
     pub(crate) fn payload_bytes(&self, index: usize) -> u64 {
         match self.state.borrow().in_flight.get(index) {
@@ -200,14 +199,14 @@ impl Network {
         }
     }
 
-    /// Why a message of the table cannot be sent any more, if it cannot.
+    /// Fails if a message in the table can no longer be sent.
     pub(crate) fn check(&self, index: usize) -> Result<()> {
         let state = self.state.borrow();
         let Route { source, target, .. } = state.routes[index];
         state.ports[source as usize].check(NodeId(u64::from(target)), self.node_count)
     }
 
-    /// Sends a message of the table on its way.
+    /// Injects a message of the table into the fabric.
     #[inline]
     pub(crate) fn inject(&self, executor: &Executor, index: usize) -> Injection {
         let mut state = self.state.borrow_mut();
@@ -234,14 +233,14 @@ impl Network {
         }
         if let Fabric::Torus(torus) = fabric {
             let worm = torus.begin(index, source, target, wire_bytes, class);
-            // Others may send at this very moment, so the head goes no further than to its first link.
+            // Others may send in this same instant, so the head takes only its first link now.
             let through = torus.advance(executor, worm, executor.now());
             debug_assert!(through.is_none(), "a way has two links at least");
         }
         Injection::Begun
     }
 
-    /// Lets the sender of a message in the background wait in line, to look again at a time if one is known.
+    /// Queues the sender of a background message. It checks again at `again`, if that time is known.
     #[cold]
     pub(crate) fn hold(&self, executor: &Executor, index: usize, again: Option<u64>, waker: &Waker) {
         let mut state = self.state.borrow_mut();
@@ -256,7 +255,7 @@ impl Network {
         }
     }
 
-    /// Takes a message out of the line: it has got on its way, or is not to be sent any more.
+    /// Removes a message from the queue: it is on its way, or will not be sent any more.
     #[cold]
     pub(crate) fn let_go(&self, index: usize) {
         let mut state = self.state.borrow_mut();
@@ -270,7 +269,7 @@ impl Network {
         }
     }
 
-    /// The head of a worm in the torus goes on.
+    /// Advances the head of a worm in the torus.
     pub(crate) fn advance(&self, executor: &Executor, worm: usize) {
         let mut state = self.state.borrow_mut();
         let State { fabric: Fabric::Torus(torus), routes, departures, .. } = &mut *state else {
@@ -295,7 +294,7 @@ impl Network {
         departure
     }
 
-    /// Whether the message of this departure has left.
+    /// Returns true if the message of this departure has left.
     pub(crate) fn poll_departure(&self, executor: &Executor, index: usize, waker: &Waker) -> bool {
         let mut state = self.state.borrow_mut();
         let departure = state.departures.get_mut(index);
@@ -311,23 +310,24 @@ impl Network {
         false
     }
 
-    /// The departure of the message of this index is no longer waited for.
+    /// Cancels the wait for the departure of the message with this index.
     pub(crate) fn forget_departure(&self, message: usize, index: usize) {
         let mut state = self.state.borrow_mut();
         let departure = state.departures.remove(index);
         if departure.time.is_none() {
-            // The message is still at its source, so its index is its own.
+            // The message is still at its source, so its index is not reused yet.
             state.routes[message].departure = None;
         }
     }
 
-    /// A message that did not get on its way is gone.
+    /// Drops a message that was not injected.
     pub(crate) fn discard(&self, index: usize) {
         let delivery = self.state.borrow_mut().in_flight.remove(index);
         drop(delivery);
     }
 
-    /// A message is at its target's end of the network: the processor there takes it in. Gives whom to wake.
+    /// Handles a message at its target's end of the network: the processor there handles an interrupt. Returns the task
+    /// to wake.
     #[inline]
     pub(crate) fn arrive(
         &self,
@@ -349,7 +349,7 @@ impl Network {
         None
     }
 
-    /// A message is ready to be received. Gives whom to wake.
+    /// Puts a message into the inbox of its receiver. Returns the task to wake.
     #[inline]
     pub(crate) fn deliver(&self, executor: &Executor, index: usize) -> Option<Waiter> {
         let mut state = self.state.borrow_mut();
@@ -369,8 +369,8 @@ impl Network {
             port.gone.push(source);
         }
         port.inbox.push_back(index as u32);
-        // All wake up, first come first; who finds nothing waits again. So none is missed if the first has
-        // given up meanwhile.
+        // Wake all, first come first; a task that finds no message waits again. So no message is missed if the first
+        // task has been dropped since.
         let waiter = port.waiter.take();
         if port.more_waiters.is_empty() {
             return waiter;
@@ -387,7 +387,7 @@ impl Network {
         waiters.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
     }
 
-    /// The next thing to receive on a node; if there is nothing, the task is woken when there is.
+    /// Returns the next delivery to a node; if there is none, the task is woken when there is.
     pub(crate) fn next(&self, node: usize, context: &Context<'_>) -> Next {
         let mut state = self.state.borrow_mut();
         let port = &mut state.ports[node];
@@ -403,14 +403,14 @@ impl Network {
         }
     }
 
-    /// Takes a message that is received out of the table.
+    /// Takes a received message out of the table.
     #[inline(always)]
     pub(crate) fn take(&self, index: usize) -> (NodeId, Delivery) {
         let mut state = self.state.borrow_mut();
         (NodeId(u64::from(state.routes[index].source)), state.in_flight.remove(index))
     }
 
-    /// Ends the connection of a node to a peer: each hears that the other is gone.
+    /// Closes the connection of a node to a peer: both sides see a disconnect.
     pub(crate) fn give_up(&self, executor: &Executor, node: usize, peer: NodeId, why: &str) {
         let peer = peer.0 as usize;
         let mut state = self.state.borrow_mut();
@@ -452,7 +452,7 @@ impl Network {
 }
 
 impl Network {
-    /// Opens the network of a node anew that was closed: it can be reached again. What was on its way to it is lost.
+    /// Reopens a node's closed network: it can be reached again. Messages in flight to it are lost.
     pub(crate) fn reopen(&self, node: usize) {
         let mut state = self.state.borrow_mut();
         let State { in_flight, routes, ports, lost, .. } = &mut *state;
@@ -470,7 +470,7 @@ impl Network {
     }
 }
 
-/// Whether a message is among those that are lost, which it is not any more then.
+/// Returns true if a message is in the list of lost messages, and removes it from the list.
 #[cold]
 fn is_among(lost: &mut Vec<u32>, index: usize) -> bool {
     let before = lost.len();
@@ -479,7 +479,7 @@ fn is_among(lost: &mut Vec<u32>, index: usize) -> bool {
 }
 
 impl Port {
-    /// Why nothing can be sent from here to `to`, if nothing can.
+    /// Fails with the reason if no message can be sent from here to `to`.
     fn check(&self, to: NodeId, node_count: usize) -> Result<()> {
         let gone = |why: &str| Err(Error::PeerGone { node: to, why: why.to_owned() }.into());
         if self.closed {

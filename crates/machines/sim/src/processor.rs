@@ -1,4 +1,4 @@
-//! A node's processor: one thread at a time, interrupts before all threads.
+//! Processor of a node: one thread at a time, interrupts before all threads.
 //!
 //! ```text
 //!  interrupts            |==A==|=B=|            in order of arrival, one after the other
@@ -8,16 +8,16 @@
 //!                                               urgent ones have theirs before the others
 //! ```
 //!
-//! A thread's work has one event, at the time it would end undisturbed. Interrupts that come meanwhile only add to a
-//! sum; the event, when it comes, is put off by that sum. So an interrupt costs no event of its own unless a task waits
-//! for its end.
+//! A thread's work has one event, at the time it would end undisturbed. Interrupts during the work only add to a sum;
+//! the event, when it comes, is postponed by that sum. So an interrupt costs no separate event unless a task waits for
+//! its end.
 //!
-//! What is modelled: the time of work, and optionally of changing from one thread to another. What is not:
-//! caches, memory bandwidth, several processors in a node. A wait that is dropped leaves its work in the
-//! queue: what was begun is done.
+//! The model covers the time of work, and optionally of switching between threads. It does not cover caches, memory
+//! bandwidth, or several processors in a node. A dropped wait leaves its work in the queue: work once begun is
+//! completed.
 //!
-//! Nodes may be processes of one computer (`processor.shared`): then what a node begins also waits for one of the
-//! computer's processors, in order of asking.
+//! Nodes may be processes of one computer (`processor.shared`). Then work of a node also waits for one of the
+//! computer's processors, in order of request.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ use crate::sleep::Sleep;
 use crate::statistics::{ProcessorStatistics, Waits};
 use crate::trace::{Ended, ProcessorActivity};
 
-/// What everything costs a processor of the machine, in nanoseconds where possible.
+/// Processor costs of the machine, in nanoseconds where possible.
 pub(crate) struct Costs {
     work: [Cost; Work::NAMES.len()],
     word_bytes: u64,
@@ -43,14 +43,14 @@ pub(crate) struct Costs {
     pub(crate) receive_message: u64,
     pub(crate) disk_interrupt: u64,
     switch_thread: u64,
-    /// The number of processors that all nodes share, if they do.
+    /// Number of processors shared by all nodes; `None` if they share none.
     shared: Option<u32>,
 }
 
 struct Cost {
     level: Level,
     cycles: u64,
-    /// The time of `cycles` alone.
+    /// Time of `cycles` alone.
     nanoseconds: u64,
     cycles_per_word: u64,
     cycles_per_item: u64,
@@ -85,14 +85,14 @@ impl Costs {
         }
     }
 
-    /// How long `work` takes in nanoseconds, and at which level it is done.
+    /// Returns the time of `work` in nanoseconds, and its level.
     pub(crate) fn of(&self, work: Work) -> (u64, Level) {
         let cost = &self.work[work.index()];
         let per_unit = cost.cycles_per_word | cost.cycles_per_item;
         if per_unit == 0 {
             return (cost.nanoseconds, cost.level);
         }
-        // Work on bytes has no cost per item, and the other way round, as the description checks.
+        // The description ensures that work on bytes has no cost per item, and vice versa.
         let units =
             if cost.cycles_per_word > 0 { work.units().div_ceil(self.word_bytes) } else { work.units() };
         let cycles = cost.cycles + per_unit * units;
@@ -104,14 +104,14 @@ impl Costs {
     }
 }
 
-/// The processors of all nodes.
+/// Processors of all nodes.
 pub(crate) struct Processors {
     each: Vec<RefCell<Processor>>,
     shared: Option<SharedProcessors>,
     switch_thread: u64,
 }
 
-/// The processors of a computer whose processes the nodes are: for each, when all work it was given is through.
+/// Processors of the computer that runs all nodes as processes: for each, the end time of its assigned work.
 struct SharedProcessors(RefCell<Vec<u64>>);
 
 impl SharedProcessors {
@@ -119,11 +119,11 @@ impl SharedProcessors {
         SharedProcessors(RefCell::new(vec![0; count as usize]))
     }
 
-    /// Gives a processor to work that could begin at `earliest`, and says when it begins.
+    /// Assigns a processor to work that could begin at `earliest`, and returns its start time.
     fn begin(&self, earliest: u64, nanoseconds: u64) -> u64 {
         let mut free_at = self.0.borrow_mut();
-        // The one that was idle for the shortest time leaves the least of others' time unused; if all are at work, the
-        // first to be free.
+        // The processor with the shortest idle time leaves the least unused time; if all are busy, take the first to be
+        // free.
         let free = free_at.iter_mut().min_by_key(|at| (**at > earliest, at.abs_diff(earliest)));
         let free = free.expect("a computer has a processor");
         let begin = earliest.max(*free);
@@ -134,25 +134,25 @@ impl SharedProcessors {
 
 #[derive(Default)]
 struct Processor {
-    /// Work of the thread that has the processor.
+    /// Work of the thread on the processor.
     running: Option<ThreadWork>,
-    /// Work of other threads, in order of asking, which is also that of their numbers.
+    /// Work of other threads, in order of request, which is also the order of their numbers.
     waiting: VecDeque<ThreadWork>,
-    /// Urgent work of other threads, likewise.
+    /// Urgent work of other threads, in the same order.
     urgent: VecDeque<ThreadWork>,
-    /// The number of the work asked for last.
+    /// Number of the work requested last.
     last_number: u64,
-    /// The number of the work that ended last.
+    /// Number of the work that ended last.
     last_ended: u64,
-    /// Whether the thread that had the processor may go on before the next one gets it.
+    /// True if the previous thread may still continue before the next one gets the processor.
     handing_over: bool,
-    /// When the running work began.
+    /// Start time of the running work.
     begun: u64,
-    /// When the running work is through, but for `stolen`.
+    /// End time of the running work, without `stolen`.
     finish: u64,
-    /// What interrupts have taken from the running work since `finish` was computed.
+    /// Time taken by interrupts from the running work since `finish` was computed.
     stolen: u64,
-    /// When all interrupts so far are through.
+    /// End time of all interrupts so far.
     interrupts_until: u64,
     last_thread: Option<TaskKey>,
     thread_time: u64,
@@ -166,9 +166,9 @@ struct ThreadWork {
     number: u64,
     waiter: Waiter,
     thread: TaskKey,
-    /// How long it takes undisturbed; once it has begun, with the change of threads before it.
+    /// Time it takes undisturbed; once begun, includes the thread switch before it.
     nanoseconds: u64,
-    /// When it was asked for.
+    /// Time of its request.
     asked: u64,
 }
 
@@ -179,13 +179,13 @@ impl Processors {
         Processors { each, shared, switch_thread: costs.switch_thread }
     }
 
-    /// When work begins that could begin at `earliest` if its node had a processor to itself.
+    /// Returns the start time of work that could begin at `earliest` if its node had a dedicated processor.
     #[inline(always)]
     fn begin_of(&self, earliest: u64, nanoseconds: u64) -> u64 {
         self.shared.as_ref().map_or(earliest, |shared| shared.begin(earliest, nanoseconds))
     }
 
-    /// Does `nanoseconds` of interrupt work on `node`, and says when it is through.
+    /// Does `nanoseconds` of interrupt work on `node`, and returns its end time.
     pub(crate) fn interrupt(&self, executor: &Executor, node: usize, nanoseconds: u64) -> u64 {
         let mut processor = self.each[node].borrow_mut();
         let now = executor.now();
@@ -193,7 +193,7 @@ impl Processors {
         let end = begin + nanoseconds;
         processor.interrupts_until = end;
         processor.interrupt_waits.add(begin - now);
-        // One that waits for a shared processor until the running work is through takes nothing from that.
+        // An interrupt that waits for a shared processor until the running work ends takes no time from that work.
         if begin < processor.finish + processor.stolen {
             processor.stolen += nanoseconds;
         }
@@ -201,7 +201,7 @@ impl Processors {
         end
     }
 
-    /// Does work of the current task on `node`, `nanoseconds` at a level; it begins when the future is first polled.
+    /// Does `nanoseconds` of work of the current task on `node` at a level; it begins when the future is first polled.
     #[inline]
     pub(crate) fn compute<'a>(
         &'a self,
@@ -213,7 +213,7 @@ impl Processors {
         Compute { processors: self, executor, node, nanoseconds, stage: Stage::New(level, activity) }
     }
 
-    /// Asks for the processor of `node` for work of the current task; gives the work's number.
+    /// Requests the processor of `node` for work of the current task; returns the work's number.
     #[inline(always)]
     pub(crate) fn begin(
         &self,
@@ -243,10 +243,10 @@ impl Processors {
         number
     }
 
-    /// Whether the work of this number has been done.
+    /// Returns ready if the work of this number is complete.
     #[inline]
     pub(crate) fn poll_work(&self, node: usize, number: u64, context: &Context<'_>) -> Poll<()> {
-        // The task that is woken by the end of its work asks next, so the last one suffices.
+        // The task woken by the end of its work polls next, so the last number suffices.
         if self.each[node].borrow().last_ended == number {
             return Poll::Ready(());
         }
@@ -267,8 +267,8 @@ impl Processors {
         }
     }
 
-    /// The running work is through, if no interrupt came in between; or the thread that had the processor has
-    /// not gone on, and the next one gets it. Gives whom to wake.
+    /// Handles the processor's event. Either the running work ends, if no interrupt came in between. Or the previous
+    /// thread has not continued, and the next one gets the processor. Returns the task to wake.
     pub(crate) fn fire(&self, executor: &Executor, node: usize) -> Option<Waiter> {
         let mut processor = self.each[node].borrow_mut();
         if std::mem::take(&mut processor.handing_over) {
@@ -280,7 +280,7 @@ impl Processors {
             return None;
         }
         if executor.now() < processor.finish {
-            // The thread did go on.
+            // The thread did continue.
             return None;
         }
         if processor.stolen > 0 {
@@ -305,7 +305,7 @@ impl Processors {
         Some(ended.waiter)
     }
 
-    /// What the processor of `node` has done. Work is counted when it begins, so what is under way counts in full.
+    /// Returns the statistics of the processor of `node`. Work counts in full when it begins.
     pub(crate) fn statistics(&self, node: usize) -> ProcessorStatistics {
         let mut processor = self.each[node].borrow_mut();
         ProcessorStatistics {
@@ -329,7 +329,7 @@ impl Processor {
         self.stolen = 0;
         let earliest = self.interrupts_until.max(executor.now());
         self.begun = all.begin_of(earliest, work.nanoseconds);
-        // For other threads, and for the end of interrupts.
+        // Includes waits for other threads and for the end of interrupts.
         self.thread_waits.add(self.begun - work.asked);
         self.finish = self.begun + work.nanoseconds;
         self.running = Some(work);
@@ -340,12 +340,12 @@ impl Processor {
         self.urgent.len() + self.waiting.len()
     }
 
-    /// Takes out the work that gets the processor next.
+    /// Removes and returns the work that gets the processor next.
     fn next(&mut self) -> Option<ThreadWork> {
         self.urgent.pop_front().or_else(|| self.waiting.pop_front())
     }
 
-    /// The work of this number, unless it is done.
+    /// Returns the work of this number, unless it is complete.
     fn find(&mut self, number: u64) -> Option<&mut ThreadWork> {
         if self.running.as_ref().is_some_and(|work| work.number == number) {
             return self.running.as_mut();
@@ -359,7 +359,7 @@ impl Processor {
     }
 }
 
-/// Waits until work is done.
+/// Wait for the completion of work.
 pub(crate) struct Compute<'a> {
     processors: &'a Processors,
     executor: &'a Executor,
@@ -370,16 +370,16 @@ pub(crate) struct Compute<'a> {
 
 enum Stage<'a> {
     New(Level, ProcessorActivity),
-    /// At the level of threads: the number of the work.
+    /// Level of threads: the number of the work.
     Working(u64),
-    /// At the level of interrupts, where the end is known at once.
+    /// Level of interrupts, where the end is known at once.
     Ending(Sleep<'a>),
 }
 
 impl Future for Compute<'_> {
     type Output = ();
 
-    // Inlined as far as it is the end of a thread's work, or there is none.
+    // Inlined for the end of a thread's work and for empty work.
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         match self.stage {

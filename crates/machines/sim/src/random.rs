@@ -1,16 +1,16 @@
 //! Randomness: one stream for each component, all from one seed.
 //!
-//! A component names its stream (`"disk 3 phase"`), so that a further draw in one disturbs no other, and
-//! a component that comes to a machine later leaves those that were there as they were.
+//! A component names its stream (`"disk 3 phase"`). So an additional draw in one stream, or an additional component,
+//! leaves all other streams unchanged.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// A stream of random numbers.
+/// Stream of random numbers.
 pub(crate) struct RandomStream(Box<ChaCha8Rng>);
 
 impl RandomStream {
-    /// The stream called `name` of the run with this `seed`.
+    /// Returns the stream called `name` of the run with this `seed`.
     pub(crate) fn new(seed: u64, name: &str) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -18,18 +18,18 @@ impl RandomStream {
         RandomStream(Box::new(ChaCha8Rng::from_seed(key)))
     }
 
-    /// A number below `end`, all alike likely but for one part in 2^64 / `end`.
+    /// Returns a number below `end`, uniform up to one part in 2^64 / `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A number from 0 to below 1.
+    /// Returns a number from 0 to below 1.
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// FNV-1a: the names are short, few and ours; the cipher behind the stream does the mixing.
+/// Computes FNV-1a: sufficient because the names are short, few and fixed; the cipher behind the stream mixes.
 fn hash(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

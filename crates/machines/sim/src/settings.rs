@@ -1,16 +1,16 @@
-//! What a run depends on besides the description of its machine and what is started on it.
+//! Settings of a run, besides the description of its machine and the tasks started on it.
 
-/// What a run depends on besides the description of its machine and what is started on it.
+/// Settings of a run, besides the description of its machine and the tasks started on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Where all randomness comes from.
+    /// Seed of all randomness.
     pub seed: u64,
-    /// How objects lie on disks.
+    /// Layout of objects on disks.
     pub layout: Layout,
-    /// The unit in which objects get space on a disk: a multiple of the sector.
+    /// Unit in bytes of space allocation on a disk: a multiple of the sector.
     pub block_bytes: u64,
-    /// The memory of each node for what its tasks read and send by themselves. The file system has caches and buffers
-    /// of its own.
+    /// Size in bytes of each node's buffer pool for direct reads and sends of its tasks. The file system has separate
+    /// caches and buffers.
     pub buffer_bytes: u64,
 }
 
@@ -20,15 +20,15 @@ impl Default for Settings {
     }
 }
 
-/// How objects lie on disks.
+/// Layout of objects on disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Each in runs as long as possible, the first from the first sector of the disk on.
+    /// Runs as long as possible, the first from the first sector of the disk on.
     Contiguous {
-        /// Space that an object gets at a time, ahead of its growth.
+        /// Number of bytes that an object reserves at a time, ahead of its growth.
         reserve_bytes: u64,
     },
-    /// Each block at a place of its own anywhere on the disk, drawn anew for each seed.
+    /// Independent random place of each block, different for each seed.
     Random,
 }
 

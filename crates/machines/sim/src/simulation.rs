@@ -1,4 +1,4 @@
-//! A run: a machine made from its description, a seed, and what is started on it.
+//! Run of a simulated machine: made from its description and a seed, with the tasks started on it.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -16,9 +16,9 @@ use crate::statistics::{NodeStatistics, ProcessorStatistics, Statistics};
 use crate::trace::Track;
 use crate::world::World;
 
-/// A simulated machine and its time.
+/// Simulated machine and its time.
 ///
-/// Dropping it drops all tasks that are left.
+/// Dropping it drops all remaining tasks.
 pub struct Simulation {
     world: Rc<World>,
     nodes: Vec<SimMachine>,
@@ -26,7 +26,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A machine as described, at the time zero, with empty disks.
+    /// Returns a machine as described, at time zero, with empty disks.
     ///
     /// # Panics
     /// If [`Settings::block_bytes`] is no multiple of the sectors of the disks.
@@ -48,70 +48,69 @@ impl Simulation {
         Simulation { nodes, world, compute_count }
     }
 
-    /// All nodes: first the compute nodes, then the I/O nodes. Their ids count from zero in this order.
+    /// Returns all nodes: first the compute nodes, then the I/O nodes. Their ids count from zero in this order.
     pub fn nodes(&self) -> &[SimMachine] {
         &self.nodes
     }
 
-    /// The compute nodes.
+    /// Returns the compute nodes.
     pub fn compute_nodes(&self) -> &[SimMachine] {
         &self.nodes[..self.compute_count]
     }
 
-    /// The I/O nodes.
+    /// Returns the I/O nodes.
     pub fn io_nodes(&self) -> &[SimMachine] {
         &self.nodes[self.compute_count..]
     }
 
-    /// One node.
+    /// Returns the node `index`.
     ///
     /// # Panics
-    /// If there is no node of this index.
+    /// If there is no such node.
     pub fn node(&self, index: usize) -> &SimMachine {
         &self.nodes[index]
     }
 
-    /// Keeps from now on what is to be known when a node [crashes](SimMachine::crash): what its disks have been given
-    /// and not flushed. Call it before there are objects and metadata.
+    /// Records from now on the changes that a [crash](SimMachine::crash) may undo: data and metadata not yet flushed.
+    /// Call it before there are objects and metadata.
     pub fn expect_crashes(&self) {
         self.world.disks.expect_crashes();
         self.nodes.iter().filter_map(Machine::metadata).for_each(Metadata::expect_crashes);
     }
 
-    /// Runs `main`, and all tasks that are or get started, until `main` is over; tasks that are left go on in
-    /// the next run. Time goes on from run to run.
+    /// Runs `main` and all other tasks until `main` completes. Remaining tasks and the time continue in the next run.
     ///
-    /// Fails with the error of the first detached task that fails meanwhile, naming the task; if nothing is
-    /// left to happen although `main` is not over (with the names of all tasks that wait); or if a task goes on
-    /// and on without time passing.
+    /// Fails with the error of the first detached task that fails during the run, naming the task. Also fails if no
+    /// event is left although `main` is not complete (naming all waiting tasks), or if a task is polled endlessly while
+    /// time stands still.
     pub fn run<T>(&self, main: impl Future<Output = T>) -> Result<T> {
         self.world.executor.run(pin!(main), self.world.events())
     }
 
-    /// Runs all tasks until nothing is left to happen. Tasks may still wait for each other then.
+    /// Runs all tasks until no event is left. Tasks may still wait for each other then.
     pub fn run_until_idle(&self) -> Result<()> {
         self.world.executor.run_until_idle(self.world.events())
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Instant {
         Instant::from_nanos(self.world.executor.now())
     }
 
-    /// How many timed events there have been.
+    /// Returns the number of timed events so far.
     pub fn events(&self) -> u64 {
         self.world.executor.event_count()
     }
 
-    /// A mix of the time and subject of every event so far: equal for equal runs.
+    /// Returns a hash of the time and subject of every event so far: equal for equal runs.
     pub fn digest(&self) -> u64 {
         self.world.executor.digest()
     }
 
-    /// Tells `recorder` all that happens from now on, on nodes and in the parts of the machine, until
+    /// Sends all further events on nodes and in the parts of the machine to `recorder`, until
     /// [`stop_recording`](Self::stop_recording).
     ///
-    /// That changes nothing of what happens, nor when. Work that is under way is not told.
+    /// Recording changes neither events nor their times. Work in flight at this call is not recorded.
     pub fn record(&self, recorder: Rc<RefCell<dyn Recorder>>) {
         let World { executor, disks, notes, .. } = &*self.world;
         disks.start_recording();
@@ -119,7 +118,7 @@ impl Simulation {
         notes.iter().for_each(|notes| notes.record(recorder.clone()));
     }
 
-    /// The parts of each node.
+    /// Returns the parts of each node.
     fn parts(&self) -> Vec<Vec<Track>> {
         let io_nodes = self.io_nodes().len();
         let of = |node: usize, all: usize| {
@@ -143,7 +142,7 @@ impl Simulation {
         (0..self.nodes.len()).map(parts).collect()
     }
 
-    /// Tells the recorder the rest and lets go of it. Work that is under way is not told.
+    /// Sends the remaining events and drops the recorder. Work in flight is not recorded.
     pub fn stop_recording(&self) {
         let World { executor, disks, notes, .. } = &*self.world;
         let trace = executor.trace_switch();
@@ -152,9 +151,9 @@ impl Simulation {
         notes.iter().for_each(|notes| notes.stop());
     }
 
-    /// What the machine has done so far.
+    /// Returns the statistics of the machine so far.
     ///
-    /// The longest waits in it are those since this was called before; see [`crate::Waits::longest`].
+    /// The longest waits in them are those since the previous call; see [`crate::Waits::longest`].
     pub fn statistics(&self) -> Statistics {
         let World { processors, network, disks, .. } = &*self.world;
         let now = self.now();

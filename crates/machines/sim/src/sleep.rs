@@ -1,4 +1,4 @@
-//! Waiting for a time to come.
+//! Future that waits for a point in time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,11 +6,11 @@ use std::task::{Context, Poll};
 
 use crate::executor::{Executor, WakerId};
 
-/// Waits until `deadline`, at least.
+/// Wait until `deadline`, or slightly later.
 pub(crate) struct Sleep<'a> {
     executor: &'a Executor,
     deadline: u64,
-    /// The waker that is scheduled.
+    /// Waker already scheduled.
     scheduled: Option<WakerId>,
 }
 

@@ -1,51 +1,51 @@
-//! What a machine has done: how busy its parts were, and how long anything waited for them.
+//! Statistics of a machine: load of its parts, and waits for them.
 //!
-//! Everything is a sum since the start, so what happened in a part of a run is a difference of two
-//! [`Statistics`]. The parts of the machine add to them as they go; nothing here costs an event.
+//! Every value is a sum since the start, so the statistics of an interval are the difference of two [`Statistics`]. The
+//! parts of the machine update them directly; nothing here costs an event.
 
 use machine::Duration;
 
-/// What a machine has done in a stretch of time.
+/// Statistics of a machine over an interval.
 ///
-/// Busy times count a piece of work in full when it begins, so they may run a little ahead of the time.
+/// Busy times count a piece of work in full when it begins, so they may run slightly ahead of the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// How long the stretch is.
+    /// Length of the interval.
     pub elapsed: Duration,
-    /// Timed events.
+    /// Number of timed events.
     pub events: u64,
-    /// Messages sent.
+    /// Number of messages sent.
     pub messages: u64,
-    /// Their bytes on the wire.
+    /// Bytes of these messages on the wire.
     pub message_bytes: u64,
-    /// Of each node: first the compute nodes, then the I/O nodes.
+    /// Statistics of each node: first the compute nodes, then the I/O nodes.
     pub nodes: Vec<NodeStatistics>,
-    /// Of each disk: the first of the first I/O node, and so on.
+    /// Statistics of each disk, in order of I/O nodes and disks within them.
     pub disks: Vec<DiskStatistics>,
-    /// Of each bus: the first of the first I/O node, and so on.
+    /// Statistics of each bus, in order of I/O nodes and buses within them.
     pub buses: Vec<BusStatistics>,
-    /// Of the virtual channels of links between routers, if there are any.
+    /// Statistics of the virtual channels of links between routers, if there are any.
     pub router_links: Vec<RouterLinkStatistics>,
 }
 
-/// How busy the parts of a node were.
+/// Load of the parts of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeStatistics {
-    /// How long the processor did work of threads.
+    /// Time that the processor worked for threads.
     pub processor_threads: Duration,
-    /// How long it did that of interrupts.
+    /// Time that the processor worked for interrupts.
     pub processor_interrupts: Duration,
-    /// How threads waited for the processor, as long as other threads had it.
+    /// Waits of threads for the processor while other threads used it.
     pub thread_waits: Waits,
-    /// How interrupts waited for interrupts before them.
+    /// Waits of interrupts for earlier interrupts.
     pub interrupt_waits: Waits,
-    /// The link out of the node.
+    /// Link out of the node.
     pub link_out: LinkStatistics,
-    /// The link into the node.
+    /// Link into the node.
     pub link_in: LinkStatistics,
 }
 
-/// What a processor has done; the part of [`NodeStatistics`] that it knows.
+/// Statistics of a processor; its part of [`NodeStatistics`].
 pub(crate) struct ProcessorStatistics {
     pub(crate) threads: Duration,
     pub(crate) interrupts: Duration,
@@ -53,65 +53,65 @@ pub(crate) struct ProcessorStatistics {
     pub(crate) interrupt_waits: Waits,
 }
 
-/// What a link, in one direction, has done.
+/// Statistics of a link in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
-    /// How long bytes went over it.
+    /// Time that it carried bytes.
     pub carried: Duration,
-    /// How long messages held it: that, and what they waited further on their way.
+    /// Time that messages held it: time to carry them, and their waits further on their route.
     pub held: Duration,
-    /// How messages waited for it.
+    /// Waits of messages for it.
     pub waits: Waits,
 }
 
-/// What one of the two virtual channels of a link from a router to a neighbour has done.
+/// Statistics of one of the two virtual channels of a link from a router to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterLinkStatistics {
     /// Column and row of the router it leaves.
     pub from: (u32, u32),
     /// Column and row of the router it leads to.
     pub to: (u32, u32),
-    /// Which of the two.
+    /// Index of the virtual channel, 0 or 1.
     pub channel: u32,
-    /// What it has done.
+    /// Statistics of the channel.
     pub link: LinkStatistics,
 }
 
-/// What a bus has done.
+/// Statistics of a bus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusStatistics {
-    /// How long it was busy.
+    /// Busy time.
     pub busy: Duration,
-    /// Bytes that went over it.
+    /// Number of bytes transferred.
     pub bytes: u64,
-    /// How transfers waited for it.
+    /// Waits of transfers for it.
     pub waits: Waits,
 }
 
-/// What a disk has done.
+/// Statistics of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskStatistics {
     /// Movements and times of the mechanics.
     pub mechanics: disk::Statistics,
     /// Accesses, bytes and service times.
     pub counts: DiskCounts,
-    /// How tasks of the I/O node waited for their turn to use the disk.
+    /// Waits of tasks of the I/O node for their slot at the disk.
     pub waits: Waits,
-    /// The most bytes of writes that were pending there: waiting for their turn, or having it. As with
-    /// [the longest wait](Waits::longest), since statistics were taken before.
+    /// Maximum of pending bytes of writes, waiting for their slot or using it. Like [the longest wait](Waits::longest),
+    /// it covers the time since the previous statistics.
     pub writes_pending_most: u64,
 }
 
-/// How much was asked of a disk.
+/// Accesses to a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounts {
-    /// Reads completed.
+    /// Number of completed reads.
     pub reads: u64,
-    /// Writes completed.
+    /// Number of completed writes.
     pub writes: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes_read: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub bytes_written: u64,
     /// Service times of all reads: from the drive taking the command until the data are over the bus.
     pub read_time: Duration,
@@ -119,25 +119,25 @@ pub struct DiskCounts {
     pub write_time: Duration,
 }
 
-/// Waits in a queue, those of no time not counted.
+/// Waits in a queue; waits of length zero are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// How many there were.
+    /// Number of waits.
     pub count: u64,
-    /// How long they were together.
+    /// Total length of the waits.
     pub total: Duration,
-    /// The longest.
+    /// Length of the longest wait.
     ///
-    /// A longest wait is no sum, so it is of the time since statistics were taken before: after a difference, of
-    /// the same time as the rest, if none were taken in between.
+    /// A maximum is no sum, so it covers the time since the previous statistics. A difference of two statistics covers
+    /// the same interval as the rest, if none were taken in between.
     pub longest: Duration,
 }
 
 impl Statistics {
-    /// What the machine has done since `earlier` statistics of it.
+    /// Returns the statistics since `earlier` statistics of the same machine.
     ///
     /// # Panics
-    /// If `earlier` are of a machine of another size.
+    /// If `earlier` belongs to a machine of another size.
     #[must_use]
     pub fn since(&self, earlier: &Statistics) -> Statistics {
         Statistics {
@@ -152,18 +152,18 @@ impl Statistics {
         }
     }
 
-    /// Movements of all disks together.
+    /// Returns the number of movements of all disks.
     pub fn movements(&self) -> u64 {
         self.disks.iter().map(|disk| disk.mechanics.movements).sum()
     }
 
-    /// The part of the time in which something was `busy`.
+    /// Returns the fraction of the interval that `busy` makes up.
     pub fn utilisation(&self, busy: Duration) -> f64 {
         if self.elapsed.is_zero() { 0.0 } else { busy.as_secs_f64() / self.elapsed.as_secs_f64() }
     }
 }
 
-/// The difference of each element to that of the same index.
+/// Returns the difference of each element to that of the same index.
 fn differences<T>(later: &[T], earlier: &[T], since: impl Fn(&T, &T) -> T) -> Vec<T> {
     assert_eq!(later.len(), earlier.len(), "statistics of one machine");
     later.iter().zip(earlier).map(|(later, earlier)| since(later, earlier)).collect()
@@ -227,7 +227,7 @@ impl DiskStatistics {
     }
 }
 
-/// A number that goes up and down, and the highest that it was.
+/// Value that rises and falls, with its maximum.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct HighWater {
     now: u64,
@@ -240,7 +240,7 @@ impl HighWater {
         self.most = self.most.max(level);
     }
 
-    /// The highest since it was asked for before.
+    /// Returns the maximum since the previous call.
     pub(crate) fn take_most(&mut self) -> u64 {
         std::mem::replace(&mut self.most, self.now)
     }
@@ -257,7 +257,7 @@ impl Waits {
         }
     }
 
-    /// These waits, of which the longest is forgotten.
+    /// Returns these waits, and resets the longest.
     pub(crate) fn take(&mut self) -> Waits {
         let taken = *self;
         self.longest = Duration::ZERO;
@@ -268,7 +268,7 @@ impl Waits {
         Waits { count: self.count - earlier.count, total: self.total - earlier.total, longest: self.longest }
     }
 
-    /// All of these waits and those of `other`.
+    /// Returns the combination of these waits and those of `other`.
     #[must_use]
     pub fn and(self, other: Waits) -> Waits {
         Waits {
@@ -278,7 +278,7 @@ impl Waits {
         }
     }
 
-    /// How long they were on average; nothing if there were none.
+    /// Returns the mean length; zero if there were no waits.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.total.as_nanos().checked_div(self.count).unwrap_or(0))
     }

@@ -1,20 +1,19 @@
-//! What lies on a disk, and where: objects with contents, and the blocks they occupy.
+//! Contents and layout of a disk: objects with contents, and the blocks they occupy.
 //!
-//! Contents and places are kept apart. Contents are payloads by offset, real or phantom, so a read gives back
-//! what was written without anything being copied. Places are runs of blocks; they decide only how long an
-//! access takes. Names, labels, lengths and the map of blocks are metadata, which a simulated machine keeps
-//! in its head: reading or changing them takes no time and no disk access.
+//! Contents and places are separate. Contents are payloads by offset, real or phantom, so a read returns written data
+//! without a copy. Places are runs of blocks; they only determine the time of an access. Names, labels, lengths and the
+//! map of blocks are metadata. A simulated machine keeps metadata in memory: accesses to them take no time and no disk
+//! access.
 //!
 //! Two layouts, as in the studies of disk-directed I/O:
 //!
-//! * *contiguous*: an object is one run of blocks as far as possible. The first object written to starts at
-//!   block 0. Space is reserved ahead of growth, so that objects growing side by side stay in large runs.
-//!   A write beyond its end reserves what lies between, as long as the disk has room for that; an object that is longer
-//!   than that has holes.
-//! * *random*: every block lies at a place of its own, drawn evenly from all free ones on the whole disk.
-//!   Blocks that were skipped have no place; reading them takes no time and gives zeros.
+//! * *contiguous*: an object is one run of blocks as far as possible. The first object written to starts at block 0.
+//!   Space is reserved ahead of growth, so that objects growing side by side stay in large runs. A write beyond the end
+//!   also reserves the gap before it, as long as the disk has room; a longer object has holes.
+//! * *random*: every block has an independent place, drawn evenly from all free blocks of the disk. Skipped blocks have
+//!   no place; reading them takes no time and returns zeros.
 //!
-//! Removing an object frees its places at once; tasks that have it open can read its contents until the end of the
+//! Removing an object frees its places at once; tasks with the object open can read its contents until the end of the
 //! simulation.
 
 use std::collections::BTreeMap;
@@ -26,12 +25,12 @@ use crate::random::RandomStream;
 use crate::settings::Layout;
 use crate::unflushed::{Change, Left, Redone, Unflushed};
 
-/// Consecutive blocks of an object that lie on consecutive blocks of the disk.
+/// Consecutive blocks of an object that are also consecutive on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockRun {
-    /// The first block on the disk.
+    /// First block on the disk.
     pub(crate) place: u64,
-    /// How many.
+    /// Number of blocks.
     pub(crate) blocks: u64,
 }
 
@@ -39,19 +38,19 @@ pub(crate) struct StoredObject {
     pub(crate) label: Vec<u8>,
     pub(crate) bytes: u64,
     contents: Memory,
-    /// What is to be known if its node may crash.
+    /// Unflushed changes, if its node may crash.
     pub(crate) unflushed: Option<Unflushed>,
-    /// Whether it has been flushed: before that, nothing of it is on the medium for sure.
+    /// True if it was flushed at least once: before that, even its existence may be lost.
     was_flushed: bool,
-    /// Its runs by their first block in the object.
+    /// Runs of the object by their first block in the object.
     runs: BTreeMap<u64, BlockRun>,
-    /// What its runs have beyond this block is reserved ahead.
+    /// End of the blocks in use; runs beyond this block are reserved ahead.
     asked_blocks: u64,
 }
 
 impl StoredObject {
     pub(crate) fn get(&self, offset: u64, bytes: u64) -> Payload {
-        // What a cut has left is beyond the end and must not come back.
+        // Contents beyond the end may remain from a truncation and must read as zeros.
         let kept = bytes.min(self.bytes.saturating_sub(offset));
         let mut payload = if kept > 0 { self.contents.get(offset, kept) } else { Payload::empty() };
         payload.push(&Payload::zeros(bytes - kept));
@@ -77,7 +76,7 @@ impl StoredObject {
         }
     }
 
-    /// The first stretch from `offset` on that was written.
+    /// Returns the first written range at or after `offset`.
     pub(crate) fn data_after(&self, offset: u64) -> Option<Range<u64>> {
         let found = self.contents.placed_after(offset)?;
         (found.start < self.bytes).then(|| found.start..found.end.min(self.bytes))
@@ -90,7 +89,7 @@ impl StoredObject {
         self.bytes = bytes;
     }
 
-    /// Leaves of what was not flushed what a crash has left.
+    /// Applies a crash: reverts unflushed changes, except those that survive.
     fn crash(&mut self, stream: &mut RandomStream) {
         let Some(unflushed) = &mut self.unflushed else { return };
         let Left { undone, redone } = unflushed.crash(stream);
@@ -120,7 +119,7 @@ impl StoredObject {
         }
     }
 
-    /// The runs that hold blocks `first..end`, clipped to them; places that do not exist are left out.
+    /// Writes the runs that hold blocks `first..end`, clipped to them, to `into`; blocks without a place are left out.
     pub(crate) fn runs(&self, first: u64, end: u64, into: &mut Vec<BlockRun>) {
         into.clear();
         let before = self.runs.range(..=first).next_back();
@@ -138,14 +137,14 @@ impl StoredObject {
         }
     }
 
-    /// The place of one block.
+    /// Returns the place of one block.
     pub(crate) fn place(&self, block: u64) -> Option<u64> {
         let (&start, run) = self.runs.range(..=block).next_back()?;
         (block < start + run.blocks).then(|| run.place + (block - start))
     }
 }
 
-/// The objects of one disk and its free space.
+/// Objects and free space of one disk.
 pub(crate) struct ObjectStore {
     names: BTreeMap<String, u64>,
     objects: Vec<StoredObject>,
@@ -153,16 +152,16 @@ pub(crate) struct ObjectStore {
     expects_crashes: bool,
 }
 
-/// Offsets in objects are below this.
+/// Limit of offsets in objects.
 const OBJECT_BYTES_MAX: u64 = 1 << 60;
 
 impl ObjectStore {
-    /// A store on a disk with these places; on none if it is mere memory.
+    /// Returns a store on a disk with this space, or in memory without one.
     pub(crate) fn new(space: Option<Space>) -> Self {
         ObjectStore { names: BTreeMap::new(), objects: Vec::new(), space, expects_crashes: false }
     }
 
-    /// Makes an object; none if there is one of that name.
+    /// Creates an object and returns its id; `None` if the name exists.
     pub(crate) fn create(&mut self, name: &str, label: &[u8]) -> Option<u64> {
         if self.names.contains_key(name) {
             return None;
@@ -181,12 +180,12 @@ impl ObjectStore {
         Some(id)
     }
 
-    /// Keeps from now on what is to be known when the node crashes.
+    /// Records from now on the changes that a crash may undo.
     pub(crate) fn expect_crashes(&mut self) {
         self.expects_crashes = true;
     }
 
-    /// Changes of an object up to this number are on the medium, and so is its name.
+    /// Marks an object's name, and its changes up to this number, as flushed.
     pub(crate) fn flushed(&mut self, id: u64, through: u64) {
         if !self.expects_crashes {
             return;
@@ -196,8 +195,8 @@ impl ObjectStore {
         object.unflushed.iter_mut().for_each(|unflushed| unflushed.flushed(through));
     }
 
-    /// The node has crashed: objects are left with what was flushed and some of what was not; of those that were never
-    /// flushed, some are gone.
+    /// Applies a crash of the node: objects keep flushed data and some unflushed changes. Some never flushed objects
+    /// disappear.
     pub(crate) fn crash(&mut self, stream: &mut RandomStream) {
         let names: Vec<(String, u64)> = self.names.iter().map(|(name, id)| (name.clone(), *id)).collect();
         for (name, id) in names {
@@ -211,12 +210,12 @@ impl ObjectStore {
         }
     }
 
-    /// The object of this name.
+    /// Returns the object of this name.
     pub(crate) fn find(&self, name: &str) -> Option<u64> {
         self.names.get(name).copied()
     }
 
-    /// All names, sorted.
+    /// Returns all names, sorted.
     pub(crate) fn list(&self) -> Vec<String> {
         self.names.keys().cloned().collect()
     }
@@ -238,7 +237,8 @@ impl ObjectStore {
         self.objects.get_mut(usize::try_from(id).ok()?)
     }
 
-    /// Cuts or extends the object; `false` if no object is that long. What there is no room for is a hole.
+    /// Truncates or extends the object; returns `false` if `bytes` exceeds the limit. Blocks without room on the disk
+    /// become a hole.
     pub(crate) fn resize(&mut self, id: u64, bytes: u64) -> bool {
         let old = self.objects[id as usize].bytes;
         if bytes > OBJECT_BYTES_MAX {
@@ -261,10 +261,9 @@ impl ObjectStore {
         true
     }
 
-    /// A number that grows with the physical position of a byte: that of the byte on the disk if it has one.
+    /// Returns a number that grows with the physical position of a byte: its offset on the disk if it has one.
     ///
-    /// What has no place yet comes behind all that has, in the order of the object. On mere memory, objects lie
-    /// one behind the other.
+    /// Bytes without a place are sorted after all others, in order of their offset. In memory, objects are in sequence.
     pub(crate) fn position(&self, id: u64, offset: u64) -> u64 {
         let Some(space) = &self.space else {
             return id.wrapping_mul(OBJECT_BYTES_MAX >> 20).wrapping_add(offset);
@@ -276,13 +275,13 @@ impl ObjectStore {
         }
     }
 
-    /// How much the disk holds; none on mere memory.
+    /// Returns capacity and free space of the disk; `None` in memory.
     pub(crate) fn space(&self) -> Option<machine::Space> {
         let space = self.space.as_ref()?;
         Some(machine::Space { bytes: space.bytes(), free: space.free_blocks() * space.block_bytes })
     }
 
-    /// Gives places to the bytes `first..end` of the object; `false` if there are not enough.
+    /// Assigns places to the bytes `first..end` of the object; returns `false` if the disk has too few.
     pub(crate) fn reserve(&mut self, id: u64, first: u64, end: u64) -> bool {
         if end > OBJECT_BYTES_MAX {
             return false;
@@ -290,7 +289,7 @@ impl ObjectStore {
         if self.reserve_all(id, first, end) {
             return true;
         }
-        // The bytes alone, without what lies before them.
+        // Reserve only these bytes, without the gap before them.
         let Some(space) = &mut self.space else { return true };
         let (first, end) = (first / space.block_bytes, end.div_ceil(space.block_bytes));
         let object = &mut self.objects[id as usize];
@@ -301,13 +300,13 @@ impl ObjectStore {
         is_reserved
     }
 
-    /// Gives places to the bytes `first..end` of the object, in the contiguous layout also to what lies between its
-    /// last place and these; `false` if there are not enough.
+    /// Assigns places to the bytes `first..end` of the object, in the contiguous layout also to the gap between its
+    /// last place and these; returns `false` if the disk has too few.
     fn reserve_all(&mut self, id: u64, first: u64, end: u64) -> bool {
         let Some(space) = &mut self.space else { return true };
         let (first, end) = (first / space.block_bytes, end.div_ceil(space.block_bytes));
         if !space.reserve(&mut self.objects[id as usize].runs, first, end) {
-            // What was reserved ahead of growth goes to who needs it now.
+            // Release blocks reserved ahead of growth, because this object needs them now.
             for object in &mut self.objects {
                 cut(&mut object.runs, object.asked_blocks, |run| space.free(run));
             }
@@ -321,7 +320,7 @@ impl ObjectStore {
     }
 }
 
-/// Forgets the blocks from `kept_blocks` on.
+/// Frees the blocks from `kept_blocks` on.
 fn cut(runs: &mut BTreeMap<u64, BlockRun>, kept_blocks: u64, mut free: impl FnMut(BlockRun)) {
     for (_, run) in runs.split_off(&kept_blocks) {
         free(run);
@@ -335,7 +334,7 @@ fn cut(runs: &mut BTreeMap<u64, BlockRun>, kept_blocks: u64, mut free: impl FnMu
     }
 }
 
-/// The places of a disk.
+/// Blocks of a disk.
 pub(crate) struct Space {
     pub(crate) block_bytes: u64,
     blocks: u64,
@@ -343,9 +342,9 @@ pub(crate) struct Space {
 }
 
 enum Free {
-    /// Free runs by their first block, and how many blocks are reserved at a time.
+    /// Free runs by their first block, and the number of blocks reserved at a time.
     Runs { by_place: BTreeMap<u64, u64>, reserved_ahead: u64 },
-    /// Which blocks are used, how many are not, and where places are drawn from.
+    /// Use of each block, number of free blocks, and random stream of places.
     Blocks { used: Vec<bool>, count: u64, stream: RandomStream },
 }
 
@@ -361,7 +360,7 @@ impl Space {
         Space { block_bytes, blocks, free }
     }
 
-    /// The size of the disk.
+    /// Returns the size of the disk in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.blocks * self.block_bytes
     }
@@ -373,7 +372,7 @@ impl Space {
         }
     }
 
-    /// Gives all of these blocks places, or none.
+    /// Assigns places to all of these blocks, or to none.
     fn reserve(&mut self, runs: &mut BTreeMap<u64, BlockRun>, first: u64, end: u64) -> bool {
         let reserved = |runs: &BTreeMap<u64, BlockRun>| {
             runs.last_key_value().map_or(0, |(&start, run)| start + run.blocks)
@@ -386,7 +385,7 @@ impl Space {
             }
             Free::Blocks { .. } => in_holes(runs, end),
         };
-        // Before anything is taken: what a disk has no room for can be 2^60 bytes, and others need what is left.
+        // Check before reserving: a request may be 2^60 bytes, and must not use up the remaining blocks.
         if missing > 0 && missing > self.free_blocks() {
             return false;
         }
@@ -418,7 +417,7 @@ impl Space {
         }
     }
 
-    /// Gives places to those of these blocks that have none, or to no block.
+    /// Assigns places to all of these blocks without one, or to none.
     fn reserve_missing(&mut self, runs: &mut BTreeMap<u64, BlockRun>, first: u64, end: u64) -> bool {
         let missing = (end - first) - placed(runs, first, end);
         match &mut self.free {
@@ -426,7 +425,7 @@ impl Space {
                 fill(runs, first, end, by_place);
                 true
             }
-            // In the random layout nothing else is ever reserved.
+            // In the random layout the first attempt already reserved only these blocks.
             _ => false,
         }
     }
@@ -451,14 +450,14 @@ impl Space {
     }
 }
 
-/// How many of the blocks `first..end` have a place.
+/// Returns the number of blocks of `first..end` that have a place.
 fn placed(runs: &BTreeMap<u64, BlockRun>, first: u64, end: u64) -> u64 {
     let before = runs.range(..first).next_back();
     let all = before.into_iter().chain(runs.range(first..end));
     all.map(|(&start, run)| (start + run.blocks).min(end).saturating_sub(start.max(first))).sum()
 }
 
-/// Gives places to those of these blocks that have none; there are enough.
+/// Assigns places to all of these blocks without one; the free blocks suffice.
 fn fill(runs: &mut BTreeMap<u64, BlockRun>, first: u64, end: u64, free: &mut BTreeMap<u64, u64>) {
     let mut at = first;
     while at < end {
@@ -475,7 +474,7 @@ fn fill(runs: &mut BTreeMap<u64, BlockRun>, first: u64, end: u64, free: &mut BTr
     }
 }
 
-/// Takes up to `wanted` blocks: what is free at `after`, or the first free run that has all, or the largest.
+/// Takes up to `wanted` blocks: the free run at `after`, or the first free run that is long enough, or the largest.
 fn take_run(free: &mut BTreeMap<u64, u64>, after: Option<u64>, wanted: u64) -> Option<BlockRun> {
     let place = after
         .filter(|place| free.contains_key(place))
@@ -501,7 +500,7 @@ fn append(runs: &mut BTreeMap<u64, BlockRun>, start: u64, run: BlockRun) {
     }
 }
 
-/// An even choice among the free blocks; there is at least one.
+/// Draws evenly among the free blocks; there is at least one.
 fn draw(used: &[bool], stream: &mut RandomStream) -> u64 {
     for _ in 0..64 {
         let place = stream.below(used.len() as u64);
@@ -509,7 +508,7 @@ fn draw(used: &[bool], stream: &mut RandomStream) -> u64 {
             return place;
         }
     }
-    // On a disk nearly full, choose among the free ones by number.
+    // On a nearly full disk, choose among the free blocks by number.
     let free = used.iter().filter(|used| !**used).count() as u64;
     let number = stream.below(free) as usize;
     let (place, _) = used.iter().enumerate().filter(|(_, used)| !**used).nth(number).expect("counted");
@@ -581,7 +580,7 @@ mod tests {
             let mut store = store(layout, 100);
             let id = store.create("a", b"").expect("new");
             assert!(store.reserve(id, 0, 50 * 8192));
-            // At once: a disk of a terabyte is not filled block by block to find that it is too small.
+            // Fails at once: a disk of a terabyte is not filled block by block first.
             assert!(!store.reserve(id, 0, 101 * 8192) && !store.resize(id, OBJECT_BYTES_MAX + 1));
             let space = store.space().expect("it is a disk");
             assert_eq!((space.bytes, space.free), (100 * 8192, 50 * 8192));

@@ -1,6 +1,6 @@
-//! A table that hands out indices and reuses those that are given back, last first.
+//! Table that allocates indices and reuses released ones, last first.
 //!
-//! Like a slab, but its order of reuse is ours to state: indices go into the digest of a run.
+//! Like a slab, but with a defined order of reuse, because indices enter the digest of a run.
 
 use crate::agenda::INDEX_END;
 
@@ -23,7 +23,7 @@ impl<T> IndexTable<T> {
         index
     }
 
-    /// An entry to be occupied at once.
+    /// Returns a free entry, which the caller must occupy at once.
     #[inline]
     pub(crate) fn vacancy(&mut self) -> usize {
         self.free.pop().map_or_else(|| self.grow(), |index| index as usize)
@@ -33,7 +33,7 @@ impl<T> IndexTable<T> {
     pub(crate) fn occupy(&mut self, index: usize, value: T) {
         let vacant = self.entries[index].replace(value);
         debug_assert!(vacant.is_none(), "a free entry");
-        // Known to be nothing, but not to the compiler, which would copy `value` once more lest its drop panics.
+        // The compiler does not know that this is `None`, and would copy `value` once more in case its drop panics.
         std::mem::forget(vacant);
     }
 
@@ -50,12 +50,12 @@ impl<T> IndexTable<T> {
         self.entries[index].take().expect("an entry in use")
     }
 
-    /// All entries in use, by index.
+    /// Returns all entries in use, by index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| Some((index, entry.as_ref()?)))
     }
 
-    /// All entries in use.
+    /// Returns all entries in use.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.entries.iter_mut().flatten()
     }

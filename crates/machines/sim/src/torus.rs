@@ -1,10 +1,10 @@
-//! A two-dimensional torus with wormhole routing, router by router.
+//! Two-dimensional torus with wormhole routing, router by router.
 //!
-//! A message is a worm (Dally and Seitz 1987): its head moves from router to router and takes each link when it
-//! is there and the link is free; the body follows through the links the head holds. A head that finds a link
-//! taken waits in that link's queue, first come, first served, and holds all links behind it meanwhile. With
-//! the links of a way numbered 0 (from the source node into its router), 1 .. n-2 (between routers), n-1 (from
-//! the last router into the target node), latency *l* of a router and *b* the time of the body on a link:
+//! A message is a worm (Dally and Seitz 1987). Its head moves from router to router and takes each link on arrival if
+//! the link is free; the body follows through the links the head holds. A head that finds a link taken waits in that
+//! link's queue, first come, first served, and holds all links behind it during the wait. The links of a route are
+//! numbered 0 (from the source node into its router), 1 .. n-2 (between routers), n-1 (from the last router into the
+//! target node). With latency *l* of a router and *b* the time of the body on a link:
 //!
 //! ```text
 //! the head takes link i      when it has come through the router before it, l after link i-1,
@@ -18,17 +18,18 @@
 //!  target                                                       |-link 3-----------| arrival
 //! ```
 //!
-//! So an undisturbed message of *B* bytes over *h* hops takes `(h + 1) l + B / bandwidth`. Ways go along the row
-//! first, then along the column (dimension order), each the shorter way round, to higher numbers if both are
-//! equal. Rings of waiting worms would block each other for ever; so every link between routers is two virtual
-//! channels, and a worm that has gone round the end of a ring goes on in the second one.
+//! So an undisturbed message of *B* bytes over *h* hops takes `(h + 1) l + B / bandwidth`. Routes go along the row
+//! first, then along the column (dimension order), each in the shorter direction, to higher numbers if both are equal.
+//! Rings of waiting worms would deadlock. Therefore every link between routers is two virtual channels, and a worm that
+//! has passed the end of a ring continues in the second one.
 //!
-//! A message is queued for the link from its source before those of a less urgent class; further on all are equal.
+//! A message is queued for the link from its source before those of a less urgent class; all other links ignore the
+//! class.
 //!
-//! A head's step is an event of its own only if anything else happens before it: else it is taken at once.
+//! A head's step is a separate event only if another event comes before it: otherwise it is taken at once.
 //!
-//! Not modelled: buffers in routers (a waiting body shortens nothing), flits (a link is taken for nanoseconds,
-//! not flits), and that the two virtual channels of a link share its bandwidth when both are used at once.
+//! Not modelled: buffers in routers (a waiting body shortens nothing), flits (a link is taken for nanoseconds, not
+//! flits), and the shared bandwidth of the two virtual channels of a link.
 
 use std::collections::VecDeque;
 
@@ -41,7 +42,7 @@ use crate::link::{LinkRate, MESSAGE, Passage, message_arguments};
 use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
 use crate::trace::{Trace, Track};
 
-/// The time at which a link is free whose worm's tail is still on its way.
+/// Value of [`Link::free`] while a worm holds the link and its release time is unknown.
 const HELD: u64 = u64::MAX;
 
 pub(crate) struct Torus {
@@ -49,23 +50,23 @@ pub(crate) struct Torus {
     latency: u64,
     columns: u32,
     rows: u32,
-    /// The router of each node, by column and row.
+    /// Router of each node, by column and row.
     routers: Vec<(u32, u32)>,
-    /// The first row and the first column; the others have the same links, further on.
+    /// The first row and the first column; the others have the same links, at a constant distance in index.
     row: Ring,
     column: Ring,
     /// From each node one link into its router, and one back; then eight of each router: to the next and the previous
     /// column, to the next and the previous row, two virtual channels each.
     links: Vec<Link>,
-    /// Worms under way, and those that have arrived, whose places and ways are used again.
+    /// Worms in flight, and arrived ones, whose slots and routes are reused.
     worms: Vec<Worm>,
     arrived: Vec<u32>,
-    /// How many worms are not on demand. If there are none, no worm can overtake another.
+    /// Number of worms of classes other than demand. If it is 0, no worm can overtake another.
     unequal: usize,
 }
 
-/// The links of a row or a column of routers, in each direction in order, twice round: once in the first virtual
-/// channel, then in the second.
+/// Links of a row or a column of routers, in each direction in order, twice round: once in the first virtual channel,
+/// then in the second.
 struct Ring {
     places: u32,
     up: Vec<u32>,
@@ -73,8 +74,8 @@ struct Ring {
 }
 
 impl Ring {
-    /// A ring of `places` routers. `first` is the first link along the ring of the router at place 0; the links of the
-    /// next one are `stride` further on.
+    /// Returns a ring of `places` routers. `first` is the first link along the ring of the router at place 0; the links
+    /// of each next router are `stride` higher in index.
     fn new(places: u32, first: u32, stride: u32) -> Self {
         let twice = |from: u32| [from, from + 1].into_iter();
         let up = twice(first).flat_map(|from| (0..places).map(move |place| from + stride * place));
@@ -83,7 +84,7 @@ impl Ring {
         Ring { places, up: up.collect(), down: down.collect() }
     }
 
-    /// The links of the shorter way from one place to another.
+    /// Returns the links of the shorter route from one place to another.
     #[inline]
     fn way(&self, from: u32, to: u32) -> &[u32] {
         let (up, count) = shorter(from, to, self.places);
@@ -92,15 +93,15 @@ impl Ring {
     }
 }
 
-/// A link, or virtual channel, in one direction.
+/// Link, or virtual channel, in one direction.
 #[derive(Default)]
 struct Link {
     free: u64,
-    /// How long it has been held in all.
+    /// Total time in nanoseconds that worms held it.
     held: u64,
-    /// How long bytes have gone over it in all.
+    /// Total time in nanoseconds that it carried bytes.
     carried: u64,
-    /// The worms whose heads wait for it, and since when.
+    /// Worms whose heads wait for it, with the start of their wait.
     queue: VecDeque<(u32, u64)>,
     waits: Waits,
 }
@@ -110,24 +111,24 @@ struct Worm {
     message: usize,
     body: u64,
     bytes: u64,
-    /// How many links the body is long at most.
+    /// Maximum length of the body in links.
     links: usize,
     way: Vec<Step>,
-    /// How many links of its way the head has taken.
+    /// Number of links of its route that the head has taken.
     taken: u32,
     class: Class,
-    /// Whether another has come before this one in a queue, when it was the next to go and that was scheduled.
+    /// True if another worm overtook this one in a queue after its advance had been scheduled.
     is_overtaken: bool,
 }
 
-/// A link of a way, and when the head took it.
+/// Link of a route, and the time when the head took it.
 #[derive(Clone, Copy)]
 struct Step {
     link: u32,
     at: u64,
 }
 
-/// A message that has taken all links of its way.
+/// Message that has taken all links of its route.
 pub(crate) struct Through {
     pub(crate) message: usize,
     pub(crate) passage: Passage,
@@ -164,7 +165,8 @@ impl Torus {
         }
     }
 
-    /// Puts the message at the beginning of its way; gives the number of its worm, to be advanced at once.
+    /// Puts the message at the start of its route; returns the number of its worm, which the caller must advance at
+    /// once.
     pub(crate) fn begin(
         &mut self,
         message: usize,
@@ -187,16 +189,16 @@ impl Torus {
         worm as usize
     }
 
-    /// Lets the head go on now, and further as long as nothing else happens before `quiet_until`.
+    /// Advances the head now, and further as long as no other event comes before `quiet_until`.
     ///
-    /// If it has to go on later, or others can, that is scheduled.
-    // All of a step is inlined into its two callers, which are the hottest places of a torus.
+    /// Schedules later steps of this worm, and of worms that it releases.
+    // The whole step is inlined into its two callers, which are the hottest code of a torus.
     #[inline(always)]
     pub(crate) fn advance(&mut self, executor: &Executor, worm: usize, quiet_until: u64) -> Option<Through> {
         let mut now = executor.now();
         let Worm { body, bytes, way, taken, links, is_overtaken, .. } = &mut self.worms[worm];
         if std::mem::take(is_overtaken) {
-            // It has its place in the queue, and goes on when that has come to the front again.
+            // It keeps its place in the queue, and advances when it is at the head of the queue again.
             return None;
         }
         loop {
@@ -209,7 +211,7 @@ impl Torus {
             }
             step.at = now;
             if let Some(left) = (*taken as usize).checked_sub(*links) {
-                // A short body has left the links far behind its head already.
+                // A short body has already left the links far behind its head.
                 let Step { link, at } = way[left];
                 self.links[link as usize].release(executor, at, now, *body);
                 if let Some(trace) = executor.trace() {
@@ -228,7 +230,7 @@ impl Torus {
         }
     }
 
-    /// Puts a worm that is the last in the queue of its first link before those that are less urgent.
+    /// Moves the last worm in the queue of its first link ahead of less urgent ones.
     #[cold]
     fn overtake(&mut self, executor: &Executor, worm: usize, now: u64) {
         let Worm { way, class, .. } = &self.worms[worm];
@@ -241,13 +243,13 @@ impl Torus {
         let own = link.queue.pop_back().expect("it has just been put there");
         link.queue.insert(place, own);
         if place == 0 && link.free != HELD {
-            // The other's turn had been scheduled for when the link is free.
+            // The advance of the other was already scheduled for the time when the link is free.
             self.worms[other].is_overtaken = true;
             advance_at(executor, link.free.max(now), worm);
         }
     }
 
-    /// The head is at the target: from now on it is known when each link that is still held will be free.
+    /// Handles the arrival of the head at the target, which fixes the release times of all links still held.
     #[inline(always)]
     fn finish(&mut self, executor: &Executor, worm: usize, now: u64) -> Through {
         self.arrived.push(worm as u32);
@@ -267,7 +269,7 @@ impl Torus {
             }
             record(trace, self.routers.len(), way, last, arrival, bytes);
         }
-        // The sender of a short message hears of its departure when the head has arrived.
+        // The sender of a short message learns of its departure only when the head arrives.
         let departure = (arrival - body.min((way.len() as u64 - 1) * self.latency)).max(now);
         Through { message, passage: Passage { departure, arrival } }
     }
@@ -285,14 +287,14 @@ impl Torus {
         way.push(Step { link: nodes + target as u32, at: 0 });
     }
 
-    /// What the link out of `node` and the link into it have done.
+    /// Returns the statistics of the link out of `node` and the link into it.
     pub(crate) fn node_links(&mut self, node: usize) -> (LinkStatistics, LinkStatistics) {
         let into = self.routers.len() + node;
         (self.links[node].statistics(), self.links[into].statistics())
     }
 
-    /// What the links between routers have done, router by router: to the next and the previous column, to the
-    /// next and the previous row, two virtual channels each.
+    /// Returns the statistics of the links between routers, router by router: to the next and the previous column, to
+    /// the next and the previous row, two virtual channels each.
     pub(crate) fn router_links(&mut self) -> Vec<RouterLinkStatistics> {
         let (columns, rows) = (self.columns, self.rows);
         let link = |(index, link): (u32, &mut Link)| {
@@ -311,7 +313,7 @@ impl Torus {
 }
 
 impl Link {
-    /// Takes the link for a worm whose head is here, if it is free and no worm was here before.
+    /// Takes the link for a worm whose head is here, if it is free and no worm is queued before it.
     #[inline(always)]
     fn take(&mut self, executor: &Executor, worm: u32, now: u64) -> bool {
         if self.free <= now {
@@ -336,7 +338,7 @@ impl Link {
         false
     }
 
-    /// The tail of the worm that took the link at `taken` will have left it at `free`; its body takes `body`.
+    /// Sets the time `free` when the tail of the worm that took the link at `taken` leaves it. Its body takes `body`.
     #[inline(always)]
     fn release(&mut self, executor: &Executor, taken: u64, free: u64, body: u64) {
         self.free = free;
@@ -356,12 +358,12 @@ impl Link {
     }
 }
 
-/// Lets the worm go on at `time`.
+/// Schedules an advance of the worm at `time`.
 fn advance_at(executor: &Executor, time: u64, worm: usize) {
     executor.schedule(time, EventTarget::new(Kind::Head, worm));
 }
 
-/// Tells that a message held the link of this step of its way until `free`, if it is the link of a node.
+/// Records that a message held the link of this step of its route until `free`, if it is the link of a node.
 #[cold]
 #[inline(never)]
 fn record(trace: &Trace, nodes: usize, way: &[Step], index: usize, free: u64, bytes: u64) {
@@ -374,7 +376,7 @@ fn record(trace: &Trace, nodes: usize, way: &[Step], index: usize, free: u64, by
     trace.slice(track, MESSAGE, (way[index].at, free), &message_arguments(source, target, bytes));
 }
 
-/// The shorter way round a ring: whether to higher numbers, and how many steps.
+/// Returns the shorter direction round a ring: true if to higher numbers, and the number of steps.
 fn shorter(from: u32, to: u32, ring: u32) -> (bool, u32) {
     let up = if to >= from { to - from } else { to + ring - from };
     if up <= ring - up { (true, up) } else { (false, ring - up) }
@@ -389,7 +391,7 @@ fn step(at: u32, up: bool, ring: u32) -> u32 {
     }
 }
 
-/// The place of a node when compute nodes and I/O nodes take turns until one kind is used up.
+/// Returns the place of a node if compute nodes and I/O nodes alternate until one kind is used up.
 fn interleaved(node: u32, compute: u32, io: u32) -> u32 {
     let pairs = compute.min(io);
     match node.checked_sub(compute) {

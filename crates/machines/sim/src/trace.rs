@@ -1,11 +1,11 @@
-//! The activity of the machine's parts, beside the notes of its nodes, for a recorder.
+//! Activities of the machine's parts for a recorder, in addition to the events of its nodes.
 //!
-//! A slice is a stretch of time in which one part of the machine does one thing: a processor does a piece of work, a
-//! disk executes a command. All slices of a part come in order of time and none overlaps another. They are told
-//! when their end is known, so those of different parts are not in order.
+//! A slice is an interval in which one part of the machine does one thing: a processor does a piece of work, a disk
+//! executes a command. The slices of a part are recorded in order of time and never overlap. They are recorded when
+//! their end is known, so slices of different parts are not in order.
 //!
-//! Nothing is kept and nothing is done unless a recorder is there; then each place that knows of a slice tells it.
-//! The name of a thread's work is known when it is asked for, and noted here until it ends.
+//! Without a recorder no state is kept and no work is done. With a recorder, each piece of code that knows of a slice
+//! records it. The name of a thread's work is known only at its request, so it is kept here until the work ends.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,30 +13,30 @@ use std::rc::Rc;
 
 use machine::{Instant, NodeId, NotedEvent, Recorder, RowId, Work};
 
-/// A part of the machine that does one thing at a time, or a number that changes with time.
+/// Part of the machine that does one thing at a time, or a value that changes with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Track {
-    /// The processor of the node of this index, with work of threads. Interrupts lengthen it.
+    /// Processor of the node with this index, with work of threads. Interrupts lengthen it.
     Threads(usize),
-    /// The same processor, with interrupts.
+    /// Same processor, with interrupts.
     Interrupts(usize),
-    /// How many threads wait for that processor.
+    /// Number of threads waiting for that processor.
     ThreadsWaiting(usize),
-    /// The link out of this node, while a message holds it.
+    /// Link out of this node, while a message holds it.
     LinkOut(usize),
-    /// The link into this node, while a message holds it.
+    /// Link into this node, while a message holds it.
     LinkIn(usize),
-    /// The commands of the disk of this index, from the drive taking them until their data are over the bus (a read)
-    /// or in the drive's buffer (a write).
+    /// Commands of the disk with this index, from the drive taking them until their data are over the bus (a read) or
+    /// in the drive's buffer (a write).
     Disk(usize),
-    /// The mechanics of that disk.
+    /// Mechanics of that disk.
     Mechanics(usize),
-    /// The bus of this index.
+    /// Bus with this index.
     Bus(usize),
 }
 
 impl Track {
-    /// Its name among the rows of its node.
+    /// Returns the name of the track among the rows of its node.
     fn name(self) -> String {
         match self {
             Track::Threads(_) => "processor: threads".to_owned(),
@@ -54,7 +54,7 @@ impl Track {
         matches!(self, Track::ThreadsWaiting(_))
     }
 
-    /// Its kind, and which of that kind it is.
+    /// Returns the track's kind, and its index within that kind.
     fn place(self) -> (usize, usize) {
         match self {
             Track::Threads(node) => (0, node),
@@ -69,17 +69,17 @@ impl Track {
     }
 }
 
-/// What a processor does, by name and size.
+/// Activity of a processor, by name and size.
 #[derive(Clone, Copy)]
 pub(crate) enum ProcessorActivity {
     Work(Work),
-    /// A message with this number of bytes of payload is sent.
+    /// Send of a message with this number of bytes of payload.
     SendMessage(u64),
     ReceiveMessage,
     DiskInterrupt,
-    /// A transaction on metadata that reads or changes this number of entries.
+    /// Metadata transaction that reads or changes this number of entries.
     Transaction(u64),
-    /// An object is made, opened or removed.
+    /// Creation, opening or removal of an object.
     Object,
 }
 
@@ -95,7 +95,7 @@ impl ProcessorActivity {
         }
     }
 
-    /// Its size, if it has one.
+    /// Returns the size of the activity, if it has one.
     fn argument(self) -> Option<(&'static str, u64)> {
         match self {
             ProcessorActivity::Work(work) => {
@@ -108,22 +108,22 @@ impl ProcessorActivity {
     }
 }
 
-/// How long something was waited for, among what is said of it.
+/// Name of the argument for the wait before a slice, in nanoseconds.
 const WAITED: &str = "waited_ns";
 
-/// Work of a thread that is through.
+/// Completed work of a thread.
 pub(crate) struct Ended {
-    /// The number it was [asked](Trace::ask) for under.
+    /// Number of its [request](Trace::ask).
     pub(crate) number: u64,
-    /// When it was asked for, when it began, and when it ended, in nanoseconds.
+    /// Times of request, begin and end, in nanoseconds.
     pub(crate) asked: u64,
     pub(crate) begin: u64,
     pub(crate) end: u64,
-    /// How long it would have taken undisturbed.
+    /// Time in nanoseconds that it would have taken undisturbed.
     pub(crate) nanoseconds: u64,
 }
 
-/// The recorder, if there is one, and what was asked for.
+/// The recorder, if there is one, and the requested work.
 #[derive(Default)]
 pub(crate) struct Trace {
     recording: Cell<bool>,
@@ -133,17 +133,16 @@ pub(crate) struct Trace {
 struct State {
     recorder: Rc<RefCell<dyn Recorder>>,
     rows: TrackRows,
-    /// What work of threads each node was asked for, with its number, in the order of asking. It ends in nearly that
-    /// order.
+    /// Requested work of each node's threads, with its number, in order of request. It ends in nearly that order.
     asked: Vec<VecDeque<(u64, ProcessorActivity)>>,
 }
 
-/// The row of each track.
+/// Row of each track.
 #[derive(Default)]
 struct TrackRows([Vec<RowId>; 8]);
 
 impl TrackRows {
-    /// The row of a track that has not been told of.
+    /// Row of a track without a row.
     const NONE: RowId = RowId(u32::MAX);
 
     fn set(&mut self, track: Track, row: RowId) {
@@ -160,7 +159,7 @@ impl TrackRows {
 }
 
 impl Trace {
-    /// Tells `recorder` what the parts of each node do.
+    /// Sends the activities of the parts of each node to `recorder`.
     pub(crate) fn start(&self, recorder: Rc<RefCell<dyn Recorder>>, parts: &[Vec<Track>]) {
         let mut rows = TrackRows::default();
         for (node, tracks) in (0..).map(NodeId).zip(parts) {
@@ -183,19 +182,19 @@ impl Trace {
         self.recording.get()
     }
 
-    /// A thread of `node` has asked for work of this number.
+    /// Records the request of this number for work of a thread of `node`.
     #[cold]
     #[inline(never)]
     pub(crate) fn ask(&self, node: usize, number: u64, activity: ProcessorActivity) {
         self.with(|state| state.asked[node].push_back((number, activity)));
     }
 
-    /// Work of a thread of `node` ends.
+    /// Records the end of work of a thread of `node`.
     #[cold]
     #[inline(never)]
     pub(crate) fn end_work(&self, node: usize, work: Ended) {
         self.with(|state| {
-            // What was asked for before the recorder came has no name.
+            // Work requested before recording began has no name.
             let asked = &mut state.asked[node];
             let place = asked.iter().position(|(number, _)| *number == work.number);
             let Some((_, activity)) = place.and_then(|place| asked.remove(place)) else { return };
@@ -213,14 +212,14 @@ impl Trace {
         });
     }
 
-    /// Notes that `count` threads of `node` wait for its processor.
+    /// Records the number of threads of `node` that wait for its processor.
     #[cold]
     #[inline(never)]
     pub(crate) fn threads_waiting(&self, node: usize, now: u64, count: usize) {
         self.with(|state| state.note(Track::ThreadsWaiting(node), now, NotedEvent::Count(count as u64)));
     }
 
-    /// An interrupt of `nanoseconds`, which comes at `asked`, ends at `end`.
+    /// Records an interrupt of `nanoseconds` that was requested at `asked` and ends at `end`.
     #[cold]
     #[inline(never)]
     pub(crate) fn interrupt(
@@ -236,7 +235,7 @@ impl Trace {
         self.slice(Track::Interrupts(node), activity.name(), (begin, end), &arguments);
     }
 
-    /// Something begins and ends at these times.
+    /// Records a slice with these times of begin and end.
     #[cold]
     #[inline(never)]
     pub(crate) fn slice(

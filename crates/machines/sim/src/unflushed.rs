@@ -1,24 +1,24 @@
-//! What a disk has been given and not flushed, and what is left of it when its node crashes.
+//! Unflushed changes of a disk, and their fate in a crash of its node.
 //!
-//! Changes of an object are kept in order, each with what it replaced, until they are flushed. In a crash each of them
-//! is found on the medium, or not, or the first sectors of it are: so it is with a disk that writes what it was given
-//! in an order of its own.
+//! Changes of an object are kept in order, each with the data it replaced, until they are flushed. In a crash each
+//! change reaches the medium whole, not at all, or with its first sectors only. This models a disk that reorders its
+//! writes.
 
 use machine::Payload;
 
 use crate::random::RandomStream;
 
-/// What a disk writes whole or not at all.
+/// Bytes that a disk writes atomically.
 const SECTOR_BYTES: u64 = 512;
 
-/// Changes of one object that are not known to be on the medium, the first of them first.
+/// Changes of one object that may not be on the medium, the oldest first.
 #[derive(Default)]
 pub(crate) struct Unflushed {
     changes: Vec<(u64, Change)>,
     last: u64,
 }
 
-/// One change, and what was before.
+/// One change, and the state before it.
 pub(crate) enum Change {
     Write {
         offset: u64,
@@ -26,7 +26,7 @@ pub(crate) enum Change {
         new: Payload,
         old_bytes: u64,
     },
-    /// The end that was cut off comes back with the old size.
+    /// Change of size, with the data it cut off, which return with the old size.
     Resize {
         old_bytes: u64,
         cut: Payload,
@@ -34,15 +34,15 @@ pub(crate) enum Change {
     },
 }
 
-/// What a crash has left of an object.
+/// Result of a crash for an object.
 pub(crate) struct Left {
-    /// Changes to be taken back, in this order.
+    /// Changes to undo, in this order.
     pub(crate) undone: Vec<Change>,
-    /// What of them was done all the same.
+    /// Undone changes to redo, because the medium has them.
     pub(crate) redone: Vec<Redone>,
 }
 
-/// A change that a crash has left, or part of it.
+/// Change, or part of a change, that survives a crash.
 pub(crate) enum Redone {
     Write { offset: u64, data: Payload },
     Resize { bytes: u64 },
@@ -54,17 +54,17 @@ impl Unflushed {
         self.changes.push((self.last, change));
     }
 
-    /// The number of the last change: a flush that begins now is through with all up to it when it ends.
+    /// Returns the number of the last change: a flush that begins now covers all changes up to it.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// The changes up to this number are on the medium.
+    /// Drops the changes up to this number, which are on the medium.
     pub(crate) fn flushed(&mut self, through: u64) {
         self.changes.retain(|(number, _)| *number > through);
     }
 
-    /// Chooses what is left of the changes.
+    /// Chooses the changes that survive a crash.
     pub(crate) fn crash(&mut self, stream: &mut RandomStream) -> Left {
         let changes: Vec<Change> = self.changes.drain(..).map(|(_, change)| change).collect();
         let redone = changes.iter().filter_map(|change| change.after_crash(stream)).collect();

@@ -1,4 +1,4 @@
-//! All of one simulated machine, and what each timed event means to it.
+//! All parts of one simulated machine, and the dispatch of timed events to them.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ pub(crate) struct World {
     pub(crate) processors: Processors,
     pub(crate) network: Network,
     pub(crate) disks: Disks,
-    /// What happens on each node, told to its listener.
+    /// Recorder of events of each node.
     pub(crate) notes: Vec<Rc<NodeNotes>>,
 }
 
@@ -36,12 +36,12 @@ impl World {
         }
     }
 
-    /// What lets timed events happen, always by the same function.
+    /// Returns the handler of timed events. A single function, so that the executor is compiled once.
     pub(crate) fn events(&self) -> impl Fn(Kind, usize) -> Option<Waiter> {
         |kind, index| self.fire(kind, index)
     }
 
-    /// Lets a timed event happen; gives whom to wake in the end.
+    /// Handles a timed event; returns the task to wake in the end.
     #[inline(always)]
     fn fire(&self, kind: Kind, index: usize) -> Option<Waiter> {
         let World { executor, costs, processors, network, disks, .. } = self;

@@ -1,4 +1,4 @@
-//! The simulated machine keeps the laws of the seam, on a machine without costs and on modelled ones.
+//! Conformance of the simulated machine to the laws, on a machine without costs and on modelled ones.
 
 use machine::conformance::check_all;
 use sim::conformance::Simulated;

@@ -1,4 +1,4 @@
-//! The same seed gives the same run, event by event; another seed another one.
+//! Equal seeds lead to equal runs, event by event; different seeds to different ones.
 
 mod common;
 
@@ -40,7 +40,7 @@ async fn ask(machine: SimMachine) -> Result<()> {
     Ok(())
 }
 
-/// Digest, events and end of a run with this seed.
+/// Returns digest, events and end of a run with this seed.
 fn run(seed: u64, layout: Layout) -> (u64, u64, u64) {
     let settings = Settings { seed, layout, ..Settings::default() };
     let description = starfish(&[("processor.system.switch_thread", "10")]);

@@ -1,4 +1,4 @@
-//! Times of small runs, computed by hand and met exactly.
+//! Times of small runs, equal to values computed by hand.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn receive(log: &Log, at: &SimMachine, messages: usize, arrived: &'static str) {
 
 #[test]
 fn a_lone_message_on_the_torus_takes_its_hops_and_its_bytes() {
-    // Node n stands at column n % 6 and row n / 6; ways may go round.
+    // Node n is at column n % 6 and row n / 6; routes may wrap around.
     for (from, to, hops) in [(0, 1, 1), (0, 5, 1), (0, 7, 2), (0, 21, 6), (1, 20, 4), (31, 0, 2)] {
         let simulation = simulation(&starfish(&[]));
         let log = Log::default();
@@ -61,9 +61,9 @@ fn two_messages_share_a_link_one_after_the_other() {
     receive(&log, simulation.node(3), 1, "second");
     simulation.run_until_idle().expect("nothing fails");
     let body = 100 * NS_PER_BYTE;
-    // The second is nearer to link 1-2: it takes it at 20, link 2-3 at 40 and its target at 60; its tail has
-    // left link 1-2 at 20 + body. Only then the first takes it, 20 later its target; its tail has left its
-    // source 60 before it arrives.
+    // The second is nearer to link 1-2: it takes it at 20, link 2-3 at 40 and its target at 60; its tail has left link
+    // 1-2 at 20 + body. Only then the first takes it, and 20 later its target. Its tail has left its source 60 before
+    // it arrives.
     assert_eq!(
         log.take(),
         [
@@ -86,14 +86,14 @@ fn messages_of_sixteen_nodes_to_one_queue_at_its_door() {
     simulation.run_until_idle().expect("nothing fails");
     let arrivals: Vec<u64> =
         log.take().into_iter().filter(|entry| entry.0 == "arrived").map(|e| e.1).collect();
-    // Node 10 is next to node 16, so its head is there first: one hop. Nobody is further away than a body is
-    // long, so the others follow one upon the other.
+    // Node 10 is next to node 16, so its head arrives first: one hop. No node is further away than the length of a
+    // body, so the others follow back to back.
     let (first, body) = (2 * ROUTER_NS + 8192 * NS_PER_BYTE, 8192 * NS_PER_BYTE);
     let expected: Vec<u64> = (0..16).map(|earlier| first + earlier * body).collect();
     assert_eq!(arrivals, expected);
 }
 
-/// Sends two messages in the background, one on demand and one of control, in this order.
+/// Sends two background messages, one demand and one control message, in this order.
 fn send_of_all_classes(log: &Log, from: &SimMachine, to: usize) {
     let messages = [
         (Class::Background, 1000, "background"),
@@ -150,7 +150,7 @@ fn on_a_switch_control_goes_in_between_and_background_when_the_link_is_free() {
     }
 }
 
-/// A switch of 8 ns for a byte, and no other costs.
+/// Returns a switch with 8 ns per byte, and no other costs.
 fn switch() -> MachineDescription {
     let free = [
         ("processor.system.send_message", "0"),
@@ -164,7 +164,7 @@ fn switch() -> MachineDescription {
 fn a_switch_has_a_queue_at_each_port_and_none_between() {
     let simulation = simulation(&switch());
     let log = Log::default();
-    // 125e6 B/s are 8 ns for a byte; the fabric takes 10 us.
+    // 125e6 B/s are 8 ns per byte; the fabric takes 10 us.
     send(&log, simulation.node(0), 2, 1000, "a left");
     send(&log, simulation.node(0), 3, 1000, "b left");
     send(&log, simulation.node(1), 2, 1000, "c left");
@@ -205,8 +205,8 @@ fn a_message_costs_its_sender_a_thread_and_its_receiver_an_interrupt() {
     assert_eq!(log.take(), [("left", left), ("arrived", received), ("copied", 20_400 + 2000)]);
 }
 
-/// When four processes of a computer with `processors` processors, which begin the same two works at once, are through
-/// with each.
+/// Returns the times when four processes complete two pieces of work each, begun in the same instant, on a computer
+/// with `processors` processors.
 fn done_by_four_processes(processors: &str, works: [Work; 2]) -> Vec<u64> {
     let changes = [
         ("nodes.compute", "4"),
@@ -233,7 +233,7 @@ fn done_by_four_processes(processors: &str, works: [Work; 2]) -> Vec<u64> {
 
 #[test]
 fn processes_of_one_computer_have_its_processors_in_order_of_asking() {
-    // At 3 GHz.
+    // Clock of 3 GHz.
     let (thread, interrupt) = ((Work::CallMemget, 100), (Work::HandleMemget { bytes: 8 }, 200));
     for (work, time) in [thread, interrupt] {
         let done = |turns: [u64; 8]| turns.map(|turn| turn * time);
@@ -244,7 +244,7 @@ fn processes_of_one_computer_have_its_processors_in_order_of_asking() {
         let last =
             |processors: &str| done_by_four_processes(processors, works).pop().expect("four are through");
         assert_eq!((last("1"), last("2")), (4 * last("4"), 2 * last("4")));
-        // More than there are processes are of no use.
+        // More processors than processes do not help.
         assert_eq!(done_by_four_processes("4", works), done_by_four_processes("4096", works));
     }
 }
@@ -274,7 +274,7 @@ fn an_interrupt_that_has_to_wait_for_a_processor_takes_nothing_from_work_that_is
         });
     }
     simulation.run_until_idle().expect("nothing fails");
-    // At 3 GHz.
+    // Clock of 3 GHz.
     assert_eq!(log.take(), [("first thread", 100), ("thread of another", 200), ("interrupt", 400)]);
 }
 
@@ -344,7 +344,7 @@ fn urgent_threads_go_before_those_that_wait_and_yielding_ones_behind_them() {
     }
     simulation.run_until_idle().expect("nothing fails");
     let (call, copy, urgent) = (51 * 20, 21 * 20, 100 * 20);
-    // Nobody is interrupted for an urgent thread, and who has the processor keeps it while there is more to do.
+    // An urgent thread interrupts no other, and a thread keeps the processor as long as it has more work.
     let both_urgent = call + 2 * urgent + urgent + call;
     assert_eq!(
         log.take(),
@@ -395,7 +395,7 @@ fn switching_to_another_thread_costs_and_going_on_does_not() {
     assert_eq!(simulation.now().as_nanos() - start, (51 + 10 + 51) * 20);
 }
 
-/// Two disks on one bus of 80 MiB/s, each streaming 20 MiB/s.
+/// Returns two disks on one bus of 80 MiB/s, each streaming 20 MiB/s.
 fn two_disks(buses: &str) -> Simulation {
     let changes =
         [("processor.system.disk_interrupt", "0"), ("disks.per_io_node", "2"), ("buses.per_io_node", buses)];
@@ -515,7 +515,7 @@ fn sixteen_disks_read_a_contiguous_file_near_their_rate() {
     }
     simulation.run_until_idle().expect("nothing fails");
     let rate = 16.0 * (BLOCKS * 8192) as f64 / simulation.now().as_secs_f64() / (1 << 20) as f64;
-    // 37.5 MiB/s come off sixteen tracks, 33.8 with skews; the rest is getting started.
+    // Sixteen tracks yield 37.5 MiB/s, 33.8 with skews; the rest is startup.
     assert!((30.0..33.8).contains(&rate), "{rate} MiB/s");
     assert_eq!(simulation.statistics().movements(), 144);
 }

@@ -1,4 +1,4 @@
-//! The golden workload comes out exactly, to the nanosecond.
+//! Exact results of the golden workload, to the nanosecond.
 
 mod golden_workload;
 

@@ -1,4 +1,4 @@
-//! Runs that cannot go on say why; wakers of others are served like our own.
+//! Error reports of runs that cannot continue, and support of foreign wakers.
 
 mod common;
 
@@ -76,7 +76,7 @@ fn many_tasks_of_one_instant_are_not_taken_for_one_that_never_waits() {
     assert_eq!(ended.expect("time need not pass"), PARENTS);
 }
 
-/// Where nothing takes time, one task may serve any number of others in an instant.
+/// If requests take no time, one task may serve any number of others in an instant.
 #[test]
 fn a_task_that_many_others_wake_is_not_taken_for_one_that_never_waits() {
     const CLIENTS: u32 = 500_000;
@@ -128,7 +128,7 @@ fn the_error_of_a_detached_task_names_task_and_node() {
     assert_eq!(error.to_string(), "fragile on node 11: the network is closed");
 }
 
-/// A waker such as combinators make: it counts, and passes the wake on.
+/// Waker as combinators make it: counts wakes, and passes them on.
 struct Counting {
     inner: Waker,
     wakes: AtomicU32,
@@ -141,7 +141,7 @@ impl Wake for Counting {
     }
 }
 
-/// Polls `future` with a waker of its own; gives the number of wakes in the end.
+/// Polls `future` with a separate waker; returns the final number of wakes.
 async fn counted(future: impl Future) -> u32 {
     let mut future = pin!(future);
     let mut counting: Option<Arc<Counting>> = None;
@@ -156,7 +156,7 @@ async fn counted(future: impl Future) -> u32 {
     .await
 }
 
-/// Runs both to their ends.
+/// Runs both to completion.
 async fn both(first: impl Future<Output = u32>, second: impl Future<Output = u32>) -> (u32, u32) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let (mut one, mut two) = (None, None);

@@ -1,4 +1,4 @@
-//! Simulated stores of metadata: what a crash leaves, what transactions and flushes take, and that runs repeat.
+//! Simulated metadata stores: state after a crash, costs of transactions and flushes, and repeatable runs.
 
 use description::{Description, MachineDescription};
 use machine::conformance::{counted_transactions_left, make_counted_transactions};
@@ -6,7 +6,7 @@ use machine::{Duration, Machine, MetadataStore};
 use sim::conformance::metadata_costs;
 use sim::{Metadata, Settings, Simulation};
 
-/// One I/O node with a store.
+/// Returns a machine with one I/O node with a store.
 fn node() -> Simulation {
     let mut description = MachineDescription::load("golden").expect("built in");
     description.metadata = Some(metadata_costs());
@@ -17,7 +17,7 @@ fn store(simulation: &Simulation) -> Metadata {
     simulation.io_nodes()[0].metadata().expect("described").clone()
 }
 
-/// How many of twenty transactions, of which eight were flushed, a crash leaves.
+/// Returns the number of transactions left by a crash, of twenty with eight flushed, and the digest of the run.
 fn left_of_twenty(seed: u64) -> (u64, u64) {
     let simulation = node();
     simulation.expect_crashes();
@@ -32,7 +32,7 @@ fn left_of_twenty(seed: u64) -> (u64, u64) {
     simulation.io_nodes()[0].crash(seed);
     let after = all.clone();
     let left = simulation.run(async move { counted_transactions_left(&after).await }).expect("a run");
-    // What a crash has left stays there in the next one.
+    // Changes that survive one crash also survive the next.
     simulation.io_nodes()[0].crash(!seed);
     let again = simulation.run(async move { counted_transactions_left(&all).await }).expect("a run");
     assert_eq!(again, left);
@@ -87,7 +87,7 @@ fn transactions_take_the_processor_and_flushes_share_the_device() {
         (transactions, machine.now().since(start))
     });
     let (transactions, with_flushes) = taken.expect("a run");
-    // All are handed over at once. The thread commits the first alone, and meanwhile the others have come.
+    // All are passed to the thread at once. The thread commits the first alone; by then the others have arrived.
     assert_eq!(transactions, Duration::from_micros(10 + 2 * 3 + 10 * (20 + 3 * 2)));
     assert_eq!(with_flushes, transactions + Duration::from_millis(1));
 }
@@ -106,11 +106,11 @@ fn a_transaction_waits_for_a_flush_that_has_begun() {
         futures(all.flush(), transaction).await;
         machine.now().since(start)
     });
-    // It is handed over meanwhile.
+    // The time to pass it to the thread overlaps the flush.
     assert_eq!(taken.expect("a run"), Duration::from_micros(1000 + 3 + 20 + 3 * 2));
 }
 
-/// Waits for both, which are under way at once.
+/// Waits for both, running concurrently.
 async fn futures(
     first: impl Future<Output = machine::Result<()>>,
     second: impl Future<Output = machine::Result<()>>,

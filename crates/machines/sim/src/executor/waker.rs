@@ -1,30 +1,27 @@
-//! Wakers that are nothing but a number.
+//! Wakers that consist of a number only.
 //!
-//! A task of a simulation is woken hundreds of millions of times, so its waker must not allocate, count or
-//! lock: the data pointer of the waker *is* the task's key, and never points anywhere. Cloning copies the
-//! number, dropping does nothing, waking looks the executor up in a thread-local table by the number kept in
-//! the key. The standard library's safe way, `Arc<impl Wake>`, would cost an atomic count for each clone and
-//! an allocation for each task.
+//! Tasks of a simulation are woken hundreds of millions of times, so a waker must not allocate, count or lock. The data
+//! pointer of the waker *is* the task's key, and never points anywhere. Cloning copies the number and dropping does
+//! nothing. Waking finds the executor in a thread-local table by its number in the key. The standard library's safe
+//! way, `Arc<impl Wake>`, would cost an atomic count for each clone and an allocation for each task.
 //!
-//! Why this is sound: the four functions treat the pointer as an integer and never follow it, so there is nothing that
-//! could dangle, be freed twice or be raced for, on any thread. The contract of `RawWaker` asks no more. A waker that
-//! outlives its task wakes none (the key has a generation), one used on another thread finds no executor there and does
-//! nothing.
+//! This is sound: the four functions treat the pointer as an integer and never dereference it, so there is no dangling
+//! pointer, double free or race, on any thread. The contract of `RawWaker` requires no more. A waker that outlives its
+//! task wakes no task, because the key has a generation. On another thread a waker finds no executor and does nothing.
 
 use std::ptr;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::wake_anywhere;
 
-/// Which task: its executor's number, its generation and its index, in one word.
+/// Key of a task: its executor's number, its generation and its index, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaskKey(u64);
 
 const _: () = assert!(size_of::<usize>() == 8, "a task's key needs the whole of a 64-bit pointer");
 
 impl TaskKey {
-    /// Generations count modulo this. A waker old enough that its generation comes again wakes a task in vain, and does
-    /// no other harm.
+    /// Modulus of generations. After a wrap-around a stale waker may wake a task spuriously, which does no other harm.
     pub(crate) const GENERATION_END: u32 = 1 << 24;
 
     pub(crate) fn new(executor: u16, generation: u32, index: usize) -> Self {
@@ -32,7 +29,7 @@ impl TaskKey {
         TaskKey(u64::from(executor) << 48 | u64::from(generation) << 24 | index as u64)
     }
 
-    /// The key behind `waker`, if it is one of ours and not a combinator's.
+    /// Returns the key behind `waker`, if it is a waker of this module and not a combinator's.
     pub(crate) fn of(waker: &Waker) -> Option<Self> {
         ptr::eq(waker.vtable(), &VTABLE).then(|| TaskKey(waker.data().addr() as u64))
     }
@@ -51,7 +48,7 @@ impl TaskKey {
 
     pub(crate) fn waker(self) -> Waker {
         #[expect(unsafe_code, reason = "the data are a number, which no function of the vtable follows")]
-        // SAFETY: see the head of this file.
+        // SAFETY: see the module header.
         unsafe {
             Waker::from_raw(self.raw())
         }

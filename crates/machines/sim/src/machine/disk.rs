@@ -1,4 +1,4 @@
-//! A simulated node's access to one of its disks.
+//! Interface of a simulated node to one of its disks.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::trace::ProcessorActivity;
 use crate::unflushed::Unflushed;
 use crate::world::World;
 
-/// A disk of a simulated node.
+/// Disk of a simulated node.
 #[derive(Clone)]
 pub struct Disk {
     world: Rc<World>,
@@ -24,7 +24,7 @@ pub struct Disk {
     names: Option<Rc<ObjectNames>>,
 }
 
-/// What work on the names of objects takes, if the description says so: it is done one at a time.
+/// Costs of operations on object names, if the description has them. They are serialised.
 struct ObjectNames {
     turns: Permits,
     make: Duration,
@@ -33,7 +33,7 @@ struct ObjectNames {
 }
 
 impl Disk {
-    /// The disk `index` of the machine, which is one of a node's.
+    /// Returns the interface to disk `index` of the machine, a disk of `node`.
     pub(super) fn new(world: Rc<World>, node: usize, index: usize, description: &MachineDescription) -> Self {
         let hand_over = description.disks.hand_over.as_ref().map_or(Duration::ZERO, |time| time.value.0);
         let thread = OtherThread::new(world.clone(), node, hand_over);
@@ -45,14 +45,14 @@ impl Disk {
         Disk { world, index, thread, names }
     }
 
-    /// Lets the time pass that something takes with the names of objects.
+    /// Waits for the time of an operation on the names of objects.
     async fn at_names(&self, what: impl FnOnce(&ObjectNames) -> Duration) {
         let Some(names) = self.names.as_deref() else { return };
         let _turn = names.turns.take().await;
         self.thread.work(what(names).as_nanos(), ProcessorActivity::Object).await;
     }
 
-    /// Lets the time pass that it takes to look for objects, all at once, and to remove those that are there.
+    /// Waits for the time to look up objects, all in one operation, and to remove the existing ones.
     async fn at_removed<'a>(&self, mut wanted: impl ExactSizeIterator<Item = &'a str>) {
         let all = wanted.len() as u64;
         self.at_names(|names| {
@@ -66,13 +66,13 @@ impl Disk {
         .await;
     }
 
-    /// The number of the disk among all disks of the machine.
+    /// Returns the index of the disk among all disks of the machine.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Puts `payload` at `offset` of the object named `name` without taking any time, making one with an
-    /// empty label if need be. For the files that an experiment finds when it starts.
+    /// Puts `payload` at `offset` of the object `name` in no simulated time. Creates the object with an empty label if
+    /// necessary. For files that exist at the start of an experiment.
     pub fn install(&self, name: &str, offset: u64, payload: &Payload) -> Result<ObjectId> {
         let mut drive = self.drive().borrow_mut();
         let id = match drive.store.find(name) {
@@ -84,7 +84,7 @@ impl Disk {
         Ok(ObjectId(id))
     }
 
-    /// Puts `payload` at `offset` of an object without taking any time.
+    /// Puts `payload` at `offset` of an object in no simulated time.
     pub fn put(&self, object: ObjectId, offset: u64, payload: &Payload) -> Result<()> {
         self.check(object)?;
         let mut payload = payload.clone();
@@ -98,13 +98,13 @@ impl Disk {
         Ok(())
     }
 
-    /// Damages `bytes` bytes at `offset` of an object: reads of any of them fail, after the time that the read takes,
-    /// until one write has written all of them again.
+    /// Damages `bytes` bytes at `offset` of an object. Reads of any of them fail, after the usual time of a read, until
+    /// a single write covers them all.
     pub fn damage(&self, object: ObjectId, offset: u64, bytes: u64) {
         self.drive().borrow_mut().damaged.push((object.0, offset..offset.saturating_add(bytes)));
     }
 
-    /// Fails if part of what was read is damaged.
+    /// Fails if part of the read bytes is damaged.
     fn check_damage(&self, object: ObjectId, offset: u64, bytes: u64) -> Result<()> {
         let read = offset..offset.saturating_add(bytes);
         let drive = self.drive().borrow();
@@ -120,7 +120,7 @@ impl Disk {
             .into())
     }
 
-    /// What has been written is sound.
+    /// Repairs damage that a write covers.
     fn mend(&self, object: ObjectId, offset: u64, bytes: u64) {
         let covers = |part: &Range<u64>| offset <= part.start && part.end <= offset.saturating_add(bytes);
         self.drive().borrow_mut().damaged.retain(|(id, part)| *id != object.0 || !covers(part));
@@ -272,7 +272,7 @@ impl machine::Disk for Disk {
     }
 }
 
-/// The identity of a disk of a node: the same in each run, and as far from others as if it had been drawn.
+/// Returns the identity of a disk: the same in each run, and random-like between disks.
 fn identity_of(node: u64, index: u64) -> u64 {
     RandomStream::new(node, &format!("identity of disk {index}")).below(u64::MAX)
 }

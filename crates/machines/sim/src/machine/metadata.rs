@@ -1,4 +1,4 @@
-//! A simulated node's store of metadata: entries in memory, and what each transaction has to take back in a crash.
+//! Metadata store of a simulated node: entries in memory, and undo records of transactions for a crash.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -15,14 +15,14 @@ use crate::sleep::Sleep;
 use crate::trace::ProcessorActivity;
 use crate::world::World;
 
-/// Transactions that are committed at once, at most: as many as real nodes commit together.
+/// Maximum number of transactions in one commit: as on real nodes.
 const TOGETHER_MAX: usize = 64;
 
-/// The store of metadata of a simulated node.
+/// Metadata store of a simulated node.
 ///
-/// A transaction takes the node's processor, then comes about in one instant. It is handed over to another thread, but
-/// for one that only looks while the other has nothing to do. That thread commits at once what waits for it, and
-/// does nothing else while the device flushes what was committed.
+/// A transaction takes processor time of the node, then takes effect in one instant. It is passed to another thread,
+/// except a read-only one while that thread is idle. That thread commits all waiting transactions together, and blocks
+/// while the device flushes committed ones.
 #[derive(Clone)]
 pub struct Metadata {
     store: Rc<Store>,
@@ -31,25 +31,25 @@ pub struct Metadata {
 struct Store {
     world: Rc<World>,
     thread: OtherThread,
-    /// What the other thread has to do.
+    /// Operations passed to the other thread.
     handed_over: InFlight,
     costs: MetadataCosts,
     state: RefCell<State>,
-    /// Whose turn it is at the thread, and what waits for it.
+    /// Semaphore of the thread, and the requests waiting for it.
     turns: Permits,
     waiting: RefCell<Waiting>,
 }
 
-/// What waits for the thread, numbered from 1 on in the order in which it came.
+/// Requests waiting for the thread, numbered from 1 in order of arrival.
 #[derive(Default)]
 struct Waiting {
     requests: VecDeque<Waited>,
-    /// The number of the last one that came, and of the last one that is done.
+    /// Numbers of the last request that arrived, and of the last one completed.
     came: u64,
     done: u64,
 }
 
-/// A transaction that touches these entries, or a flush of all transactions up to one.
+/// Transaction that accesses these entries, or flush of all transactions up to one.
 enum Waited {
     Transaction(Touched),
     Flush(u64),
@@ -58,10 +58,10 @@ enum Waited {
 #[derive(Default)]
 struct State {
     table: MetadataTable,
-    /// How many transactions have changed anything, and how many of them are on the device.
+    /// Numbers of transactions with changes: committed, and flushed to the device.
     committed: u64,
     flushed: u64,
-    /// What takes back each transaction that is not on the device, the last one last; none if no crash is expected.
+    /// Undo records of the transactions not yet on the device, the latest last; `None` if no crash is expected.
     undo: Option<VecDeque<MetadataChanges>>,
 }
 
@@ -73,16 +73,16 @@ impl Metadata {
         Metadata { store: Rc::new(Store { world, thread, handed_over, costs, state, turns, waiting }) }
     }
 
-    /// Keeps from now on what is to be known when the node crashes.
+    /// Records from now on the changes that a crash may undo.
     pub(crate) fn expect_crashes(&self) {
         let mut state = self.store.state.borrow_mut();
         state.flushed = state.committed;
         state.undo = Some(VecDeque::new());
     }
 
-    /// Takes back the last transactions, as many as is drawn, of those that are not on the device.
+    /// Undoes a random number of the latest transactions that are not on the device.
     pub(super) fn crash(&self, stream: &mut RandomStream) {
-        // What waited is gone with the node.
+        // Waiting requests are lost with the node.
         self.store.waiting.take();
         let mut state = self.store.state.borrow_mut();
         state.table.run += 1;
@@ -92,7 +92,7 @@ impl Metadata {
         while undo.len() as u64 > left {
             table.apply(undo.pop_back().expect("there are more than are left"));
         }
-        // What a crash has left is on the device.
+        // Changes that survive a crash are on the device.
         undo.clear();
         *flushed = *committed;
     }
@@ -104,7 +104,7 @@ impl Metadata {
     ) -> Result<std::result::Result<T, E>> {
         let Store { state, handed_over, .. } = &*self.store;
         let _handed_over = is_handed_over.then(|| handed_over.begin());
-        // Tried once to see what it takes: so every body is called again, which it may be.
+        // A trial run to determine its cost. So every body is called twice, which the trait allows.
         let mut touched = Touched::default();
         let tried = state.borrow().table.attempt(|table| body(&mut Counted { table, touched: &mut touched }));
         drop(tried);
@@ -123,7 +123,7 @@ impl Metadata {
         Ok(answer)
     }
 
-    /// Lets the time pass until the thread has done something for which it waits, with all that waits with it.
+    /// Waits until the thread has completed a request, together with the other waiting requests.
     async fn wait_for(&self, request: Waited) {
         let Store { turns, waiting, .. } = &*self.store;
         let number = waiting.borrow_mut().add(request);
@@ -137,14 +137,14 @@ impl Metadata {
 }
 
 impl Waiting {
-    /// Adds a request; its number.
+    /// Adds a request and returns its number.
     fn add(&mut self, request: Waited) -> u64 {
         self.requests.push_back(request);
         self.came += 1;
         self.came
     }
 
-    /// What is done together now, and the number of its last request.
+    /// Takes the next batch, and returns it with the number of its last request.
     fn take_batch(&mut self) -> (Vec<Waited>, u64) {
         let count = self.requests.len().min(TOGETHER_MAX);
         let batch = self.requests.drain(..count).collect();
@@ -153,7 +153,7 @@ impl Waiting {
 }
 
 impl Store {
-    /// Lets the time pass that a commit of these requests takes, and a flush if one is among them.
+    /// Waits for the time of a commit of these requests, and of a flush if the batch contains one.
     async fn carry_out_batch(&self, batch: Vec<Waited>) {
         let (mut work, mut all, mut flushes) = (None::<u64>, Touched::default(), false);
         for request in batch {
@@ -178,7 +178,7 @@ impl Store {
         }
     }
 
-    /// What the processor works for a transaction, in nanoseconds.
+    /// Returns the processor time of a transaction in nanoseconds.
     fn cost(&self, Touched { read, changed }: Touched) -> u64 {
         let costs = &self.costs;
         let all = |each: &Sourced<Time>, count: u64| each.value.0.as_nanos().saturating_mul(count);
@@ -208,7 +208,7 @@ impl MetadataStore for Metadata {
 
     async fn flush(&self) -> Result<()> {
         let needed = self.store.state.borrow().committed;
-        // The caller that was to flush for others may have given up.
+        // The caller that was to flush for others may have been dropped.
         while self.store.state.borrow().flushed < needed {
             self.wait_for(Waited::Flush(needed)).await;
         }
@@ -229,7 +229,7 @@ impl State {
         }
     }
 
-    /// The transactions up to this one are on the device.
+    /// Marks the transactions up to this one as flushed to the device.
     fn flushed(&mut self, through: u64) {
         if let Some(undo) = &mut self.undo {
             undo.drain(..(through.saturating_sub(self.flushed) as usize).min(undo.len()));
@@ -238,14 +238,14 @@ impl State {
     }
 }
 
-/// How many entries a transaction has read and changed.
+/// Numbers of entries that a transaction has read and changed.
 #[derive(Clone, Copy, Default)]
 struct Touched {
     read: u64,
     changed: u64,
 }
 
-/// A transaction whose entries are counted.
+/// Transaction that counts its entries.
 struct Counted<'a> {
     table: &'a mut dyn Transaction,
     touched: &'a mut Touched,
@@ -269,7 +269,7 @@ impl Transaction for Counted<'_> {
 
     fn range(&mut self, from: &[u8], to: &[u8], most: usize) -> Result<Vec<MetadataEntry>> {
         let found = self.table.range(from, to, most)?;
-        // One is looked for even if none is there.
+        // A search costs one entry even if it finds none.
         self.touched.read += found.len().max(1) as u64;
         Ok(found)
     }

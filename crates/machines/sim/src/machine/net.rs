@@ -1,4 +1,4 @@
-//! A simulated node's access to its network: the stages that a message passes on its sender's side.
+//! Interface of a simulated node to its network: the stages of a message on its sender's side.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::network::{Injection, Network, Next};
 use crate::trace::ProcessorActivity;
 use crate::world::World;
 
-/// A simulated node's access to its network.
+/// Network interface of a simulated node.
 #[derive(Clone)]
 pub struct Net {
     world: Rc<World>,
@@ -27,7 +27,7 @@ impl Net {
 }
 
 impl machine::Net for Net {
-    // Inlined, so that the future is made where it is to be; what it is made of comes in registers.
+    // Inlined, so that the future is built in its final place from parts in registers.
     #[inline(always)]
     fn send(&self, to: NodeId, message: Message) -> impl Future<Output = Result<()>> {
         let stage = match self.world.network.accept(self.node, to, message) {
@@ -51,23 +51,23 @@ impl machine::Net for Net {
     }
 }
 
-/// Sends a message, which lies in the table from the call on.
+/// Send of a message, which is in the table from the call on.
 struct Send<'a> {
     net: &'a Net,
     stage: Stage,
 }
 
 enum Stage {
-    /// Nothing has been done yet.
+    /// No work done yet.
     Accepted {
         index: usize,
     },
-    /// The processor does work of this number.
+    /// Waiting for the processor's work of this number.
     Charged {
         index: usize,
         work: u64,
     },
-    /// The message is in the background and waits in line.
+    /// The background message waits in the queue.
     Held {
         index: usize,
     },
@@ -76,7 +76,7 @@ enum Stage {
         departure: u64,
         scheduled: WakerId,
     },
-    /// The message waits to get on its way; this is its entry among the departures.
+    /// The message waits for its unknown departure, with this entry among the departures.
     Waiting {
         index: usize,
         departure: usize,
@@ -205,8 +205,8 @@ struct Receive<'a> {
 impl Future for Receive<'_> {
     type Output = Result<(NodeId, Delivery)>;
 
-    // Inlined, so that the message goes from the table to where the caller wants it at once: every stop on the
-    // way of 64 bytes that were just written waits for them to leave the store buffer.
+    // Inlined, so that the message moves from the table directly to its place at the caller. Each copy in between would
+    // read 64 bytes just written, and wait for them to leave the store buffer.
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.network.next(self.node, context) {

@@ -1,5 +1,5 @@
-//! What a simulated node has another of its threads do, as real nodes do with calls that may block: transactions on
-//! metadata, and making, opening and removing objects.
+//! Work that a simulated node passes to another thread, as real nodes do for calls that may block: metadata
+//! transactions, and creating, opening and removing objects.
 
 use std::rc::Rc;
 
@@ -19,12 +19,12 @@ pub(super) struct OtherThread {
 }
 
 impl OtherThread {
-    /// A thread that takes work over and hands it back in `hand_over` altogether.
+    /// Returns a thread that takes `hand_over` in total to accept work and return it.
     pub(super) fn new(world: Rc<World>, node: usize, hand_over: Duration) -> Self {
         OtherThread { world, node, hand_over }
     }
 
-    /// Lets the time pass in which work is handed over.
+    /// Waits for the time to pass work to the thread and back.
     pub(super) async fn take_over(&self) {
         if self.hand_over > Duration::ZERO {
             let executor = &self.world.executor;
@@ -32,13 +32,13 @@ impl OtherThread {
         }
     }
 
-    /// Lets the time pass in which work is handed over, and then done by the node's processor in `nanoseconds`.
+    /// Waits for the time to pass work over, then does it on the node's processor in `nanoseconds`.
     pub(super) async fn work(&self, nanoseconds: u64, activity: ProcessorActivity) {
         self.take_over().await;
         self.work_here(nanoseconds, activity).await;
     }
 
-    /// As [`work`](Self::work), for work that is not handed over: the node's own thread does it.
+    /// Does work of the node's main thread, without passing it over; otherwise like [`work`](Self::work).
     pub(super) async fn work_here(&self, nanoseconds: u64, activity: ProcessorActivity) {
         let World { executor, processors, .. } = &*self.world;
         processors.compute(executor, self.node, activity, (nanoseconds, Level::Thread)).await;

@@ -1,4 +1,4 @@
-//! What several tests share: the machine of the reports with parts of it made free, and a log of times.
+//! Common parts of tests: the machine of the reports with some costs set to zero, and a log of times.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use description::MachineDescription;
 use machine::{Instant, Machine};
 use sim::{Settings, Simulation};
 
-/// The STARFISH machine without costs of its own doings and without envelopes, with `changes` on top.
+/// Returns the STARFISH machine without system costs and envelopes, with `changes` on top.
 pub(crate) fn starfish(changes: &[(&str, &str)]) -> MachineDescription {
     let free = [
         ("processor.system.send_message", "0"),
@@ -24,13 +24,13 @@ pub(crate) fn starfish(changes: &[(&str, &str)]) -> MachineDescription {
     MachineDescription::load_with("starfish-1996", &changes).expect("a sound description")
 }
 
-/// A simulation of `description` with default settings.
+/// Returns a simulation of `description` with default settings.
 #[allow(dead_code, reason = "not every test file that shares this module needs all of it")]
 pub(crate) fn simulation(description: &MachineDescription) -> Simulation {
     Simulation::new(description, Settings::default())
 }
 
-/// Names and times, in the order of noting.
+/// Names and times, in order of recording.
 #[derive(Clone, Default)]
 #[allow(dead_code, reason = "not every test file that shares this module needs all of it")]
 pub(crate) struct Log(Rc<RefCell<Vec<(&'static str, u64)>>>);

@@ -1,9 +1,9 @@
-//! The golden workload: 16 clients and 16 servers, whose exact result is known from elsewhere.
+//! Golden workload: 16 clients and 16 servers, with an exact result computed independently.
 //!
-//! Each client computes, sends a request to the servers in turn, and waits for the reply; a server serves
-//! requests in order of arrival, 3 ms each; every message takes 2 ms. One unit of the original is 1 ms here, so
-//! that its six decimals are whole nanoseconds. Four timed events a request: the end of the computing, the
-//! arrival of the request, the end of the service, the arrival of the reply.
+//! Each client computes, sends a request to the servers in turn, and waits for the reply. A server serves requests in
+//! order of arrival, 3 ms each; every message takes 2 ms. One unit of the original is 1 ms here, so that its six
+//! decimals are whole nanoseconds. Each request takes four timed events: end of the computing, arrival of the request,
+//! end of the service, arrival of the reply.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,15 +15,15 @@ use sim::{Settings, Simulation};
 const PARTNERS: u64 = 16;
 const SERVICE: Duration = Duration::from_millis(3);
 
-/// What the workload comes to.
+/// Result of the workload.
 pub(crate) struct Outcome {
-    /// When the last reply arrives, in nanoseconds.
+    /// Arrival time of the last reply, in nanoseconds.
     pub(crate) end: u64,
-    /// The sum of all times from sending a request to its reply, in nanoseconds.
+    /// Sum of all times from sending a request to its reply, in nanoseconds.
     pub(crate) response_sum: u64,
-    /// Timed events.
+    /// Number of timed events.
     pub(crate) events: u64,
-    /// The digest of the run.
+    /// Digest of the run.
     pub(crate) digest: u64,
 }
 
