@@ -1,7 +1,7 @@
-//! Names the shared library as programs that are linked with it will look for it.
+//! Sets the soname under which linked programs look for the shared library.
 
 fn main() {
-    // The number changes when programs have to be compiled anew.
+    // The number changes if programs must be recompiled.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libtlv.so.0");
     println!("cargo::rerun-if-changed=build.rs");
 }

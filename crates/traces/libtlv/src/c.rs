@@ -1,7 +1,7 @@
-//! The functions of `include/tlv.h`.
+//! Functions of `include/tlv.h`.
 //!
-//! Each takes C's arguments apart and calls the crate `tlv`. `unsafe` here is what a face for C consists of: pointers
-//! are to strings that end, or null, which is refused or has a meaning that the header tells.
+//! Each converts C arguments and calls the crate `tlv`. The `unsafe` code here is inherent to a C interface: pointers
+//! are NUL-terminated strings, or null, which is rejected or has a meaning stated in the header.
 
 #![expect(unsafe_code, reason = "a face for C: see above")]
 
@@ -14,11 +14,11 @@ use tlv::{
 
 use crate::failure;
 
-/// Whether the user has switched recording off: then the functions of the header that are inline do not call.
+/// 1 if the user has switched recording off: the header's inline functions then return without a call.
 #[unsafe(no_mangle)]
 static tlv_is_off_: AtomicI32 = AtomicI32::new(0);
 
-/// The C return value of an outcome: a number, or -1 and errno.
+/// Converts a result to the C return value: a number, or -1 and errno.
 fn to_c(outcome: Result<c_int>) -> c_int {
     outcome.unwrap_or_else(|error| {
         failure::tell(&error);
@@ -26,7 +26,7 @@ fn to_c(outcome: Result<c_int>) -> c_int {
     })
 }
 
-/// 0, or -1 and errno.
+/// Converts a result to 0, or -1 and errno.
 #[inline]
 fn recorded(outcome: Result<(), Refused>) -> c_int {
     match outcome {
@@ -38,7 +38,7 @@ fn recorded(outcome: Result<(), Refused>) -> c_int {
     }
 }
 
-/// What `work` gives with the number of something declared: a failed declaration gave -1.
+/// Runs `work` with the number of a declared object. Rejects -1, the result of a failed declaration.
 #[inline]
 fn with_declared(number: c_int, work: impl FnOnce(u32) -> Result<(), Refused>) -> c_int {
     match u32::try_from(number) {
@@ -51,28 +51,28 @@ fn invalid(what: &str, why: &str) -> Error {
     Error::Invalid { what: what.into(), why: why.into() }
 }
 
-/// A string of a caller; what is not UTF-8 in it is replaced.
+/// Copies a caller's string; invalid UTF-8 is replaced.
 ///
 /// # Safety
-/// `text` is null or a string that ends.
+/// `text` is null or a NUL-terminated string.
 unsafe fn string(text: *const c_char, what: &str) -> Result<String> {
     if text.is_null() {
         return Err(invalid(what, "it is NULL"));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: promised by the caller.
     Ok(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// A string of a caller that may be left out.
+/// Copies a caller's optional string.
 ///
 /// # Safety
 /// As of [`string`].
 unsafe fn string_if_any(text: *const c_char) -> Result<Option<String>> {
-    // SAFETY: as the caller says.
+    // SAFETY: promised by the caller.
     if text.is_null() { Ok(None) } else { unsafe { string(text, "a text") }.map(Some) }
 }
 
-/// A colour as the header has them: 0xRRGGBB, or -1 to leave it to the viewer.
+/// Converts a colour as defined in the header: 0xRRGGBB, or -1 to leave it to the viewer.
 fn colour(number: c_int) -> Result<Option<Colour>> {
     match number {
         -1 => Ok(None),
@@ -84,7 +84,7 @@ fn colour(number: c_int) -> Result<Option<Colour>> {
     }
 }
 
-// Beginning and end.
+// Start and end.
 
 fn initialize(name: Result<String>) -> Result<c_int> {
     let settings = Settings::of_environment()?;
@@ -95,7 +95,7 @@ fn initialize(name: Result<String>) -> Result<c_int> {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn TLV_Initialize(name: *const c_char) -> c_int {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: a string, as the header requires.
     to_c(initialize(unsafe { string(name, "the name of the recording") }))
 }
 
@@ -107,7 +107,7 @@ extern "C" fn TLV_Finalize() -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tlv_thread(name: *const c_char) -> c_int {
-    // SAFETY: a string or null, as the header asks for.
+    // SAFETY: a string or null, as the header requires.
     let name = unsafe { string_if_any(name) };
     to_c(name.and_then(|name| {
         name.map_or_else(tlv::add_thread, |name| tlv::name_thread(&name))?;
@@ -119,7 +119,7 @@ unsafe extern "C" fn tlv_thread(name: *const c_char) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tlv_state(name: *const c_char, category: *const c_char, number: c_int) -> c_int {
-    // SAFETY: strings, as the header asks for.
+    // SAFETY: strings, as the header requires.
     let texts =
         unsafe { string(name, "the name of a state").and_then(|name| Ok((name, string_if_any(category)?))) };
     to_c(texts.and_then(|(name, category)| {
@@ -130,7 +130,7 @@ unsafe extern "C" fn tlv_state(name: *const c_char, category: *const c_char, num
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tlv_counter(name: *const c_char, unit: *const c_char) -> c_int {
-    // SAFETY: strings, as the header asks for.
+    // SAFETY: strings, as the header requires.
     let texts =
         unsafe { string(name, "the name of a counter").and_then(|name| Ok((name, string_if_any(unit)?))) };
     to_c(texts.and_then(|(name, unit)| {
@@ -141,7 +141,7 @@ unsafe extern "C" fn tlv_counter(name: *const c_char, unit: *const c_char) -> c_
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tlv_argument(name: *const c_char) -> c_int {
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: a string, as the header requires.
     let name = unsafe { string(name, "the name of an argument") };
     to_c(name.and_then(|name| Ok(tlv::declare_name(&name)?.0.cast_signed())))
 }
@@ -183,7 +183,7 @@ unsafe extern "C" fn tlv_text(argument: c_int, text: *const c_char) -> c_int {
     if text.is_null() {
         return to_c(Err(invalid("a text", "it is NULL")));
     }
-    // SAFETY: a string, as the header asks for.
+    // SAFETY: a string, as the header requires.
     let text = unsafe { CStr::from_ptr(text) };
     with_declared(argument, |name| tlv::argue_text(NameId(name), text.to_bytes()))
 }
@@ -203,7 +203,7 @@ extern "C" fn tlv_flow_in(flow: u64) -> c_int {
     recorded(tlv::flow_in(flow))
 }
 
-// The thesis's.
+// Functions of the thesis.
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn TLV_AddState(
@@ -213,7 +213,7 @@ unsafe extern "C" fn TLV_AddState(
     end_name: *const c_char,
     number: c_int,
 ) -> c_int {
-    // SAFETY: strings, as the header asks for. The name of the end says nothing that the state's does not.
+    // SAFETY: strings, as the header requires. The name of the end adds nothing to the state's name.
     let names = unsafe {
         string(begin_name, "the name of a state")
             .and_then(|name| string(end_name, "the name of a state's end").map(|_| name))
@@ -236,7 +236,7 @@ extern "C" fn TLV_Record(event: c_int) -> c_int {
 }
 
 /// # Safety
-/// None is needed: the text is this thread's until its next error.
+/// No requirements: the text belongs to this thread until its next error.
 #[unsafe(no_mangle)]
 extern "C" fn tlv_strerror() -> *const c_char {
     failure::last()

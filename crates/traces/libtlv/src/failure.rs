@@ -1,4 +1,4 @@
-//! Errors as C programs meet them: errno, and a text for each thread.
+//! Errors for C programs: errno, and a text for each thread.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -12,15 +12,14 @@ thread_local! {
     static LAST: RefCell<Last> = const { RefCell::new(Last::Nothing) };
 }
 
-/// The last error of a thread. What refuses records may do so very often, so that its text is made when it is asked
-/// for.
+/// Last error of a thread. Rejected records may be very frequent, so their text is made only on request.
 enum Last {
     Nothing,
     Refused(Refused),
     Text(CString),
 }
 
-/// The text of this thread's last error, until the next one; null when the thread is about to end.
+/// Returns the text of this thread's last error, valid until the next one; null while the thread ends.
 pub(crate) fn last() -> *const c_char {
     let text = |last: &RefCell<Last>| {
         let mut last = last.borrow_mut();
@@ -45,18 +44,18 @@ fn c_string(text: &str) -> CString {
 }
 
 fn remember(last: Last) {
-    // A thread that is about to end asks no more.
+    // A thread that is ending needs no text.
     let _ = LAST.try_with(|cell| cell.replace(last));
 }
 
-/// Notes that something was not recorded, and sets errno.
+/// Remembers a rejected record, and sets errno.
 #[cold]
 pub(crate) fn tell_refused(refused: Refused) {
     remember(Last::Refused(refused));
     set_errno(Errno(number_of_refused(refused)));
 }
 
-/// Notes an error of this thread, and sets errno.
+/// Remembers an error of this thread, and sets errno.
 pub(crate) fn tell(error: &Error) {
     let number = match error {
         Error::Refused(refused) => return tell_refused(*refused),
@@ -84,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// What C is given, as the place has it then.
+    /// Returns the text for C, from its place at that time.
     fn text() -> String {
         let given = last();
         LAST.with_borrow(|last| match last {

@@ -1,9 +1,9 @@
-//! The C library `libtlv`: a program says what its threads do, and the Thread Log Viewer shows it.
+//! C library `libtlv`: records the activities of a program's threads for the Thread Log Viewer.
 //!
-//! `include/tlv.h` is the face; it is written by hand, for people who write C, and `tests` compare it with what is
-//! here. Everything else is of the crate `tlv`.
+//! `include/tlv.h` is the interface, written by hand for C programmers; `tests` compare it with this crate. The crate
+//! `tlv` does the work.
 //!
-//! - `c.rs`: the functions of the header; start here
+//! - `c.rs`: functions of the header; start here
 //! - `failure.rs`: errno, and the text of the last error
 
 mod c;

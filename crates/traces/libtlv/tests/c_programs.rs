@@ -1,6 +1,6 @@
-//! Programs in C and C++, compiled against the header and run; what they recorded is read back.
+//! C and C++ programs, compiled against the header and run; their recordings are read back.
 //!
-//! Those in `tests/c` check themselves, with the compiler's sanitizers.
+//! Programs in `tests/c` check themselves, with the compiler's sanitizers.
 
 #[path = "../../../interfaces/libpdiol/tests/common/c_library.rs"]
 mod c_library;
@@ -15,27 +15,27 @@ use c_library::{SANITIZERS, installed, root, sanitizers, succeed};
 use tempfile::TempDir;
 use trace::{Amount, ArgumentValue, Mark, NoteKind, ProcessNumber, Timeline};
 
-/// Users may compile with warnings as errors, so the header must give none.
+/// Users may compile with warnings as errors, so the header must not cause any.
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"];
 
 fn header() -> PathBuf {
     root().join("crates/traces/libtlv/include")
 }
 
-/// A directory with the libraries, called as they are when they are installed.
+/// Returns a directory with the libraries under their installed names.
 fn libraries() -> &'static Path {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| installed("tlv"))
 }
 
-/// A program in a directory of its own, where its traces are to be.
+/// Program in a separate directory for its traces.
 struct Program {
     directory: TempDir,
     path: PathBuf,
 }
 
 impl Program {
-    /// Compiles it, with the shared library.
+    /// Compiles the program with the shared library.
     fn compile(compiler: &str, source: &str, options: &[&[&str]]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join(Path::new(source).file_stem().expect("a name"));
@@ -47,7 +47,7 @@ impl Program {
         Program { directory, path }
     }
 
-    /// One of `tests/c` that checks itself.
+    /// Compiles a self-checking program of `tests/c`.
     fn checked(name: &str) -> Self {
         let source = format!("crates/traces/libtlv/tests/c/{name}");
         match name.ends_with(".cpp") {
@@ -59,7 +59,7 @@ impl Program {
         }
     }
 
-    /// A command in its directory, without anything of the user's environment but where programs are.
+    /// Returns a command that runs in the program's directory, with an environment of `PATH` only.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.current_dir(self.directory.path()).env_clear().env("PATH", "/usr/bin:/bin");
@@ -72,7 +72,7 @@ impl Program {
         trace::read(name, file).expect("a trace")
     }
 
-    /// The traces in its directory.
+    /// Returns the traces in its directory.
     fn traces(&self) -> Vec<String> {
         let entries = fs::read_dir(self.directory.path()).expect("a directory");
         let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
@@ -82,7 +82,7 @@ impl Program {
     }
 }
 
-/// The spans of a thread as the names of their states, with the marks of those that lack something.
+/// Returns the spans of a thread as the names of their states, with the marks of incomplete ones.
 fn spans(timeline: &Timeline, thread: &str) -> Vec<String> {
     let found: Vec<_> = timeline.threads.iter().filter(|other| other.name == thread).collect();
     assert_eq!(found.len(), 1, "{thread} among {:?}", timeline.threads);
@@ -264,7 +264,7 @@ fn the_static_library_does_as_well() {
     assert_eq!(program.read("psrs.tlv").spans.state.len(), 5 + 3);
 }
 
-/// The names of the header that begin like this, before a parenthesis.
+/// Returns the names of the functions declared in the header.
 fn declared() -> Vec<String> {
     let header = fs::read_to_string(header().join("tlv.h")).expect("the header");
     let declarations = header.lines().filter(|line| !line.starts_with(['#', ' ', '/', '}', 's']));
@@ -287,7 +287,7 @@ fn the_library_has_what_the_header_declares_and_no_more() {
     assert_eq!(documented(), declared());
 }
 
-/// The functions whose names stand in the man pages.
+/// Returns the functions named in the man pages.
 fn documented() -> Vec<String> {
     let pages = fs::read_dir(root().join("crates/traces/libtlv/man")).expect("the man pages");
     let mut names = Vec::new();
@@ -317,7 +317,7 @@ fn what_is_installed_is_found_by_pkg_config_and_man() {
         let target = page.strip_prefix(".so ").map_or("man3", str::trim);
         assert!(prefix.join("share/man").join(target).exists(), "{function}: {page}");
     }
-    // As a program is compiled with what pkg-config says.
+    // Compiled with the options that pkg-config reports.
     let path = directory.path().join("psrs");
     let mut compile = Command::new("cc");
     compile.arg("-I").arg(prefix.join("include")).arg(root().join("examples/c/psrs.c"));
@@ -326,7 +326,7 @@ fn what_is_installed_is_found_by_pkg_config_and_man() {
     succeed(program.command().args(["100", "1", "1"]).env("LD_LIBRARY_PATH", prefix.join("lib")));
 }
 
-/// The program that the overview begins with.
+/// Compiles and runs the first example of the overview.
 #[test]
 fn the_first_example_of_the_manual_works() {
     let directory = tempfile::tempdir().expect("a directory");

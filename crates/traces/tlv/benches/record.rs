@@ -1,10 +1,10 @@
-//! What a record costs: alone, with several threads at once, and switched off.
+//! Cost of a record: alone, with several concurrent threads, and switched off.
 //!
 //!     cargo bench -p tlv --bench record
 //!
-//! Each thread records in bursts that its buffer has room for, and rests in between until the writer has come, as a
-//! program does that works between its records. A figure is the median over all bursts, per record or per scope, and
-//! what a loop without any takes is in it.
+//! Each thread records in bursts that fit its buffer, and pauses in between until the writer has run, like a program
+//! that works between its records. A figure is the median over all bursts, per record or per scope. It includes the
+//! cost of the empty loop.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tlv::{Recording, Settings, State, StateInfo};
 
-/// What fits into half of a buffer, so that none is dropped.
+/// Number of records in half of a buffer, so that none is dropped.
 const BURST: usize = 16_000;
 const BURSTS: usize = 15;
 
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// Prints the median of what `work` takes in bursts, in `threads` threads at once.
+/// Prints the median time of `work` in bursts, in `threads` concurrent threads.
 fn measure(name: &str, threads: usize, work: impl Fn(usize) + Sync) {
     let burst = || {
         let begun = Instant::now();
@@ -57,7 +57,7 @@ fn measure(name: &str, threads: usize, work: impl Fn(usize) + Sync) {
     };
     let record = || {
         let _ = tlv::add_thread();
-        // The first time round the buffer its memory is touched for the first time.
+        // The first pass through the buffer touches its memory for the first time.
         (0..5).for_each(|_| _ = burst());
         (0..BURSTS).map(|_| burst()).collect::<Vec<_>>()
     };

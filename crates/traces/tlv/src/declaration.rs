@@ -1,4 +1,4 @@
-//! What a Rust program declares where it uses it: states, counters and arguments in statics.
+//! Declarations in statics of Rust programs: states, counters and arguments.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use trace::{Amount, Colour, CounterId, CounterInfo, NameId, StateId, StateInfo};
 
 use crate::{declared, record};
 
-/// The number that something gets when it is declared, at its first use.
+/// Number of an object, assigned by its declaration at the first use.
 #[derive(Debug)]
 struct Once(AtomicU32);
 
@@ -20,7 +20,8 @@ impl Once {
         Once(AtomicU32::new(Self::NOT_YET))
     }
 
-    /// The number; none if `declare` had none to give. Two threads may declare at once: both are given the same.
+    /// Returns the number, or `None` if `declare` returned none. If two threads declare at the same time, both get the
+    /// same number.
     #[inline]
     fn get_or(&self, declare: impl FnOnce() -> Option<u32>) -> Option<u32> {
         match self.0.load(Ordering::Relaxed) {
@@ -38,7 +39,7 @@ impl Once {
     }
 }
 
-/// What a thread can be in.
+/// State of a thread.
 ///
 /// ```
 /// static SORT: tlv::State = tlv::State::new("sort").coloured(tlv::Colour(0xd5, 0x5e, 0x00));
@@ -58,29 +59,29 @@ pub struct State {
 }
 
 impl State {
-    /// A state of this name, in a colour that the viewer chooses.
+    /// Returns a state of this name, in a colour that the viewer chooses.
     pub const fn new(name: &'static str) -> Self {
         State { name, category: "", colour: None, id: Once::new() }
     }
 
-    /// This state in the colour `colour`.
+    /// Returns this state in the colour `colour`.
     pub const fn coloured(self, colour: Colour) -> Self {
         State { colour: Some(colour), ..self }
     }
 
-    /// This state in `category`, by which the viewer can select states.
+    /// Returns this state in `category`, by which the viewer can select states.
     pub const fn in_category(self, category: &'static str) -> Self {
         State { category, ..self }
     }
 
-    /// This thread begins the state, and ends it when the value is dropped.
+    /// Begins the state on this thread; dropping the returned value ends it.
     #[inline]
     pub fn enter(&self) -> Scope {
         let state = if record::is_recording() { self.id() } else { None };
         Scope::enter(state)
     }
 
-    /// None if there are too many states.
+    /// Returns the state's number; `None` if there are too many states.
     #[inline]
     fn id(&self) -> Option<StateId> {
         self.id.get_or(|| self.declare()).map(StateId)
@@ -92,11 +93,11 @@ impl State {
     }
 }
 
-/// A state that this thread is in until this is dropped. It stays on its thread.
+/// State of this thread until dropped. Not `Send`.
 #[derive(Debug)]
 #[must_use = "the state ends when this is dropped"]
 pub struct Scope {
-    /// The state; none if its begin was not recorded, so that its end is not either.
+    /// The state; `None` if its begin was not recorded, so that its end is not recorded either.
     state: Option<StateId>,
     stays: PhantomData<*const ()>,
 }
@@ -113,19 +114,19 @@ impl Drop for Scope {
     #[inline]
     fn drop(&mut self) {
         if let Some(state) = self.state {
-            // If it has no room, that is counted.
+            // A record without room is counted as dropped.
             let _ = record::end(state);
         }
     }
 }
 
-/// This thread begins a state that was declared by [`crate::declare_state`], and ends it when the value is dropped.
+/// Begins a state declared by [`crate::declare_state`] on this thread; dropping the returned value ends it.
 #[inline]
 pub fn enter(state: StateId) -> Scope {
     Scope::enter(Some(state))
 }
 
-/// A number over time, such as the length of a queue.
+/// Value over time, such as the length of a queue.
 ///
 /// ```
 /// static QUEUE: tlv::Counter = tlv::Counter::new("queue").in_unit("requests");
@@ -139,28 +140,28 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter of this name, without a unit.
+    /// Returns a counter of this name, without a unit.
     pub const fn new(name: &'static str) -> Self {
         Counter { name, unit: "", id: Once::new() }
     }
 
-    /// This counter with numbers in `unit`.
+    /// Returns this counter with values in `unit`.
     pub const fn in_unit(self, unit: &'static str) -> Self {
         Counter { unit, ..self }
     }
 
-    /// Records that the counter has this value from now on.
+    /// Records a new value of the counter.
     #[inline]
     pub fn set(&self, value: impl Into<Amount>) {
         if record::is_recording()
             && let Some(id) = self.id()
         {
-            // If it has no room, that is counted.
+            // A record without room is counted as dropped.
             let _ = record::count(id, value.into());
         }
     }
 
-    /// None if there are too many counters.
+    /// Returns the counter's number; `None` if there are too many counters.
     #[inline]
     fn id(&self) -> Option<CounterId> {
         self.id.get_or(|| self.declare()).map(CounterId)
@@ -172,7 +173,7 @@ impl Counter {
     }
 }
 
-/// What can be told of a state: a number or a text that differs from time to time.
+/// Argument of a state: a number or a text that varies between its occurrences.
 ///
 /// ```
 /// static SORT: tlv::State = tlv::State::new("sort");
@@ -192,34 +193,34 @@ pub struct Argument {
 }
 
 impl Argument {
-    /// An argument of this name.
+    /// Returns an argument of this name.
     pub const fn new(name: &'static str) -> Self {
         Argument { name, id: Once::new() }
     }
 
-    /// The state that this thread began last has this number.
+    /// Adds this number to the state that this thread began last.
     #[inline]
     pub fn number(&self, value: impl Into<Amount>) {
         if record::is_recording()
             && let Some(id) = self.id()
         {
-            // If it has no room, that is counted.
+            // A record without room is counted as dropped.
             let _ = record::argue(id, value.into());
         }
     }
 
-    /// The state that this thread began last has this text, of which [`crate::TEXT_BYTES`] bytes are kept.
+    /// Adds this text to the state that this thread began last; keeps [`crate::TEXT_BYTES`] bytes of it.
     #[inline]
     pub fn text(&self, value: &str) {
         if record::is_recording()
             && let Some(id) = self.id()
         {
-            // If it has no room, that is counted.
+            // A record without room is counted as dropped.
             let _ = record::argue_text(id, value.as_bytes());
         }
     }
 
-    /// None if there are too many names.
+    /// Returns the number of the name; `None` if there are too many names.
     #[inline]
     fn id(&self) -> Option<NameId> {
         self.id.get_or(|| Some(declared::declare_name(self.name).ok()?.0)).map(NameId)

@@ -1,8 +1,8 @@
-//! What is declared in this process: states, counters, names of arguments, and the numbered events of `TLV_AddState`.
+//! Declarations of this process: states, counters, names of arguments, and the numbered events of `TLV_AddState`.
 //!
-//! Declarations stay for as long as the process lives, whether something is recorded or not, so that a number once
-//! given holds; each file gets all of them. Declaring the same again gives the same number, so that a program may
-//! declare a thing where it uses it.
+//! Declarations last as long as the process, with or without a recording, so that an assigned number stays valid; each
+//! file gets all of them. Declaring the same object again returns the same number, so that a program may declare it at
+//! the place of its use.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,17 +11,17 @@ use trace::{CounterId, CounterInfo, NameId, StateId, StateInfo};
 
 use crate::error::{Error, Result, invalid};
 
-/// The most states, and as many counters and names: more is a program that makes up a name for each value.
+/// Limit of states, and also of counters and of names: a program beyond it makes up a name for each value.
 pub const DECLARATIONS_MAX: usize = 1 << 16;
 
-/// What a numbered event does to the thread that is at it.
+/// Effect of a numbered event on its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventMeaning {
     Begins(StateId),
     Ends(StateId),
 }
 
-/// Everything declared so far.
+/// All declarations so far.
 #[derive(Default)]
 pub(crate) struct Declarations {
     pub(crate) states: Vec<StateInfo>,
@@ -35,7 +35,7 @@ pub(crate) struct Declarations {
 
 static DECLARED: Mutex<Declarations> = Mutex::new(Declarations::new());
 
-/// What is declared, locked. The lock is never held for long.
+/// Returns the locked declarations. The lock is never held for long.
 pub(crate) fn declared() -> MutexGuard<'static, Declarations> {
     DECLARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -105,7 +105,7 @@ impl Declarations {
     }
 }
 
-/// The number of what is declared next.
+/// Returns the number of the next declaration.
 fn next<T>(of: &[T], kind: &str, name: &str) -> Result<u32> {
     if name.is_empty() {
         return Err(invalid(format!("a {kind}"), "it has no name"));
@@ -123,7 +123,7 @@ fn too_many(kind: &str, name: &str) -> Error {
     invalid(format!("{kind} {name}"), why)
 }
 
-/// Declares a state. One of the same name and category is the same.
+/// Declares a state. States of the same name and category are equal.
 pub fn declare_state(info: &StateInfo) -> Result<StateId> {
     declared().state(info.clone())
 }
@@ -133,7 +133,7 @@ pub fn declare_events(begin: i32, end: i32, info: &StateInfo) -> Result<StateId>
     declared().events(begin, end, info.clone())
 }
 
-/// Declares a counter. One of the same name is the same.
+/// Declares a counter. Counters of the same name are equal.
 pub fn declare_counter(info: &CounterInfo) -> Result<CounterId> {
     declared().counter(info.clone())
 }

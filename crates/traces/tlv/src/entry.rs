@@ -1,27 +1,27 @@
-//! What a thread puts into its ring: events packed into slots of two words.
+//! Entries in a thread's ring: events packed into slots of two words.
 //!
 //! ```text
 //!   word 0   ticks; 0 if it belongs to the time of the entry before
 //!   word 1   kind (8 bits) | slots that follow (8) | processor (16) | number (32)
 //! ```
 //!
-//! The number is that of a state, event, counter or name. The slots that follow hold what has no room: a value, the
-//! number of a flow, a text (its length in the first word, then its bytes).
+//! The number is that of a state, event, counter or name. The following slots hold larger contents: a value, the number
+//! of a flow, or a text (its length in the first word, then its bytes).
 
 use trace::Amount;
 
-/// The most bytes of a text that an argument has room for. Longer ones are cut.
+/// Limit in bytes of an argument's text. Longer ones are truncated.
 pub const TEXT_BYTES: usize = 500;
 
-/// The most slots of an entry: one with a text of full length. The length takes a word.
+/// Maximum number of slots of an entry: one with a text of full length. The length takes a word.
 pub(crate) const SLOTS_MAX: usize = 1 + (8 + TEXT_BYTES).div_ceil(SLOT_BYTES);
 
 const SLOT_BYTES: usize = 16;
 
-/// What is in a slot.
+/// Contents of a slot.
 pub(crate) type Words = [u64; 2];
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum EntryKind {
@@ -58,7 +58,7 @@ impl EntryKind {
     }
 }
 
-/// The first slot of an entry.
+/// Returns the first slot of an entry.
 #[inline]
 pub(crate) fn first(ticks: u64, kind: EntryKind, following: u8, processor: u16, number: u32) -> Words {
     let head = u64::from(kind as u8) << 56
@@ -68,7 +68,7 @@ pub(crate) fn first(ticks: u64, kind: EntryKind, following: u8, processor: u16, 
     [ticks, head]
 }
 
-/// A number as a kind among two, and a word.
+/// Returns the kind of a number, one of the two given, and its word.
 #[inline]
 pub(crate) fn number(number: Amount, integer: EntryKind, real: EntryKind) -> (EntryKind, u64) {
     match number {
@@ -77,7 +77,7 @@ pub(crate) fn number(number: Amount, integer: EntryKind, real: EntryKind) -> (En
     }
 }
 
-/// The slots of a text after their first, which is left free, and how many they are with that.
+/// Returns the slots of a text, with the first left free, and their number.
 pub(crate) fn text(text: &[u8]) -> ([Words; SLOTS_MAX], usize) {
     let text = &text[..end_of_text(text)];
     let mut slots = [[0; 2]; SLOTS_MAX];
@@ -91,7 +91,7 @@ pub(crate) fn text(text: &[u8]) -> ([Words; SLOTS_MAX], usize) {
     (slots, 1 + (8 + text.len()).div_ceil(SLOT_BYTES))
 }
 
-/// Where a text of at most [`TEXT_BYTES`] ends: not within a character, if it is UTF-8.
+/// Returns the end of a text of at most [`TEXT_BYTES`]: never within a UTF-8 character.
 fn end_of_text(text: &[u8]) -> usize {
     let is_within = |byte: u8| byte & 0xc0 == 0x80;
     match text.get(TEXT_BYTES) {
@@ -102,7 +102,7 @@ fn end_of_text(text: &[u8]) -> usize {
     }
 }
 
-/// An entry, as the writer reads it.
+/// Entry, as the writer reads it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct RingEntry<'a> {
     pub(crate) ticks: u64,
@@ -113,17 +113,17 @@ pub(crate) struct RingEntry<'a> {
 }
 
 impl RingEntry<'_> {
-    /// The first word that follows.
+    /// Returns the first following word.
     pub(crate) fn word(&self) -> u64 {
         self.following[0][0]
     }
 
-    /// The first two words that follow.
+    /// Returns the first two following words.
     pub(crate) fn words(&self) -> Words {
         self.following[0]
     }
 
-    /// The text that follows; what is not UTF-8 in it is replaced.
+    /// Returns the following text, with invalid UTF-8 replaced.
     pub(crate) fn text(&self) -> String {
         let bytes: Vec<u8> =
             self.following.iter().flatten().skip(1).flat_map(|word| word.to_le_bytes()).collect();
@@ -131,7 +131,7 @@ impl RingEntry<'_> {
     }
 }
 
-/// The entries in slots that a ring had.
+/// Returns the entries in slots taken from a ring.
 pub(crate) fn entries(mut slots: &[Words]) -> impl Iterator<Item = RingEntry<'_>> {
     std::iter::from_fn(move || {
         let (&[ticks, head], rest) = slots.split_first()?;

@@ -1,66 +1,67 @@
-//! What can go wrong.
+//! Errors of recording.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why something was not recorded.
+/// Reason why a record was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// There is no recording.
+    /// No recording is active.
     #[error(
         "nothing is being recorded: begin with TLV_Initialize (C), tlv::start (Rust) or starfish.tlv.start (Python)"
     )]
     NotStarted,
-    /// There is a recording, but it is that of the process this one was forked off.
+    /// The active recording belongs to the process that this one was forked from.
     #[error(
         "this process has been forked, and the recording is its parent's: begin one of its own, which has its own file"
     )]
     Forked,
-    /// The thread is not among those recorded.
+    /// The thread is not recorded.
     #[error("this thread is not recorded: call TLV_AddThread in it first")]
     NotAdded,
-    /// The thread is about to end and can no more be added.
+    /// The thread is ending and can no longer be added.
     #[error("this thread is about to end, and cannot be added any more")]
     Ending,
-    /// There are as many threads as there is memory for. Records of others are counted, and the count is written.
+    /// There is no memory for a buffer of another thread. Records of such threads are counted, and the count is
+    /// written.
     #[error("there is no memory for another thread: smaller buffers (TLV_BUFFER) leave room for more")]
     TooManyThreads,
-    /// The thread's buffer is full. This is counted, and the count is written.
+    /// The thread's buffer is full. The record is counted as dropped, and the count is written.
     #[error("the thread's buffer is full: a larger one (TLV_BUFFER) holds longer bursts")]
     NoRoom,
 }
 
-/// Why there is no recording, or not what was to be recorded.
+/// Reason why a recording failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing can be recorded now.
+    /// Recording is not possible now.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// There is a recording already.
+    /// A recording is already active.
     #[error("there is a recording already: end it first, with TLV_Finalize (C) or finish (Rust, Python)")]
     AlreadyStarted,
-    /// A name, colour or number that was given.
+    /// A name, colour or number is invalid.
     #[error("{what}: {why}")]
     Invalid {
-        /// What was given.
+        /// The argument.
         what: String,
-        /// What is wrong with it.
+        /// The defect of the argument.
         why: String,
     },
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// What a call gives, or why not.
+/// Result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Something is wrong with what was given.
+/// Returns the error of an invalid argument.
 pub(crate) fn invalid(what: impl ToString, why: impl ToString) -> Error {
     Error::Invalid { what: what.to_string(), why: why.to_string() }
 }

@@ -1,4 +1,4 @@
-//! Records what the threads of a program do, into a trace: the Thread Log Viewer's half that is in the program.
+//! Records activities of a program's threads into a trace for the Thread Log Viewer.
 //!
 //! ```
 //! # fn main() -> tlv::Result<()> {
@@ -19,23 +19,22 @@
 //! # }
 //! ```
 //!
-//! A record costs some 10 ns: ticks of the processor's counter and the number of the processor go into a ring that
-//! belongs to the thread, without a lock. A thread of the library writes what is there ten times a second, and when a
-//! ring is half full. What has no room is counted, and the count is written. A process that is killed loses the last
-//! tenth of a second.
+//! A record costs about 10 ns: ticks of the processor's counter and the number of the processor go into a ring of the
+//! thread, without a lock. A thread of the library writes the contents of the rings ten times a second, and when a ring
+//! is half full. Records without room are counted, and the count is written. A killed process loses the last tenth of a
+//! second.
 //!
 //! C and C++ programs use the crate `libtlv` (`tlv.h`), Python programs `starfish.tlv`.
 //!
 //! Map of the code, in reading order:
 //!
-//! - `declaration.rs`: [`State`], [`Counter`], [`Argument`], as programs in Rust declare and use them; start here
-//! - `record.rs`: the same by numbers, as other languages do
-//! - `ring.rs`: where entries wait for the writer, of what `primitives.rs` has; `entry.rs`: what an entry looks like
-//!   there
-//! - `row.rs`: each thread's ring; `ticks.rs`: time; `switch.rs`: whether anything is recorded
-//! - `writer.rs`: the thread that writes; `declared.rs`: what is declared
-//! - `recording.rs`: beginning, end and forks; `process.rs`: what is said of the process; `settings.rs`: what the user
-//!   says; `error.rs`: what can go wrong
+//! - `declaration.rs`: [`State`], [`Counter`], [`Argument`], as Rust programs declare and use them; start here
+//! - `record.rs`: the same by numbers, as other languages use them
+//! - `ring.rs`: ring of entries for the writer, built on `primitives.rs`; `entry.rs`: format of an entry
+//! - `row.rs`: each thread's ring; `ticks.rs`: time; `switch.rs`: recording on or off
+//! - `writer.rs`: the writer thread; `declared.rs`: declarations
+//! - `recording.rs`: start, end and forks; `process.rs`: description of the process; `settings.rs`: the user's
+//!   settings; `error.rs`: errors
 
 mod declaration;
 mod declared;
@@ -64,7 +63,7 @@ pub use recording::{Recording, finish, start};
 pub use settings::Settings;
 pub use trace::{Amount, Colour, CounterId, CounterInfo, NameId, StateId, StateInfo};
 
-/// The manual's page about recording, whose example is compiled.
+/// Page of the manual about recording, whose example is compiled.
 #[cfg(doctest)]
 mod manual {
     #[doc = include_str!("../../../../docs/manual/recording-programs.md")]

@@ -1,6 +1,6 @@
-//! What a ring is made of: atomic numbers, and slots that are all zero.
+//! Building blocks of a ring: atomic numbers, and slots of zeros.
 //!
-//! They stand apart from `ring.rs` so that its model in `tests/ring.rs` can put its own in their place.
+//! They are separate from `ring.rs` so that its model in `tests/ring.rs` can replace them.
 
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use bytemuck::zeroed_slice_box;
 /// Room for sixteen bytes.
 pub(crate) type Slot = [AtomicU64; 2];
 
-/// `count` slots. The system gives the memory page by page when it is first written to.
+/// Returns `count` slots. The system provides the memory page by page at the first writes.
 pub(crate) fn slots(count: usize) -> Box<[Slot]> {
     zeroed_slice_box(count)
 }

@@ -1,4 +1,4 @@
-//! What a trace says of the process that is recorded.
+//! Description of the recorded process in a trace.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,12 +9,12 @@ use trace::{ProcessInfo, ProcessNumber, TEXT_BYTES_MAX};
 
 use crate::ticks;
 
-/// The name of this computer.
+/// Returns the name of this computer.
 pub(crate) fn host() -> String {
     gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// This process, whose records count from now on.
+/// Returns the description of this process, with time 0 at this call.
 pub(crate) fn info(program: &str) -> ProcessInfo {
     ProcessInfo {
         host: host(),
@@ -25,10 +25,11 @@ pub(crate) fn info(program: &str) -> ProcessInfo {
     }
 }
 
-/// The command line, as far as a trace has room for it. The standard library does not know it in every C program.
+/// Returns the command line, as far as a trace has room for it. The standard library does not know it in every C
+/// program.
 fn command_line() -> String {
     let mut arguments = Vec::new();
-    // Where the kernel does not tell it, there is none.
+    // Empty if the kernel does not provide it.
     let _ = File::open("/proc/self/cmdline")
         .and_then(|file| file.take(TEXT_BYTES_MAX as u64).read_to_end(&mut arguments));
     String::from_utf8_lossy(&arguments).trim_end_matches('\0').replace('\0', " ")

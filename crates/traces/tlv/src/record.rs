@@ -1,7 +1,7 @@
-//! Recording: what a thread says that it does.
+//! Recording of a thread's activities.
 //!
-//! Each call looks at the switch, reads ticks and processor, and puts an entry into the ring of its thread. Where
-//! nothing is to be recorded (`TLV=off`) it succeeds and does nothing.
+//! Each call checks the switch, reads ticks and processor, and puts an entry into the ring of its thread. With
+//! recording off (`TLV=off`) it succeeds without effect.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,24 +14,24 @@ use crate::error::Refused;
 use crate::row::{self, ThreadRow};
 use crate::{switch, ticks};
 
-/// Whether the kernel's counts of context switches are recorded where states begin and end.
+/// True if the kernel's counts of context switches are recorded at begins and ends of states.
 static HAS_SWITCHES: AtomicBool = AtomicBool::new(false);
 
-/// The number of the next flow; 0 if none has been drawn yet.
+/// Number of the next flow; 0 if none has been drawn yet.
 static NEXT_FLOW: AtomicU64 = AtomicU64::new(0);
 
-/// Sets whether context switches are recorded.
+/// Enables or disables the recording of context switches.
 pub(crate) fn set_switches(is_wanted: bool) {
     HAS_SWITCHES.store(is_wanted, Ordering::Relaxed);
 }
 
-/// Whether something is recorded now. It need not be asked first: calls look themselves.
+/// Returns true if recording is on. Callers need not check this first: all calls do.
 #[inline]
 pub fn is_recording() -> bool {
     switch::is_on()
 }
 
-/// Does `work` with this thread's row, if something is recorded.
+/// Runs `work` with this thread's row, if recording is on.
 #[inline]
 fn with_row(
     row: impl FnOnce() -> Result<&'static ThreadRow, Refused>,
@@ -43,25 +43,25 @@ fn with_row(
     work(row()?)
 }
 
-/// The row of this thread, which gets one if it has none.
+/// Returns the row of this thread, adding one if it has none.
 #[inline]
 fn own() -> Result<&'static ThreadRow, Refused> {
     row::current().map_or_else(row::add_for_record, Ok)
 }
 
-/// The row that this thread was given.
+/// Returns the row of this thread; fails if it has none.
 #[inline]
 fn given() -> Result<&'static ThreadRow, Refused> {
     row::current().ok_or(Refused::NotAdded)
 }
 
-/// The processor this thread is on; the highest number if that is not known.
+/// Returns the processor of this thread, or `u16::MAX` if unknown.
 #[inline]
 fn processor() -> u16 {
     sched_getcpu().map_or(u16::MAX, |number| u16::try_from(number).unwrap_or(u16::MAX))
 }
 
-/// What has the time of now, and a number.
+/// Returns the first slot of an entry with the current time and a number.
 #[inline]
 fn now(kind: EntryKind, following: u8, number: u32) -> Words {
     entry::first(ticks::now(), kind, following, processor(), number)
@@ -75,7 +75,7 @@ fn push_state(row: &ThreadRow, kind: EntryKind, number: u32) -> Result<(), Refus
     row.push(&[now(kind, 0, number)])
 }
 
-/// Asks the kernel outside of the state.
+/// Queries the kernel outside of the state, so that the state's duration excludes the query.
 #[cold]
 fn push_with_switches(row: &ThreadRow, kind: EntryKind, number: u32) -> Result<(), Refused> {
     let end = (kind == EntryKind::End).then(|| now(kind, 0, number));
@@ -86,40 +86,40 @@ fn push_with_switches(row: &ThreadRow, kind: EntryKind, number: u32) -> Result<(
     row.push(&[switches, counts.map(i64::cast_unsigned), at])
 }
 
-/// This thread begins a state, within those it is in. A thread that is not recorded yet is from now on.
+/// Begins a state of this thread, nested in its open states. Adds the thread to the recording if necessary.
 #[inline]
 pub fn begin(state: StateId) -> Result<(), Refused> {
     with_row(own, |row| push_state(row, EntryKind::Begin, state.0))
 }
 
-/// This thread ends a state: the one of this number that it began last.
+/// Ends a state of this thread: the latest open one with this number.
 #[inline]
 pub fn end(state: StateId) -> Result<(), Refused> {
     with_row(own, |row| push_state(row, EntryKind::End, state.0))
 }
 
-/// This thread is at a numbered event: see [`crate::declare_events`]. A thread that was not added is refused.
+/// Records a numbered event of this thread: see [`crate::declare_events`]. Rejects a thread that was not added.
 #[inline]
 pub fn event(number: i32) -> Result<(), Refused> {
     with_row(given, |row| push_state(row, EntryKind::Event, number.cast_unsigned()))
 }
 
-/// A counter has this value from now on.
+/// Records a new value of a counter.
 #[inline]
 pub fn count(counter: CounterId, value: Amount) -> Result<(), Refused> {
     let (kind, word) = entry::number(value, EntryKind::Integer, EntryKind::Real);
     with_row(own, |row| row.push(&[now(kind, 1, counter.0), [word, 0]]))
 }
 
-/// A number belongs to the state that this thread began last.
+/// Adds a number to the state that this thread began last.
 #[inline]
 pub fn argue(name: NameId, value: Amount) -> Result<(), Refused> {
     let (kind, word) = entry::number(value, EntryKind::ArgumentInteger, EntryKind::ArgumentReal);
     with_row(own, |row| row.push(&[entry::first(0, kind, 1, u16::MAX, name.0), [word, 0]]))
 }
 
-/// A text belongs to the state that this thread began last: the first [`crate::TEXT_BYTES`] of it. What is not UTF-8 is
-/// replaced when it is written.
+/// Adds a text to the state that this thread began last: its first [`crate::TEXT_BYTES`]. Invalid UTF-8 is replaced
+/// when it is written.
 pub fn argue_text(name: NameId, text: &[u8]) -> Result<(), Refused> {
     with_row(own, |row| {
         let (mut slots, used) = entry::text(text);
@@ -128,44 +128,44 @@ pub fn argue_text(name: NameId, text: &[u8]) -> Result<(), Refused> {
     })
 }
 
-/// Something leaves this thread and arrives elsewhere, by the number of a flow: see [`new_flow`].
+/// Records the departure of a flow from this thread: see [`new_flow`].
 #[inline]
 pub fn flow_out(flow: u64) -> Result<(), Refused> {
     with_row(own, |row| row.push(&[now(EntryKind::FlowOut, 1, 0), [flow, 0]]))
 }
 
-/// What left elsewhere arrives at this thread.
+/// Records the arrival of a flow at this thread.
 #[inline]
 pub fn flow_in(flow: u64) -> Result<(), Refused> {
     with_row(own, |row| row.push(&[now(EntryKind::FlowIn, 1, 0), [flow, 0]]))
 }
 
-/// The number of a new flow, which no other has, here or in another process.
+/// Returns the number of a new flow, unique across processes.
 pub fn new_flow() -> u64 {
     if NEXT_FLOW.load(Ordering::Relaxed) == 0 {
-        // Without randomness numbers begin at 1; then flows of several processes may be taken for one another.
+        // Without randomness numbers begin at 1; flows of several processes may then be confused.
         let drawn = getrandom::u64().unwrap_or(0).max(1);
         let _ = NEXT_FLOW.compare_exchange(0, drawn, Ordering::Relaxed, Ordering::Relaxed);
     }
     NEXT_FLOW.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Numbers of flows are drawn anew, in a process that has been forked.
+/// Makes the next flow draw a new random number, in a forked process.
 pub(crate) fn forget_flows() {
     NEXT_FLOW.store(0, Ordering::Relaxed);
 }
 
-/// Whether this thread has been added to what is recorded.
+/// Returns true if this thread has been added to the recording.
 pub fn is_added() -> bool {
     row::current().is_some()
 }
 
-/// This thread is recorded from now on, by its own name.
+/// Adds this thread to the recording, under its system name.
 pub fn add_thread() -> Result<(), Refused> {
     with_row(own, |_| Ok(()))
 }
 
-/// This thread is recorded from now on, and has this name.
+/// Adds this thread to the recording, under this name.
 pub fn name_thread(name: &str) -> Result<(), Refused> {
     with_row(|| row::add(Some(name)), |_| Ok(()))
 }

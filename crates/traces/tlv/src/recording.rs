@@ -1,4 +1,4 @@
-//! The recording of this process: its beginning, its end, and what becomes of it when the process is forked.
+//! Recording of this process: start, end, and behaviour at a fork.
 
 use std::cell::RefCell;
 use std::fs::{File, TryLockError};
@@ -22,9 +22,9 @@ use crate::switch::{self, RecordingSwitch};
 use crate::ticks::{self, TickReading};
 use crate::{process, record, writer};
 
-/// What has been begun and not ended.
+/// Recording that was started and has not ended.
 enum Begun {
-    /// A recording that the user has switched off.
+    /// Recording that the user has switched off.
     Off,
     On(Running),
 }
@@ -42,11 +42,11 @@ fn begun() -> MutexGuard<'static, Option<Begun>> {
     BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins the recording of this process, of which there is one at a time, and adds this thread to it. The file is
-/// called `NAME.tlv` if the settings name none; one that another process is writing is left to it, and the number of
-/// this process stands in the name of ours. Returns the file, or none if nothing is to be recorded.
+/// Starts the recording of this process, at most one at a time, and adds this thread to it. The file is `NAME.tlv`
+/// unless the settings name one. If another process is writing this file, the recording uses another name, with the
+/// process id in it. Returns the file, or `None` if recording is off.
 ///
-/// The recording goes on until [`finish`], or until the process ends.
+/// The recording continues until [`finish`], or until the process ends.
 pub fn start(name: &str, settings: &Settings) -> Result<Option<PathBuf>> {
     settings.check()?;
     let title = Path::new(name).file_name().ok_or_else(|| invalid("a recording", "it has no name"))?;
@@ -80,7 +80,7 @@ fn run(title: &str, path: PathBuf, settings: &Settings) -> Result<Running> {
     ticks::choose();
     row::set_slots(settings.slots());
     record::set_switches(settings.switches);
-    // What was recorded after the end of the recording before.
+    // Discard records made after the end of the previous recording.
     rows().discard();
     let file = FileWriter::new(file, &process::info(title)).map_err(failed)?;
     let zero = TickReading::take();
@@ -94,14 +94,14 @@ fn run(title: &str, path: PathBuf, settings: &Settings) -> Result<Running> {
     let running = Running { path, descriptor, is_over, writer };
     switch::turn(RecordingSwitch::On);
     if let Err(refused) = row::add(None) {
-        // The outcome does not matter: the file has nothing in it.
+        // Ignore the result: the file is still empty.
         let _ = end(running);
         return Err(refused.into());
     }
     Ok(running)
 }
 
-/// Opens the file, or the one with this process in its name if another process writes it.
+/// Opens the file, or the one with this process id in its name if another process writes it.
 fn open(path: PathBuf) -> Result<(PathBuf, File)> {
     let ours = of_this_process(&path);
     for path in [path, ours.clone()] {
@@ -115,7 +115,7 @@ fn open(path: PathBuf) -> Result<(PathBuf, File)> {
     Err(Error::File { path: ours, source })
 }
 
-/// Opens a file and empties it, unless another process is writing it. What is no trace is not ours to replace.
+/// Opens a file and truncates it, unless another process is writing it. Never replaces a file that is no trace.
 fn open_unless_taken(path: &Path) -> io::Result<Option<File>> {
     let mut file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
     match file.try_lock() {
@@ -136,7 +136,7 @@ fn open_unless_taken(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// The name of a file with the number of this process before its extension.
+/// Returns the name of a file with this process id before its extension.
 fn of_this_process(path: &Path) -> PathBuf {
     let number = std::process::id();
     match path.extension() {
@@ -145,7 +145,7 @@ fn of_this_process(path: &Path) -> PathBuf {
     }
 }
 
-/// Starts a thread that gets no signals: they are the program's.
+/// Starts a thread with all signals blocked: they belong to the program.
 fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let before =
         SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK).expect("a mask of signals that there are");
@@ -154,8 +154,8 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Ends the recording: all that was recorded before is written. Threads that go on are refused from now on, and are
-/// recorded again when another recording begins.
+/// Ends the recording after writing all earlier records. Records of running threads are rejected from now on, and
+/// accepted again by the next recording.
 pub fn finish() -> Result<()> {
     let mut begun = begun();
     match begun.take() {
@@ -164,7 +164,7 @@ pub fn finish() -> Result<()> {
             switch::turn(RecordingSwitch::Idle);
             Ok(())
         }
-        // Off in a process that was forked off, it is nobody's to end.
+        // A recording switched off in the parent has nothing to end in a forked process.
         None => Ok(switch::not_on()?),
     }
 }
@@ -181,7 +181,7 @@ fn end(running: Running) -> Result<()> {
     outcome.map_err(|source| Error::File { path: running.path, source })
 }
 
-/// A recording that ends with its value.
+/// Recording that ends when dropped.
 ///
 /// ```
 /// # fn main() -> tlv::Result<()> {
@@ -200,22 +200,22 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Begins the recording of this process, as the environment says. See [`start`].
+    /// Starts the recording of this process with the settings of the environment. See [`start`].
     pub fn start(name: &str) -> Result<Self> {
         Self::start_with(name, &Settings::of_environment()?)
     }
 
-    /// Begins the recording of this process. See [`start`].
+    /// Starts the recording of this process. See [`start`].
     pub fn start_with(name: &str, settings: &Settings) -> Result<Self> {
         Ok(Recording { file: start(name, settings)? })
     }
 
-    /// The file; none if nothing is recorded.
+    /// Returns the file; `None` if recording is off.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// Ends it, and tells whether all was written.
+    /// Ends the recording; fails if not all records were written.
     pub fn finish(self) -> Result<()> {
         mem::forget(self);
         finish()
@@ -224,17 +224,17 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // A program that wants to know whether all was written calls `finish`.
+        // A program that needs the result calls `finish`.
         let _ = finish();
     }
 }
 
-/// Has the recording end with the process, and not go on in one that is forked off.
+/// Makes the recording end with the process, and stop in forked processes.
 fn watch_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         #[expect(unsafe_code, reason = "there is no safe way to be told")]
-        // SAFETY: functions without arguments, of code that is not unloaded before the process ends.
+        // SAFETY: functions without arguments, in code that is not unloaded before the process ends.
         unsafe {
             libc::atexit(at_exit);
             libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
@@ -246,8 +246,8 @@ extern "C" fn at_exit() {
     let _ = finish();
 }
 
-/// All locks of the library, in the order in which they are taken. No other thread has one at the moment of the fork,
-/// so that the child can use what they guard.
+/// All locks of the library, in locking order. No other thread holds one during the fork, so that the child can use the
+/// data they guard.
 struct Locks {
     begun: MutexGuard<'static, Option<Begun>>,
     rows: MutexGuard<'static, Rows>,
@@ -256,7 +256,7 @@ struct Locks {
 }
 
 thread_local! {
-    // Never destroyed, so that a thread can fork even when its other thread-local values have been.
+    // Never destroyed, so that a thread can fork even after its other thread-local values are destroyed.
     static LOCKS: RefCell<Option<ManuallyDrop<Locks>>> = const { RefCell::new(None) };
 }
 
@@ -269,14 +269,14 @@ extern "C" fn after_fork_in_parent() {
     drop(LOCKS.take().map(ManuallyDrop::into_inner));
 }
 
-/// The writer is not here, and the file is the parent's: nothing is recorded until this process begins. What was
-/// switched off stays so until then.
+/// The child has no writer, and the file is the parent's: nothing is recorded until this process starts a recording. A
+/// recording switched off stays off until then.
 extern "C" fn after_fork_in_child() {
     let Some(mut locks) = LOCKS.take().map(ManuallyDrop::into_inner) else { return };
     if let Some(Begun::On(running)) = locks.begun.take() {
-        // It shares the lock of the file, which is to end with the parent.
+        // Close the descriptor: it shares the lock of the file, which must end with the parent.
         let _ = unistd::close(running.descriptor);
-        // Its thread does not exist, and cannot be detached.
+        // The thread does not exist here and cannot be detached.
         mem::forget(running.writer);
         switch::turn(RecordingSwitch::Forked);
     }

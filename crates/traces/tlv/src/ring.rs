@@ -1,6 +1,6 @@
-//! A ring of slots between the thread that records and the one that writes: neither waits for the other.
+//! Lock-free ring of slots between the recording thread and the writer: neither waits for the other.
 //!
-//! Positions count up for ever; a slot's place is its position modulo the capacity, which is a power of two.
+//! Positions increase for ever; a slot's index is its position modulo the capacity, which is a power of two.
 //!
 //! ```text
 //!            tail                  head       limit
@@ -10,33 +10,33 @@
 //!             before it is free     consumer; the producer's own, as its copy of the tail
 //! ```
 //!
-//! The producer stores slots and then publishes them with its head (release), so that a thread that has seen the head
-//! (acquire) sees the slots. The other way round the consumer reads slots and then frees them with its tail. As long as
-//! the limit is not reached, the producer looks at nothing that the consumer writes.
+//! The producer stores slots and then publishes them with its head (release), so that a thread that has read the head
+//! (acquire) sees the slots. Conversely, the consumer reads slots and then frees them with its tail. Below the limit,
+//! the producer reads nothing that the consumer writes.
 //!
-//! What has no room is not recorded but counted: the producer never waits, and nothing is overwritten.
+//! Records without room are counted as dropped: the producer never waits, and nothing is overwritten.
 
 use crate::primitives::{AtomicU64, Ordering, Slot, slots};
 
-/// What became of something to be recorded.
+/// Result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
-    /// It is recorded.
+    /// Recorded.
     Recorded,
-    /// It is recorded, and half of the ring is full: time for the consumer.
+    /// Recorded, and half of the ring is full: time for the consumer.
     HalfFull,
-    /// It had no room, and was counted.
+    /// Dropped for lack of room, and counted.
     Dropped,
 }
 
-/// A ring with one producer and one consumer.
+/// Ring with one producer and one consumer.
 pub(crate) struct Ring {
     slots: Box<[Slot]>,
     producer: Producer,
     consumer: Consumer,
 }
 
-/// What only the producer writes. In cache lines of its own, two of them: processors fetch them in pairs.
+/// Fields that only the producer writes. In a separate pair of cache lines, because processors fetch them in pairs.
 #[repr(align(128))]
 struct Producer {
     head: AtomicU64,
@@ -44,14 +44,14 @@ struct Producer {
     dropped: AtomicU64,
 }
 
-/// What only the consumer writes.
+/// Fields that only the consumer writes.
 #[repr(align(128))]
 struct Consumer {
     tail: AtomicU64,
 }
 
 impl Ring {
-    /// An empty ring of `capacity` slots, a power of two.
+    /// Returns an empty ring of `capacity` slots, a power of two.
     pub(crate) fn new(capacity: usize) -> Self {
         assert!(capacity.is_power_of_two() && capacity >= 2, "a ring of {capacity} slots");
         let half = capacity as u64 / 2;
@@ -68,7 +68,7 @@ impl Ring {
         &self.slots[position as usize & (self.slots.len() - 1)]
     }
 
-    /// Records something that takes these slots, all or none of them. For the producer alone.
+    /// Records an entry of these slots, all or none of them. For the producer only.
     #[inline]
     pub(crate) fn push(&self, content: &[[u64; 2]]) -> Pushed {
         let head = self.producer.head.load(Ordering::Relaxed);
@@ -97,7 +97,7 @@ impl Ring {
         let tail = self.consumer.tail.load(Ordering::Acquire);
         if end - tail > self.capacity() {
             dropped.store(dropped.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-            // The next push checks again whether there is room.
+            // The next push checks again for room.
             limit.store(begin, Ordering::Relaxed);
             return Pushed::Dropped;
         }
@@ -108,24 +108,24 @@ impl Ring {
         if is_half_full { Pushed::HalfFull } else { Pushed::Recorded }
     }
 
-    /// Where the recorded slots end. The caller sees all that the producer did before it set this head.
+    /// Returns the end of the recorded slots. The caller sees all writes of the producer before it set this head.
     pub(crate) fn head(&self) -> u64 {
         self.producer.head.load(Ordering::Acquire)
     }
 
-    /// Takes what is recorded up to a head that was seen. For the consumer alone.
+    /// Takes the recorded slots up to a head returned by [`head`](Self::head). For the consumer only.
     pub(crate) fn take(&self, head: u64, into: &mut Vec<[u64; 2]>) {
         let tail = self.consumer.tail.load(Ordering::Relaxed);
         into.extend((tail..head).map(|position| self.slot(position).each_ref().map(read)));
         self.consumer.tail.store(head, Ordering::Release);
     }
 
-    /// Forgets what is recorded. For the consumer alone.
+    /// Discards the recorded slots. For the consumer only.
     pub(crate) fn discard(&self) {
         self.consumer.tail.store(self.head(), Ordering::Release);
     }
 
-    /// How many there were that had no room, from the beginning on.
+    /// Returns the number of dropped entries since the ring was created.
     pub(crate) fn dropped(&self) -> u64 {
         self.producer.dropped.load(Ordering::Relaxed)
     }

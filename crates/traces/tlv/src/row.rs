@@ -1,7 +1,7 @@
-//! The rows of a trace: each thread that is recorded has one, with a ring of its own.
+//! Rows of a trace: each recorded thread has one, with its ring.
 //!
-//! A row is never freed, so that a thread that is about to end and the writer need not agree on when: it goes from hand
-//! to hand. There are as many as there were threads at once, as far as there is memory for their rings.
+//! A row is never freed, so an ending thread and the writer need not agree on a time to free it: the row passes between
+//! them. The number of rows is the maximum number of concurrent threads, limited by the memory for their rings.
 //!
 //! ```text
 //!   FREE --- a thread takes it ---> LIVE --- the thread ends ---> ENDED --- the writer has taken all ---> FREE
@@ -21,16 +21,16 @@ use crate::error::Refused;
 use crate::ring::{Pushed, Ring};
 use crate::switch;
 
-/// The most memory for the rings of all threads, in bytes.
+/// Limit in bytes of the memory for the rings of all threads.
 pub(crate) const BYTES_MAX: usize = 1 << 30;
 
-/// The bytes of a slot.
+/// Size in bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = size_of::<Words>();
 
-/// How many slots the ring of a new row has.
+/// Number of slots in the ring of a new row.
 static SLOTS: AtomicUsize = AtomicUsize::new(0);
 
-/// What becomes of a row.
+/// Phase of a row's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum RowPhase {
@@ -39,38 +39,38 @@ pub(crate) enum RowPhase {
     Ended,
 }
 
-/// A thread's.
+/// Row of a thread.
 pub(crate) struct ThreadRow {
     ring: Ring,
     phase: AtomicU8,
-    /// The number of its thread among all that were ever recorded.
+    /// Number of its thread among all threads ever recorded.
     thread: AtomicU32,
-    /// How many of the ring's dropped records have been told. The writer's.
+    /// Number of the ring's dropped records already reported. For the writer only.
     told: AtomicU64,
 }
 
-/// All rows there are, and what memory they take.
+/// All rows, and their memory.
 pub(crate) struct Rows {
     all: Vec<NamedRow>,
     bytes: usize,
     threads: u32,
-    /// How many records had no room since that was told last because their threads have no row.
+    /// Number of records rejected since the last report because their threads have no row.
     refused: u64,
 }
 
 struct NamedRow {
     row: &'static ThreadRow,
     name: String,
-    /// Whether the name has been told to the writer.
+    /// True if the name has been reported to the writer.
     is_told: bool,
 }
 
-/// How far a thread has come.
+/// Progress of a thread.
 pub(crate) struct Seen {
     pub(crate) row: &'static ThreadRow,
     pub(crate) phase: RowPhase,
     pub(crate) head: u64,
-    /// Its name, if it is another than was seen last.
+    /// Name of the row, if it has changed since the last look.
     pub(crate) new_name: Option<String>,
 }
 
@@ -81,7 +81,7 @@ thread_local! {
     static END: EndOfThread = const { EndOfThread };
 }
 
-/// Leaves a thread's row when the thread ends, however it does.
+/// Releases a thread's row when the thread ends, for any reason.
 struct EndOfThread;
 
 impl Drop for EndOfThread {
@@ -92,36 +92,36 @@ impl Drop for EndOfThread {
     }
 }
 
-/// All rows, locked. The lock is never held for long.
+/// Returns all rows, locked. The lock is never held for long.
 pub(crate) fn rows() -> MutexGuard<'static, Rows> {
     ROWS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The row of this thread, if it has one.
+/// Returns the row of this thread, if it has one.
 #[inline]
 pub(crate) fn current() -> Option<&'static ThreadRow> {
     CURRENT.get()
 }
 
-/// Sets how many slots the rings of rows have that are made from now on.
+/// Sets the number of slots in the rings of future rows.
 pub(crate) fn set_slots(slots: usize) {
     SLOTS.store(slots, Ordering::Relaxed);
 }
 
-/// Gives this thread a row, if it has none, and a name, if one is given.
+/// Assigns a row to this thread, if it has none, and sets its name, if one is given.
 pub(crate) fn add(name: Option<&str>) -> Result<&'static ThreadRow, Refused> {
     if let Some(row) = current() {
         name.into_iter().for_each(|name| rows().rename(row, name.to_owned()));
         return Ok(row);
     }
-    // From now on it is known when the thread ends.
+    // From now on the end of the thread is noticed.
     END.try_with(|_| ()).map_err(|_| Refused::Ending)?;
     let row = rows().take(name)?;
     CURRENT.set(Some(row));
     Ok(row)
 }
 
-/// Gives this thread a row, for a record that has no room otherwise.
+/// Assigns a row to this thread for a record, which is counted as rejected if no row is available.
 pub(crate) fn add_for_record() -> Result<&'static ThreadRow, Refused> {
     add(None).inspect_err(|refused| {
         if *refused == Refused::TooManyThreads {
@@ -136,7 +136,7 @@ impl Rows {
         let row = match free {
             Some(row) => row,
             None => {
-                // The writer frees the rows of threads that have ended.
+                // The writer frees the rows of ended threads.
                 if self.all.iter().any(|named| named.row.phase() == RowPhase::Ended) {
                     switch::wake_writer();
                 }
@@ -173,30 +173,30 @@ impl Rows {
         named.is_told = false;
     }
 
-    /// How far each has come, for the writer.
+    /// Returns the progress of each thread, for the writer.
     pub(crate) fn look(&mut self) -> Vec<Seen> {
         let look = |named: &mut NamedRow| {
             let is_told = mem::replace(&mut named.is_told, true);
             let new_name = (!is_told).then(|| named.name.clone());
-            // In this order: nothing comes after what is there when a thread has ended.
+            // Read the phase before the head: an ended thread adds nothing, so the head is then final.
             let phase = named.row.phase();
             Seen { row: named.row, phase, head: named.row.ring.head(), new_name }
         };
         self.all.iter_mut().map(look).collect()
     }
 
-    /// How many records of threads without a row had no room since this was asked last. For the writer.
+    /// Returns the number of rejected records of threads without a row since the previous call. For the writer.
     pub(crate) fn newly_refused(&mut self) -> u64 {
         mem::take(&mut self.refused)
     }
 
-    /// Forgets what was recorded and has not been written. Only for the writer, or while no other thread runs.
+    /// Discards unwritten records. Only for the writer, or while no other thread runs.
     pub(crate) fn discard(&mut self) {
         self.refused = 0;
         for named in &mut self.all {
             named.is_told = false;
             let ThreadRow { ring, told, .. } = named.row;
-            // In this order, as above.
+            // Phase first, as above.
             let phase = named.row.phase();
             ring.discard();
             told.store(ring.dropped(), Ordering::Relaxed);
@@ -206,7 +206,7 @@ impl Rows {
         }
     }
 
-    /// Frees all rows, in a process that has been forked and has no other thread than this.
+    /// Frees all rows, in a forked process, which has only this thread.
     pub(crate) fn free_all(&mut self) {
         self.discard();
         CURRENT.set(None);
@@ -214,7 +214,8 @@ impl Rows {
     }
 }
 
-/// What a thread is called that has no name of its own: the system gives it that of who started it.
+/// Returns the default name of a thread. A name equal to the program's is not the thread's: the system copies the name
+/// of the creating thread.
 fn name_of_thread(number: u32) -> String {
     if gettid() == getpid() {
         return "main".into();
@@ -225,7 +226,7 @@ fn name_of_thread(number: u32) -> String {
 }
 
 impl ThreadRow {
-    /// Records something of these slots. For the thread that has the row.
+    /// Records an entry of these slots. For the thread that owns the row.
     #[inline]
     pub(crate) fn push(&self, slots: &[Words]) -> Result<(), Refused> {
         match self.ring.push(slots) {
@@ -240,7 +241,7 @@ impl ThreadRow {
         if pushed == Pushed::Dropped { Err(Refused::NoRoom) } else { Ok(()) }
     }
 
-    /// What becomes of it. If its thread has ended, nothing comes after what is in the ring.
+    /// Returns the phase of the row. If its thread has ended, the ring gets no more entries.
     pub(crate) fn phase(&self) -> RowPhase {
         match self.phase.load(Ordering::Acquire) {
             0 => RowPhase::Free,
@@ -249,23 +250,23 @@ impl ThreadRow {
         }
     }
 
-    /// The thread that it belongs to.
+    /// Returns the thread that the row belongs to.
     pub(crate) fn thread(&self) -> ThreadId {
         ThreadId(self.thread.load(Ordering::Relaxed))
     }
 
-    /// Its ring, for the writer.
+    /// Returns its ring, for the writer.
     pub(crate) fn ring(&self) -> &Ring {
         &self.ring
     }
 
-    /// How many records had no room since this was asked last. For the writer.
+    /// Returns the number of dropped records since the previous call. For the writer.
     pub(crate) fn newly_dropped(&self) -> u64 {
         let dropped = self.ring.dropped();
         dropped - self.told.swap(dropped, Ordering::Relaxed)
     }
 
-    /// Gives it back, after all is taken from it.
+    /// Frees the row, after all its entries are taken.
     pub(crate) fn free(&self) {
         self.phase.store(RowPhase::Free as u8, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! What the user of a program says of its recording, by variables of the environment.
+//! User's settings of a recording, from variables of the environment.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,33 +8,32 @@ use std::path::PathBuf;
 use crate::error::{Result, invalid};
 use crate::row::{BYTES_MAX, SLOT_BYTES};
 
-/// Buffers are at least so large, in bytes: some records beside the largest.
+/// Minimum size in bytes of a buffer: room for some records besides the largest.
 const BUFFER_BYTES_MIN: usize = 1 << 14;
 
-/// How a process is recorded.
+/// Settings of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Whether anything is recorded.
+    /// True if recording is on.
     pub is_on: bool,
-    /// The file; none for the name of the recording with `.tlv`.
+    /// Path of the file; `None` for the name of the recording with `.tlv`.
     pub file: Option<PathBuf>,
-    /// The buffer of each thread, in bytes, which hold a sixteenth as many records; a power of two from 16 KiB to 1
-    /// GiB.
+    /// Buffer size of each thread in bytes, 16 bytes per record; a power of two from 16 KiB to 1 GiB.
     pub buffer_bytes: usize,
-    /// Whether context switches are recorded where states begin and end. This costs a call of the system each time.
+    /// True if context switches are recorded at begins and ends of states. This costs a system call each time.
     pub switches: bool,
 }
 
 impl Default for Settings {
-    /// On, in the file called after the recording, with 1 MiB for each thread, which lasts for 65,536 records until the
-    /// writer, which comes ten times a second or when it is half full, has come.
+    /// Returns settings with recording on, in the file named after the recording, with 1 MiB for each thread. That is
+    /// room for 65,536 records until the writer runs, ten times a second or when a buffer is half full.
     fn default() -> Self {
         Settings { is_on: true, file: None, buffer_bytes: 1 << 20, switches: false }
     }
 }
 
 impl Settings {
-    /// The default, but for what the environment says: `TLV`, `TLV_FILE`, `TLV_BUFFER` and `TLV_SWITCHES`.
+    /// Returns the defaults, changed by the environment: `TLV`, `TLV_FILE`, `TLV_BUFFER` and `TLV_SWITCHES`.
     pub fn of_environment() -> Result<Self> {
         Self::of(|name| env::var_os(name).filter(|value| !value.is_empty()))
     }
@@ -56,7 +55,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Fails if the buffer has no sensible size.
+    /// Fails if the buffer size is invalid.
     pub(crate) fn check(&self) -> Result<()> {
         let bytes = self.buffer_bytes;
         if !bytes.is_power_of_two() || !(BUFFER_BYTES_MIN..=BYTES_MAX).contains(&bytes) {
@@ -66,7 +65,7 @@ impl Settings {
         Ok(())
     }
 
-    /// How many slots each thread's ring has.
+    /// Returns the number of slots in each thread's ring.
     pub(crate) fn slots(&self) -> usize {
         self.buffer_bytes / SLOT_BYTES
     }
@@ -100,7 +99,7 @@ fn bytes(value: &str) -> Result<usize> {
     })
 }
 
-/// The name of a file in which `%p` stands for the number of this process, `%h` for this computer's name and `%%` for a
+/// Returns the name of a file after replacing `%p` by this process id, `%h` by this computer's name and `%%` by a
 /// percent sign.
 fn in_full(name: &OsStr) -> Result<PathBuf> {
     let mut full = Vec::new();

@@ -1,5 +1,4 @@
-//! Whether something is recorded, which every call looks at first; and the writer, to be woken when there is much to
-//! write.
+//! Recording switch, which every call checks first; and the handle to wake the writer for a large backlog.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
@@ -7,17 +6,17 @@ use std::thread::Thread;
 
 use crate::error::Refused;
 
-/// What is done with what happens.
+/// State of recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum RecordingSwitch {
-    /// No recording has begun.
+    /// No recording has started.
     Idle,
-    /// It is recorded.
+    /// Recording is on.
     On,
-    /// The user wants nothing to be recorded: all calls succeed and do nothing.
+    /// The user has disabled recording: all calls succeed without effect.
     Off,
-    /// The process was forked off one that records.
+    /// This process was forked from a recording one.
     Forked,
 }
 
@@ -25,13 +24,13 @@ static SWITCH: AtomicU8 = AtomicU8::new(RecordingSwitch::Idle as u8);
 
 static WRITER: RwLock<Option<Thread>> = RwLock::new(None);
 
-/// Whether something is recorded.
+/// Returns true if recording is on.
 #[inline]
 pub(crate) fn is_on() -> bool {
     SWITCH.load(Ordering::Relaxed) == RecordingSwitch::On as u8
 }
 
-/// What a call gives if nothing is recorded.
+/// Returns the result of a call while recording is not on.
 #[cold]
 pub(crate) fn not_on() -> Result<(), Refused> {
     let switch = SWITCH.load(Ordering::Relaxed);
@@ -42,17 +41,17 @@ pub(crate) fn not_on() -> Result<(), Refused> {
     }
 }
 
-/// Turns the switch.
+/// Sets the switch.
 pub(crate) fn turn(to: RecordingSwitch) {
     SWITCH.store(to as u8, Ordering::Relaxed);
 }
 
-/// The place of the thread that writes, locked.
+/// Returns the locked handle of the writer thread.
 pub(crate) fn writer() -> RwLockWriteGuard<'static, Option<Thread>> {
     WRITER.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Wakes the writer, if that needs no waiting: who cannot now will try again when there is more.
+/// Wakes the writer, unless that would block: a caller that fails here retries when there is more.
 #[cold]
 pub(crate) fn wake_writer() {
     if let Ok(Some(writer)) = WRITER.try_read().as_deref() {

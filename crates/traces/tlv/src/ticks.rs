@@ -1,13 +1,13 @@
-//! Time, in ticks of what is cheapest to read, and what ticks are in nanoseconds.
+//! Time in ticks of the cheapest source, and their conversion to nanoseconds.
 //!
-//! A record carries ticks as they were read: of the processor's counter where it runs evenly on all processors, else of
-//! the monotonic clock, whose ticks are nanoseconds. The writer reads both at the same moment each time it comes round,
-//! and puts what was recorded in between on the line through the two last readings. So nothing is calibrated
-//! beforehand, times follow the monotonic clock (and its adjustments) however long a program runs, and an error is that
-//! of one reading, some 20 ns.
+//! A record carries raw ticks: of the processor's counter if it runs evenly on all processors, otherwise of the
+//! monotonic clock, whose ticks are nanoseconds. At each round the writer reads both at the same moment, and
+//! interpolates the records in between linearly between the last two readings. So no calibration is needed before, and
+//! times follow the monotonic clock (and its adjustments) however long a program runs. The error is that of one
+//! reading, about 20 ns.
 //!
-//! On an AMD EPYC of 2026 the counter takes 9.5 ns to read, the clock 22 to 31. A library that scales the counter by
-//! what it measured at the start (quanta, 0.13) was off by 88 us after 5 s there, and by an hour's end would be by a
+//! On an AMD EPYC of 2026 the counter takes 9.5 ns to read, the clock 22 to 31. A library that scales the counter by a
+//! measurement at the start (quanta, 0.13) was off by 88 us after 5 s there. By an hour's end it would be off by a
 //! twentieth of a second.
 
 use std::fs;
@@ -15,25 +15,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// What clocks the kernel has found good enough to choose from. One of the processor's that runs unevenly is not among
-/// them.
+/// Clock sources that the kernel trusts. An unevenly running processor counter is not among them.
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// Whether ticks are those of the processor's counter.
+/// True if ticks are those of the processor's counter.
 static IS_COUNTER: AtomicBool = AtomicBool::new(false);
 
-/// Decides once what ticks are, before the first is read.
+/// Chooses the source of ticks, once before the first read.
 pub(crate) fn choose() {
     IS_COUNTER.store(counter::is_even(), Ordering::Relaxed);
 }
 
-/// Now.
+/// Returns the current ticks.
 #[inline]
 pub(crate) fn now() -> u64 {
     if IS_COUNTER.load(Ordering::Relaxed) { counter::read() } else { nanoseconds(ClockId::CLOCK_MONOTONIC) }
 }
 
-/// What a clock of the system shows.
+/// Returns the time of a system clock in nanoseconds.
 pub(crate) fn nanoseconds(clock: ClockId) -> u64 {
     let time = clock_gettime(clock).expect("every system has this clock");
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
@@ -45,11 +44,12 @@ mod counter {
 
     use super::{CLOCKS, fs};
 
-    /// The functions of CPUID that tell the highest function, and what is invariant.
+    /// CPUID functions for the highest function, and for the invariant counter.
     const HIGHEST: u32 = 0x8000_0000;
     const INVARIANT: u32 = 0x8000_0007;
 
-    /// Whether it runs at one speed, says the processor, and on all processors alike, says the kernel.
+    /// Returns true if the counter is even: invariant according to the processor, and synchronous on all processors
+    /// according to the kernel.
     pub(super) fn is_even() -> bool {
         let is_invariant = __cpuid(HIGHEST).eax >= INVARIANT && __cpuid(INVARIANT).edx & 1 << 8 != 0;
         is_invariant && fs::read_to_string(CLOCKS).is_ok_and(|clocks| clocks.split_whitespace().any(is_tsc))
@@ -62,7 +62,7 @@ mod counter {
     #[inline]
     #[expect(unsafe_code, reason = "there is no safe way to read it")]
     pub(super) fn read() -> u64 {
-        // SAFETY: it reads a register that every x86-64 has, and that Linux lets programs read.
+        // SAFETY: reads a register that every x86-64 has, and that Linux lets programs read.
         unsafe { _rdtsc() }
     }
 }
@@ -71,7 +71,8 @@ mod counter {
 mod counter {
     use super::{CLOCKS, fs};
 
-    /// Whether the kernel trusts it; the architecture says that it runs at one speed and alike on all processors.
+    /// Returns true if the kernel trusts the counter; the architecture guarantees a constant rate, equal on all
+    /// processors.
     pub(super) fn is_even() -> bool {
         fs::read_to_string(CLOCKS).is_ok_and(|clocks| clocks.contains("arch_sys_counter"))
     }
@@ -80,7 +81,7 @@ mod counter {
     #[expect(unsafe_code, reason = "there is no safe way to read it")]
     pub(super) fn read() -> u64 {
         let count: u64;
-        // SAFETY: it reads a register that Linux lets programs read.
+        // SAFETY: reads a register that Linux lets programs read.
         unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack)) };
         count
     }
@@ -97,18 +98,18 @@ mod counter {
     }
 }
 
-/// Ticks and the monotonic clock at the same moment.
+/// Simultaneous reading of ticks and the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TickReading {
-    /// The ticks.
+    /// Ticks.
     pub(crate) ticks: u64,
-    /// The clock, in nanoseconds.
+    /// Monotonic time in nanoseconds.
     pub(crate) ns: u64,
 }
 
 impl TickReading {
-    /// Reads both: the clock between two looks at the ticks, a few times, of which the closest counts. The others may
-    /// have been interrupted.
+    /// Reads both: the clock between two reads of the ticks. Takes the closest of several attempts, because the others
+    /// may have been interrupted.
     pub(crate) fn take() -> Self {
         let attempt = || {
             let before = now();
@@ -121,10 +122,10 @@ impl TickReading {
     }
 }
 
-/// Readings that are closer together than this, in nanoseconds, give no slope.
+/// Minimum distance in nanoseconds of readings that define a slope.
 const APART: u64 = 1_000_000;
 
-/// What ticks are in nanoseconds: a line through two readings.
+/// Conversion of ticks to nanoseconds: a line through two readings.
 #[derive(Debug)]
 pub(crate) struct TickScale {
     start: TickReading,
@@ -133,12 +134,12 @@ pub(crate) struct TickScale {
 }
 
 impl TickScale {
-    /// Counts nanoseconds from this reading on. Nothing can be told before the next.
+    /// Returns a scale with time 0 at this reading. It needs a second reading for any conversion.
     pub(crate) fn new(start: TickReading) -> Self {
         TickScale { start, from: start, to: start }
     }
 
-    /// Goes on to a new reading.
+    /// Adds a new reading.
     pub(crate) fn advance(&mut self, reading: TickReading) {
         if self.to.ns - self.from.ns >= APART {
             self.from = self.to;
@@ -146,15 +147,16 @@ impl TickScale {
         self.to = reading;
     }
 
-    /// Nanoseconds since the start; none before it. A tick somewhat outside of the two readings is told as well: a
-    /// thread may have been held up between reading its ticks and recording them.
+    /// Returns the nanoseconds since the start; `None` before it. Also converts ticks slightly outside of the two
+    /// readings, because a thread may be delayed between reading its ticks and recording them.
     pub(crate) fn ns(&self, ticks: u64) -> Option<u64> {
         let TickScale { start, from, to } = self;
         let slope = match to.ticks.saturating_sub(from.ticks) {
             0 => 1.0,
             ticks => to.ns.saturating_sub(from.ns) as f64 / ticks as f64,
         };
-        // Exact up to 2^53 ticks apart: some days at 8 GHz, of which the two readings are a tenth of a second.
+        // Exact up to a distance of 2^53 ticks: some days at 8 GHz, while the two readings are a tenth of a second
+        // apart.
         let since_from = (ticks.wrapping_sub(from.ticks).cast_signed() as f64 * slope) as i64;
         let since_start = (from.ns - start.ns).checked_add_signed(since_from)?;
         (ticks >= start.ticks).then_some(since_start)
@@ -174,7 +176,7 @@ mod tests {
         assert_eq!(scale.ns(1_501_000), Some(500_000));
         assert_eq!(scale.ns(3_001_000), Some(1_000_000));
         assert_eq!(scale.ns(999), None, "it was before the start");
-        // The clock has been made faster since.
+        // The clock has been sped up since.
         scale.advance(reading(6_001_000, 8_000_000));
         assert_eq!(scale.ns(3_001_000), Some(1_000_000), "no jump");
         assert_eq!(scale.ns(4_501_000), Some(2_000_000));
@@ -201,7 +203,7 @@ mod tests {
         assert!(begin.1 <= end.1);
         scale.advance(TickReading::take());
         let told = scale.ns(end.1).expect("later") - scale.ns(begin.1).expect("later");
-        // A thread may be interrupted between clock and ticks for as long as others compute.
+        // A thread may be interrupted between clock and ticks while other threads compute.
         assert!(told.abs_diff(end.0 - begin.0) < 5_000_000, "{told} instead of {}", end.0 - begin.0);
     }
 }

@@ -1,6 +1,6 @@
-//! The thread that writes: it comes round to all rows, takes what is recorded, and adds it to the file.
+//! Writer thread: visits all rows, takes their entries, and appends them to the file.
 //!
-//! It comes ten times a second, and when a ring is half full. What has been written survives if the process is killed.
+//! It runs ten times a second, and when a ring is half full. Written records survive a kill of the process.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,25 +19,25 @@ use crate::entry::{EntryKind, RingEntry, Words, entries};
 use crate::row::{RowPhase, Seen, ThreadRow, rows};
 use crate::ticks::{TickReading, TickScale};
 
-/// How long the writer sleeps unless it is woken: a process that is killed loses at most what it recorded in this time.
+/// Sleep of the writer unless it is woken: a killed process loses at most the records of this time.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The most undeclared events that are told apart.
+/// Limit of distinct undeclared events.
 const UNDECLARED_MAX: usize = 1000;
 
-/// The row of all threads that have none, which only says how many records had no room.
+/// Common row of all threads without one, for the number of their dropped records.
 const WITHOUT_ROW: ThreadId = ThreadId(0);
 
-/// The category of events that were never declared.
+/// Category of undeclared events.
 const UNDECLARED: &str = "undeclared";
 
-/// Writes until `is_over`, and then what is left. Fails with the first failure, after it has gone on to take what is
-/// recorded, so that rings do not fill.
+/// Writes until `is_over`, and then the rest. Returns the first error; after it, continues to discard records, so that
+/// rings do not fill.
 pub(crate) fn write(file: FileWriter<File>, start: TickReading, is_over: &AtomicBool) -> io::Result<()> {
     let mut writer = Writer::new(file, start);
     let mut outcome = Ok(());
     loop {
-        // Seen before the round, so that nothing recorded before is missed.
+        // Read before the round, so that no earlier record is missed.
         let is_last = is_over.load(Ordering::Acquire);
         match &outcome {
             Ok(()) => outcome = writer.round(),
@@ -53,21 +53,21 @@ pub(crate) fn write(file: FileWriter<File>, start: TickReading, is_over: &Atomic
 struct Writer {
     file: FileWriter<File>,
     scale: TickScale,
-    /// What the file says already.
+    /// Numbers of declarations already in the file.
     states: usize,
     counters: usize,
     names: usize,
     events: BTreeMap<i32, EventMeaning>,
     undeclared: BTreeMap<i32, StateId>,
     threads: BTreeMap<ThreadId, Last>,
-    /// Whether the file says that there are threads without a row.
+    /// True if the file has the row of threads without a row.
     has_told_refused: bool,
-    /// Rooms that are used again.
+    /// Reused buffers.
     slots: Vec<Words>,
     records: Vec<Record>,
 }
 
-/// The last that was written of a thread.
+/// Last values written for a thread.
 #[derive(Clone, Copy)]
 struct Last {
     time_ns: u64,
@@ -98,8 +98,8 @@ impl Writer {
     }
 
     fn round(&mut self) -> io::Result<()> {
-        // First how far each has come; then the time, which is later than theirs; then what is declared, which is all
-        // that they name.
+        // First the heads; then the time, which is later than any of their entries; then the declarations, which
+        // include all that these entries name.
         let (seen, refused) = {
             let mut rows = rows();
             (rows.look(), rows.newly_refused())
@@ -122,7 +122,7 @@ impl Writer {
         self.file.flush()
     }
 
-    /// Adds how many records of threads without a row had no room.
+    /// Appends the number of dropped records of threads without a row.
     fn tell_refused(&mut self, records: u64) -> io::Result<()> {
         if records == 0 {
             return Ok(());
@@ -135,7 +135,7 @@ impl Writer {
         self.file.dropped(WITHOUT_ROW, records)
     }
 
-    /// Adds what has been declared since the last round.
+    /// Appends the declarations made since the last round.
     fn declare(&mut self) -> io::Result<()> {
         let (states, counters, names) = {
             let declared = declared();
@@ -160,7 +160,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds what a thread has recorded.
+    /// Appends the entries of a thread.
     fn take(&mut self, row: &ThreadRow, head: u64) -> io::Result<()> {
         let thread = row.thread();
         let mut slots = std::mem::take(&mut self.slots);
@@ -182,7 +182,7 @@ impl Writer {
 
     fn add(&mut self, last: &mut Last, entry: &RingEntry<'_>) -> io::Result<()> {
         if entry.ticks != 0 {
-            // It was in its ring too late for the recording before.
+            // It was put into its ring too late for the previous recording.
             let Some(time_ns) = self.scale.ns(entry.ticks) else { return Ok(()) };
             // Processors may differ by a few ticks.
             last.time_ns = last.time_ns.max(time_ns);
@@ -227,7 +227,7 @@ impl Writer {
         })
     }
 
-    /// The state that stands for an event that was not declared: a point in time, by the event's number.
+    /// Returns the state for an undeclared event: a point in time, named by the event's number.
     fn undeclared(&mut self, event: i32) -> io::Result<StateId> {
         if let Some(state) = self.undeclared.get(&event) {
             return Ok(*state);

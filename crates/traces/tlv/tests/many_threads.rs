@@ -1,6 +1,6 @@
-//! More threads than there is memory for: what they record is counted, and room is there when others have ended.
+//! More threads than memory for buffers: their records are counted, and ended threads make room for others.
 //!
-//! In a process of its own, since rows stay as large as they were made.
+//! In a separate process, because rows keep their size for its lifetime.
 
 use std::fs::File;
 use std::sync::Barrier;
@@ -12,11 +12,11 @@ use trace::{NoteKind, Timeline};
 
 static WORK: State = State::new("work");
 
-/// Buffers of which there are sixteen, one of them for the thread that begins the recording.
+/// Size of buffers of which sixteen fit, one of them for the thread that starts the recording.
 const BUFFER_BYTES: usize = 1 << 26;
 const ROWS: usize = 15;
 
-/// Records what `work` does.
+/// Returns the recording of `work`.
 fn recorded(work: impl FnOnce()) -> Timeline {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("x.tlv");
@@ -49,7 +49,7 @@ fn threads_without_a_buffer_are_counted_until_others_end() {
     let row = timeline.threads.iter().find(|thread| thread.dropped > 0).expect("a row for them");
     assert_eq!((&*row.name, row.dropped, row.spans.len()), ("threads without a buffer", refused, 0));
 
-    // Each batch needs the rows of the one before, for which nobody has to wait until the writer comes by itself.
+    // Each batch needs the rows of the one before, without a wait for the next regular round of the writer.
     const BATCHES: usize = 20;
     let begun = Instant::now();
     let timeline = recorded(|| {

@@ -1,4 +1,4 @@
-//! All that threads record is in the file, or is counted as dropped.
+//! All records of threads are in the file, or are counted as dropped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tlv::{Amount, Argument, Counter, Error, Recording, Refused, Settings, State, StateInfo};
 use trace::{Mark, NoteKind, Timeline};
 
-/// A process has one recording at a time: so one test at a time.
+/// Serialises the tests, because a process has one recording at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -104,7 +104,7 @@ fn what_threads_do_at_once_is_recorded_of_each() {
         assert!(values.map(|count| count.value).eq((0..ROUNDS).map(Amount::from)), "{number}");
     }
     assert_eq!(timeline.arguments.len(), 4 * ROUNDS);
-    // An argument belongs to the state that it was told in.
+    // An argument belongs to the state in which it was recorded.
     for argument in &timeline.arguments {
         let state = timeline.spans.state[argument.span as usize];
         assert_eq!(timeline.states[state as usize].name, "outer");
@@ -119,7 +119,7 @@ fn a_state_lasts_as_long_as_it_does() {
     thread::sleep(Duration::from_millis(3));
     let outer = OUTER.enter();
     let before = Instant::now();
-    // Over several rounds of the writer.
+    // Longer than several rounds of the writer.
     thread::sleep(Duration::from_millis(250));
     let slept = before.elapsed();
     drop(outer);
@@ -240,7 +240,7 @@ fn a_file_that_is_no_trace_is_left_as_it_is() {
 #[test]
 fn a_full_disk_is_told_in_the_end() {
     let place = Place::new();
-    // What is written there has no room.
+    // Writes to this file have no room.
     let settings = Settings { file: Some("/dev/full".into()), ..Settings::default() };
     let error = Recording::start_with("test", &settings).expect_err("no room").to_string();
     assert!(error.contains("/dev/full: No space left on device"), "{error}");

@@ -1,7 +1,7 @@
-//! The ring of a thread, in every order in which the thread and the writer can meet at it.
+//! Ring of a thread, under every interleaving of the thread and the writer.
 //!
-//! `loom` runs a model again and again, each time in another order, with every value that a load may see. The ring is
-//! `src/ring.rs` as it is; what it is made of is the model's.
+//! `loom` runs a model repeatedly, each time in another order, with every value that a load may return. The ring is
+//! `src/ring.rs` unchanged; the model replaces its building blocks.
 
 use loom::model::Builder;
 use loom::sync::Arc;
@@ -12,7 +12,7 @@ use ring::{Pushed, Ring};
 #[path = "../src/ring.rs"]
 mod ring;
 
-/// What the ring is made of, such that loom can see it.
+/// Building blocks of the ring that loom can observe.
 mod primitives {
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,8 +23,8 @@ mod primitives {
     }
 }
 
-/// A producer records numbered entries, which take `entries` slots each, while a consumer empties the ring `looks`
-/// times. In the end everything has come out in order, or has been counted as dropped.
+/// Runs a producer that records numbered entries, which take `entries` slots each, against a consumer that empties the
+/// ring `looks` times. Checks that every entry was taken in order, or counted as dropped.
 fn meet(capacity: usize, entries: &'static [usize], looks: usize) {
     let mut builder = Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(3));

@@ -1,9 +1,9 @@
-//! The JSON of Chrome's trace viewer: an array of events, or an object that has one as `traceEvents`.
+//! Importer of the JSON of Chrome's trace viewer: an array of events, or an object that has one as `traceEvents`.
 //!
-//! Times are microseconds, with fractions, and are read exactly. What a browser, a compiler or a Python profiler
-//! writes in it is spans (`X`, `B` and `E`), points in time (`i`), counters (`C`), flows (`s`, `t`, `f`), spans
-//! beside threads (`b`, `e`) and names (`M`); snapshots of objects and samples are left out. An event that is
-//! malformed, or has an invalid time or duration, is counted and left out by itself.
+//! Times are microseconds, with fractions, and are read exactly. Browsers, compilers and Python profilers write spans
+//! (`X`, `B` and `E`), points in time (`i`), counters (`C`), flows (`s`, `t`, `f`), asynchronous spans (`b`, `e`) and
+//! names (`M`). Snapshots of objects and samples are left out. An event that is malformed, or has an invalid time or
+//! duration, is counted and left out alone.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -18,7 +18,7 @@ use trace::{
 use crate::collector::{Collector, unknown_process};
 use crate::json_events::{JsonEvents, NextEvent, member};
 
-/// Takes in a trace; `None` if it has no array of events, or ends before the first one.
+/// Imports a trace; returns `None` if it has no array of events, or ends before the first one.
 pub(crate) fn collect(from: impl BufRead) -> io::Result<Option<Collector>> {
     let Some(mut input) = JsonEvents::begin(from)? else { return Ok(None) };
     let mut events = Events::default();
@@ -41,7 +41,7 @@ pub(crate) fn collect(from: impl BufRead) -> io::Result<Option<Collector>> {
     Ok(Some(events.collector))
 }
 
-/// The events so far.
+/// Events read so far.
 #[derive(Default)]
 struct Events {
     collector: Collector,
@@ -50,15 +50,15 @@ struct Events {
     threads: BTreeMap<(ProcessId, String), ThreadId>,
     counters: BTreeMap<String, CounterId>,
     flows: BTreeMap<(String, String), u64>,
-    /// Spans beside threads that have begun, by thread, name and number.
+    /// Open asynchronous spans, by thread, name and id.
     open: BTreeMap<(ThreadId, String, String), Vec<(i64, Event)>>,
 }
 
-/// One event, as an object of JSON.
+/// One event, as a JSON object.
 type Event = serde_json::Map<String, Value>;
 
 impl Events {
-    /// Takes in an event, which is written as `text`.
+    /// Imports an event with its source text.
     fn take_in(&mut self, event: Event, text: &[u8]) {
         self.count += 1;
         let time = member(text, "ts").map(nanoseconds);
@@ -71,7 +71,7 @@ impl Events {
         }
     }
 
-    /// Takes in an event; none if it cannot be.
+    /// Imports an event; returns `None` if it has no equivalent.
     fn try_take_in(&mut self, event: Event, time_ns: Option<i64>, duration_ns: Option<i64>) -> Option<()> {
         let kind = event.get("ph")?.as_str()?.to_owned();
         if kind == "M" {
@@ -128,7 +128,7 @@ impl Events {
                 let (begin_ns, begun) = self.open.get_mut(&key)?.pop()?;
                 let Some(duration_ns) = time_ns.checked_sub(begin_ns).filter(|duration_ns| *duration_ns >= 0)
                 else {
-                    // Both, its beginning and its end.
+                    // Counts both, its begin and its end.
                     self.collector.leave_out_malformed();
                     self.collector.leave_out_malformed();
                     return Some(());
@@ -149,7 +149,7 @@ impl Events {
         Some(())
     }
 
-    /// Takes in the name of a process or thread; other metadata says nothing that is kept.
+    /// Imports the name of a process or thread; ignores other metadata.
     fn name(&mut self, event: &Event) -> Option<()> {
         let given = || Some(event.get("args")?.get("name")?.as_str()?.to_owned());
         match name(event).as_str() {
@@ -188,7 +188,7 @@ impl Events {
         self.row(event, tid, name)
     }
 
-    /// The row of spans beside threads of a name, and what tells one from others of it.
+    /// Returns the row of asynchronous spans of a name, and the key that identifies a span there.
     fn beside(&mut self, event: &Event) -> Option<(ThreadId, String, String)> {
         let row = name(event);
         let thread = self.row(event, format!("beside {row}"), row.clone())?;
@@ -205,7 +205,7 @@ impl Events {
         Some(thread)
     }
 
-    /// Takes in the numbers of a counter: one of its own for each argument, if there are several.
+    /// Imports the values of a counter: a separate counter for each argument, if there are several.
     fn counts(&mut self, time_ns: i64, event: &Event) -> Option<()> {
         let thread = self.thread(event)?;
         let values = event.get("args")?.as_object()?;
@@ -234,7 +234,7 @@ impl Events {
         }
     }
 
-    /// What is beside threads and did not end has begun all the same.
+    /// Records the begins of asynchronous spans that did not end.
     fn end_open(&mut self) {
         for ((thread, ..), begun) in std::mem::take(&mut self.open) {
             for (begin_ns, event) in begun {
@@ -256,13 +256,13 @@ fn category(event: &Event) -> String {
     event.get("cat").map_or_else(String::new, text)
 }
 
-/// What connects events: `id`, or one of the numbers in `id2`.
+/// Returns the identifier that connects events: `id`, or one of the numbers in `id2`.
 fn id(event: &Event) -> Option<String> {
     let own = || event.get("id2")?.as_object()?.values().next();
     event.get("id").or_else(own).map(text)
 }
 
-/// A value as text: a string as it is, everything else as JSON.
+/// Returns a value as text: a string unchanged, any other value as JSON.
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -271,7 +271,7 @@ fn number(value: &Value) -> Option<Amount> {
     value.as_i64().map(Amount::Integer).or_else(|| value.as_f64().map(Amount::Real))
 }
 
-/// Microseconds as JSON has them, a number or one in quotes, as nanoseconds. None if there are none such.
+/// Converts microseconds in JSON, a number or one in quotes, to nanoseconds. Returns `None` for anything else.
 fn nanoseconds(text: &str) -> Option<i64> {
     let number = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).trim();
     let (sign, number) = number.strip_prefix('-').map_or((1, number), |number| (-1, number));

@@ -1,7 +1,7 @@
-//! What an importer finds, until it is written as a trace.
+//! Collects imported events until they are written as a trace.
 //!
-//! Records of other tools may come in any order, and an end may be that of the innermost span, so they are kept, within
-//! bounds, sorted by time, and then written thread by thread.
+//! Records of other tools may be in any order, and an end may belong to the innermost span. So records are kept, within
+//! limits, sorted by time, and then written thread by thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -11,36 +11,36 @@ use trace::{
     RecordedValue, StateId, StateInfo, TEXT_BYTES_MAX, ThreadId, ThreadInfo,
 };
 
-/// The most records that are taken in: 48 bytes each, and their texts.
+/// Limit of imported records: 48 bytes each, and their texts.
 const RECORDS_MAX: usize = 20_000_000;
 
-/// The most processes, threads, states, counters and names that are taken in.
+/// Limit of imported processes, threads, states, counters and names in total.
 const DECLARATIONS_MAX: usize = 2_000_000;
 
-/// The number of records written at once.
+/// Number of records per write.
 const AT_ONCE: usize = 1 << 14;
 
-/// What became of a trace that was imported.
+/// Result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Records that were written.
+    /// Number of written records.
     pub records: u64,
-    /// Events that are none of threads, states, counters and flows, or had no room.
+    /// Number of events left out: beyond the limits, or other than threads, states, counters and flows.
     pub left_out: u64,
-    /// Whether some of these had no room.
+    /// True if some of these exceeded the limits.
     pub is_full: bool,
-    /// Events that are malformed, or have an invalid time or duration.
+    /// Number of events that are malformed, or have an invalid time or duration.
     pub malformed: u64,
-    /// The number of times that the program that recorded it lost events.
+    /// Number of times that the recording program lost events.
     pub losses: u64,
-    /// Nanoseconds by which all times were moved, so that none is before 0.
+    /// Nanoseconds added to all times, so that none is negative.
     pub moved_ns: u64,
-    /// Whether the trace ended before its end.
+    /// True if the trace was truncated.
     pub is_cut: bool,
 }
 
 impl Imported {
-    /// What was not taken in, for who looks at the trace.
+    /// Returns notes for users on events left out.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let left_out = (self.left_out > 0).then(|| {
             if self.is_full {
@@ -74,10 +74,10 @@ impl Imported {
     }
 }
 
-/// What a state without a name is called.
+/// Name of a state without a name.
 const UNNAMED: &str = "unnamed";
 
-/// What was found in a trace of another tool.
+/// Contents of another tool's trace.
 #[derive(Default)]
 pub struct Collector {
     pub(crate) processes: Vec<ProcessInfo>,
@@ -85,26 +85,26 @@ pub struct Collector {
     pub(crate) counters: Vec<CounterInfo>,
     states: BTreeMap<(String, String), u32>,
     names: BTreeMap<String, u32>,
-    /// Each with its time in nanoseconds, which may be before 0.
+    /// Records, each with its time in nanoseconds, which may be negative.
     records: Vec<(ThreadId, i64, RecordedEvent)>,
     declared: usize,
     pub(crate) result: Imported,
 }
 
 impl Collector {
-    /// Whether there is room for something else that has a name, which then takes it.
+    /// Returns true if another named object is within the limit, and counts it.
     pub(crate) fn has_room(&mut self) -> bool {
         self.declared += 1;
         self.result.is_full |= self.declared > DECLARATIONS_MAX;
         self.declared <= DECLARATIONS_MAX
     }
 
-    /// Something cannot be taken in.
+    /// Counts an event left out.
     pub(crate) fn leave_out(&mut self) {
         self.result.left_out += 1;
     }
 
-    /// Something is not as its format has it.
+    /// Counts a malformed event.
     pub(crate) fn leave_out_malformed(&mut self) {
         self.result.malformed += 1;
     }
@@ -147,8 +147,7 @@ impl Collector {
         self.has_room().then(|| NameId(*self.names.entry(name.to_owned()).or_insert(next)))
     }
 
-    /// Takes in a record. An `End` ends the innermost state that has begun; its own state is that of an end for which
-    /// there is none.
+    /// Adds a record. An `End` ends the innermost open state; its state is used only if no state is open.
     pub(crate) fn record(&mut self, thread: ThreadId, time_ns: i64, event: RecordedEvent) {
         if self.records.len() < RECORDS_MAX {
             self.records.push((thread, time_ns, event));
@@ -158,7 +157,7 @@ impl Collector {
         }
     }
 
-    /// Takes in an argument of what was recorded last.
+    /// Adds an argument of the last record.
     pub(crate) fn argument(&mut self, thread: ThreadId, time_ns: i64, name: &str, value: RecordedValue) {
         let value = match value {
             RecordedValue::Text(mut text) => {
@@ -173,7 +172,7 @@ impl Collector {
         }
     }
 
-    /// Writes all of it as one section of a trace.
+    /// Writes everything as one section of a trace.
     pub fn write(mut self, to: impl Write) -> io::Result<Imported> {
         if self.processes.is_empty() {
             self.processes.push(unknown_process());
@@ -181,7 +180,7 @@ impl Collector {
         let first_ns = self.records.iter().map(|(_, time_ns, _)| *time_ns).min().unwrap_or(0).min(0);
         self.result.moved_ns = first_ns.unsigned_abs();
         for process in &mut self.processes {
-            // The time of the wall clock at 0 is as much earlier.
+            // The wall-clock time at 0 is earlier by the same amount.
             let zero = process.zero_unix_ns.map(|zero| zero.checked_sub(self.result.moved_ns));
             process.zero_unix_ns = zero.flatten();
         }
@@ -219,7 +218,7 @@ impl Collector {
     }
 }
 
-/// Gives each end the state that it ends, in records thread by thread, and tells which states there are.
+/// Sets in each end the state that it ends, in records grouped by thread, and returns the states used.
 fn end_innermost(records: &mut [(ThreadId, i64, RecordedEvent)]) -> BTreeSet<u32> {
     let mut used = BTreeSet::new();
     for of_thread in records.chunk_by_mut(|a, b| a.0 == b.0) {
@@ -241,7 +240,7 @@ fn end_innermost(records: &mut [(ThreadId, i64, RecordedEvent)]) -> BTreeSet<u32
     used
 }
 
-/// What is known of the process of what has none.
+/// Returns the process of threads without one.
 pub(crate) fn unknown_process() -> ProcessInfo {
     ProcessInfo {
         host: String::new(),

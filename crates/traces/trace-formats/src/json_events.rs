@@ -1,43 +1,42 @@
-//! The events of a file in JSON, one after the other: the elements of an array, or of the array that an object has as
-//! `traceEvents`.
+//! Splits a JSON file into events: the elements of an array, or of the array that an object has as `traceEvents`.
 //!
-//! Each event is cut out of the text by its brackets and quotes alone and parsed by itself, so that one that is
-//! malformed spoils no other. Between events there may be commas in any number, and the array may end without its
-//! bracket, as many programs write it.
+//! Each event is delimited by its brackets and quotes alone and parsed separately, so that a malformed one does not
+//! affect others. Any number of commas may separate events, and the array may lack its closing bracket, as many
+//! programs write it.
 
 use std::io::{self, BufRead, Bytes};
 
-/// The most bytes of an event.
+/// Limit in bytes of an event.
 const EVENT_BYTES_MAX: usize = 1 << 26;
 
-/// The most brackets within each other.
+/// Limit of nested brackets.
 const DEPTH_MAX: usize = 128;
 
-/// What is found in place of the next event.
+/// Next element found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextEvent {
-    /// The text of an event, which is complete.
+    /// Complete text of an event.
     Event,
-    /// Something else than an object.
+    /// Value other than an object.
     Other,
-    /// The end of the events.
+    /// End of the events.
     End,
-    /// The end of the file, where the events go on.
+    /// End of the file within the events.
     Cut,
 }
 
-/// Reads the events of a file.
+/// Reader of the events of a file.
 pub(crate) struct JsonEvents<R> {
     bytes: Bytes<R>,
-    /// A byte that was read and belongs to what comes next.
+    /// Byte already read that belongs to the next element.
     ahead: Option<u8>,
     text: Vec<u8>,
-    /// Whether the events are those of an object.
+    /// True if the events belong to an object.
     is_within: bool,
 }
 
 impl<R: BufRead> JsonEvents<R> {
-    /// Goes to the first event; `None` if the file has no array of events.
+    /// Skips to the first event; returns `None` if the file has no array of events.
     pub(crate) fn begin(from: R) -> io::Result<Option<Self>> {
         let mut events = JsonEvents { bytes: from.bytes(), ahead: None, text: Vec::new(), is_within: false };
         let found = match events.next_letter()? {
@@ -51,7 +50,7 @@ impl<R: BufRead> JsonEvents<R> {
         Ok(found.then_some(events))
     }
 
-    /// The text of the event that was found last.
+    /// Returns the text of the last event found.
     pub(crate) fn text(&self) -> &[u8] {
         &self.text
     }
@@ -76,7 +75,7 @@ impl<R: BufRead> JsonEvents<R> {
         }
     }
 
-    /// Goes through members of the object to the next array of events; false if there is none.
+    /// Skips members of the object up to the next array of events; returns false if there is none.
     fn find_array(&mut self) -> io::Result<bool> {
         loop {
             match self.next_letter()? {
@@ -98,8 +97,8 @@ impl<R: BufRead> JsonEvents<R> {
         }
     }
 
-    /// Takes in the rest of a value that begins with `first`; false if the file ends before it, or it is larger or
-    /// deeper than any event.
+    /// Reads the rest of a value that begins with `first`; returns false if the file ends first, or the value exceeds
+    /// the limits of an event.
     fn take_value(&mut self, first: u8) -> io::Result<bool> {
         self.text.clear();
         let (mut scan, mut byte) = (Scan::default(), first);
@@ -121,7 +120,7 @@ impl<R: BufRead> JsonEvents<R> {
         }
     }
 
-    /// The next byte that is not blank.
+    /// Returns the next non-blank byte.
     fn next_letter(&mut self) -> io::Result<Option<u8>> {
         if let Some(ahead) = self.ahead.take().filter(|ahead| !ahead.is_ascii_whitespace()) {
             return Ok(Some(ahead));
@@ -136,7 +135,7 @@ impl<R: BufRead> JsonEvents<R> {
     }
 }
 
-/// Where in a value of JSON a byte is, by brackets and quotes.
+/// State of a scan of a JSON value, by brackets and quotes.
 #[derive(Default)]
 struct Scan {
     depth: usize,
@@ -156,20 +155,20 @@ impl Scan {
         }
     }
 
-    /// Whether the value ends with the byte that was taken last.
+    /// Returns true if the value ends with the last byte taken.
     fn is_behind(&self, last: u8) -> bool {
         self.depth == 0 && !self.in_text && matches!(last, b'"' | b'}' | b']')
     }
 
-    /// Whether the value, a number or a word, ends before this byte.
+    /// Returns true if the value, a number or a word, ends before this byte.
     fn is_before(&self, next: u8) -> bool {
         let is_end = next.is_ascii_whitespace() || matches!(next, b',' | b':' | b'}' | b']');
         self.depth == 0 && !self.in_text && is_end
     }
 }
 
-/// The text of a member of an object of valid JSON, as it is written: a number has all of its digits. `None` if the
-/// object has no such member.
+/// Returns the source text of a member of a valid JSON object, so that a number keeps all its digits. Returns `None` if
+/// the object has no such member.
 pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a str> {
     let mut rest = object.trim_ascii_start().strip_prefix(b"{")?;
     let mut found = None;
@@ -180,7 +179,7 @@ pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a str> {
             continue;
         }
         let (key, behind) = split_value(rest);
-        // Of several members of one name the last counts, as for the parser.
+        // Of several members of one name the last is valid, as in the parser.
         let Some(value) = behind.trim_ascii_start().strip_prefix(b":") else { break };
         let (value, behind) = split_value(value.trim_ascii_start());
         let is_named =
@@ -191,7 +190,7 @@ pub(crate) fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a str> {
     std::str::from_utf8(found?).ok()
 }
 
-/// The value that a text begins with, and the rest of the text.
+/// Returns the first value of a text, and the rest of the text.
 fn split_value(text: &[u8]) -> (&[u8], &[u8]) {
     let mut scan = Scan::default();
     for (index, &byte) in text.iter().enumerate() {

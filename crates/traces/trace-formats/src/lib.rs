@@ -1,12 +1,12 @@
-//! Traces in the formats of others: written for their tools, and read from them.
+//! Conversion of traces to and from formats of other tools.
 //!
 //! - `perfetto/`: Perfetto's protocol buffers, both ways; `schema.rs` has the messages
-//! - `chrome.rs`: the JSON of Chrome's trace viewer, which many tools write; `json_events.rs`: its events, one by one
-//! - `collector.rs`: what an importer finds, before it is written as a trace
+//! - `chrome.rs`: the JSON of Chrome's trace viewer, which many tools write; `json_events.rs`: splits it into events
+//! - `collector.rs`: events of an import, before they are written as a trace
 //! - `table.rs`: spans, counts and flows as tables, in CSV or Parquet
-//! - `open.rs`: a trace of any format that can be read, by its first bytes
+//! - `open.rs`: opens a trace of any supported format, by its first bytes
 //!
-//! An imported trace becomes a trace of our format first ([`Collector::write`]), so that there is one reader.
+//! An imported trace is first converted to our format ([`Collector::write`]), so that one reader suffices.
 
 mod chrome;
 mod collector;

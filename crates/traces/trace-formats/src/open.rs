@@ -1,4 +1,4 @@
-//! A trace of any format that can be read, known by its first bytes.
+//! Opens a trace of any supported format, detected by its first bytes.
 
 use std::io::{self, Cursor, Read};
 
@@ -7,10 +7,10 @@ use trace::{ReadError, TraceReader};
 use crate::collector::{Collector, Imported};
 use crate::{chrome, perfetto};
 
-/// The format of a trace.
+/// Format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFormat {
-    /// Ours.
+    /// Our format.
     Tlv,
     /// Perfetto's protocol buffers.
     Perfetto,
@@ -18,36 +18,36 @@ pub enum TraceFormat {
     Chrome,
 }
 
-/// Why a trace cannot be read.
+/// Reason why a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// It cannot be read, or not written.
+    /// Input or output failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is ours, and cannot be read.
+    /// The trace has our format, but cannot be read.
     #[error("{0}")]
     Trace(ReadError),
-    /// There is nothing in it: nodes make the file of their trace when they begin, and write it when they end.
+    /// The file is empty: nodes create the file of their trace at their start, and write it at their end.
     #[error("it is empty: whoever is to write this trace has not ended yet, or was killed")]
     Empty,
-    /// It is none that is known.
+    /// The format is unknown.
     #[error("this is no trace: neither of Starfish nor of Perfetto, nor Chrome's in JSON")]
     Unknown,
-    /// It is JSON without events.
+    /// The file is JSON without events.
     #[error(
         "this is no trace in JSON: expected an array of events, or an object with an array called traceEvents"
     )]
     Json,
 }
 
-/// The number of bytes looked at to tell a format.
+/// Number of bytes examined to detect a format.
 const BEGINNING: usize = 64;
 
-/// The format of a file that begins with these bytes.
+/// Returns the format of a file that begins with these bytes.
 pub fn detect(beginning: &[u8]) -> Option<TraceFormat> {
     let text = beginning.strip_prefix(MARK).unwrap_or(beginning);
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
-    // A packet may begin like an empty line and a bracket; but its numbers are no characters.
+    // A packet may begin like an empty line and a bracket, but its numbers are not printable characters.
     let is_text = !text.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
     match first {
         _ if trace::is_trace(beginning) => Some(TraceFormat::Tlv),
@@ -57,10 +57,10 @@ pub fn detect(beginning: &[u8]) -> Option<TraceFormat> {
     }
 }
 
-/// What some editors put before texts.
+/// Byte order mark, which some editors write before texts.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads a trace of any format. `name` is what it is called in notes.
+/// Reads a trace of any format. Notes call it `name`.
 pub fn read_any(reader: &mut TraceReader, name: &str, from: impl Read) -> Result<Imported, FormatError> {
     let (beginning, from) = beginning(from)?;
     if detect(&beginning) == Some(TraceFormat::Tlv) {
@@ -73,13 +73,13 @@ pub fn read_any(reader: &mut TraceReader, name: &str, from: impl Read) -> Result
     Ok(imported)
 }
 
-/// Takes in a trace of Perfetto or Chrome, to be written as one of ours. One that is ours is an error.
+/// Imports a trace of Perfetto or Chrome, for conversion to our format. Fails for a trace in our format.
 pub fn collect(from: impl Read) -> Result<Collector, FormatError> {
     let (beginning, from) = beginning(from)?;
     collected(&beginning, from)
 }
 
-/// The first bytes, and all of them.
+/// Returns the first bytes, and a reader that starts with them.
 fn beginning<R: Read>(mut from: R) -> io::Result<(Vec<u8>, impl Read)> {
     let mut beginning = Vec::new();
     from.by_ref().take(BEGINNING as u64).read_to_end(&mut beginning)?;

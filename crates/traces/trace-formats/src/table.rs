@@ -1,4 +1,4 @@
-//! What a timeline has much of, as tables: spans, values of counters, flows; in CSV or Parquet.
+//! Tables of the numerous objects of a timeline: spans, values of counters, flows; in CSV or Parquet.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -12,20 +12,19 @@ use parquet::schema::parser::parse_message_type;
 use serde_json::Map;
 use trace::{Amount, ArgumentValue, Mark, Timeline};
 
-/// What a table has a row for.
+/// Rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceTable {
     /// Each span, thread by thread in the order of begins. The column `mark` is `whole`, `unfinished` or `no begin`;
-    /// `arguments` is an object of JSON, or empty.
+    /// `arguments` is a JSON object, or empty.
     Spans,
-    /// Each value of a counter, then what the system told of threads: the processor they were on, and their context
-    /// switches so far.
+    /// Each value of a counter, then the system's data on threads: their processors, and their context switches so far.
     Counts,
-    /// Each flow, in the order of leaving.
+    /// Each flow, in the order of departure.
     Flows,
 }
 
-/// Writes a table as comma-separated values (RFC 4180). Numbers of threads tell apart those of one name.
+/// Writes a table as comma-separated values (RFC 4180). Numbers distinguish threads of the same name.
 pub fn write_csv(timeline: &Timeline, table: TraceTable, to: impl Write) -> io::Result<()> {
     let Table { rows, columns } = Table::of(timeline, table);
     let mut writer = csv::Writer::from_writer(to);
@@ -39,8 +38,8 @@ pub fn write_csv(timeline: &Timeline, table: TraceTable, to: impl Write) -> io::
     writer.flush()
 }
 
-/// Writes a table as a Parquet file, with the columns of [`write_csv`]; times are unsigned, values of counters
-/// floating point numbers.
+/// Writes a table as a Parquet file, with the columns of [`write_csv`]; times are unsigned, values of counters floating
+/// point numbers.
 pub fn write_parquet(timeline: &Timeline, table: TraceTable, to: impl Write + Send) -> io::Result<()> {
     Table::of(timeline, table).try_write_parquet(to).map_err(io::Error::other)
 }
@@ -51,10 +50,10 @@ struct Table<'a> {
     columns: Vec<(&'static str, Cells<'a>)>,
 }
 
-/// What gives the cell of a row.
+/// Function that returns the cell of a row.
 type Cell<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
 
-/// The cells of a column.
+/// Cells of a column.
 enum Cells<'a> {
     Text(Cell<'a, Cow<'a, str>>),
     Unsigned(Cell<'a, u64>),
@@ -132,14 +131,14 @@ fn unsigned<'a>(of: impl Fn(usize) -> u64 + 'a) -> Cells<'a> {
     Cells::Unsigned(Box::new(of))
 }
 
-/// The title of the process of each row's thread.
+/// Returns the column of process titles of each row's thread.
 fn processes<'a>(timeline: &'a Timeline, thread: impl Fn(usize) -> u32 + 'a) -> Cells<'a> {
     let titles: Vec<String> = timeline.processes.iter().map(|process| process.info.title()).collect();
     let title = move |row| titles[timeline.threads[thread(row) as usize].process as usize].clone();
     Cells::Text(Box::new(move |row| title(row).into()))
 }
 
-/// The name of each row's thread.
+/// Returns the column of thread names.
 fn threads<'a>(timeline: &'a Timeline, thread: impl Fn(usize) -> u32 + 'a) -> Cells<'a> {
     text(move |row| &timeline.threads[thread(row) as usize].name)
 }
@@ -152,7 +151,7 @@ fn mark(mark: Mark) -> &'static str {
     }
 }
 
-/// The arguments of a span as an object of JSON; empty if it has none.
+/// Returns the arguments of a span as a JSON object; empty if it has none.
 fn arguments(timeline: &Timeline, span: usize) -> String {
     let arguments = timeline.arguments_of(span);
     if arguments.is_empty() {
@@ -169,7 +168,7 @@ fn arguments(timeline: &Timeline, span: usize) -> String {
     serde_json::Value::Object(Map::from_iter(arguments.iter().map(pair))).to_string()
 }
 
-/// A row of the table of counts.
+/// Row of the table of counts.
 struct ShownCount<'a> {
     thread: u32,
     counter: &'a str,
@@ -179,7 +178,7 @@ struct ShownCount<'a> {
 }
 
 impl<'a> ShownCount<'a> {
-    /// How many there are.
+    /// Returns the number of rows.
     fn all(timeline: &Timeline) -> usize {
         timeline.counts.len() + timeline.processors.len() + 2 * timeline.switches.len()
     }
@@ -231,7 +230,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// How Parquet's schema declares a column of this name.
+    /// Returns the declaration of a column of this name in Parquet's schema.
     fn declared(&self, name: &str) -> String {
         match self {
             Cells::Text(_) => format!("required binary {name} (UTF8);"),
@@ -242,7 +241,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// The rows of a Parquet file that are in memory at a time.
+/// Number of rows of a Parquet file in memory at a time.
 const GROUP_ROWS: usize = 1 << 18;
 
 impl Table<'_> {

@@ -1,4 +1,4 @@
-//! Traces of other tools are read, and what is written for them says the same.
+//! Traces of other tools are imported, and exported traces have the same contents.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ fn opened(bytes: &[u8]) -> (Timeline, Imported) {
     (reader.finish(Alignment::WallClock), imported)
 }
 
-/// The spans as (thread, state, begin, end), in order of begin.
+/// Returns the spans as (thread, state, begin, end), in order of begin.
 fn spans(timeline: &Timeline) -> Vec<(&str, &str, u64, u64)> {
     let span = |span: trace::Span| {
         let thread = timeline.threads[span.thread as usize].name.as_str();
@@ -28,7 +28,7 @@ fn spans(timeline: &Timeline) -> Vec<(&str, &str, u64, u64)> {
     spans
 }
 
-/// The arguments of the first span of a state, as text.
+/// Returns the arguments of the first span of a state, as text.
 fn arguments(timeline: &Timeline, state: &str) -> BTreeMap<String, String> {
     let is_of = |span: &trace::Span| timeline.states[span.state as usize].name == state;
     let span = timeline.spans.iter().position(|span| is_of(&span)).unwrap();
@@ -41,7 +41,8 @@ fn arguments(timeline: &Timeline, state: &str) -> BTreeMap<String, String> {
     timeline.arguments_of(span).iter().map(pair).collect()
 }
 
-/// Two processes, spans within each other and not, one not ended, one not begun, numbers of all kinds.
+/// Returns a trace of two processes with nested and other spans, an unfinished one, one without a begin, and numbers of
+/// all kinds.
 fn example() -> Vec<u8> {
     let process = |pid, program: &str| ProcessInfo {
         host: "here".to_owned(),
@@ -224,7 +225,7 @@ fn an_array_of_events_may_lack_its_end() {
     assert_eq!((timeline.spans.len(), imported.is_cut, imported.left_out), (2, false, 1));
 }
 
-/// The notes of an import.
+/// Returns the notes of an import.
 fn notes(imported: &Imported) -> Vec<String> {
     imported.notes().collect()
 }
@@ -284,7 +285,7 @@ fn one_malformed_event_spoils_no_other() {
 #[test]
 fn lost_packets_of_perfetto_are_reported() {
     let mut trace = include_bytes!("data/sdk.pftrace").to_vec();
-    // Of sequence 99, no flags, the packet before it was dropped; the first packet of any sequence says so.
+    // Packet of sequence 99, no flags, previous packet dropped; the first packet of any sequence has this flag.
     let dropped = [0x0a, 7, 0x50, 99, 0x68, 0, 0xd0, 0x02, 1];
     trace.extend(dropped);
     assert_eq!(opened(&trace).1.losses, 0);
@@ -320,7 +321,7 @@ fn a_perfetto_trace_that_is_cut_is_read_up_to_there() {
     }
 }
 
-/// Totals from the CSV file in a few lines, which know nothing of how the crate counts.
+/// Computes totals from the CSV file in a few lines, independent of the crate's computation.
 #[test]
 fn totals_are_those_of_the_table() {
     let (timeline, _) = opened(&example());

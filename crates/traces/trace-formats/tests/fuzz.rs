@@ -1,4 +1,4 @@
-//! Any trace of another tool is refused, or read and written again.
+//! Any trace of another tool is rejected, or read and exported again.
 
 use trace::{Alignment, Limits, TraceReader};
 use trace_formats::{FormatError, TraceTable, read_any, write_csv, write_parquet, write_perfetto};

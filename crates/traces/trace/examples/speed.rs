@@ -1,4 +1,4 @@
-//! How long a trace takes to write and to read, and how much memory: `speed [RECORDS [THREADS]]`.
+//! Measures time and memory of writing and reading a trace: `speed [RECORDS [THREADS]]`.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use trace::{
     ThreadInfo,
 };
 
-/// The number of records of a thread in a chunk.
+/// Number of records of a thread in a chunk.
 const AT_ONCE: usize = 1000;
 
 fn main() {
@@ -28,7 +28,7 @@ fn main() {
     println!("memory:  {} of it the file", peak_memory());
 }
 
-/// Calls within calls, each of two of three states, at intervals that look random.
+/// Returns a trace of nested calls, each of two of three states, at pseudorandom intervals.
 fn written(records: usize, threads: usize) -> Vec<u8> {
     let process = ProcessInfo {
         host: "here".to_owned(),
@@ -69,7 +69,7 @@ fn written(records: usize, threads: usize) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// The state that the last of these records began.
+/// Returns the state that the last of these records began.
 fn ended(records: &[Record]) -> StateId {
     match records.last() {
         Some(Record { event: RecordedEvent::Begin(state), .. }) => *state,
@@ -77,7 +77,7 @@ fn ended(records: &[Record]) -> StateId {
     }
 }
 
-/// The most memory that this process has had, as Linux tells.
+/// Returns the peak memory of this process, as Linux reports it.
 fn peak_memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! What was gathered of one file or several becomes one timeline, in order and on one clock.
+//! Builds one timeline, in order and on one clock, from the records of one or more files.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,18 +11,17 @@ use crate::timeline::{
     TracedThread,
 };
 
-/// How the clocks of several files become one.
+/// Alignment of the clocks of several files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Alignment {
-    /// By the wall clock, with the offsets that are known: what happened at the same time is at the same time. Flows go
-    /// from one file to another.
+    /// By the wall clock, corrected by the known offsets: simultaneous events have equal times. Flows connect files.
     #[default]
     WallClock,
-    /// Each file begins at 0: what is beside each other happened as long after the begin of its file.
+    /// Each file begins at 0: equal times are equally long after the begins of their files.
     Starts,
 }
 
-/// Makes a timeline of all that was gathered.
+/// Builds a timeline of all gathered records.
 pub(crate) fn assemble(mut gathered: Gathered, alignment: Alignment) -> Timeline {
     let mut notes = std::mem::take(&mut gathered.notes);
     note_undeclared(&gathered, &mut notes);
@@ -83,7 +82,7 @@ pub(crate) fn assemble(mut gathered: Gathered, alignment: Alignment) -> Timeline
     }
 }
 
-/// These made into others, in the order of a key.
+/// Returns the converted elements, sorted by a key.
 fn sorted<A, B, K: Ord>(all: Vec<A>, made: impl FnMut(A) -> B, key: impl FnMut(&B) -> K) -> Vec<B> {
     let mut all: Vec<B> = all.into_iter().map(made).collect();
     all.sort_by_key(key);
@@ -109,7 +108,7 @@ fn process_of(thread: &Declared<ThreadName, ThreadSoFar>) -> usize {
     thread.info.as_ref().map_or(thread.so_far.section_process, |info| info.process) as usize
 }
 
-/// The earliest and the latest time of each process; the first is greater than the second if it has none.
+/// Returns the earliest and the latest time of each process; the first exceeds the second if it has no times.
 fn times_of_processes(gathered: &Gathered) -> Vec<(u64, u64)> {
     let mut times = vec![(u64::MAX, 0); gathered.processes.len()];
     for thread in &gathered.threads {
@@ -120,7 +119,7 @@ fn times_of_processes(gathered: &Gathered) -> Vec<(u64, u64)> {
     times
 }
 
-/// What did not end lasts up to the last time of its process, or up to where its end may have been dropped.
+/// Extends unfinished spans to the last time of their process, or to the point where their end may have been dropped.
 fn end_unfinished(gathered: &mut Gathered, notes: &mut Notes) {
     let times = times_of_processes(gathered);
     let (threads, spans) = (&gathered.threads, &mut gathered.spans);
@@ -133,11 +132,11 @@ fn end_unfinished(gathered: &mut Gathered, notes: &mut Notes) {
     }
 }
 
-/// Changes all times to those of one clock, and says what the wall clock shows at its 0, if that is known.
+/// Converts all times to one clock, and returns the wall-clock time at its 0, if known.
 fn put_on_one_clock(gathered: &mut Gathered, alignment: Alignment, notes: &mut Notes) -> Option<u64> {
     let zeros: Vec<Option<i128>> = gathered.processes.iter().map(zero).collect();
     let earliest = zeros.iter().flatten().min().copied();
-    // Without any wall clock, all times are of the same: that of a simulation.
+    // Without any wall clock, all times are of one clock: that of a simulation.
     let mut shifts: Vec<i128> =
         zeros.iter().map(|zero| zero.zip(earliest).map_or(0, |(zero, earliest)| zero - earliest)).collect();
     let unknown =
@@ -163,13 +162,13 @@ fn put_on_one_clock(gathered: &mut Gathered, alignment: Alignment, notes: &mut N
     earliest.filter(|_| alignment == Alignment::WallClock).and_then(|zero| zero.try_into().ok())
 }
 
-/// What the wall clock of reference shows at time 0 of a process.
+/// Returns the reference time at time 0 of a process.
 fn zero(process: &Declared<ProcessInfo, Option<crate::ClockOffset>>) -> Option<i128> {
     let offset = process.so_far.map_or(0, |offset| offset.offset_ns);
     Some(i128::from(process.info.as_ref()?.zero_unix_ns?) + i128::from(offset))
 }
 
-/// Adds to all times what belongs to their process.
+/// Adds to all times the shift of their process.
 fn shift(gathered: &mut Gathered, shifts: &[i128], notes: &mut Notes) {
     let shift_of: Vec<i128> = gathered.threads.iter().map(|thread| shifts[process_of(thread)]).collect();
     let threads = &gathered.threads;
@@ -191,8 +190,8 @@ fn shift(gathered: &mut Gathered, shifts: &[i128], notes: &mut Notes) {
     gathered.switches.iter_mut().for_each(|(thread, time, ..)| add(*thread, time));
 }
 
-/// Pairs what leaves and what arrives under the same number: the first with the first, and so on; arrivals beyond the
-/// number of departures belong to the last departure.
+/// Pairs departures and arrivals of the same number in order; arrivals beyond the number of departures belong to the
+/// last departure.
 fn flows(gathered: &mut Gathered, alignment: Alignment, notes: &mut Notes) -> Vec<Flow> {
     let threads = &gathered.threads;
     let file = |end: &FlowEnd| threads[end.thread as usize].file;
@@ -247,8 +246,7 @@ fn name(name: &Declared<String, ()>) -> String {
     name.info.clone().unwrap_or_else(|| format!("argument {}", name.number))
 }
 
-/// The declarations with different keys, in the order in which they were first told, and for each of `all` the index of
-/// its own among them.
+/// Returns the declarations with different keys, in order of first use, and for each of `all` its index among them.
 fn unified<I, T, K: Ord>(
     all: &[Declared<I, ()>],
     made: fn(&Declared<I, ()>) -> T,
@@ -268,7 +266,7 @@ fn unified<I, T, K: Ord>(
     (different, which)
 }
 
-/// The processes, the threads in their order, and which of these each thread that was gathered is.
+/// Returns the processes, their threads in order, and the index of each gathered thread among these.
 fn rows(gathered: &mut Gathered) -> (Vec<TracedProcess>, Vec<TracedThread>, Vec<u32>) {
     let mut order: Vec<u32> = (0..gathered.threads.len() as u32).collect();
     order.sort_by_key(|thread| process_of(&gathered.threads[*thread as usize]));
@@ -312,14 +310,15 @@ fn unknown_process(number: u32) -> ProcessInfo {
     }
 }
 
-/// The spans thread by thread, in the order of begins and with their depths, and where each is of those so far.
+/// Returns the spans thread by thread, in the order of begins and with their depths, and the new index of each gathered
+/// span.
 fn in_order(so_far: SpansSoFar, threads: &mut [TracedThread]) -> (Spans, Vec<u32>) {
     let mut ends = vec![0usize; threads.len()];
     so_far.thread.iter().for_each(|thread| ends[*thread as usize] += 1);
     let mut first = 0;
     for (thread, end) in threads.iter_mut().zip(&mut ends) {
         thread.spans = first..first + *end;
-        // From here on where the next span of the thread goes.
+        // From here on the position of the thread's next span.
         *end = first;
         first = thread.spans.end;
     }
@@ -349,7 +348,7 @@ fn reordered<T: Copy>(column: Vec<T>, order: &[u32]) -> Vec<T> {
     order.iter().map(|index| column[*index as usize]).collect()
 }
 
-/// Gives each span of a thread the first row that is free.
+/// Assigns each span of a thread to the first free row.
 fn add_depths(spans: &mut Spans, thread: &TracedThread) {
     let mut rows: Vec<u64> = Vec::new();
     for span in thread.spans.clone() {

@@ -1,28 +1,28 @@
-//! Sections and chunks as bytes: what the crate's head draws.
+//! Sections and chunks as bytes, as drawn in the crate's header.
 
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
-/// The version of the format that is written, and the only one that is read.
+/// Version of the format: the only one that is written or read.
 pub const VERSION: u16 = 1;
 
-/// How a section begins.
+/// First bytes of a section.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TLV\r\n\x1a\n";
 
-/// The bytes of a section's head.
+/// Length in bytes of a section's header.
 pub(crate) const HEAD_BYTES: usize = 16;
 
-/// The bytes of a chunk before its content: kind and length.
+/// Length in bytes of a chunk before its content: kind and length.
 const FRONT_BYTES: usize = 5;
 
-/// The bytes of a checksum.
+/// Length in bytes of a checksum.
 const SUM_BYTES: usize = 4;
 
-/// The most bytes of a chunk's content. A writer keeps below it; a chunk that claims to be longer is damaged. A reader
-/// may look at this many bytes in vain for each section of a file.
+/// Limit in bytes of a chunk's content. A writer keeps below it; a longer chunk is damaged. It also bounds the bytes
+/// that a reader scans in vain for each section of a file.
 pub(crate) const CONTENT_BYTES_MAX: usize = 1 << 17;
 
-/// What a chunk is about.
+/// Kind of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkKind {
     Process = 1,
@@ -52,7 +52,7 @@ impl ChunkKind {
     }
 }
 
-/// The head of a section.
+/// Returns the header of a section.
 pub(crate) fn head() -> [u8; HEAD_BYTES] {
     let mut head = [0; HEAD_BYTES];
     head[..8].copy_from_slice(&MAGIC);
@@ -62,12 +62,12 @@ pub(crate) fn head() -> [u8; HEAD_BYTES] {
     head
 }
 
-/// The lower half of the hash of these bytes.
+/// Returns the lower half of the hash of these bytes.
 fn checksum(bytes: &[u8]) -> [u8; SUM_BYTES] {
     (XxHash3_64::oneshot(bytes) as u32).to_le_bytes()
 }
 
-/// Makes a chunk in an empty buffer.
+/// Writes a chunk to an empty buffer.
 pub(crate) fn make(buffer: &mut Vec<u8>, kind: ChunkKind, put_content: impl FnOnce(&mut Vec<u8>)) {
     buffer.push(kind as u8);
     buffer.extend([0; FRONT_BYTES - 1]);
@@ -78,26 +78,26 @@ pub(crate) fn make(buffer: &mut Vec<u8>, kind: ChunkKind, put_content: impl FnOn
     buffer.extend(checksum(buffer));
 }
 
-/// Adds a value to the content of a chunk.
+/// Appends a value to the content of a chunk.
 pub(crate) fn put(buffer: &mut Vec<u8>, value: &impl Serialize) {
     *buffer = postcard::to_extend(value, std::mem::take(buffer)).expect("a vector has room");
 }
 
-/// What stands at the beginning of some bytes of a file.
+/// Next element in the bytes of a file.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Upcoming<'a> {
-    /// The head of a section, and its version.
+    /// Header of a section, and its version.
     Section(u16),
-    /// A chunk of this kind, if it is known, and its content.
+    /// Chunk with its kind, if known, and its content.
     Chunk(Option<ChunkKind>, &'a [u8]),
-    /// More bytes are needed to tell.
+    /// More bytes are needed.
     Partial,
-    /// Neither.
+    /// Neither section nor chunk.
     Damaged,
 }
 
 impl Upcoming<'_> {
-    /// How many bytes it takes.
+    /// Returns the number of bytes of the element.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Upcoming::Section(_) => HEAD_BYTES,
@@ -107,7 +107,7 @@ impl Upcoming<'_> {
     }
 }
 
-/// Looks at what comes next.
+/// Decodes the next element.
 pub(crate) fn next(bytes: &[u8]) -> Upcoming<'_> {
     if bytes.first() == Some(&MAGIC[0]) {
         return section(bytes);
@@ -136,13 +136,13 @@ fn section(bytes: &[u8]) -> Upcoming<'_> {
     }
 }
 
-/// Whether these bytes may be the first of a section.
+/// Returns true if a section may begin with these bytes.
 pub(crate) fn may_begin_section(bytes: &[u8]) -> bool {
     let begun = bytes.len().min(MAGIC.len());
     bytes[..begun] == MAGIC[..begun]
 }
 
-/// Where the next section may begin after the first byte: the bytes before can be passed over.
+/// Returns the offset after the first byte where a section may begin next: the bytes before can be skipped.
 pub(crate) fn bytes_before_section(bytes: &[u8]) -> usize {
     (1..bytes.len()).find(|at| may_begin_section(&bytes[*at..])).unwrap_or(bytes.len())
 }
@@ -165,7 +165,7 @@ mod tests {
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 4;
-            // A length that is greater may stand for a chunk of which there is more to come.
+            // A greater length may stand for an incomplete chunk.
             assert!(matches!(next(&changed), Upcoming::Damaged | Upcoming::Partial), "byte {at}");
         }
     }

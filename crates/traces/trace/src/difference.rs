@@ -1,23 +1,23 @@
-//! How two traces differ: which states took longer, or came more often.
+//! Difference of two traces: states that took longer or occurred more often.
 
 use std::collections::BTreeMap;
 
 use crate::timeline::{State, Timeline};
 use crate::totals::{Grouping, StateTotals};
 
-/// A state in two traces, all threads together.
+/// Totals of a state in two traces, over all threads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateChange {
     /// The state.
     pub state: State,
-    /// How it was in the first trace; none if it is not there.
+    /// Totals in the first trace; `None` if absent.
     pub before: Option<StateTotals>,
-    /// How it is in the second; none if it is not there.
+    /// Totals in the second trace; `None` if absent.
     pub after: Option<StateTotals>,
 }
 
 impl StateChange {
-    /// By how much its total grew, in nanoseconds.
+    /// Returns the growth of the state's total time in nanoseconds.
     pub fn growth_ns(&self) -> i128 {
         let total =
             |totals: &Option<StateTotals>| totals.as_ref().map_or(0, |totals| i128::from(totals.total_ns));
@@ -26,7 +26,7 @@ impl StateChange {
 }
 
 impl Timeline {
-    /// How the states of this trace differ from those of `after`, by name and category: what changed most first.
+    /// Returns the changes of the states from this trace to `after`, by name and category: the largest first.
     pub fn changes_to(&self, after: &Timeline) -> Vec<StateChange> {
         let mut changes: BTreeMap<(String, String, bool), StateChange> = BTreeMap::new();
         for (timeline, is_after) in [(self, false), (after, true)] {

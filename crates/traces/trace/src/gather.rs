@@ -1,7 +1,7 @@
-//! Records into columns, as they are read: which begin belongs to which end, and what is noted of them.
+//! Collects records in columns while reading, matches begins with ends, and adds notes.
 //!
-//! Everything is told here by index, in the order in which it was first named; times are those of the file. What comes
-//! of it in order and on one clock is made in `assemble.rs`.
+//! Every object has an index, in the order of first use; times are those of the file. `assemble.rs` sorts them and
+//! converts their times to one clock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::model::{Amount, ClockOffset, CounterInfo, ProcessInfo, StateInfo};
 use crate::note::{NoteKind, Notes};
 use crate::timeline::{ArgumentValue, Mark};
 
-/// All that was read so far.
+/// Everything read so far.
 #[derive(Clone, Default)]
 pub(crate) struct Gathered {
     pub(crate) files: Vec<String>,
@@ -30,42 +30,42 @@ pub(crate) struct Gathered {
     pub(crate) notes: Notes,
 }
 
-/// Something that has a number in a file, and what is known of it.
+/// Object with a number in a file, and its known properties.
 #[derive(Clone)]
 pub(crate) struct Declared<I, S> {
-    /// The file.
+    /// Index of the file.
     pub(crate) file: u32,
-    /// The number in its section.
+    /// Number in its section.
     pub(crate) number: u32,
-    /// Its declaration, if there was one.
+    /// Declaration, if there was one.
     pub(crate) info: Option<I>,
-    /// What else was told of it.
+    /// Other properties read so far.
     pub(crate) so_far: S,
 }
 
-/// The declaration of a thread.
+/// Declaration of a thread.
 #[derive(Clone)]
 pub(crate) struct ThreadName {
     pub(crate) process: u32,
     pub(crate) name: String,
 }
 
-/// What a thread has done so far.
+/// State of a thread while reading.
 #[derive(Clone)]
 pub(crate) struct ThreadSoFar {
-    /// The first process of its section, to which it belongs unless it is told otherwise.
+    /// First process of its section, which owns the thread unless its declaration names another.
     pub(crate) section_process: u32,
     pub(crate) dropped: u64,
-    /// Where records were dropped: how many spans there were of all threads, and the time of the record before.
+    /// Drops of records: the number of spans of all threads at that point, and the time of the record before.
     drops: Vec<(u32, u64)>,
-    /// The earliest and the latest time of it; the first is greater than the second as long as there is none.
+    /// Earliest and latest time of the thread; the first exceeds the second while there is no record.
     pub(crate) times: (u64, u64),
     before: u64,
-    /// The spans that are open, by state, the latest last.
+    /// Open spans, by state, the latest last.
     open: BTreeMap<u32, Vec<u32>>,
-    /// The open spans and some closed ones, in the order in which they began; the last one is open.
+    /// Open spans and some closed ones, in order of begin; the last one is open.
     begun: Vec<u32>,
-    /// The span that was told as a whole, if it was last, and the time of that record.
+    /// Span of a complete record, if that was the last record, and its time.
     told: Option<(u32, u64)>,
 }
 
@@ -83,14 +83,14 @@ impl ThreadSoFar {
         }
     }
 
-    /// The time of the last record of the thread before any was dropped after this span began.
+    /// Returns the time of the thread's last record before the first drop after this span began.
     pub(crate) fn last_before_drop(&self, span: u32) -> Option<u64> {
         let first = self.drops.partition_point(|(spans, _)| *spans <= span);
         self.drops.get(first).map(|(_, time_ns)| *time_ns)
     }
 }
 
-/// Spans in the order in which they began, in columns.
+/// Spans in order of begin, in columns.
 #[derive(Clone, Default)]
 pub(crate) struct SpansSoFar {
     pub(crate) thread: Vec<u32>,
@@ -109,7 +109,7 @@ pub(crate) struct FlowEnd {
     pub(crate) arrives: bool,
 }
 
-/// A place in a file, for notes.
+/// Position in a file, for notes.
 #[derive(Clone, Copy)]
 pub(crate) struct At {
     pub(crate) file: u32,
@@ -137,7 +137,7 @@ impl Gathered {
         self.notes.add(at.file, kind, count, Some(at.offset));
     }
 
-    /// A record of this thread is next, with this time.
+    /// Handles the time of the next record of this thread.
     pub(crate) fn time(&mut self, at: At, thread: u32, time_ns: u64) {
         let so_far = &mut self.threads[thread as usize].so_far;
         so_far.times = (so_far.times.0.min(time_ns), so_far.times.1.max(time_ns));
@@ -147,7 +147,7 @@ impl Gathered {
         }
     }
 
-    /// Some records of this thread, which come next, are not there.
+    /// Handles a gap of dropped records of this thread.
     pub(crate) fn dropped(&mut self, thread: u32, records: u64) {
         let spans = self.spans.len() as u32;
         let so_far = &mut self.threads[thread as usize].so_far;
@@ -202,12 +202,12 @@ impl Gathered {
         }
     }
 
-    /// The number of a text, if it was told before.
+    /// Returns the number of a known text.
     pub(crate) fn text(&self, text: &str) -> Option<u32> {
         self.text_numbers.get(text).copied()
     }
 
-    /// Takes in a text that was not told before.
+    /// Adds a new text and returns its number.
     pub(crate) fn add_text(&mut self, text: &str) -> u32 {
         let number = self.texts.len() as u32;
         let text: Arc<str> = text.into();

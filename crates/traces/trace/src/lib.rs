@@ -1,12 +1,12 @@
-//! Traces: what the threads of processes did when, in a file and in memory.
+//! Traces: activities of threads of processes over time, in a file and in memory.
 //!
-//! A recorder (a user's program, an agent or the simulator) writes with a [`FileWriter`]; a reader reads one file or
-//! several into a [`Timeline`], on one clock.
+//! A recorder (a user's program, an agent or the simulator) writes with a [`FileWriter`]; a reader reads one or more
+//! files into a [`Timeline`], on one clock.
 //!
 //! # The file, version 1
 //!
-//! A file is a sequence of *sections*, one for each run that was written to it: to append is to write a section at the
-//! end. A section begins with 16 bytes, which cannot be taken for anything else:
+//! A file is a sequence of *sections*, one for each recording written to it: appending adds a section at the end. A
+//! section begins with 16 bytes that cannot occur otherwise:
 //!
 //! ```text
 //!   89 54 4c 56 0d 0a 1a 0a    "TLV" among bytes that a transfer as text would change
@@ -25,7 +25,7 @@
 //! ```
 //!
 //! The content is in postcard's wire format (<https://postcard.jamesmunns.com/wire-format>): whole numbers as varints,
-//! those with a sign zigzag, texts with their length, an enumeration as the index of its variant and the fields of it.
+//! signed ones zigzag, texts with their length, an enumeration as the index of its variant and the fields of it.
 //!
 //! | kind | | content |
 //! |---|---|---|
@@ -35,28 +35,28 @@
 //! | 4 | counter | [`CounterId`], [`CounterInfo`] |
 //! | 5 | name | [`NameId`], text |
 //! | 6 | records | [`ThreadId`], then up to the end records: ns since the one before, `i64`, [`RecordedEvent`] |
-//! | 7 | dropped | [`ThreadId`], how many records of it had no room, `u64` |
+//! | 7 | dropped | [`ThreadId`], number of its records without room, `u64` |
 //! | 8 | clock offset | [`ProcessId`], [`ClockOffset`] |
 //!
 //! The time of a chunk's first record is since 0. Times are added modulo 2^64.
 //!
-//! Numbers of processes, threads, states, counters and names are the writer's, and hold within a section. Each chunk
-//! stands for itself, so that nothing needs another but for its name, and a name may come later than its use. A reader
-//! passes over kinds that it does not know; what changes the sense of others gets another version. Where a chunk is
-//! cut or damaged, a reader goes on at the next section.
+//! The writer chooses the numbers of processes, threads, states, counters and names; they are valid within a section.
+//! Each chunk is independent except for names, and a name may be declared after its use. A reader skips unknown kinds;
+//! an incompatible change gets another version. After a truncated or damaged chunk, a reader continues at the next
+//! section.
+//! # Map of the code
 //!
-//! # What lives where
-//!
-//! - `model.rs`: what is recorded; the types that a writer and a reader share
+//! - `model.rs`: types of recorded events, shared by writers and readers
 //! - `chunk.rs`: sections and chunks as bytes
-//! - `writer.rs`: [`FileWriter`], and the [`RecordRun`]s of threads that it is given
-//! - `reader.rs`: [`TraceReader`]: bytes into declarations and records, within [`Limits`], for as long as a file grows
-//! - `gather.rs`: records into columns: which begin belongs to which end
-//! - `timeline.rs`: the [`Timeline`]; `assemble.rs`: how it is made of what was gathered, on one clock
-//! - `totals.rs`, `overlap.rs`, `difference.rs`: what follows from a timeline
-//! - `note.rs`: what a reader has to say of a file
+//! - `writer.rs`: [`FileWriter`], and the [`RecordRun`]s of threads that it writes
+//! - `reader.rs`: [`TraceReader`]: decodes bytes into declarations and records, within [`Limits`], also while a file
+//!   grows
+//! - `gather.rs`: collects records in columns and matches begins with ends
+//! - `timeline.rs`: the [`Timeline`]; `assemble.rs`: builds it on one clock from the collected records
+//! - `totals.rs`, `overlap.rs`, `difference.rs`: analyses of a timeline
+//! - `note.rs`: a reader's notes on a file
 //!
-//! Here is no clock: times are the recorder's.
+//! This crate has no clock: times are the recorder's.
 
 mod assemble;
 mod chunk;

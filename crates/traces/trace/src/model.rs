@@ -1,10 +1,10 @@
-//! What is recorded: the types that writers and readers of traces share.
+//! Types of recorded events, shared by writers and readers of traces.
 //!
-//! They are encoded as they stand here, field by field (see the crate): to change one is to change the format.
+//! They are encoded field by field in this order (see the crate): a change here changes the format.
 
 use serde::{Deserialize, Serialize};
 
-/// The most bytes of a text in a file. Longer ones are cut when they are written.
+/// Limit in bytes of a text in a file. The writer truncates longer ones.
 pub const TEXT_BYTES_MAX: usize = 4096;
 
 macro_rules! ids {
@@ -16,45 +16,45 @@ macro_rules! ids {
 }
 
 ids! {
-    /// The number of a process within a section of a file, the writer's choice.
+    /// Number of a process within a section of a file, chosen by the writer.
     ProcessId
-    /// The number of a thread within a section of a file, the writer's choice.
+    /// Number of a thread within a section of a file, chosen by the writer.
     ThreadId
-    /// The number of a state within a section of a file, the writer's choice.
+    /// Number of a state within a section of a file, chosen by the writer.
     StateId
-    /// The number of a counter within a section of a file, the writer's choice.
+    /// Number of a counter within a section of a file, chosen by the writer.
     CounterId
-    /// The number of an argument's name within a section of a file, the writer's choice.
+    /// Number of an argument's name within a section of a file, chosen by the writer.
     NameId
 }
 
-/// What tells a process from others on its host, or in its simulation.
+/// Identifier of a process on its host, or in its simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ProcessNumber {
-    /// The system's number of a process.
+    /// Process id of the system.
     Pid(u32),
-    /// The number of a node, real or simulated.
+    /// Number of a node, real or simulated.
     Node(u32),
 }
 
-/// A process whose threads are recorded: a program that runs, or a node of a simulated machine.
+/// Recorded process: a running program, or a node of a simulated machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessInfo {
-    /// The computer; empty in a simulation.
+    /// Name of the computer; empty in a simulation.
     pub host: String,
-    /// Its number there.
+    /// Number of the process there.
     pub number: ProcessNumber,
-    /// The program, or what kind of node it is.
+    /// Name of the program, or kind of the node.
     pub program: String,
-    /// The command line, arguments separated by blanks; empty if there is none.
+    /// Command line, arguments separated by blanks; empty if there is none.
     pub command_line: String,
-    /// What the wall clock showed at time 0 of its records, in nanoseconds since 1970 (UTC); none where times are
-    /// simulated or it is not known.
+    /// Wall-clock time at time 0 of its records, in nanoseconds since 1970 (UTC); `None` if times are simulated or it
+    /// is unknown.
     pub zero_unix_ns: Option<u64>,
 }
 
 impl ProcessInfo {
-    /// What a process is called in tables: `psrs 4711 on host`, `I/O node 3`.
+    /// Returns the title of a process in tables: `psrs 4711 on host`, `I/O node 3`.
     pub fn title(&self) -> String {
         let number = match self.number {
             ProcessNumber::Pid(number) | ProcessNumber::Node(number) => number,
@@ -63,7 +63,8 @@ impl ProcessInfo {
         format!("{} {number}{on}{}", self.program, self.host)
     }
 
-    /// The same process with this title, as [`title`](Self::title) makes it. A name of another form is its program's.
+    /// Returns the same process with this title, as [`title`](Self::title) makes it. A name of another form becomes the
+    /// program's name.
     #[must_use]
     pub fn titled(self, title: &str) -> Self {
         let (name, host) = title.rsplit_once(" on ").unwrap_or((title, ""));
@@ -80,54 +81,54 @@ impl ProcessInfo {
     }
 }
 
-/// A row within a process: a thread of the system, a lane of a task, a device.
+/// Row within a process: a thread of the system, a lane of a task, a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadInfo {
-    /// The process it belongs to.
+    /// Process of the thread.
     pub process: ProcessId,
-    /// What it is called.
+    /// Name of the thread.
     pub name: String,
 }
 
-/// A colour: red, green, blue.
+/// Colour: red, green, blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Colour(pub u8, pub u8, pub u8);
 
-/// What a thread can be in.
+/// State of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateInfo {
-    /// Its name. States of the same name and category are the same, whichever process records them.
+    /// Name. States of the same name and category are equal, even from different processes.
     pub name: String,
-    /// What kind of state it is, for filters; may be empty.
+    /// Category of the state, for filters; may be empty.
     pub category: String,
-    /// The colour it is to have; none to leave that to the viewer.
+    /// Colour in the viewer; `None` lets the viewer choose.
     pub colour: Option<Colour>,
 }
 
-/// A number over time.
+/// Value over time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterInfo {
-    /// What it is called.
+    /// Name of the counter.
     pub name: String,
-    /// The unit of its numbers; may be empty.
+    /// Unit of its values; may be empty.
     pub unit: String,
 }
 
-/// How the clock of a process differs from that of reference: the collector's, who compared them.
+/// Offset of the clock of a process from the reference clock: that of the collector, which compared them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockOffset {
-    /// What is to be added to the process's wall clock to have that of reference, in nanoseconds.
+    /// Nanoseconds to add to the process's wall clock to obtain reference time.
     pub offset_ns: i64,
-    /// By how much that may be wrong, up or down, in nanoseconds.
+    /// Maximum error of the offset, up or down, in nanoseconds.
     pub uncertainty_ns: u64,
 }
 
-/// A number that was counted or measured.
+/// Counted or measured number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Amount {
-    /// A whole one.
+    /// Integer.
     Integer(i64),
-    /// Any.
+    /// Real number.
     Real(f64),
 }
 
@@ -144,7 +145,7 @@ macro_rules! integers {
 integers!(i8 u8 i16 u16 i32 u32 i64);
 
 impl From<u64> for Amount {
-    /// One beyond `i64` loses its last digits.
+    /// Converts to a real number if the integer exceeds `i64`, which loses its last digits.
     fn from(integer: u64) -> Self {
         i64::try_from(integer).map_or(Amount::Real(integer as f64), Amount::Integer)
     }
@@ -162,50 +163,51 @@ impl From<f64> for Amount {
     }
 }
 
-/// The value of an argument.
+/// Value of an argument.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RecordedValue {
-    /// A number.
+    /// Number.
     Number(Amount),
-    /// A text, of which [`TEXT_BYTES_MAX`] bytes are kept.
+    /// Text, of which [`TEXT_BYTES_MAX`] bytes are kept.
     Text(String),
 }
 
-/// Something that happened on a thread.
+/// Event on a thread, with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// When, in nanoseconds on the clock of the thread's process.
+    /// Time in nanoseconds on the clock of the thread's process.
     pub time_ns: u64,
-    /// What.
+    /// The event.
     pub event: RecordedEvent,
 }
 
-/// What can happen on a thread.
+/// Kind of event on a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RecordedEvent {
-    /// A state begins, within those that have begun before.
+    /// Begin of a state, nested in the states begun before.
     Begin(StateId),
-    /// A state ends: the one of this number that began last and has not ended.
+    /// End of a state: the latest open one with this number.
     End(StateId),
-    /// A state, known as a whole: it begins at the time of the record and lasts this many nanoseconds. 0 is a state
-    /// that has no duration: a point in time.
+    /// Complete state: it begins at the time of the record and lasts this number of nanoseconds. 0 is a state without
+    /// duration: a point in time.
     Span(StateId, u64),
-    /// A counter has this value from now on.
+    /// Value of a counter from now on.
     Count(CounterId, Amount),
-    /// Something about a span: the one that was told by the [`RecordedEvent::Span`] before, if that has the same time
-    /// and nothing has begun or ended since; else the innermost open one, begun last.
+    /// Argument of a span: of the preceding [`RecordedEvent::Span`], if that has the same time and no state has begun
+    /// or ended since; otherwise of the innermost open span, begun last.
     Argument(NameId, RecordedValue),
-    /// Something leaves, and arrives elsewhere as a [`RecordedEvent::FlowIn`] of the same number, of nothing else.
+    /// Departure of a flow, which arrives elsewhere as a [`RecordedEvent::FlowIn`] of the same number. The number is
+    /// unique.
     FlowOut(u64),
-    /// What left as a [`RecordedEvent::FlowOut`] of the same number arrives.
+    /// Arrival of the flow that departed as a [`RecordedEvent::FlowOut`] of the same number.
     FlowIn(u64),
-    /// The thread is on this processor.
+    /// Processor of the thread from now on.
     Processor(u32),
-    /// How often the system has taken the processor from the thread so far.
+    /// Numbers of context switches of the thread so far.
     Switches {
-        /// Because it waited.
+        /// Switches because the thread waited.
         voluntary: u64,
-        /// Because it was another's turn.
+        /// Switches because the system ran another thread.
         involuntary: u64,
     },
 }

@@ -1,75 +1,76 @@
-//! What a reader has to say of a file: what is missing of it, and what was odd in it.
+//! A reader's notes on a file: missing and inconsistent records.
 //!
-//! There is one note for each kind and file, with a count, so that a file full of faults does not fill the memory.
+//! There is one note for each kind and file, with a count, so that the memory for notes is bounded even for a file full
+//! of faults.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a note is about.
+/// Kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoteKind {
-    /// The file ends within a chunk or a section's head; counted are the bytes of it that are there.
+    /// The file ends within a chunk or a section's header; the count is the number of its present bytes.
     Cut,
-    /// Bytes that are no chunk, or of one that was changed, up to the next section.
+    /// Bytes that are not a chunk, or of a corrupted one, up to the next section.
     Damaged,
-    /// A section of another version than [`crate::VERSION`], which is passed over.
+    /// A section of another version than [`crate::VERSION`], which is skipped.
     OtherVersion,
-    /// A chunk of a kind that is not known, which is passed over.
+    /// A chunk of unknown kind, which is skipped.
     UnknownChunk,
-    /// A chunk whose content does not decode, or not up to its end.
+    /// A chunk whose content does not decode, or not completely.
     Undecodable,
-    /// A record whose thread was never declared: it has a thread without a name.
+    /// A record whose thread was never declared: it gets a thread without a name.
     UndeclaredThread,
     /// A thread or clock offset whose process was never declared.
     UndeclaredProcess,
-    /// A record whose state was never declared: it has a state without a name.
+    /// A record whose state was never declared: it gets a state without a name.
     UndeclaredState,
     /// A record whose counter, or argument whose name, was never declared.
     UndeclaredName,
-    /// A time that is before that of the record before it.
+    /// A time before that of the preceding record.
     Backwards,
-    /// An end of a state that has not begun: a span marked so, without duration.
+    /// An end of a state that has not begun: a marked span without duration.
     EndWithoutBegin,
-    /// A state that began and did not end: a span marked so.
+    /// A state that began and did not end: a marked span.
     Unfinished,
     /// An end before its begin: a span without duration.
     EndBeforeBegin,
-    /// An argument where no span is open, which is left out.
+    /// An argument outside of any open span, which is left out.
     ArgumentWithoutSpan,
-    /// A record that the recorder had no room for.
+    /// A record dropped by the recorder because its buffer was full.
     Dropped,
     /// A record beyond the limit of records, which is left out.
     RecordsLeftOut,
-    /// A declaration, or text, beyond the limit of those, which is left out.
+    /// A declaration or text beyond its limit, which is left out.
     DeclarationsLeftOut,
-    /// A process whose time has no place on the wall clock among others that have: it begins with the first of them.
+    /// A process without a known wall clock, while others have one: it begins with the first of them.
     ClockUnknown,
-    /// A process whose times are certain only so far; counted are the nanoseconds, of the worst.
+    /// A process with uncertain times; the count is the largest uncertainty in nanoseconds.
     ClockUncertain,
-    /// A time that is beyond 2^64 - 1 ns on the clock of all, and is put there.
+    /// A time beyond 2^64 - 1 ns on the common clock, which is clamped.
     TimeClamped,
-    /// A flow that arrives and never left, or leaves and never arrives.
+    /// A flow that arrives and never departed, or departs and never arrives.
     FlowUnmatched,
 }
 
 impl NoteKind {
-    /// Whether it is in any recording of what goes on, which has one end alone of what is under way when it begins or
-    /// ends.
+    /// Returns true if the note is normal for any recording of running activity: spans and flows in progress at its
+    /// begin or end have one end only.
     pub fn is_usual(self) -> bool {
         matches!(self, NoteKind::EndWithoutBegin | NoteKind::Unfinished | NoteKind::FlowUnmatched)
     }
 }
 
-/// Something to know of a file.
+/// Note on a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The name of the file.
+    /// Name of the file.
     pub file: String,
-    /// What it is about.
+    /// Kind of the note.
     pub kind: NoteKind,
-    /// How many there are of it.
+    /// Number of occurrences.
     pub count: u64,
-    /// The offset in the file of the chunk where it was first seen, in bytes; none if that has no sense.
+    /// Offset in bytes of the chunk of the first occurrence; `None` if meaningless.
     pub offset: Option<u64>,
 }
 
@@ -127,12 +128,12 @@ impl fmt::Display for Note {
     }
 }
 
-/// The notes so far, by file and kind.
+/// Notes so far, by file and kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes(BTreeMap<(u32, NoteKind), (u64, Option<u64>)>);
 
 impl Notes {
-    /// Counts `count` more notes of a kind.
+    /// Adds `count` notes of a kind.
     pub(crate) fn add(&mut self, file: u32, kind: NoteKind, count: u64, offset: Option<u64>) {
         if count > 0 {
             let (counted, _) = self.0.entry((file, kind)).or_insert((0, offset));
@@ -140,7 +141,7 @@ impl Notes {
         }
     }
 
-    /// Notes the greatest of the counts given.
+    /// Keeps the maximum of the counts.
     pub(crate) fn greatest(&mut self, file: u32, kind: NoteKind, count: u64) {
         if count > 0 {
             let (counted, _) = self.0.entry((file, kind)).or_insert((0, None));
@@ -148,7 +149,7 @@ impl Notes {
         }
     }
 
-    /// All of them, file by file.
+    /// Returns all notes, file by file.
     pub(crate) fn into_notes(self, files: &[String]) -> Vec<Note> {
         let note = |((file, kind), (count, offset)): ((u32, NoteKind), _)| Note {
             file: files[file as usize].clone(),

@@ -1,4 +1,4 @@
-//! What went on at the same time: how long different threads were in chosen states at once.
+//! Overlap: the time in which different threads were in chosen states simultaneously.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -6,15 +6,15 @@ use std::ops::Range;
 use crate::timeline::{Mark, Timeline};
 use crate::totals::part_within;
 
-/// The most that can be chosen at once: what is kept grows with the subsets of it.
+/// Limit of simultaneous choices: memory grows with the number of their subsets.
 pub const CHOSEN_MAX: usize = 8;
 
-/// Spans that are looked at together: those of some states, of some threads.
+/// Choice of spans by state and thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpanChoice {
-    /// The indices of the states; none for all.
+    /// Indices of the states; `None` for all.
     pub states: Option<BTreeSet<u32>>,
-    /// The indices of the threads; none for all.
+    /// Indices of the threads; `None` for all.
     pub threads: Option<BTreeSet<u32>>,
 }
 
@@ -26,13 +26,12 @@ impl SpanChoice {
 }
 
 impl Timeline {
-    /// For how long, in nanoseconds, each of what is chosen was on in a thread of its own: with two states, the time in
-    /// which one thread was in the one while another was in the other. A state that is within another in the same
-    /// thread does not overlap it; the same state twice overlaps while two threads are in it. With one chosen, the time
-    /// in which any thread was in it.
+    /// Returns the time in nanoseconds in which distinct threads matched all choices. With two states: the time in
+    /// which one thread was in the one while another was in the other. A state nested in another state of the same
+    /// thread does not overlap it; the same state twice overlaps while two threads are in it. With a single choice: the
+    /// time in which any thread matched it.
     ///
-    /// Only what is within the range of times, if one is given, counts. 0 if nothing or more than [`CHOSEN_MAX`] is
-    /// chosen.
+    /// Counts only time within the given range, if any. Returns 0 for no choices or more than [`CHOSEN_MAX`].
     pub fn overlap(&self, chosen: &[SpanChoice], within_ns: Option<Range<u64>>) -> u64 {
         if chosen.is_empty() || chosen.len() > CHOSEN_MAX {
             return 0;
@@ -57,13 +56,13 @@ impl Timeline {
         overlap
     }
 
-    /// When spans that are chosen begin and end: time, thread, which of the chosen, and whether it begins.
+    /// Returns begins and ends of chosen spans: time, thread, index of the choice, and true for a begin.
     fn steps(&self, chosen: &[SpanChoice], within: &Range<u64>) -> Vec<(u64, u32, u8, bool)> {
         let mut steps = Vec::new();
         for span in self.spans.iter().filter(|span| span.mark != Mark::NoBegin) {
             let Some((begin, end)) = part_within(span.begin_ns, span.end_ns, within) else { continue };
             for (which, _) in (0..).zip(chosen).filter(|(_, one)| one.contains(span.state, span.thread)) {
-                // Without duration it is no part of any overlap, and would end before it begins.
+                // A span without duration overlaps no other, and its end would be sorted before its begin.
                 if begin < end {
                     steps.extend([(begin, span.thread, which, true), (end, span.thread, which, false)]);
                 }
@@ -73,12 +72,12 @@ impl Timeline {
     }
 }
 
-/// The chosen states that a thread is in, as a set of bits.
+/// Returns the choices that a thread matches, as a set of bits.
 fn on(spans: &[u32; CHOSEN_MAX]) -> usize {
     (0..CHOSEN_MAX).filter(|which| spans[*which] > 0).map(|which| 1 << which).sum()
 }
 
-/// How many threads are in any of each subset of the chosen.
+/// For each subset of the choices, the number of threads that match any of them.
 struct Concurrency(Vec<usize>);
 
 impl Concurrency {
@@ -86,7 +85,7 @@ impl Concurrency {
         Concurrency(vec![0; 1 << chosen])
     }
 
-    /// A thread is no longer in what it was, but in this.
+    /// Replaces the set of choices that a thread matches.
     fn changes(&mut self, before: usize, after: usize) {
         if before != after {
             for (subset, threads) in self.0.iter_mut().enumerate() {
@@ -96,8 +95,8 @@ impl Concurrency {
         }
     }
 
-    /// Whether each of the chosen can be given a thread of its own that is in it: by Hall's theorem, if each subset has
-    /// at least as many threads as members.
+    /// Returns true if distinct threads can match all choices: by Hall's theorem, if each subset has at least as many
+    /// threads as members.
     fn has_all(&self) -> bool {
         let mut subsets = self.0.iter().enumerate();
         subsets.all(|(subset, threads)| *threads >= subset.count_ones() as usize)

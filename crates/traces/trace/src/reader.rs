@@ -1,7 +1,7 @@
-//! Reading traces: bytes into declarations and records.
+//! Reader of traces: decodes bytes into declarations and records.
 //!
-//! Bytes are taken as they come, in pieces of any size: a file that is still being written is read on when there is
-//! more of it. What is damaged is passed over up to the next section, and noted.
+//! Bytes arrive in pieces of any size; the reader continues as a file grows. It skips damaged bytes up to the next
+//! section, and adds a note.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -18,54 +18,55 @@ use crate::model::{
 use crate::note::NoteKind;
 use crate::timeline::{ArgumentValue, Timeline};
 
-/// The most that is taken in, of all files together. What is beyond is left out, and noted.
+/// Limits of all files together. Anything beyond is left out, with a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Records, each up to 80 bytes of memory; less than 2^32.
+    /// Number of records, each up to 80 bytes of memory; less than 2^32.
     pub records: u32,
-    /// Processes, threads, states, counters and names of arguments, each up to 300 bytes of memory and its texts.
+    /// Number of processes, threads, states, counters and names of arguments, each up to 300 bytes of memory and its
+    /// texts.
     pub declarations: u32,
-    /// Bytes of texts: names, and values of arguments, the same value once.
+    /// Bytes of texts: names, and values of arguments; equal values count once.
     pub text_bytes: u64,
 }
 
 impl Default for Limits {
-    /// 40 million records, 2 million declarations, 256 MiB of texts.
+    /// Returns limits of 40 million records, 2 million declarations, 256 MiB of texts.
     fn default() -> Self {
         Limits { records: 40_000_000, declarations: 2_000_000, text_bytes: 1 << 28 }
     }
 }
 
-/// Why a trace cannot be read at all.
+/// Reason why a trace cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// It does not begin as a trace does, or is cut before its first section.
+    /// The file does not begin as a trace does, or is truncated before its first section.
     #[error("this is no trace, or only the first bytes of one")]
     NoTrace,
-    /// Another version of the format, from its first byte on.
+    /// Version of the format that this program does not read.
     #[error("this is a trace of version {0}, and this program reads version {VERSION}")]
     Version(u16),
 }
 
-/// Whether a file that begins with these bytes, at least eight, is a trace, of any version.
+/// Returns true if a file that begins with these bytes, at least eight, is a trace of any version.
 pub fn is_trace(beginning: &[u8]) -> bool {
     beginning.starts_with(&chunk::MAGIC)
 }
 
-/// Reads one trace with the usual limits. `name` is what it is called in notes.
+/// Reads one trace with the default limits. Notes call it `name`.
 pub fn read(name: &str, from: impl Read) -> Result<Timeline, ReadError> {
     let mut reader = TraceReader::new(Limits::default());
     reader.read(name, from)?;
     Ok(reader.finish(Alignment::WallClock))
 }
 
-/// Reads traces into one timeline.
+/// Reader of one or more traces into one timeline.
 ///
-/// A clone has read the same parts of the same files: to follow files that grow, make a timeline of a clone, and read
-/// on with the original.
+/// A clone has read the same parts of the same files. To follow growing files, make a timeline of a clone, and continue
+/// with the original.
 #[derive(Clone)]
 pub struct TraceReader {
     room: Room,
@@ -73,21 +74,21 @@ pub struct TraceReader {
     inputs: Vec<Input>,
 }
 
-/// How much may still be taken in.
+/// Remaining capacity within the limits.
 #[derive(Clone)]
 struct Room(Limits);
 
-/// A file of which some has been read.
+/// Partially read file.
 #[derive(Clone, Default)]
 struct Input {
-    /// What has come and was not taken in, since it is not whole.
+    /// Received bytes of an incomplete chunk.
     pending: Vec<u8>,
-    /// The offset in the file of the first byte of those.
+    /// Offset in the file of the first of these bytes.
     offset: u64,
     place: Place,
 }
 
-/// Where in a file a reader is.
+/// Position of a reader in a file.
 #[derive(Clone, Default)]
 enum Place {
     /// At its first byte.
@@ -95,13 +96,13 @@ enum Place {
     Beginning,
     /// In a section.
     Section(Box<Section>),
-    /// After damage, on the way to the next section.
+    /// After damage, before the next section.
     Lost,
     /// In a section of another version.
     Foreign,
 }
 
-/// What the numbers of a section stand for: indices of what was gathered.
+/// Indices in the gathered lists, by number in a section.
 #[derive(Clone, Default)]
 struct Section {
     processes: BTreeMap<u32, u32>,
@@ -112,12 +113,12 @@ struct Section {
 }
 
 impl TraceReader {
-    /// A reader that has read nothing.
+    /// Returns a reader that has read nothing.
     pub fn new(limits: Limits) -> Self {
         TraceReader { room: Room(limits), gathered: Gathered::default(), inputs: Vec::new() }
     }
 
-    /// Reads a whole file. `name` is what it is called in notes.
+    /// Reads a whole file. Notes call it `name`.
     pub fn read(&mut self, name: &str, mut from: impl Read) -> Result<(), ReadError> {
         let file = self.add(name);
         let mut piece = vec![0; 1 << 18];
@@ -131,14 +132,14 @@ impl TraceReader {
         }
     }
 
-    /// Adds a file of which nothing has come yet, and gives its index.
+    /// Adds a file without any bytes yet, and returns its index.
     pub fn add(&mut self, name: &str) -> usize {
         self.gathered.files.push(name.to_owned());
         self.inputs.push(Input::default());
         self.inputs.len() - 1
     }
 
-    /// Takes in the next bytes of a file.
+    /// Reads the next bytes of a file.
     pub fn feed(&mut self, file: usize, bytes: &[u8]) -> Result<(), ReadError> {
         let mut input = std::mem::take(&mut self.inputs[file]);
         input.pending.extend_from_slice(bytes);
@@ -150,7 +151,7 @@ impl TraceReader {
         Ok(())
     }
 
-    /// Says that no more will come of a file: what is not whole is cut.
+    /// Marks the end of a file: an incomplete chunk is truncated.
     pub fn end(&mut self, file: usize) -> Result<(), ReadError> {
         let Input { pending, offset, mut place } = std::mem::take(&mut self.inputs[file]);
         if matches!(place, Place::Beginning) {
@@ -159,7 +160,7 @@ impl TraceReader {
         let mut rest = &pending[..];
         while !rest.is_empty() {
             let at = At { file: file as u32, offset: offset + (pending.len() - rest.len()) as u64 };
-            // A chunk that is cut may seem to contain the section that was appended after it.
+            // A truncated chunk may seem to contain the section that was appended after it.
             let torn = chunk::bytes_before_section(rest);
             let kind = if torn == rest.len() { NoteKind::Cut } else { NoteKind::Damaged };
             self.gathered.note(at, kind, torn as u64);
@@ -171,12 +172,12 @@ impl TraceReader {
         Ok(())
     }
 
-    /// The timeline of all that was read.
+    /// Returns the timeline of all records read.
     pub fn finish(self, alignment: Alignment) -> Timeline {
         assemble::assemble(self.gathered, alignment)
     }
 
-    /// Takes in all that is whole of these bytes, which are at this place of a file, and says how many they were.
+    /// Reads all complete chunks of these bytes, which are at this position of a file, and returns their length.
     fn take_in(&mut self, start: At, place: &mut Place, bytes: &[u8]) -> Result<usize, ReadError> {
         let mut taken = 0;
         loop {
@@ -215,19 +216,19 @@ impl TraceReader {
 }
 
 impl Room {
-    /// Whether there is room for another record, which then takes it.
+    /// Returns true if another record is within the limit, and counts it.
     fn for_record(&mut self) -> bool {
         let room = self.0.records.checked_sub(1);
         room.inspect(|records| self.0.records = *records).is_some()
     }
 
-    /// Whether there is room for another declaration.
+    /// Returns true if another declaration is within the limit, and counts it.
     fn for_declaration(&mut self) -> bool {
         let room = self.0.declarations.checked_sub(1);
         room.inspect(|declarations| self.0.declarations = *declarations).is_some()
     }
 
-    /// Whether there is room for these texts.
+    /// Returns true if these texts are within the limit, and counts them.
     fn for_texts(&mut self, texts: &[&str]) -> bool {
         let bytes = texts.iter().map(|text| text.len() as u64).sum();
         let room = self.0.text_bytes.checked_sub(bytes);
@@ -235,7 +236,7 @@ impl Room {
     }
 }
 
-/// Where a chunk's content goes.
+/// Destination of a chunk's content.
 struct Chunk<'a> {
     at: At,
     section: &'a mut Section,
@@ -243,11 +244,11 @@ struct Chunk<'a> {
     gathered: &'a mut Gathered,
 }
 
-/// Why a part of a chunk is not taken in.
+/// Reason why a part of a chunk is left out.
 enum Left {
-    /// It does not decode.
+    /// Its content does not decode.
     Undecodable,
-    /// There is no room for it.
+    /// Content beyond the limits.
     NoRoom,
 }
 
@@ -432,13 +433,13 @@ impl Chunk<'_> {
     }
 }
 
-/// The value that a chunk consists of.
+/// Decodes the single value that is the whole content of a chunk.
 fn whole<T: for<'a> Deserialize<'a>>(content: &[u8]) -> Result<T, Left> {
     let (value, rest) = postcard::take_from_bytes(content)?;
     if rest.is_empty() { Ok(value) } else { Err(Left::Undecodable) }
 }
 
-/// The index of what has this number in a section, which is new if it was not named before.
+/// Returns the index for this number in a section; adds a new one at its first use.
 fn index<I, S>(
     indices: &mut BTreeMap<u32, u32>,
     all: &mut Vec<Declared<I, S>>,

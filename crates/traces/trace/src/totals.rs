@@ -1,54 +1,53 @@
-//! How often threads were in each state, and how long: sums and the distribution of durations.
+//! Numbers of states and their durations: sums and distribution.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::timeline::{Mark, Timeline};
 
-/// What the rows of a summary are for.
+/// Grouping of the rows of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grouping {
     /// Each state of each thread.
     Thread,
-    /// Each state of each process, all its threads together.
+    /// Each state of each process, over all its threads.
     Process,
-    /// Each state, all threads together.
+    /// Each state, over all threads.
     State,
 }
 
-/// How often some threads were in a state, and how long.
+/// Number of times that some threads were in a state, and durations.
 ///
-/// A span that is within another of the same state counts as well as that one. Spans that did not end count up to where
-/// the trace knows of them; those that did not begin do not count.
+/// A span nested in another of the same state counts, too. Unfinished spans count up to their last known time; spans
+/// without a begin do not count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateTotals {
-    /// The index of the process, if it is for one.
+    /// Index of the process, if grouped by process or thread.
     pub process: Option<u32>,
-    /// The index of the thread, if it is for one.
+    /// Index of the thread, if grouped by thread.
     pub thread: Option<u32>,
-    /// The index of the state.
+    /// Index of the state.
     pub state: u32,
-    /// How many spans there are.
+    /// Number of spans.
     pub count: u64,
-    /// The sum of their durations, in nanoseconds; 2^64 - 1 if it is more.
+    /// Sum of their durations in nanoseconds, at most 2^64 - 1.
     pub total_ns: u64,
-    /// The mean of the durations, in nanoseconds, rounded down.
+    /// Mean duration in nanoseconds, rounded down.
     pub mean_ns: u64,
-    /// The median: of an even number of durations, the mean of the two in the middle, rounded down.
+    /// Median: for an even number of durations, the mean of the two in the middle, rounded down.
     pub median_ns: u64,
-    /// The least duration that 99 % of them do not exceed.
+    /// 99th percentile: the least duration that 99 % of them do not exceed.
     pub p99_ns: u64,
-    /// The longest.
+    /// Maximum duration in nanoseconds.
     pub max_ns: u64,
-    /// The total as a part of the time of the threads it is for: of each, from the first to the last time of its file.
-    /// States within each other and threads with several states at once can make that more than 1.
+    /// Total as a fraction of the time of the group's threads: for each, from the first to the last time of its file.
+    /// Nested states can make it exceed 1.
     pub share: f64,
 }
 
 impl Timeline {
-    /// How often threads were in each state, and how long: by process, thread, and the longest first. Of what is not
-    /// within the range of times, if one is given, nothing counts, and spans that reach beyond it only with the part
-    /// within.
+    /// Returns the totals of each state: by process, thread, and the longest first. Counts only spans within the given
+    /// range of times, if any, and clips spans that extend beyond it.
     pub fn totals(&self, grouping: Grouping, within_ns: Option<Range<u64>>) -> Vec<StateTotals> {
         let groups: Vec<(Option<u32>, Option<u32>, Range<usize>)> = match grouping {
             Grouping::State => vec![(None, None, 0..self.threads.len())],
@@ -84,7 +83,7 @@ impl Timeline {
         self.processes[self.threads[thread].process as usize].file as usize
     }
 
-    /// How long each file goes, from its first to its last span or count, or the part of that within a range.
+    /// Returns the length of each file, from its first to its last span or count, clipped to a range if given.
     fn lengths_of_files(&self, within_ns: Option<&Range<u64>>) -> Vec<u64> {
         let mut extents = vec![(u64::MAX, 0); self.files.len()];
         for (index, thread) in self.threads.iter().enumerate() {
@@ -104,7 +103,7 @@ impl Timeline {
         extents.into_iter().map(part).collect()
     }
 
-    /// The durations of all spans of some threads within a range, by state.
+    /// Returns the durations of all spans of some threads within a range, by state.
     fn durations(&self, threads: Range<usize>, within: &Range<u64>) -> BTreeMap<u32, Vec<u64>> {
         let mut durations: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         let spans = threads.flat_map(|thread| self.threads[thread].spans.clone());
@@ -117,14 +116,14 @@ impl Timeline {
     }
 }
 
-/// The part of a span within a range, if there is one. A span without duration is within if its time is.
+/// Returns the part of a span within a range, if there is one. A span without duration is within if its time is.
 pub(crate) fn part_within(begin: u64, end: u64, within: &Range<u64>) -> Option<(u64, u64)> {
     let begins_within = within.contains(&begin);
     let reaches_in = begin < within.start && within.start < end;
     (begins_within || reaches_in).then(|| (begin.max(within.start), end.min(within.end)))
 }
 
-/// The sums and the distribution of some durations, of threads whose time is known for so long in all.
+/// Returns sum and distribution of durations of threads with a total known time of `known_ns`.
 fn of_durations(mut durations: Vec<u64>, known_ns: f64) -> StateTotals {
     durations.sort_unstable();
     let count = durations.len();

@@ -1,7 +1,7 @@
-//! Writing a trace: declarations and records as they come, chunk by chunk.
+//! Writer of traces: declarations and records in any order, chunk by chunk.
 //!
-//! A writer keeps nothing but a buffer for one chunk. Each chunk goes out by one call of the writer below, so that a
-//! process that is killed leaves at most its last one torn.
+//! A writer buffers only one chunk. Each chunk is one write to the underlying writer, so that a killed process leaves
+//! at most its last chunk incomplete.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,11 +13,11 @@ use crate::model::{
     RecordedValue, StateId, StateInfo, TEXT_BYTES_MAX, ThreadId, ThreadInfo,
 };
 
-/// Where a chunk of records ends and the next begins: small, so that little is lost with one, and large beside
-/// what surrounds it.
+/// Length in bytes at which a chunk of records is complete: small, so that a lost chunk loses few records, and large
+/// compared with its header.
 const RECORDS_BYTES: usize = 1 << 16;
 
-/// Records of one thread, in the order in which they happened, as they will stand in the file.
+/// Records of one thread in order of time, encoded as in the file.
 #[derive(Debug, Default)]
 pub struct RecordRun {
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct RecordRun {
 }
 
 impl RecordRun {
-    /// Adds what happened at a time, in nanoseconds. Of a text that is too long for a file the beginning is kept.
+    /// Adds an event at a time in nanoseconds. Too long texts are truncated.
     #[inline]
     pub fn push(&mut self, time_ns: u64, event: &RecordedEvent) {
         // Modulo 2^64, so that any two times have a difference.
@@ -34,27 +34,27 @@ impl RecordRun {
         put_record(&mut self.bytes, since, event);
     }
 
-    /// Whether there is nothing.
+    /// Returns true if there are no records.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Whether it should be written now: a chunk has room for hardly twice as much.
+    /// Returns true if it should be written now: a chunk can hold at most about twice this length.
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= RECORDS_BYTES
     }
 
-    /// Forgets all of it.
+    /// Removes all records.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.last_ns = 0;
     }
 }
 
-/// Writes one section of a trace.
+/// Writer of one section of a trace.
 ///
-/// The caller chooses the numbers of processes, threads, states, counters and names. A record may come before the
-/// declaration of what it names; readers keep, and mark, what is never declared.
+/// The caller chooses the numbers of processes, threads, states, counters and names. A record may precede the
+/// declaration of its names. Readers keep and mark undeclared objects.
 pub struct FileWriter<W: Write> {
     to: W,
     buffer: Vec<u8>,
@@ -63,13 +63,13 @@ pub struct FileWriter<W: Write> {
 }
 
 impl FileWriter<File> {
-    /// Creates a file, or replaces it.
+    /// Creates or replaces a file.
     pub fn create(path: &Path, process: &ProcessInfo) -> io::Result<Self> {
         FileWriter::new(File::create(path)?, process)
     }
 
-    /// Adds a section to a trace, which is created if it is not there. What is there stays as it is, torn or not; a
-    /// file that is no trace is refused ([`io::ErrorKind::InvalidData`]).
+    /// Appends a section to a trace, creating the file if it is missing. Existing sections are unchanged, even damaged
+    /// ones. Rejects a file that is no trace ([`io::ErrorKind::InvalidData`]).
     pub fn append(path: &Path, process: &ProcessInfo) -> io::Result<Self> {
         let file = File::options().read(true).append(true).create(true).open(path)?;
         let mut beginning = Vec::new();
@@ -82,7 +82,7 @@ impl FileWriter<File> {
 }
 
 impl<W: Write> FileWriter<W> {
-    /// Begins a section of which this is the process number 0.
+    /// Begins a section with `process` as process number 0.
     pub fn new(mut to: W, process: &ProcessInfo) -> io::Result<Self> {
         to.write_all(&chunk::head())?;
         let mut writer = FileWriter::resume(to);
@@ -90,12 +90,12 @@ impl<W: Write> FileWriter<W> {
         Ok(writer)
     }
 
-    /// Goes on with a section whose beginning `to` has.
+    /// Continues a section whose beginning is already in `to`.
     pub fn resume(to: W) -> Self {
         FileWriter { to, buffer: Vec::new(), run: RecordRun::default() }
     }
 
-    /// Declares a process; of several declarations of one number the last holds.
+    /// Declares a process; the last declaration of a number is valid.
     pub fn process(&mut self, id: ProcessId, info: &ProcessInfo) -> io::Result<()> {
         let info = ProcessInfo {
             host: cut(&info.host).to_owned(),
@@ -130,7 +130,7 @@ impl<W: Write> FileWriter<W> {
         self.write(ChunkKind::Name, |buffer| chunk::put(buffer, &(id, cut(name))))
     }
 
-    /// Adds what a thread did, in the order in which it did it.
+    /// Writes records of a thread, in order of time.
     pub fn records(&mut self, thread: ThreadId, records: &[Record]) -> io::Result<()> {
         let mut run = std::mem::take(&mut self.run);
         for Record { time_ns, event } in records {
@@ -144,7 +144,7 @@ impl<W: Write> FileWriter<W> {
         Ok(())
     }
 
-    /// Adds what a thread did, and empties the run.
+    /// Writes a run of a thread's records, and clears it.
     ///
     /// # Panics
     /// If the run is much longer than a [full](RecordRun::is_full) one.
@@ -160,23 +160,23 @@ impl<W: Write> FileWriter<W> {
         written
     }
 
-    /// Tells that there was no room for this many records of a thread, since this was told last.
+    /// Reports the number of dropped records of a thread since the previous report.
     pub fn dropped(&mut self, thread: ThreadId, records: u64) -> io::Result<()> {
         self.write(ChunkKind::Dropped, |buffer| chunk::put(buffer, &(thread, records)))
     }
 
-    /// Tells how a process's clock differs from that of reference. If it is told several times, the one that is least
-    /// uncertain holds.
+    /// Declares the offset of a process's clock from the reference clock. Of several declarations the least uncertain
+    /// one is valid.
     pub fn clock_offset(&mut self, process: ProcessId, offset: ClockOffset) -> io::Result<()> {
         self.write(ChunkKind::ClockOffset, |buffer| chunk::put(buffer, &(process, offset)))
     }
 
-    /// Hands on what the writer below has kept back.
+    /// Flushes the underlying writer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
 
-    /// The writer below.
+    /// Returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.to
     }
@@ -202,18 +202,18 @@ fn put_record(buffer: &mut Vec<u8>, since: i64, event: &RecordedEvent) {
     }
 }
 
-/// A record of the kinds of which there are many, as postcard encodes it. By postcard's serializer most of the time
-/// that a trace costs a simulation went into these few bytes.
+/// Encoder of the frequent kinds of records in postcard's format. With postcard's serializer these few bytes took most
+/// of the time that tracing costs a simulation.
 struct ShortRecord<'a> {
     room: &'a mut [u8; ShortRecord::BYTES],
     bytes: usize,
 }
 
 impl ShortRecord<'_> {
-    /// The most that any takes: the time 10 bytes, kinds 3, a number 5, an amount 10.
+    /// Maximum length in bytes: time 10, kinds 3, a number 5, an amount 10.
     const BYTES: usize = 32;
 
-    /// Puts a record of these kinds at the beginning of the room; gives its length.
+    /// Encodes a record of a frequent kind at the start of `room`; returns its length, or `None` for other kinds.
     #[inline]
     fn put(room: &mut [u8; ShortRecord::BYTES], since: i64, event: &RecordedEvent) -> Option<usize> {
         let mut record = ShortRecord { room, bytes: 0 };
@@ -234,7 +234,7 @@ impl ShortRecord<'_> {
         Some(record.bytes)
     }
 
-    /// Which variant of an enumeration follows.
+    /// Appends the index of an enumeration's variant.
     #[inline(always)]
     fn kind(&mut self, variant: u8) -> &mut Self {
         self.room[self.bytes] = variant;
@@ -242,7 +242,7 @@ impl ShortRecord<'_> {
         self
     }
 
-    /// Seven bits a byte, the low ones first; all but the last byte have the high bit set.
+    /// Appends a varint: seven bits per byte, the low ones first; all but the last byte have the high bit set.
     #[inline(always)]
     fn number(&mut self, mut number: u64) -> &mut Self {
         while number >= 0x80 {
@@ -252,7 +252,7 @@ impl ShortRecord<'_> {
         self.kind(number as u8)
     }
 
-    /// Small ones of either sign are short.
+    /// Appends a zigzag varint, which is short for small numbers of either sign.
     #[inline(always)]
     fn signed(&mut self, number: i64) -> &mut Self {
         self.number((number << 1 ^ number >> 63).cast_unsigned())
@@ -270,7 +270,7 @@ fn put_other(buffer: &mut Vec<u8>, since: i64, event: &RecordedEvent) {
     }
 }
 
-/// The beginning of a text that has room in a file.
+/// Returns the longest prefix of a text within the limit.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }

@@ -1,4 +1,4 @@
-//! Totals, overlaps and differences, against what one counts by hand and, for any trace, nanosecond by nanosecond.
+//! Totals, overlaps and differences, compared with values counted by hand and, for any trace, nanosecond by nanosecond.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use trace::{
     StateInfo, ThreadId, ThreadInfo, Timeline,
 };
 
-/// A span: its thread, state, begin and duration.
+/// Span: thread, state, begin and duration.
 type Told = (u32, u32, u64, u64);
 
-/// Two processes with two threads each; threads 0 and 1 are of the first.
+/// Returns a timeline of two processes with two threads each; threads 0 and 1 belong to the first.
 fn timeline(spans: &[Told]) -> Timeline {
     let process = |pid| ProcessInfo {
         host: String::new(),
@@ -81,7 +81,7 @@ fn an_overlap_is_of_different_threads() {
     assert_eq!(beside.overlap(&[thread(0), thread(1)], None), 50);
     assert_eq!(beside.overlap(&[state(0), state(1)], Some(30..40)), 10);
     assert_eq!(beside.overlap(&[], None), 0);
-    // Three threads for three, of which one could be in two.
+    // Three threads for three states, one of which could be in two.
     let three = timeline(&[(0, 0, 0, 10), (0, 1, 0, 10), (1, 1, 0, 10), (2, 2, 5, 10)]);
     assert_eq!(three.overlap(&[state(0), state(1), state(2)], None), 5);
 }
@@ -100,7 +100,7 @@ fn told() -> impl Strategy<Value = Vec<Told>> {
     prop::collection::vec((0..4u32, 0..4u32, 0..60u64, 0..20u64), 1..30)
 }
 
-/// Whether each of these states can be given a thread of its own in which it is on, by trying.
+/// Returns true if distinct threads can match all of these states, by exhaustive search.
 fn can_be_given(states: &[u32], taken: &mut Vec<u32>, is_on: &dyn Fn(u32, u32) -> bool) -> bool {
     let Some((first, rest)) = states.split_first() else { return true };
     (0..4).any(|thread| {

@@ -1,4 +1,4 @@
-//! What is written is read, and a file that is cut, damaged or odd is read as far as it goes.
+//! Written traces are read back, and truncated, damaged or odd files are read as far as possible.
 
 use proptest::prelude::*;
 use trace::{
@@ -28,7 +28,7 @@ fn record(time_ns: u64, event: RecordedEvent) -> Record {
 const READ: StateId = StateId(3);
 const WAIT: StateId = StateId(900);
 
-/// A section with a process, a thread number 5 and two states.
+/// Returns a writer of a section with a process, a thread number 5 and two states.
 fn writer() -> FileWriter<Vec<u8>> {
     let mut writer = FileWriter::new(Vec::new(), &process("psrs", None)).unwrap();
     writer.thread(ThreadId(5), &ThreadInfo { process: ProcessId(0), name: "main".to_owned() }).unwrap();
@@ -47,7 +47,7 @@ fn read(bytes: &[u8]) -> Timeline {
     trace::read("x.tlv", bytes).unwrap()
 }
 
-/// The spans as (state, begin, end, depth, mark).
+/// Returns the spans as (state, begin, end, depth, mark).
 fn spans(timeline: &Timeline) -> Vec<(&str, u64, u64, u8, Mark)> {
     let state = |state: u32| timeline.states[state as usize].name.as_str();
     let spans = timeline.spans.iter();
@@ -378,7 +378,7 @@ fn a_record_takes_a_few_bytes() {
     assert!(per_record < 5.0, "{per_record} bytes");
 }
 
-/// A thousand threads, and a million begins at one time: what is costly is bounded.
+/// A thousand threads, and a million begins at one time: the cost is bounded.
 #[test]
 fn what_only_begins_is_read_in_time() {
     let begins: Vec<Record> = (0..1_000_000).map(|_| record(1, Begin(READ))).collect();
@@ -410,8 +410,8 @@ fn threads() -> impl Strategy<Value = Vec<(u32, Vec<Record>)>> {
     prop::collection::vec((0..3u32, prop::collection::vec(record, 0..20)), 0..12)
 }
 
-/// The spans of the records of one thread, by looking back for the begin of each end: (state, begin, end), with no end
-/// for what is unfinished, no begin for what had none; and how many arguments each has.
+/// Spans of the records of one thread, found by a backward search for the begin of each end: (state, begin, end) and
+/// number of arguments. An unfinished span has no end; a span without a begin has no begin.
 type Expected = Vec<(u32, Option<u64>, Option<u64>, usize)>;
 
 fn expected(records: &[Record]) -> Expected {

@@ -1,4 +1,4 @@
-//! Any trace is refused, or read within bounds, with its columns in order.
+//! Any input is rejected, or read within bounds into ordered columns.
 
 use trace::{
     Alignment, Amount, ClockOffset, CounterId, CounterInfo, FileWriter, Limits, NameId, ProcessId,
@@ -45,7 +45,7 @@ fn look_at(bytes: &[u8]) {
     if let Err(error) = reader.read("x", bytes) {
         return assert!(!error.to_string().is_empty());
     }
-    // In two pieces it is the same.
+    // Reading in two pieces has the same result.
     let mut again = TraceReader::new(limits);
     let file = again.add("x");
     let (one, other) = bytes.split_at(bytes.len() / 2);
@@ -75,12 +75,12 @@ fn traces() {
         let (known, unknown) = (section(Some(1000)), section(None));
         let examples = [known.clone(), unknown.clone(), [known, unknown].concat()];
         look_at(&fuzz::changed(&examples, input));
-        // A change within a chunk is found by its checksum; so records are changed before they are summed.
+        // The checksum detects a change within a chunk, so records are changed before the checksum is computed.
         look_at(&with_content(input));
     });
 }
 
-/// A section whose one chunk of each kind has this content.
+/// Returns a section whose one chunk of each kind has this content.
 fn with_content(content: &[u8]) -> Vec<u8> {
     let mut bytes = section(None);
     for kind in 0..10 {

@@ -1,5 +1,5 @@
-//! Writes a trace of some nodes that read, write and wait, of as many records as you like: to look at, and to measure
-//! the viewer by.
+//! Writes a trace of some nodes that read, write and wait, with any number of records: an example for the viewer, and
+//! for measurements of it.
 //!
 //!     cargo run -p viewer --example drawn -- FILE RECORDS [NODES]
 
@@ -13,7 +13,7 @@ use trace::{
 const STATES: [&str; 7] = ["read", "write", "wait for a page", "prefetch", "compute", "flush", "communicate"];
 const THREADS: u32 = 3;
 
-/// Numbers that look random, by xorshift: the same each time.
+/// Pseudorandom numbers by xorshift: the same each time.
 struct Draw(u64);
 
 impl Draw {
@@ -64,7 +64,8 @@ fn node(number: u32) -> ProcessInfo {
     }
 }
 
-/// Calls one after the other, every other with one within; of some how many bytes, and a counter now and then.
+/// Writes consecutive calls, every other one with a nested call; some with a number of bytes, and an occasional
+/// counter.
 fn write_thread(
     writer: &mut FileWriter<std::fs::File>,
     thread: ThreadId,

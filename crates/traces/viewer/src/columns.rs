@@ -1,4 +1,4 @@
-//! The columns that the page reads: what of a timeline is shown, short and in the order in which it is drawn.
+//! Columns for the page: the displayed contents of a timeline, compact and in drawing order.
 //!
 //! ```text
 //!   "TLVCOL01"
@@ -7,22 +7,22 @@
 //!   columns     one after the other, as follows
 //! ```
 //!
-//! Numbers are varints: seven bits a byte, the least first, the highest bit set if more follow. Times are nanoseconds
-//! after the first time of the timeline. A *tier* is one depth of one thread; its spans do not overlap.
+//! Numbers are varints: seven bits per byte, the lowest first, the highest bit set if more follow. Times are
+//! nanoseconds after the first time of the timeline. A *tier* is one depth of one thread; its spans do not overlap.
 //!
 //! | column | a number for | |
 //! |---|---|---|
 //! | threads | each tier | as the difference to the one before |
 //! | depths | each tier | |
-//! | counts | each tier | how many spans it has |
+//! | counts | each tier | number of its spans |
 //! | spans | each span, tier by tier | two: from the end of the one before, or 0, to its begin; its length |
 //! | states | each span | |
 //! | unfinished | each of these | the span, as the difference to the one before |
 //! | series | each sample | series by series: times, as differences, then values, as IEEE 754 of 64 bits |
 //! | arguments | each | spans, as differences; names; texts, from 1 on, or 0 for numbers; the numbers, of 64 bits |
-//! | flows | each | the threads they leave; when, as differences; those they reach; how much later, zigzag |
+//! | flows | each | the threads they leave; when, as differences; those they reach; the delays, zigzag |
 //!
-//! The page computes with floating point: times are right to the nanosecond within 104 days of the first one, and
+//! The page computes in floating point: times are exact to the nanosecond within 104 days of the first one, and
 //! integers to 2^53.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ use trace_formats::Imported;
 
 const MAGIC: &[u8; 8] = b"TLVCOL01";
 
-/// What the page is told before the columns.
+/// Header for the page, before the columns.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Header<'a> {
@@ -43,7 +43,7 @@ struct Header<'a> {
     states: Vec<StateHeader<'a>>,
     names: &'a [String],
     texts: Vec<&'a str>,
-    /// Decimal, since JavaScript would round it.
+    /// Decimal text, because JavaScript would round a number.
     wall_clock: Option<String>,
     end: u64,
     tiers: usize,
@@ -92,13 +92,13 @@ struct SeriesHeader<'a> {
     count: usize,
 }
 
-/// A number over time of one thread.
+/// Values of one thread's counter over time.
 struct Series<'a> {
     header: SeriesHeader<'a>,
     samples: Vec<(u64, f64)>,
 }
 
-/// The columns of a timeline of files, of which some were imported.
+/// Returns the columns of a timeline; `imported` has the results of the imported files.
 pub(crate) fn columns(timeline: &Timeline, imported: &[Imported]) -> Vec<u8> {
     let (origin, end) = timeline.extent_ns().unwrap_or_default();
     let tiers = Tiers::of(timeline);
@@ -164,15 +164,15 @@ pub(crate) fn columns(timeline: &Timeline, imported: &[Imported]) -> Vec<u8> {
     [MAGIC, &length[..], &header, &columns.bytes].concat()
 }
 
-/// The order of spans in the columns.
+/// Order of spans in the columns.
 struct Tiers {
-    /// By tier, its thread, its depth and the number of its spans.
+    /// Thread, depth and number of spans of each tier.
     tiers: Vec<(u32, u8, u32)>,
-    /// The spans by their indices in the timeline, tier by tier.
+    /// Timeline indices of the spans, tier by tier.
     spans: Vec<u32>,
-    /// By span of the timeline, its place among `spans`.
+    /// Position among `spans` of each span of the timeline.
     place: Vec<u32>,
-    /// How many spans have no place, since they are nested too deep.
+    /// Number of spans left out because they are nested too deep.
     left_out: u64,
 }
 
@@ -193,7 +193,7 @@ impl Tiers {
                 let tier = depths.entry(spans.depth[span]).or_default();
                 let before = tier.last().map_or(0, |&last| spans.end_ns[last as usize]);
                 match spans.mark[span] {
-                    // It counts nowhere, as the note on the file says.
+                    // Excluded everywhere, as the note on the file says.
                     Mark::NoBegin => {}
                     _ if spans.begin_ns[span] < before => made.left_out += 1,
                     _ => tier.push(span as u32),
@@ -221,10 +221,10 @@ impl Tiers {
     }
 }
 
-/// The texts that are values of arguments, as far as there are such arguments.
+/// Texts used as values of arguments.
 struct Texts {
     used: Vec<u32>,
-    /// By text of the timeline, its number among those that are used, from 1 on.
+    /// Number of each used text of the timeline, from 1 on.
     numbers: BTreeMap<u32, u64>,
 }
 
@@ -250,7 +250,7 @@ impl Texts {
     }
 }
 
-/// Counters, and what the system told of threads, each with its samples.
+/// Returns counters, and the system's data on threads, each with its samples.
 fn series(timeline: &Timeline) -> Vec<Series<'_>> {
     let made = |name, unit, thread, system, samples: Vec<_>| Series {
         header: SeriesHeader { name, unit, thread, system, count: samples.len() },
@@ -352,7 +352,7 @@ fn files<'a>(
     headers
 }
 
-/// Columns as they grow.
+/// Growing columns.
 struct Columns {
     origin: u64,
     bytes: Vec<u8>,
@@ -371,7 +371,7 @@ impl Columns {
         numbers.for_each(|number| self.number(number));
     }
 
-    /// Ascending numbers, each as the difference to the one before.
+    /// Appends ascending numbers, each as the difference to the one before.
     fn differences(&mut self, numbers: impl Iterator<Item = u64>) {
         let mut last = 0;
         for number in numbers {
@@ -442,7 +442,7 @@ mod tests {
         reader.finish(Alignment::WallClock)
     }
 
-    /// What the page has of spans: thread, state, begin and end after the origin.
+    /// Decodes the spans of the columns: thread, state, begin and end after the origin.
     fn spans(bytes: &[u8]) -> Vec<(u64, u64, u64, u64)> {
         let length = u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
         let header: serde_json::Value = serde_json::from_slice(&bytes[12..12 + length]).unwrap();

@@ -1,4 +1,4 @@
-//! The files that are shown: named once, and read again when they have grown.
+//! Displayed files: named once, and read again after they have grown.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,45 +11,45 @@ use trace_formats::{FormatError, Imported, read_any};
 
 use crate::columns::columns;
 
-/// After files have been read they are left alone for this many times as long as reading took.
+/// Minimum pause between two reads of the files, as a multiple of the time of the read.
 const REST: u32 = 3;
 
-/// A file that is not shown.
+/// Failure to show a file.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {cause}")]
 pub struct FileError {
-    /// The path of the file.
+    /// Path of the file.
     pub path: String,
-    /// Why not.
+    /// Reason of the failure.
     #[source]
     pub cause: FormatError,
 }
 
-/// What the page shows of files.
+/// Columns and notes of files for the page.
 #[derive(Clone, Debug, Default)]
 pub struct FileColumns {
     /// The columns.
     pub columns: Vec<u8>,
-    /// What is missing of the files, and what was odd in them, as the page says it, each with the name of its file.
+    /// Notes on the files as the page shows them, each with the name of its file.
     pub notes: Vec<String>,
 }
 
-/// Files of traces.
+/// Set of trace files.
 pub struct TraceFiles {
     paths: Vec<PathBuf>,
 }
 
 impl TraceFiles {
-    /// The files of these names.
+    /// Returns the set of files with these paths.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         TraceFiles { paths }
     }
 
-    /// The columns of what is in them, on one clock. They may be of any format that can be imported.
+    /// Reads the files, in any importable format, into columns on one clock.
     ///
     /// # Errors
     ///
-    /// If one cannot be read, or is no trace.
+    /// If a file cannot be read, or is no trace.
     pub fn columns(&self) -> Result<FileColumns, FileError> {
         let mut reader = TraceReader::new(Limits::default());
         let mut imported = Vec::new();
@@ -68,7 +68,7 @@ impl TraceFiles {
         Ok(FileColumns { columns: columns(&timeline, &imported), notes })
     }
 
-    /// What tells whether they have changed: how long they are, and since when.
+    /// Returns a version that changes with the files: their lengths and modification times.
     fn version(&self) -> io::Result<String> {
         let of = |path: &Path| {
             let metadata = fs::metadata(path)?;
@@ -80,7 +80,7 @@ impl TraceFiles {
     }
 }
 
-/// The columns of files as they were at the last request.
+/// Columns of files as of the last request.
 pub(crate) struct Followed {
     files: TraceFiles,
     version: String,
@@ -102,23 +102,23 @@ impl Followed {
         Ok(followed)
     }
 
-    /// Remarks on the files, from when they were read last.
+    /// Returns the notes on the files from their last read.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The columns as they are now, and their version, unless that is `known`. Files that are no longer there, or no
-    /// longer traces, are shown as they were.
+    /// Returns the current columns and their version, unless that is `known`. Files that are missing or no longer
+    /// traces are shown as before.
     pub(crate) fn news(&mut self, known: Option<&str>) -> Option<(Arc<Vec<u8>>, String)> {
         if Instant::now() >= self.next {
-            // They may be in the middle of being replaced: another time.
+            // The files may be in the middle of a replacement, so retry at the next request.
             let _ = self.refresh();
         }
         (known != Some(&self.version)).then(|| (Arc::clone(&self.columns), self.version.clone()))
     }
 
     fn refresh(&mut self) -> Result<(), FileError> {
-        // Looked at first: what comes while they are read is news the next time.
+        // Take the version before the read: later changes are then found the next time.
         let version = self.files.version().unwrap_or_default();
         if version == self.version && !version.is_empty() {
             return Ok(());

@@ -1,8 +1,8 @@
-//! The Thread Log Viewer: traces, looked at in a browser.
+//! Thread Log Viewer: shows traces in a browser.
 //!
-//! A [`trace::Timeline`] becomes columns, which are short and quickly read; the page that shows them is one file with
-//! its script and style. Either a [`Server`] on loopback hands out both, and looks whether the files have grown, or
-//! both are [one file](self_contained) that needs nothing else.
+//! A [`trace::Timeline`] becomes columns, which are compact and quick to read; the page that shows them is one file
+//! with its script and style. Either a [`Server`] on loopback serves both, and checks if the files have grown, or both
+//! are [one file](self_contained) without dependencies.
 //!
 //! ```text
 //!   Files ── trace::TraceReader ── Timeline ── columns() ──┬── Server ── browser
@@ -10,11 +10,11 @@
 //! ```
 //!
 //! - `columns.rs`: the columns, and their format
-//! - `files.rs`: files that are named once, and read again when they have grown
+//! - `files.rs`: files that are named once, and read again after they have grown
 //! - `server.rs`: the server, over the crate `web`
-//! - `page.html`: the page, built of `page/` by `make page`; a check of `make lint` is that it is what that gives
+//! - `page.html`: the page, built from `page/` by `make page`; `make lint` checks that it is up to date
 //!
-//! What is shown and computed there is told in `page/src`: `main.ts` first.
+//! `page/src` describes the page's display and computations: start with `main.ts`.
 
 mod columns;
 mod files;
@@ -28,24 +28,24 @@ use flate2::{Compression, write::GzEncoder};
 pub use files::{FileColumns, FileError, TraceFiles};
 pub use server::{ServeError, Server};
 
-/// The page, without columns: it asks where it came from for them.
+/// The page without columns, which it requests from its server.
 const PAGE: &str = include_str!("page.html");
 
-/// Where columns have their place in the page.
+/// Element of the page that holds the columns.
 const PLACE: &str = r#"<script type="application/octet-stream" id="columns">"#;
 
-/// What the page shows first: the part of its address after `#`.
+/// Initial view of the page: the part of its address after `#`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstLook {
     /// All files on one clock.
     #[default]
     Together,
-    /// A time line for each file, each from its own beginning.
+    /// A separate time line for each file, from its begin.
     Beside,
 }
 
 impl FirstLook {
-    /// As it stands after `#` in an address.
+    /// Returns the view as the fragment of an address, after `#`.
     pub fn fragment(self) -> &'static str {
         match self {
             FirstLook::Together => "",
@@ -54,13 +54,13 @@ impl FirstLook {
     }
 }
 
-/// The page with its columns, as one file that loads nothing.
+/// Returns the page with its columns, as one file that loads nothing else.
 pub fn self_contained(columns: &[u8], look: FirstLook) -> String {
     let mut packed = GzEncoder::new(Vec::new(), Compression::default());
     packed.write_all(columns).expect("memory takes everything");
     let packed = packed.finish().expect("memory takes everything");
     let (before, after) = PAGE.split_once(PLACE).expect("the page has a place for columns");
-    // The only characters are those of base64: no name in a trace can end the element.
+    // The columns are base64 only, so no name in a trace can close the element.
     let place = format!(r#"{} data-look="{}">"#, PLACE.trim_end_matches('>'), look.fragment());
     [before, &place, &BASE64_STANDARD.encode(packed), after].concat()
 }

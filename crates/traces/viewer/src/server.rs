@@ -1,7 +1,7 @@
-//! A server on loopback for one browser: the page, and the columns of the files that were named.
+//! HTTP server on loopback for one browser: the page, and the columns of the named files.
 //!
-//! Other users of this computer, and other pages in this browser, get nothing: the address has a token that only the
-//! user has been told. A request cannot name a file.
+//! Other users of this computer, and other pages in this browser, have no access: the address contains a token known to
+//! the user only. A request cannot name a file.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,19 +12,19 @@ use web::{Door, Visitor, WebReply, WebRequest};
 use crate::PAGE;
 use crate::files::{FileError, Followed, TraceFiles};
 
-/// A server that has an address, and answers as long as this process lives.
+/// Server with an address, which answers as long as this process lives.
 pub struct Server {
     door: Door,
     shared: Shared,
 }
 
-/// Why there is no server.
+/// Failure to start the server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// A file that cannot be shown.
+    /// A file cannot be shown.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The port, or the system's random numbers.
+    /// The port or the system's random numbers are unavailable.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -36,7 +36,7 @@ struct Shared {
 }
 
 impl Server {
-    /// Reads the files, and listens at this port of loopback or, if it is 0, at any that is free.
+    /// Reads the files, and listens on this loopback port, or on any free one if it is 0.
     ///
     /// # Errors
     ///
@@ -51,17 +51,17 @@ impl Server {
         Ok(Server { door, shared })
     }
 
-    /// Where a browser finds it.
+    /// Returns the address for a browser.
     pub fn address(&self) -> String {
         format!("http://{}/{}/", self.shared.address, self.shared.token)
     }
 
-    /// Remarks on the files: what is missing of them, and what was odd in them.
+    /// Returns the notes on the files: missing and odd contents.
     pub fn notes(&self) -> Vec<String> {
         self.shared.files.lock().unwrap_or_else(PoisonError::into_inner).notes().to_vec()
     }
 
-    /// Answers until the process ends.
+    /// Answers requests until the process ends.
     pub fn answer(self) -> ! {
         let Server { door, shared } = self;
         door.let_in(move |request, visitor| shared.answer(request, visitor))
@@ -96,10 +96,10 @@ impl Shared {
         }
     }
 
-    /// What a path names after the token; none if it has not this token.
+    /// Returns the part of a path after the token; `None` if the token is wrong.
     fn below_token<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (token, rest) = path.strip_prefix('/')?.split_once('/')?;
-        // As long for any token of this length: time tells nothing of it.
+        // Constant time for tokens of this length, so that timing reveals nothing.
         let differs =
             token.bytes().zip(self.token.bytes()).fold(0, |differs, (one, other)| differs | (one ^ other));
         (token.len() == self.token.len() && differs == 0).then_some(rest)

@@ -1,9 +1,9 @@
-//! A timeline for Perfetto's tools: each process a process, each thread a track of it, spans slices.
+//! Writes a timeline for Perfetto's tools: each process as a process, each thread as a track of it, spans as slices.
 //!
-//! Slices of a track must lie within each other, which spans of a thread need not: what does not fit goes to another
-//! track beside it. A span that did not end is a slice up to where its end is known of, with an argument that says so;
-//! one that did not begin is a slice without duration. Counters, processors and switches become counter tracks. A flow
-//! connects the innermost spans around its ends; one that leaves or arrives where there is none is left out.
+//! Slices of a track must nest, but spans of a thread need not: spans that do not fit go to an additional track of the
+//! thread. An unfinished span is a slice up to its last known time, with an argument that marks it; one without a begin
+//! is a slice without duration. Counters, processors and switches become counter tracks. A flow connects the innermost
+//! spans around its ends; a flow with an end outside of any span is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -17,13 +17,13 @@ use super::schema::{
     SLICE_END, TracePacket, TrackDescriptor, TrackEvent,
 };
 
-/// There is one writer, so all packets are of one sequence.
+/// Sequence number of all packets, because there is one writer.
 const SEQUENCE: u32 = 1;
 
-/// The field of a trace that has the packets, with its wire type.
+/// Tag of the packets' field in a trace, with its wire type.
 const PACKET: u8 = 1 << 3 | 2;
 
-/// Writes a timeline as a trace of Perfetto's.
+/// Writes a timeline as a Perfetto trace.
 pub fn write_perfetto(timeline: &Timeline, to: impl Write) -> io::Result<()> {
     let mut export = Export { timeline, to, buffer: Vec::new(), uuid: 0, ends: FlowEnds::of(timeline) };
     export.names()?;
@@ -41,12 +41,12 @@ struct Export<'a, W> {
     timeline: &'a Timeline,
     to: W,
     buffer: Vec<u8>,
-    /// The number of the track that was described last.
+    /// Number of the last described track.
     uuid: u64,
     ends: FlowEnds,
 }
 
-/// What the arguments of marks are called; their numbers follow those of the timeline's names.
+/// Names of the arguments of marks; their numbers follow those of the timeline's names.
 const MARKS: [&str; 1] = ["mark"];
 
 impl<W: Write> Export<'_, W> {
@@ -58,7 +58,7 @@ impl<W: Write> Export<'_, W> {
         self.to.write_all(&self.buffer)
     }
 
-    /// All names at once, by their indices from 1 on.
+    /// Writes all names at once, numbered by their index from 1 on.
     fn names(&mut self) -> io::Result<()> {
         fn interned<'a>(names: impl Iterator<Item = &'a str>) -> Vec<InternedString> {
             let one = |(iid, name): (u64, &str)| InternedString { iid: Some(iid), text: Some(name.into()) };
@@ -91,7 +91,7 @@ impl<W: Write> Export<'_, W> {
         }
     }
 
-    /// Describes a track, and gives its number.
+    /// Describes a track, and returns its number.
     fn describe(&mut self, track: TrackDescriptor) -> io::Result<u64> {
         self.uuid += 1;
         let track_descriptor = Some(TrackDescriptor { uuid: Some(self.uuid), ..track });
@@ -99,7 +99,7 @@ impl<W: Write> Export<'_, W> {
         Ok(self.uuid)
     }
 
-    /// Describes the processes, and gives the numbers of their tracks.
+    /// Describes the processes, and returns the numbers of their tracks.
     fn processes(&mut self) -> io::Result<Vec<u64>> {
         let timeline = self.timeline;
         let pids = pids(timeline);
@@ -266,15 +266,15 @@ impl<W: Write> Export<'_, W> {
     }
 }
 
-/// A track on which slices lie within each other.
+/// Track with nested slices.
 struct Lane {
     track: u64,
-    /// The ends of the slices that may not have ended, the innermost last.
+    /// Ends of the slices that may still be open, the innermost last.
     open: Vec<u64>,
 }
 
 impl Lane {
-    /// Whether a span that begins after all others can be a slice of the track.
+    /// Returns true if a span that begins after all others can be a slice of the track.
     fn has_room_for(&self, span: &Span) -> bool {
         let around = self.open.iter().rev().find(|end| **end > span.begin_ns);
         around.is_none_or(|end| *end >= span.end_ns)
@@ -295,7 +295,8 @@ fn annotation(argument: &trace::Argument) -> DebugAnnotation {
     }
 }
 
-/// A number for each process, which Perfetto takes to be different: those of the system, if they are; else from 1 on.
+/// Returns a unique number for each process, as Perfetto requires: the system's process ids if unique, otherwise from 1
+/// on.
 fn pids(timeline: &Timeline) -> Vec<i32> {
     let own = timeline.processes.iter().map(|process| match process.info.number {
         ProcessNumber::Pid(pid) => i32::try_from(pid).ok().filter(|pid| *pid > 0),
@@ -306,7 +307,7 @@ fn pids(timeline: &Timeline) -> Vec<i32> {
     own.filter(are_different).unwrap_or_else(|| (1..=timeline.processes.len() as i32).collect())
 }
 
-/// By span, the numbers of the flows that leave and arrive in it.
+/// Numbers of the departing and arriving flows of each span.
 struct FlowEnds {
     leaving: BTreeMap<usize, Vec<u64>>,
     arriving: BTreeMap<usize, Vec<u64>>,
@@ -314,7 +315,7 @@ struct FlowEnds {
 
 impl FlowEnds {
     fn of(timeline: &Timeline) -> Self {
-        // By thread and time, so that each thread's spans are gone through once.
+        // Sort by thread and time, so that one pass over each thread's spans suffices.
         let mut points = Vec::with_capacity(2 * timeline.flows.len());
         for (flow, number) in timeline.flows.iter().zip(1u64..) {
             points.push((flow.from_thread, flow.from_ns, false, number));

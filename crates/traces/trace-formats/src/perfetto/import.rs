@@ -1,8 +1,8 @@
-//! Track events of others' traces: of the Perfetto SDK, of Chrome, of any program that writes Perfetto's packets.
+//! Imports track events from traces of the Perfetto SDK, Chrome, or any other program that writes Perfetto's packets.
 //!
-//! Slices, counters, flows and arguments are taken in, each track as a thread. What the system's probes record, such as
-//! the scheduler of processors, and packets that are compressed are left out. Times are brought to one clock by the
-//! snapshots of clocks that the trace has.
+//! Slices, counters, flows and arguments are imported, each track as a thread. Left out are records of the system's
+//! probes, such as the scheduler, and compressed packets. Times are converted to one clock by the trace's snapshots of
+//! clocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -20,20 +20,20 @@ use super::schema::{
 };
 use crate::collector::{Collector, unknown_process};
 
-/// The most bytes of a packet.
+/// Limit in bytes of a packet.
 const PACKET_BYTES_MAX: u64 = 1 << 26;
 
-/// How deep arguments within arguments are looked into, and how far up parents of a track are followed.
+/// Limit of the depth of nested arguments, and of the parents followed from a track.
 const DEPTH_MAX: usize = 32;
 
-/// Takes in a trace; none if it is not one of Perfetto's.
+/// Imports a trace; returns `None` if it is not a Perfetto trace.
 pub(crate) fn collect(from: impl Read) -> io::Result<Option<Collector>> {
     let mut packets = Packets { from, buffer: Vec::new(), is_cut: false };
     let mut import = Import::default();
     let mut found = 0;
     while let Some(known) = packets.next()? {
         if !known {
-            // Nothing but packets is in a trace, so this is none, or damaged from here on.
+            // A trace consists of packets only, so this is no trace, or damaged from here on.
             packets.is_cut = true;
             break;
         }
@@ -49,7 +49,7 @@ pub(crate) fn collect(from: impl Read) -> io::Result<Option<Collector>> {
     Ok((found > 0).then(|| import.finish()))
 }
 
-/// The packets of a file, one after the other.
+/// Packets of a file in order.
 struct Packets<R> {
     from: R,
     buffer: Vec<u8>,
@@ -57,7 +57,7 @@ struct Packets<R> {
 }
 
 impl<R: Read> Packets<R> {
-    /// Reads the next packet into the buffer. None at the end; false for what is no packet.
+    /// Reads the next packet into the buffer. Returns `None` at the end, and false for bytes that are no packet.
     fn next(&mut self) -> io::Result<Option<bool>> {
         let Some(tag) = self.byte()? else { return Ok(None) };
         if tag != (1 << 3 | 2) {
@@ -89,12 +89,12 @@ impl<R: Read> Packets<R> {
     }
 }
 
-/// What was found so far.
+/// State of an import.
 #[derive(Default)]
 struct Import {
     collector: Collector,
     sequences: BTreeMap<u32, Sequence>,
-    /// The writers of packets so far.
+    /// Sequences seen so far.
     seen: BTreeSet<u32>,
     tracks: BTreeMap<u64, Track>,
     processes: BTreeMap<i32, ProcessDescriptor>,
@@ -102,7 +102,7 @@ struct Import {
     zero_unix_ns: Option<u64>,
 }
 
-/// What holds for packets of one writer.
+/// State of one packet sequence.
 #[derive(Default)]
 struct Sequence {
     categories: BTreeMap<u64, String>,
@@ -113,17 +113,17 @@ struct Sequence {
     clock: Option<u32>,
 }
 
-/// What is known of a track, and what it has become.
+/// Properties of a track, and the thread or counter made of it.
 #[derive(Default)]
 struct Track {
     descriptor: Option<TrackDescriptor>,
     thread: Option<ThreadId>,
     counter: Option<CounterId>,
-    /// The number of a counter that tells only how much was added.
+    /// Current value of a counter whose events are increments.
     sum: i64,
 }
 
-/// A clock beside that since the system was started.
+/// Clock other than the boot clock.
 #[derive(Clone, Copy)]
 struct SourceClock {
     offset_ns: i128,
@@ -138,12 +138,12 @@ impl SourceClock {
     }
 }
 
-/// The key of a clock: some are of one sequence of packets alone.
+/// Returns the key of a clock: some clocks belong to one sequence of packets.
 fn clock_key(sequence: u32, clock: u32) -> (u32, u32) {
     (if clock >= OWN_CLOCKS { sequence } else { 0 }, clock)
 }
 
-/// The number of the track of a thread that describes itself in the old way; those of others are rarely so large.
+/// Returns the track number of a thread described in the legacy way; other numbers are rarely this large.
 fn own_track(sequence: u32) -> u64 {
     1 << 63 | u64::from(sequence)
 }
@@ -158,7 +158,7 @@ impl Import {
         if !self.sequences.contains_key(&number) && !self.collector.has_room() {
             return self.collector.leave_out();
         }
-        // The flag is also set on the first packet of each writer.
+        // The flag is also set on the first packet of each sequence.
         let is_first = self.seen.insert(number);
         self.collector.result.losses += u64::from(packet.previous_packet_dropped == Some(true) && !is_first);
         let sequence = self.sequences.entry(number).or_default();
@@ -206,7 +206,7 @@ impl Import {
         }
     }
 
-    /// Takes in what several clocks showed at one time.
+    /// Imports simultaneous readings of several clocks.
     fn snapshot(&mut self, sequence: u32, readings: &[ClockReading]) {
         let parts = |reading: &ClockReading| {
             let unit_ns = reading.unit_multiplier_ns.unwrap_or(1).max(1);
@@ -237,7 +237,7 @@ impl Import {
         }
     }
 
-    /// The time of a packet since the system was started.
+    /// Returns the time of a packet on the boot clock.
     fn time(&mut self, sequence: u32, clock: Option<u32>, ticks: u64) -> Option<i64> {
         let usual = self.sequences.get(&sequence).and_then(|sequence| sequence.clock);
         let id = clock.or(usual).unwrap_or(BOOTTIME);
@@ -266,7 +266,7 @@ impl Import {
 
     fn describe_process(&mut self, process: ProcessDescriptor) {
         let pid = process.pid.unwrap_or(0);
-        // A later one may have no name.
+        // A later description may lack the name.
         let is_better =
             |known: &ProcessDescriptor| known.process_name.is_none() || process.process_name.is_some();
         if self.processes.get(&pid).is_none_or(is_better) && self.collector.has_room() {
@@ -290,7 +290,7 @@ impl Import {
         Some(self.tracks.entry(uuid).or_default())
     }
 
-    /// Takes in an event; none if it cannot be.
+    /// Imports an event; returns `None` if it has no equivalent.
     fn event(&mut self, number: u32, time_ns: i64, event: TrackEvent) -> Option<()> {
         let usual = self.sequences.get(&number).and_then(|sequence| sequence.track);
         let uuid = event.track_uuid.or(usual).unwrap_or_else(|| own_track(number));
@@ -327,7 +327,7 @@ impl Import {
         Some(())
     }
 
-    /// The thread that a track is. Its name and process are known at the end.
+    /// Returns the thread of a track. Its name and process are set at the end.
     fn thread(&mut self, uuid: u64) -> Option<ThreadId> {
         if let Some(thread) = self.track(uuid)?.thread {
             return Some(thread);
@@ -337,7 +337,7 @@ impl Import {
         thread
     }
 
-    /// The name and the categories of an event.
+    /// Returns the name and the categories of an event.
     fn names(&self, sequence: u32, event: &TrackEvent) -> (String, String) {
         let sequence = &self.sequences[&sequence];
         let named = |names: &BTreeMap<u64, String>, iid: &u64| names.get(iid).cloned().unwrap_or_default();
@@ -374,7 +374,7 @@ impl Import {
         Some(())
     }
 
-    /// Takes in an argument, and those within it: `a.b` is b within a, `a[0]` the first of an array.
+    /// Imports an argument and its nested ones: `a.b` is b within a, `a[0]` the first of an array.
     fn argument(
         &mut self,
         number: u32,
@@ -420,7 +420,7 @@ impl Import {
         }
     }
 
-    /// Gives threads and counters the names of their tracks, and threads their processes.
+    /// Sets the names of threads and counters from their tracks, and the processes of threads.
     fn finish(mut self) -> Collector {
         let nobody = ProcessInfo { zero_unix_ns: self.zero_unix_ns, ..unknown_process() };
         let mut processes: BTreeMap<Option<i32>, ProcessId> = BTreeMap::new();
@@ -430,7 +430,7 @@ impl Import {
             let pid = pid(&self.tracks, *uuid);
             let process = *processes.entry(pid).or_insert_with(|| {
                 let info = pid.map(|pid| process_info(pid, self.processes.get(&pid), self.zero_unix_ns));
-                // There are no more of them than tracks, for which there was room.
+                // At most one per track, and tracks are within the limit.
                 collector.processes.push(info.unwrap_or_else(|| nobody.clone()));
                 ProcessId(collector.processes.len() as u32 - 1)
             });
@@ -446,7 +446,7 @@ impl Import {
     }
 }
 
-/// The number of the process that a track belongs to, by itself or by those above it.
+/// Returns the process id of a track, or of its nearest parent with one.
 fn pid(tracks: &BTreeMap<u64, Track>, uuid: u64) -> Option<i32> {
     let mut uuid = uuid;
     for _ in 0..DEPTH_MAX {

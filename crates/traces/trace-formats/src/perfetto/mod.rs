@@ -1,8 +1,8 @@
-//! Perfetto's own format (<https://ui.perfetto.dev>): a sequence of packets in protocol buffers.
+//! Perfetto's native format (<https://ui.perfetto.dev>): a sequence of packets in protocol buffers.
 //!
 //! - `schema.rs`: the messages
 //! - `export.rs`: a timeline for Perfetto's tools
-//! - `import.rs`: track events that others have recorded
+//! - `import.rs`: track events recorded by other programs
 
 mod export;
 mod import;

@@ -1,7 +1,7 @@
-//! Those parts of Perfetto's `perfetto_trace.proto` that are needed, with its names and numbers.
+//! Required parts of Perfetto's `perfetto_trace.proto`, with its names and numbers.
 //!
-//! Names are bytes where the schema says so; not all writers write UTF-8. Lists of numbers are not packed: Perfetto's
-//! trace processor passes over those that are.
+//! Interned texts are bytes, because not all writers write UTF-8. Lists of numbers are not packed, because Perfetto's
+//! trace processor skips packed ones.
 
 use prost::Message;
 
@@ -67,21 +67,21 @@ pub(crate) struct TrackEvent {
     pub(crate) terminating_flow_ids: Vec<u64>,
 }
 
-/// The types of track events.
+/// Types of track events.
 pub(crate) const SLICE_BEGIN: i32 = 1;
 pub(crate) const SLICE_END: i32 = 2;
 pub(crate) const INSTANT: i32 = 3;
 pub(crate) const COUNTER: i32 = 4;
 
-/// Flags of a packet: it makes all earlier names of its sequence void; it uses names.
+/// Flags of a packet: it invalidates all earlier names of its sequence; it uses names.
 pub(crate) const NAMES_CLEARED: u32 = 1;
 pub(crate) const NAMES_NEEDED: u32 = 2;
 
-/// Clocks: that of the day, and that since the system was started, on which times are if nothing else is said.
+/// Clocks: wall clock, and boot clock, which is the default of timestamps.
 pub(crate) const REALTIME: u32 = 1;
 pub(crate) const BOOTTIME: u32 = 6;
 
-/// From this number on clocks are of a sequence of packets.
+/// First number of clocks that belong to a sequence of packets.
 pub(crate) const OWN_CLOCKS: u32 = 64;
 
 #[derive(Clone, PartialEq, Message)]
@@ -124,7 +124,7 @@ pub(crate) struct InternedData {
     pub(crate) debug_annotation_string_values: Vec<InternedString>,
 }
 
-/// Three messages of the schema that are alike.
+/// Common type of three messages of the schema.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct InternedString {
     #[prost(uint64, optional, tag = "1")]
@@ -155,7 +155,7 @@ pub(crate) struct TrackDescriptor {
     pub(crate) sibling_order_rank: Option<i32>,
 }
 
-/// Tracks of a process come by their rank.
+/// Order of a process's tracks by rank.
 pub(crate) const EXPLICIT: i32 = 3;
 
 #[derive(Clone, PartialEq, Message)]
