@@ -1,25 +1,24 @@
-//! What fuzz targets have in common: how inputs become texts and messages that are nearly right.
+//! Common parts of fuzz targets: conversion of inputs to nearly valid texts and messages.
 //!
-//! A decoder that is given random bytes sees that they do not begin as they should, and that is all. So each target
-//! looks at an input twice: as it is, which is how the inputs in its `corpus` are meant, and as a list of changes to
-//! examples that are right. An engine that watches which code an input reaches (`cargo bolero test`) makes something of
-//! both; without one it is the changes that get far.
+//! A decoder rejects random bytes at their beginning. So each target uses an input twice: unchanged, as the inputs in
+//! its `corpus` are meant, and as a list of changes to valid examples. A coverage-guided engine (`cargo bolero test`)
+//! makes use of both; without one the changes reach further.
 //!
-//! A target is a test: it looks at its corpus, and at inputs drawn at random for [`BOUND`].
+//! A target is a test: it runs its corpus, and random inputs for [`BOUND`].
 
 use std::time::Duration;
 
 pub use bolero;
 
-/// How long each target goes on by itself. An engine goes on as long as it is told, and so does a test with
+/// Time limit of each target without an engine. An engine runs as long as requested, and so does a test with
 /// `BOLERO_RANDOM_TEST_TIME_MS` and `BOLERO_RANDOM_ITERATIONS`.
 pub const BOUND: Duration = Duration::from_millis(400);
 
-/// How many inputs at most in that time.
+/// Maximum number of inputs in that time.
 pub const INPUTS: usize = 1_000_000;
 
-/// Runs a fuzz target: `target!("name", |bytes| ...)`, in a test of that name. Its corpus is in
-/// `__fuzz__/name/corpus` beside the file.
+/// Runs a fuzz target: `target!("name", |bytes| ...)`, in a test of that name. Its corpus is in `__fuzz__/name/corpus`
+/// next to the file.
 #[macro_export]
 macro_rules! target {
     ($name:literal, $look:expr) => {{
@@ -32,7 +31,7 @@ macro_rules! target {
     }};
 }
 
-/// The example that `how` begins with the number of, changed as the rest of it says: four bytes for each change.
+/// Returns a changed example. The first byte of `how` selects the example, and each further four bytes one change.
 pub fn changed(examples: &[Vec<u8>], how: &[u8]) -> Vec<u8> {
     let Some((&which, how)) = how.split_first() else { return Vec::new() };
     let mut bytes = examples[usize::from(which) % examples.len()].clone();
@@ -49,7 +48,7 @@ pub fn changed(examples: &[Vec<u8>], how: &[u8]) -> Vec<u8> {
                 bytes.splice(at..at, again);
             }
             4 => bytes[at..to].fill(value),
-            // A digit, where examples are texts.
+            // Digit, for examples that are texts.
             5 => bytes[at..].iter_mut().take(1).for_each(|byte| *byte = b'0' + value % 10),
             6 => bytes[at..].iter_mut().take(1).for_each(|byte| *byte ^= 1 << (value % 8)),
             _ => bytes[at..].iter_mut().take(1).for_each(|byte| *byte = value),

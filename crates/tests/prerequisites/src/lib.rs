@@ -13,7 +13,7 @@ use std::thread;
 /// Environment variable that names the file of skipped tests: lines of a reason, a tab and a test.
 const LIST: &str = "STARFISH_SKIPPED";
 
-/// Records the calling test as skipped. Tests run in threads of their own names.
+/// Records the calling test as skipped. The test harness names each test's thread after the test.
 pub fn skip(why: impl Display) {
     let program =
         env::current_exe().ok().and_then(|path| Some(path.file_stem()?.to_string_lossy().into_owned()));
@@ -27,7 +27,7 @@ pub fn skip(why: impl Display) {
 /// Appends to the list, or prints past the test harness, which shows the output of failed tests only.
 fn record(list: Option<std::ffi::OsString>, why: &str, test: &str) {
     let written = match list {
-        // One write each: many processes append at a time.
+        // One write each, because many processes append at the same time.
         Some(path) => File::options()
             .append(true)
             .create(true)
@@ -38,12 +38,12 @@ fn record(list: Option<std::ffi::OsString>, why: &str, test: &str) {
     written.expect("the list of skipped tests can be written");
 }
 
-/// The first line of a message with a remedy.
+/// Returns the first line of a message, without the remedy.
 fn one_line(why: &str) -> String {
     why.lines().next().unwrap_or_default().replace('\t', " ")
 }
 
-/// Returns whether a program is in the search path; records the calling test as skipped otherwise.
+/// Returns true if a program is in the search path; records the calling test as skipped otherwise.
 pub fn has(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_found = env::split_paths(&path).any(|directory| directory.join(program).exists());

@@ -1,4 +1,4 @@
-//! Requests of clients that do not do their part: for promises, and for measurements of what such clients cost others.
+//! Requests of misbehaving clients: for promises, and for measurements of the cost of such clients to others.
 
 use fs::protocol::{
     BlockWrite, Collective, Direction, Fetch, FileId, Frame, LockAnswer, LockChange, LockStep, MeetingId,
@@ -9,7 +9,7 @@ use layout::{Extent, Pattern, Problem, Selection};
 use machine::{Class, Delivery, Machine, Message, Net, NodeId, Payload};
 use namespace::{FileNumber, Location, TreeOperation};
 
-/// Sends a request to an I/O node, and does not receive the answer.
+/// Sends a request to an I/O node without receiving the answer.
 ///
 /// # Panics
 /// If there is no connection.

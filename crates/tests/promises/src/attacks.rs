@@ -1,5 +1,5 @@
-//! What holds when a client does not do its part, by mistake or on purpose: others are served meanwhile, and what it
-//! held comes back.
+//! Promises about clients that misbehave, by mistake or on purpose: other clients are served, and the resources of the
+//! client are released.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -24,19 +24,19 @@ use super::{
     BLOCK, Base, contents, created, created_with, opened, read, refresh, run, small, start, stored, write,
 };
 
-/// How long the I/O nodes here wait for a client.
+/// Patience of the I/O nodes here with a client.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn settings(base: Base) -> IoNodeSettings {
     IoNodeSettings { cache_blocks: 16, patience: Some(PATIENCE), ..small(base, Threads::Pool(16)) }
 }
 
-/// The extent of a block.
+/// Returns the extent of a block.
 fn block_extent(block: u64) -> Extent {
     Extent::new(block * BLOCK, BLOCK)
 }
 
-/// Receives, and answers nothing, until the other side has given this one up; says why that is.
+/// Receives without answering until the other side disconnects; returns the reason.
 async fn stay_silent(node: &impl Machine) -> String {
     loop {
         match node.net().receive().await {
@@ -47,8 +47,8 @@ async fn stay_silent(node: &impl Machine) -> String {
     }
 }
 
-/// A client that has the data of its writes fetched and gives none keeps no thread that others need, and is given up;
-/// then its blocks can be used again.
+/// A client that does not deliver the data of its writes blocks no thread that others need, and is disconnected. Then
+/// its blocks can be used again.
 pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -58,14 +58,14 @@ pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Ba
             let (target, request) = (nodes[0].node(), fetched_write(FileId(1), block_extent(100 + block)));
             send(&nodes[2], target, Class::Demand, 1 + block, request, Payload::empty()).await;
         }
-        // A command has no part in the threads: when it has been answered all of the above has come.
+        // A command uses none of the threads: once it is answered all of the above has arrived.
         clients[0].list_numbered().await.expect("served");
         write(&file, 0, &contents(4 * BLOCK)).await;
         assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
         let served = nodes[1].now().since(begun);
         stay_silent(&nodes[2]).await;
         let given_up = nodes[1].now().since(begun);
-        // In the report's configuration threads do wait for it, but only as long as the I/O node has patience.
+        // In the report's configuration threads do wait for it, but only within the patience of the I/O node.
         assert!(base.configuration == Configuration::Report || served < given_up, "{served} and {given_up}");
         let bytes = (140 * BLOCK) as usize;
         assert!(read(&file, 0, 140 * BLOCK).await.len() < bytes, "nothing of what it had was written");
@@ -74,8 +74,8 @@ pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// A client that answers nine of ten of an I/O node's requests gets nine of ten writes done. The others wait for its
-/// answers until it is silent and given up.
+/// A client that answers nine of ten of an I/O node's requests completes nine of ten writes. The others wait for its
+/// answers until it is silent and disconnected.
 pub fn who_leaves_some_requests_unanswered_waits_for_those_alone(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -108,10 +108,11 @@ pub fn who_leaves_some_requests_unanswered_waits_for_those_alone(testbed: &impl 
     });
 }
 
-/// When a client is gone its fetches fail, what waits of it is thrown away, and all memory is there for others.
+/// After the disconnect of a client its fetches fail, its queued requests are dropped, and all memory is available to
+/// others.
 pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
-        // Given up it will not be while this lasts: it goes by itself.
+        // It is not disconnected for silence during the test: it closes the connection itself.
         let patience = Some(Duration::from_secs(600));
         let settings = IoNodeSettings { patience, ..settings(base) };
         let clients = start(base, &nodes[..2], 1, settings).await;
@@ -128,7 +129,7 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base:
         }
         clients[0].list_numbered().await.expect("served");
         nodes[2].net().close();
-        // A block that is pinned for a fetch could not be forgotten.
+        // A block pinned for a fetch could not be evicted.
         file.truncate(0).await.expect("cut");
         write(&file, 0, &contents(40 * BLOCK)).await;
         assert!(read(&file, 0, 40 * BLOCK).await == contents(40 * BLOCK));
@@ -136,8 +137,8 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base:
     });
 }
 
-/// A directory that names a file which is not open, or bytes that no file and no memory has, is refused with its name,
-/// and nothing is written.
+/// A directory that names a file which is not open, or bytes beyond the limits of files and memories, is rejected with
+/// its name. No data are written.
 pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -171,8 +172,7 @@ pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What is selected of a file that is not open, or for no memory, or told in fewer parts than there are is refused, and
-/// changes nothing.
+/// A selection of a file that is not open, for a missing memory, or sent in too few parts is rejected without effect.
 pub fn a_selection_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -219,10 +219,10 @@ pub fn a_selection_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A client and an I/O node that speak different versions of the protocol say so, once each, and wait for nothing.
+/// A client and an I/O node with different versions of the protocol each report it once, without waiting.
 pub fn who_speaks_another_version_is_told_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
-        // It answers whatever comes with a complaint in its own version.
+        // It answers every message with an error in its version of the protocol.
         let (stranger, heard) = (nodes[0].clone(), Rc::new(Cell::new(0)));
         let count = heard.clone();
         nodes[0].spawn("of another version", async move {
@@ -244,7 +244,7 @@ pub fn who_speaks_another_version_is_told_once(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// A collective request for nodes that are not there, or for one that is to be several, is refused at once.
+/// A collective request that names missing nodes, or one node several times, is rejected at once.
 pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -267,8 +267,8 @@ pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Programs that are stopped in the middle of collective operations leave room for those of others, and so does one
-/// that asks for many.
+/// Programs stopped in the middle of collective operations leave room for those of others, and so does one with many
+/// requests.
 pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -306,8 +306,7 @@ pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, b
     });
 }
 
-/// A collective request that is dealt out byte by byte does not keep others from being served, and takes no more memory
-/// than others.
+/// A collective request that is distributed byte by byte does not block others, and takes no more memory than others.
 pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Base) {
     const LARGE: u64 = 1 << 20;
     for queued in [false, true] {
@@ -329,7 +328,7 @@ pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Base
                 clients[0].list_numbered().await.expect("served");
                 assert!(read(&file, 0, 4 * BLOCK).await == contents(4 * BLOCK));
             }
-            // Both of them are asked, and neither answers.
+            // Both receive requests, and neither answers.
             stay_silent(&nodes[2]).await;
             stay_silent(&nodes[3]).await;
             clients[0].remove_numbered(&[FileId(1)]).await.expect("removed");
@@ -337,9 +336,10 @@ pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Base
     }
 }
 
-/// A defect that a request meets costs that request: its client is told, and all that it used is there for others.
+/// A defect triggered by a request costs only that request: its client gets an error, and all its resources are
+/// released.
 ///
-/// For machines that contain defects; others are to fail.
+/// For machines that contain defects; on others a panic must fail the run.
 pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Base) {
     for threads in [Threads::Pool(4), Threads::PerRequest] {
         run(testbed, 2, move |nodes| async move {
@@ -347,7 +347,7 @@ pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Base) {
             let settings = IoNodeSettings { cache_blocks: 4, threads, ..settings(base) };
             let client = &start(base, &nodes, 1, settings).await[0];
             let file = created(client, 1).await;
-            // More than there are threads, hands and blocks.
+            // More than the numbers of threads, hands and blocks.
             nodes[0].faults().defective_copies.set(20);
             for block in 0..20 {
                 let memory = Memory::real(contents(10));
@@ -362,7 +362,7 @@ pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Base) {
     }
 }
 
-/// Who is no member of a group does not count at its meetings, and a member counts once.
+/// A barrier ignores non-members, and counts a member once.
 pub fn only_members_meet(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes[..3], 1, settings(base)).await;
@@ -390,7 +390,8 @@ pub fn only_members_meet(testbed: &impl Testbed, base: Base) {
         clients[1].barrier(&Group::new(5, members, 1)).await.expect("met");
         tasks.wait().await;
         let mut refused = 0;
-        // Half of them came twice to a meeting, or too many; at the first the stranger was told that it is none of its.
+        // Half of them entered a barrier twice or too often; at the first barrier the stranger is rejected as a
+        // non-member.
         while refused < 100 {
             let Ok((_, Delivery::Message(answer))) = stranger.net().receive().await else {
                 panic!("an answer")
@@ -403,7 +404,8 @@ pub fn only_members_meet(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What could not be written to a disk is told to its readers, too, until it is written again; it makes no file longer.
+/// Reading data that could not be written to a disk fails, also for other clients, until they are written again. Such
+/// data extend no file.
 pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -414,7 +416,7 @@ pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         file.flush().await.expect("flushed");
         let other = opened(&clients[1], 1).await;
         nodes[0].faults().failing_writes.set(3);
-        // One in the middle, which is there already, and two behind the end.
+        // One in the middle, which exists already, and two behind the end.
         for block in [1, 4, 5] {
             write(&file, block * BLOCK + 5, &[7; 20]).await;
         }
@@ -426,14 +428,14 @@ pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         assert!(read(&other, 0, BLOCK).await == contents(BLOCK), "what is beside it is");
         assert!(read(&other, 2 * BLOCK, 2 * BLOCK).await == contents(4 * BLOCK)[2 * BLOCK as usize..]);
         assert_eq!(stored(&clients[1], 1, BLOCK).await.bytes, 4 * BLOCK);
-        // What pushes it out of the cache makes it no better; to write it again does.
+        // Eviction from the cache does not repair it; writing it again does.
         write(&other, 10 * BLOCK, &contents(8 * BLOCK)).await;
         other.flush().await.expect("flushed");
         other.read(BLOCK, BLOCK, &memory, 0).await.expect_err("what was written is not there");
         write(&file, BLOCK, &contents(BLOCK)).await;
         file.flush().await.expect("flushed");
         assert!(read(&other, BLOCK, BLOCK).await == contents(BLOCK));
-        // Where no byte can be the disk is not to blame.
+        // For an impossible offset the error must not blame the disk.
         let far =
             Request::Read { file: FileId(1), stripe: 0, offset: (1 << 63) - 1024, bytes: 1, is_alone: false };
         send(&nodes[3], nodes[0].node(), Class::Demand, 1, far, Payload::empty()).await;
@@ -447,7 +449,7 @@ pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Ends the connection of a node to an I/O node which has begun with what was asked, and lets that go on.
+/// Ends the connection of a node to an I/O node that is in the middle of its requests, and lets that continue.
 async fn end_connection<M: Machine>(node: &Faulty<M>, io_node: &Faulty<M>) {
     rest(node).await;
     node.net().give_up(io_node.node(), "the network is broken");
@@ -457,8 +459,8 @@ async fn end_connection<M: Machine>(node: &Faulty<M>, io_node: &Faulty<M>) {
     rest(node).await;
 }
 
-/// What a client had asked for whose connection has ended changes nothing any more, though an I/O node had begun with
-/// it: the client may ask for it once more over another connection, and for something else after that.
+/// Requests over a connection that has ended have no further effect, even if an I/O node has begun with them. The
+/// client may repeat them over another connection, and send others after that.
 pub fn what_was_asked_over_an_ended_connection_changes_nothing(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -466,7 +468,7 @@ pub fn what_was_asked_over_an_ended_connection_changes_nothing(testbed: &impl Te
         let clients = start(base, &nodes[..2], 1, settings).await;
         let file = created(&clients[0], 1).await;
         let faults = nodes[0].faults();
-        // All blocks of the cache are on their way to the disk, so that the next one waits for a place.
+        // All blocks of the cache are being written to the disk, so the next one waits for a slot.
         faults.hold();
         write(&file, 0, &contents(4 * BLOCK)).await;
         let late = Request::Write(BlockWrite::new(FileId(1), 0, 9 * BLOCK));
@@ -474,7 +476,7 @@ pub fn what_was_asked_over_an_ended_connection_changes_nothing(testbed: &impl Te
         send(&nodes[2], nodes[0].node(), Class::Background, 1, late, data).await;
         end_connection(&nodes[2], &nodes[0]).await;
         assert_eq!(refresh(&clients[0], &file).await, 4 * BLOCK, "nothing was written behind it");
-        // What is on its way to the disk is waited for before anything is cut.
+        // Writes in flight to the disk complete before a truncation.
         faults.hold();
         write(&file, 0, &contents(BLOCK)).await;
         let cut = Request::Resize { file: FileId(1), stripes: vec![(0, 0)] };

@@ -1,4 +1,4 @@
-//! What an I/O node does is counted.
+//! Promises about statistics of I/O nodes.
 
 use fs::{
     Client, IoNodeCounts, IoNodeDiskCounts, IoNodeService, IoNodeSettings, PageCache, PageCacheSettings,
@@ -9,8 +9,8 @@ use machine::{Duration, Machine};
 
 use super::{BLOCK, Base, contents, created, described, read, run, small, stored, write};
 
-/// The counts of an I/O node are right as soon as it has nothing to do: every request is there once, all data that
-/// moved, every access of a disk with its wait.
+/// The counts of an I/O node are right as soon as it is idle: each request once, all moved data, every disk access with
+/// its wait.
 pub fn what_an_io_node_does_is_counted(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let service = IoNodeService::new(nodes[0].clone(), small(base, Threads::Pool(4)));
@@ -48,8 +48,7 @@ pub fn what_an_io_node_does_is_counted(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// For a read alone of a part of a block that is not in its cache, an I/O node reads that part from the disk, and no
-/// more.
+/// For a read without prefetching of an uncached part of a block, an I/O node reads only that part from the disk.
 pub fn an_io_node_reads_from_its_disks_what_is_read_alone(testbed: &impl Testbed, base: Base) {
     const BLOCKS: u64 = 40;
     run(testbed, 2, move |nodes| async move {
@@ -62,7 +61,7 @@ pub fn an_io_node_reads_from_its_disks_what_is_read_alone(testbed: &impl Testbed
         let file = created(&client, 1).await;
         write(&file, 0, &data).await;
         file.flush().await.expect("flushed");
-        // Any block may have been the last one written; these reads leave none of the first half in the cache.
+        // Any block may have been the last one written; these reads evict the first half from the cache.
         for block in BLOCKS / 2..BLOCKS {
             read(&file, block * BLOCK, BLOCK).await;
         }
@@ -82,7 +81,7 @@ pub fn an_io_node_reads_from_its_disks_what_is_read_alone(testbed: &impl Testbed
     });
 }
 
-/// Whether all that has been asked for is done and counted.
+/// Returns true if all requests are done and counted.
 fn is_settled(counts: &IoNodeCounts, bytes_read: u64) -> bool {
     let served = |name: &str| {
         let all = counts.traffic.served.iter().filter(|served| served.operation == name);

@@ -1,4 +1,4 @@
-//! What holds when what lies on a disk is not what was written there.
+//! Promises about disks that return other data than written.
 
 use fs::protocol::Label;
 use fs::{
@@ -11,7 +11,7 @@ use machine::{Disk, Machine, Memory};
 use super::faulty::Faulty;
 use super::{Base, bytes_of, contents, created_with, read, run, small, start, stored, write};
 
-/// Four units, which are the finest parts that are told.
+/// Four units, which are the finest granularity of reported damage.
 const BLOCK: u64 = 16 * 1024;
 const UNIT: u64 = 4096;
 const BYTES: u64 = 10 * BLOCK + 100;
@@ -28,9 +28,9 @@ fn findings(check: &Check, number: u64) -> Vec<(FindingKind, Option<u32>)> {
     check.files[&FileId(number)].findings.iter().map(|finding| (finding.kind, finding.stripe)).collect()
 }
 
-/// What is damaged is found, as exactly as a disk can tell, without asking for the data; what is beside it is read as
-/// ever, also if it is in the same block. A stripe of another file is named; which stripes are missing the namespace
-/// knows. A check that is to take its time does.
+/// Damage is found, as exactly as a disk can tell, without a request for the data; data next to it are read as usual,
+/// also in the same block. A stripe of another file is reported; the namespace knows which stripes are missing. A check
+/// that must be slow is slow.
 pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -45,7 +45,7 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, b
             write(file, 0, &data).await;
             file.flush().await.expect("flushed");
         }
-        // The cache has these blocks of stripe 1 now, and no others.
+        // The cache now has exactly these blocks of stripe 1.
         for block in [7, 10] {
             read(&file, block * BLOCK, 100).await;
         }
@@ -67,7 +67,7 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, b
         assert_eq!(*damaged, [Extent::new(lost, UNIT)]);
         beside_damage(client, &data, lost).await;
 
-        // No disk has the stripe any more; then one has the stripe of another file.
+        // First no disk has the stripe; then one has the stripe of another file.
         let (disk, name) = (&nodes[1].disks()[0], file.name().to_owned());
         disk.remove(&name).await.expect("removed behind its back");
         assert_eq!(findings(&check(client, &[1]).await, 1), []);
@@ -83,8 +83,8 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, b
     });
 }
 
-/// A bit that flips in the memory of an I/O node, in what was read from a disk or is to be written there, fails the
-/// operation: it is neither returned nor written.
+/// A bit flip in the memory of an I/O node, in data read from a disk or to be written, fails the operation: wrong data
+/// are neither returned nor written.
 pub fn a_bit_that_flips_in_memory_is_noticed(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -95,7 +95,7 @@ pub fn a_bit_that_flips_in_memory_is_noticed(testbed: &impl Testbed, base: Base)
         let file = created_with(client, 1, BLOCK).await;
         write(&file, 0, &data).await;
         file.flush().await.expect("flushed");
-        // So the last blocks are in the caches, and none of those below is prefetched with another.
+        // So the last blocks are in the caches, and none of the blocks below is prefetched with another.
         let _ = read(&file, 7 * BLOCK, BYTES - 7 * BLOCK).await;
         for (block, start, bytes) in [(0, 0, BLOCK), (1, 0, BLOCK), (6, BLOCK / 2 - 10, 20)] {
             let node = &nodes[block as usize % 2];
@@ -128,7 +128,7 @@ pub fn a_bit_that_flips_in_memory_is_noticed(testbed: &impl Testbed, base: Base)
     });
 }
 
-/// What is beside damage is read, by requests and by who takes what is left.
+/// Data next to damage are read, by requests and by salvage.
 async fn beside_damage<M: Machine>(client: &Client<M>, data: &[u8], lost: u64) {
     let file = client.numbered(stored(client, 1, BLOCK).await).await.expect("opened");
     for (offset, bytes) in [(lost - UNIT, UNIT), (lost + UNIT, 2 * UNIT), (lost + UNIT + 5, 10)] {
@@ -154,7 +154,7 @@ async fn beside_damage<M: Machine>(client: &Client<M>, data: &[u8], lost: u64) {
         }
     }
     assert_eq!((at, losses), (BYTES, vec![(lost, UNIT)]));
-    // What is written beside it, and is not on the disk yet, is read as it was written.
+    // Data written next to it, and not yet on the disk, are read as written.
     write(&file, lost + 2 * UNIT, &[9; 10]).await;
     let there = read(&file, lost + 2 * UNIT - 5, 20).await;
     let before = (lost + 2 * UNIT - 5) as usize;

@@ -1,4 +1,4 @@
-//! What holds when disks fail, when agents are started anew, and when operations meet that are in each other's way.
+//! Promises about failing disks, restarted agents, and conflicting operations.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -22,14 +22,14 @@ fn settings(base: Base) -> IoNodeSettings {
     small(base, Threads::Pool(4))
 }
 
-/// The view in which each of `nodes` nodes has `blocks` blocks in a row.
+/// Returns the view in which each of `nodes` nodes has `blocks` consecutive blocks.
 fn rows_of(blocks: u64, nodes: u32) -> View {
     let problem = Problem::new(blocks * u64::from(nodes) * BLOCK, BLOCK, nodes);
     "rb".parse::<Pattern>().and_then(|rb| rb.view(&problem)).expect("a view")
 }
 
-/// What is written to a block while earlier bytes of it are on their way to the disk comes after them, however many
-/// requests a disk takes at a time.
+/// A write to a block while earlier bytes of it are being written to the disk reaches the disk after them, for any
+/// number of concurrent requests to the disk.
 pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -40,7 +40,7 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
         file.flush().await.expect("flushed");
         let (tasks, faults) = (Tasks::default(), nodes[0].faults());
         faults.hold();
-        // Two runs of dirty bytes go one after the other; what is written next overtakes the second of them.
+        // Two runs of dirty bytes are written one after the other; the next write overtakes the second of them.
         for (offset, byte) in [(0, 1), (100, 1), (100, 2)] {
             write(&file, offset, &[byte; 10]).await;
             if offset == 100 {
@@ -58,7 +58,7 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
     });
 }
 
-/// Written data get to their disk before long, even if the rest of their block is never written and nothing is flushed.
+/// Written data soon reach their disk, even if the rest of their block is never written and no client flushes.
 pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let settings = IoNodeSettings { write_back_after: Some(Duration::from_millis(20)), ..settings(base) };
@@ -81,8 +81,8 @@ pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Many pieces of a block go to the disk together, with what it has between them, also if the file is cut then. If they
-/// cannot, they go one by one.
+/// Many pieces of a block are written to the disk in one request, with the bytes between them, also if the file is
+/// truncated then. If that is impossible, they are written one by one.
 pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base: Base) {
     const PIECES: u64 = 20;
     let at = |piece: u64| BLOCK + 5 + piece * 20;
@@ -122,8 +122,8 @@ pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base:
     });
 }
 
-/// A write is accepted only if its disk has room for it beside all that was accepted before and is not there yet; so
-/// after a file is closed no write of it fails for want of space. Data on a full disk can be overwritten.
+/// A write is accepted only if its disk has room for it in addition to all accepted data not yet on disk. So after the
+/// close of a file no write of it fails for lack of space. Data on a full disk can be overwritten.
 pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 200 << 10;
     run(testbed, 2, move |nodes| async move {
@@ -133,7 +133,7 @@ pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
         let file = created(&client, 1).await;
         write(&file, 0, &contents(BLOCK)).await;
         file.flush().await.expect("flushed");
-        // Parts of blocks, which wait for more.
+        // Parts of blocks, which wait for more data.
         let (mut end, part) = (BLOCK, BLOCK / 2);
         let refused = loop {
             let memory = Memory::real(contents(part));
@@ -153,14 +153,14 @@ pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// The same holds of many small files that are written at once, in whatever order their blocks come, with holes between
-/// them: what was accepted gets there, and what goes with each file.
+/// The same holds for many small files written concurrently, with their blocks in any order and holes between them:
+/// accepted data and the metadata of each file reach the disk.
 pub fn what_is_accepted_of_many_files_has_room(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 3 << 20;
     const PARTS: [(u64, u64); 2] = [(17 * BLOCK, BLOCK), (BLOCK, 100)];
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
-        // Many wait in memory.
+        // Many blocks wait in memory.
         let settings = IoNodeSettings { cache_blocks: 100, ..settings(base) };
         let clients = start(base, &nodes, 1, settings).await;
         nodes[0].faults().room.set(Some(ROOM));
@@ -191,9 +191,9 @@ pub fn what_is_accepted_of_many_files_has_room(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// What was accepted and did not get to its disk is no hole.
+/// Accepted data that did not reach their disk do not read as a hole.
 pub fn what_is_lost_is_no_hole(testbed: &impl Testbed, base: Base) {
-    // Far from each other, as a disk tells of holes in units of its own.
+    // Far from each other, because a disk reports holes in its units.
     const LOST: u64 = 1024 * BLOCK + 10;
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -210,8 +210,8 @@ pub fn what_is_lost_is_no_hole(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A write-through, of a part of a block or a whole one, has its data at the disk when it completes, and fails at once
-/// if the disk has failed. Other writes to the same block meanwhile do not change that.
+/// A write-through of a part of a block or a whole one has its data at the disk when it completes, and fails at once if
+/// the disk has failed. Concurrent writes to the same block do not change that.
 pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -240,13 +240,13 @@ pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Base
         let memory = Memory::real(contents(BLOCK));
         let error = file.write_through(0, BLOCK, &memory, 0).await.expect_err("the disk has failed");
         assert!(error.to_string().contains("did not get to the disk"), "{error}");
-        // As of anything that was accepted, the next flush tells of it, too.
+        // As for any accepted write, the next flush reports it, too.
         assert!(file.flush().await.is_err());
         file.write_through(0, BLOCK, &memory, 0).await.expect("the disk has it");
     });
 }
 
-/// A collective operation opens the file again at an I/O node that has been started anew, and asks once more.
+/// A collective operation opens the file again at a restarted I/O node, and retries the request.
 pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let io_node = Restarting::serve(&nodes[0]);
@@ -265,7 +265,7 @@ pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base:
     });
 }
 
-/// When a disk could not flush, all clients that have written to it since the last flush are told, each of them once.
+/// After a failed flush of a disk, each client that has written to it since the last flush gets the error once.
 pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -292,8 +292,8 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, ba
     });
 }
 
-/// When the medium of a disk could not take what was written, no later flush of the file succeeds: nobody knows what is
-/// there. Another file can be written.
+/// After a failure of a disk's medium during a sync, no later flush of the file succeeds: the contents are unknown.
+/// Another file can be written.
 pub fn after_a_failed_sync_a_file_is_never_flushed(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -311,13 +311,13 @@ pub fn after_a_failed_sync_a_file_is_never_flushed(testbed: &impl Testbed, base:
     });
 }
 
-/// The page cache of a client of two I/O nodes.
+/// Returns the page cache of a client of two I/O nodes.
 async fn cache_of_two<M: Machine>(base: Base, nodes: &[M]) -> PageCache<M> {
     let client = &start(base, nodes, 2, settings(base)).await[0];
     PageCache::new(client.clone(), PageCacheSettings::default())
 }
 
-/// When a disk could not flush, that is reported through each handle of a page cache on the file, once.
+/// After a failed flush of a disk, each handle of a page cache on the file reports the failure once.
 pub fn a_failed_flush_is_told_through_all_handles(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -338,7 +338,7 @@ pub fn a_failed_flush_is_told_through_all_handles(testbed: &impl Testbed, base: 
     });
 }
 
-/// A write that failed is reported to one of several who share a handle, and then to another.
+/// A failed write is reported to one of several users of a handle, and then to another.
 pub fn what_a_sharer_of_a_handle_has_heard_is_told_to_the_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -346,7 +346,7 @@ pub fn what_a_sharer_of_a_handle_has_heard_is_told_to_the_others(testbed: &impl 
         let shared = stored(cache.client(), 1, BLOCK).await;
         let file = cache.open_numbered(shared).await.expect("opened");
         nodes[0].faults().failing_writes.set(1);
-        // The first is accepted; that it did not get to the disk is the answer to the second, which is sent again.
+        // The first is accepted; its failure at the disk is the answer to the second, which is sent again.
         for _ in 0..2 {
             file.write(0, Payload::from(contents(BLOCK))).await.expect("taken");
             rest(&nodes[2]).await;
@@ -361,8 +361,8 @@ pub fn what_a_sharer_of_a_handle_has_heard_is_told_to_the_others(testbed: &impl 
     });
 }
 
-/// A block that any member of a group has written, and that did not reach its disk, fails the operation of all, if
-/// after two-phase writes each member flushes; the next one works.
+/// If a block written by any member of a group did not reach its disk, the operation of all members fails, provided
+/// each member flushes after two-phase writes. The next operation works.
 pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl Testbed, base: Base) {
     for collective in [CollectiveSettings::two_phase(), CollectiveSettings::disk_directed()] {
         run(testbed, 4, move |nodes| async move {
@@ -370,7 +370,7 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
             let each = ClientSettings { two_phase_flush: TwoPhaseFlush::Each, ..base.client() };
             let clients = start_with(&nodes, 2, settings(base), each).await;
             created(&clients[0], 1).await;
-            // The part of the second member lies on the second I/O node, where no other has written.
+            // The part of the second member is on the second I/O node, to which no other member has written.
             nodes[1].faults().failing_writes.set(1);
             let members: Vec<NodeId> = nodes[2..].iter().map(|node| node.node()).collect();
             let tasks = Tasks::default();
@@ -392,8 +392,8 @@ pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl
     }
 }
 
-/// A collective operation that cannot begin at one disk of an I/O node has ended at its other disks when it is
-/// answered: nothing moves into memory that the client may have given up by then.
+/// If a collective operation cannot begin at one disk of an I/O node, it has ended at its other disks before its
+/// answer. So no data move into memory that the client may have released by then.
 pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let io_node = Faulty::with_disks_of(nodes[0].clone(), &nodes[..2]);
@@ -416,7 +416,7 @@ pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testb
     });
 }
 
-/// An I/O node that stops writes out all that it can, even if something fails, and says so.
+/// A stopping I/O node writes all data that it can, even after a failure, and reports the failure.
 pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -444,8 +444,8 @@ pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, 
     });
 }
 
-/// Removing a file, cutting it and writing it together come to their end while another client writes to it, and
-/// leaves a block that is written in part.
+/// Removal, truncation and collective write of a file complete while another client writes to it, and leaves a
+/// partially written block.
 pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| {
         change_while_others_write(base, nodes, async |client, _| {
@@ -480,19 +480,19 @@ async fn change_while_others_write<M: Machine>(
     tasks.begin(&nodes[2], async move { change(client, other).await.expect("done") });
     rest(&nodes[2]).await;
     tasks.begin(&nodes[1], async move {
-        // It may come before or after the change, or find no file any more.
+        // It may run before or after the change, or find no file.
         let _ = file.write(BLOCK, 5, &Memory::real(vec![1; 5]), 0).await;
     });
     rest(&nodes[1]).await;
     nodes[0].faults().release();
     tasks.wait().await;
-    // A dirty block that cannot be written any more would keep its place for ever.
+    // A dirty block that could not be written any more would keep its slot for ever.
     let file = created(&clients[0], 2).await;
     write(&file, 0, &contents(20 * BLOCK)).await;
     assert!(read(&file, 0, 20 * BLOCK).await == contents(20 * BLOCK));
 }
 
-/// A file can be cut and removed however much is appended to it meanwhile.
+/// A file can be truncated and removed despite any number of concurrent appends.
 pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
@@ -522,8 +522,8 @@ pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed
     });
 }
 
-/// A file may be longer than its disk, since holes take no room. A length that no stripe can have is refused before
-/// anything is changed: writing there and making a file so long.
+/// A file may be longer than its disk, because holes take no room. A length that no stripe can have is rejected without
+/// effect: in a write and in an extension of the file.
 pub fn a_file_may_be_longer_than_its_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;

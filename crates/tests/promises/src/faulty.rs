@@ -1,5 +1,5 @@
-//! Nodes whose disks fail, or keep a write waiting, and whose stores of metadata fail, when a promise wants them to.
-//! All else is the machine's below.
+//! Nodes whose disks fail or delay writes, and whose metadata stores fail, on demand of a promise. Everything else is
+//! the underlying machine's.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use machine::{
     MetadataStore, NodeId, NodeNotes, Object, ObjectId, Payload, Result, Space, Transaction, Work, give_way,
 };
 
-/// A node with faults.
+/// Node with faults.
 #[derive(Clone)]
 pub(super) struct Faulty<M: Machine> {
     machine: M,
@@ -21,72 +21,72 @@ pub(super) struct Faulty<M: Machine> {
     faults: Rc<Faults>,
 }
 
-/// What goes wrong with the disks of a node.
+/// Faults of a node's disks.
 #[derive(Default)]
 pub(super) struct Faults {
-    /// How many of the next writes fail.
+    /// Number of coming writes that fail.
     pub(super) failing_writes: Cell<u32>,
-    /// How many of the next flushes fail.
+    /// Number of coming flushes that fail.
     pub(super) failing_flushes: Cell<u32>,
-    /// How many of the next flushes find that the medium has failed, and with how many objects that has happened: no
-    /// flush of these succeeds any more.
+    /// Number of coming flushes that hit a failure of the medium, and the objects hit: no later flush of these
+    /// succeeds.
     pub(super) failing_syncs: Cell<u32>,
     unsynced: RefCell<BTreeSet<(NodeId, usize, ObjectId)>>,
-    /// How many of the next removals of objects fail.
+    /// Number of coming removals of objects that fail.
     pub(super) failing_removals: Cell<u32>,
-    /// Whether the disks and the store of metadata are gone, as with a directory that has been removed.
+    /// True if the disks and the metadata store are missing, as if their directory had been removed.
     pub(super) gone: Cell<bool>,
-    /// How many of the next transactions on metadata fail.
+    /// Number of coming metadata transactions that fail.
     pub(super) failing_transactions: Cell<u32>,
-    /// How often the store of metadata seems to have crashed.
+    /// Number of simulated crashes of the metadata store.
     crashes: Cell<u64>,
-    /// How often anything has been flushed, how many flushes are under way, and how many were at once.
+    /// Number of flushes, flushes in flight, and maximum number of concurrent flushes.
     pub(super) flushes: Cell<u32>,
     flushing: InFlight,
     pub(super) flushing_most: Cell<usize>,
-    /// How often the store of metadata has been flushed.
+    /// Number of flushes of the metadata store.
     pub(super) metadata_flushes: Cell<u32>,
-    /// How many of the next copies into the cache meet a defect.
+    /// Number of coming copies into the cache that hit a defect.
     pub(super) defective_copies: Cell<u32>,
-    /// How often the names have been listed.
+    /// Number of listings of names.
     pub(super) lists: Cell<u32>,
-    /// How often anything has been read.
+    /// Number of reads.
     pub(super) reads: Cell<u32>,
-    /// The bytes of the tasks that have been started and have not ended, as far as they are not elsewhere in memory.
+    /// Bytes of the tasks that have been started and have not ended, without their separate allocations.
     pub(super) task_bytes: Cell<usize>,
-    /// Where the arm was sent to write, by [`Disk::position`], in this order.
+    /// Positions of writes, by [`Disk::position`], in order.
     pub(super) written_at: RefCell<Vec<u64>>,
-    /// By how much its clock on the wall is ahead.
+    /// Offset of its wall clock.
     pub(super) ahead: Cell<Duration>,
-    /// By how much the clock has jumped by which it measures time.
+    /// Jump of its monotonic clock.
     pub(super) jumped: Cell<Duration>,
-    /// How many bytes the disks have room for, if that is not what they say themselves.
+    /// Room of the disks in bytes, if other than reported by them.
     pub(super) room: Cell<Option<u64>>,
     /// Number of coming reads and writes of a disk with a bit that flips in the node's memory: after the read, and
     /// before the write.
     pub(super) flipped_reads: Cell<u32>,
     pub(super) flipped_writes: Cell<u32>,
-    /// Which bytes of every object are damaged.
+    /// Damaged bytes of every object.
     damaged: RefCell<Range<u64>>,
     holding: Cell<bool>,
-    /// Whether the next change of an object's size waits, and whether one does.
+    /// True if the next change of an object's size must wait, and true if one waits.
     holds_resize: Cell<bool>,
     resize_waits: Cell<bool>,
     released: Condition,
 }
 
 impl Faults {
-    /// Fails if all is gone.
+    /// Fails if the disks are missing.
     fn check_there(&self) -> Result<()> {
         fail(&Cell::new(self.gone.get().into()), "a disk that is gone")
     }
 
-    /// Has the store of metadata seem to have crashed.
+    /// Simulates a crash of the metadata store.
     pub(super) fn crash(&self) {
         self.crashes.set(self.crashes.get() + 1);
     }
 
-    /// Lets writes, lists and operations on metadata that come from now on wait until [`release`](Self::release).
+    /// Blocks all new writes, lists and metadata operations until [`release`](Self::release).
     pub(super) fn hold(&self) {
         self.holding.set(true);
     }
@@ -97,17 +97,17 @@ impl Faults {
         }
     }
 
-    /// Lets the next change of an object's size wait until [`release`](Self::release).
+    /// Blocks the next change of an object's size until [`release`](Self::release).
     pub(super) fn hold_resize(&self) {
         self.holds_resize.set(true);
     }
 
-    /// Whether a change of an object's size waits.
+    /// Returns true if a change of an object's size waits.
     pub(super) fn has_held_resize(&self) -> bool {
         self.resize_waits.get()
     }
 
-    /// Lets these bytes of every object be damaged.
+    /// Damages these bytes of every object.
     pub(super) fn damage(&self, bytes: Range<u64>) {
         self.damaged.replace(bytes);
     }
@@ -120,12 +120,13 @@ impl Faults {
 }
 
 impl<M: Machine> Faulty<M> {
-    /// The same nodes, with faults to come.
+    /// Returns the same nodes with controllable faults.
     pub(super) fn all(nodes: Vec<M>) -> Vec<Self> {
         nodes.into_iter().map(|machine| Self::with_disks_of(machine.clone(), &[machine])).collect()
     }
 
-    /// The same node, with the disks of these machines, the names of the first of them, and with faults to come.
+    /// Returns the same node with the disks of these machines, the metadata store of the first of them, and
+    /// controllable faults.
     pub(super) fn with_disks_of(machine: M, machines: &[M]) -> Self {
         let faults = Rc::new(Faults::default());
         let disk =
@@ -165,7 +166,7 @@ impl<M: Machine> Machine for Faulty<M> {
     }
 
     fn sleep_until(&self, deadline: Instant) -> impl Future<Output = ()> {
-        // As long as it would have been before.
+        // Sleeps for the same time as without the jump.
         let time = deadline.since(self.now());
         self.machine.sleep_until(self.machine.now() + time)
     }
@@ -216,14 +217,14 @@ impl<M: Machine> Machine for Faulty<M> {
     }
 }
 
-/// The store of metadata of such a node.
+/// Metadata store of such a node.
 #[derive(Clone)]
 pub(super) struct FaultyMetadata<M: Machine> {
     store: M::Metadata,
     faults: Rc<Faults>,
 }
 
-/// A transaction after so many crashes.
+/// Transaction of a store with simulated crashes.
 struct Crashed<'a> {
     transaction: &'a mut dyn Transaction,
     crashes: u64,
@@ -282,7 +283,7 @@ impl<M: Machine> MetadataStore for FaultyMetadata<M> {
     }
 }
 
-/// A disk of such a node.
+/// Disk of such a node.
 pub(super) struct FaultyDisk<M: Machine> {
     machine: M,
     index: usize,
@@ -294,8 +295,8 @@ impl<M: Machine> FaultyDisk<M> {
         &self.machine.disks()[self.index]
     }
 
-    /// What this part of an object takes on a disk in bytes, as on a real one: nothing where data are, pages elsewhere;
-    /// the first one brings a header and records, and the first of each stretch the sums of all of it.
+    /// Returns the bytes that this part of an object needs on a disk, as on a real one: zero for existing data, pages
+    /// otherwise. The first page of an object adds a header and records, the first of each MiB its checksums.
     async fn needed(&self, object: ObjectId, part: Range<u64>) -> Result<u64> {
         const PAGE: u64 = 4096;
         const FIRST: u64 = 3 * PAGE;
@@ -316,7 +317,7 @@ impl<M: Machine> FaultyDisk<M> {
         Ok(first + sums + pages)
     }
 
-    /// Fails if a flush of the object is to fail, or has found before that the medium has failed.
+    /// Fails if a flush of the object must fail, or the medium has failed in an earlier one.
     fn check_flush(&self, object: ObjectId) -> Result<()> {
         fail(&self.faults.failing_flushes, "flushing")?;
         let (mut unsynced, object) =
@@ -326,7 +327,7 @@ impl<M: Machine> FaultyDisk<M> {
     }
 }
 
-/// Fails as long as `left` says so.
+/// Fails and counts down as long as `left` is not 0.
 fn fail(left: &Cell<u32>, what: &str) -> Result<()> {
     match left.get().checked_sub(1) {
         Some(fewer) => {
@@ -410,7 +411,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         let _flushing = self.faults.flushing.begin();
         let most = self.faults.flushing.count().max(self.faults.flushing_most.get());
         self.faults.flushing_most.set(most);
-        // Whoever flushes at the same time is counted, too, where a flush takes no time.
+        // Yields, so that concurrent flushes are counted even if a flush takes no time.
         give_way().await;
         self.disk().flush(object).await
     }
@@ -440,7 +441,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
     }
 
     fn waited_since(&self, since: Instant) {
-        // By the clock below.
+        // Convert to the clock of the underlying machine.
         let time = since.since(Instant::START).as_nanos();
         let jumped = self.faults.jumped.get().as_nanos();
         self.disk().waited_since(Instant::from_nanos(time.saturating_sub(jumped)));

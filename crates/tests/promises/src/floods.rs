@@ -1,5 +1,5 @@
-//! What holds when a client asks for more than its part: others are served, and the memory and the entries of shared
-//! tables that it can take are bounded.
+//! Promises about clients with excessive requests: others are served, and the memory and table entries that a client
+//! can take are bounded.
 
 use fs::protocol::{BlockWrite, LockAnswer, MeetingId, MemoryId, OpenCount, Reply, Request, TeamStep};
 use fs::{Failure, FailureKind, FileId, IoNodeSettings, LockRange, TeamMembership};
@@ -15,14 +15,14 @@ use super::tasks::{Tasks, rest};
 use super::trees::{make, read as read_tree, trees, write as write_tree};
 use super::{BLOCK, Base, contents, created, created_with, read, run, start, write};
 
-/// A file that is open once.
+/// Counts of a file that is open once.
 const ONCE: OpenCount = OpenCount { reading: 1, writing: 0 };
 
-/// Bytes of tasks that an I/O node has while a thousand commands wait. A task with the future of every command has
-/// some ten thousand.
+/// Limit in bytes of an I/O node's tasks while a thousand commands wait. With a task per command they would take about
+/// ten thousand bytes each.
 const TASKS_BYTES_MAX: usize = 1 << 20;
 
-/// Commands that wait, for a disk or for other clients, cost their I/O node little more than their requests.
+/// Commands that wait for a disk or for other clients cost their I/O node little more than their requests.
 pub fn commands_that_wait_take_little_memory(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -47,7 +47,7 @@ pub fn commands_that_wait_take_little_memory(testbed: &impl Testbed, base: Base)
     });
 }
 
-/// Tells an I/O node what one selects of file 1, in so many parts, and has it written.
+/// Sends an I/O node a member's selection of file 1 in these parts, and writes it.
 async fn write_selected(from: &impl Machine, to: NodeId, parts: Vec<Selection>) -> Reply {
     let mut last = Reply::Done;
     for (tag, request) in (1..).zip(selected_write(from.node(), FileId(1), parts)) {
@@ -59,7 +59,7 @@ async fn write_selected(from: &impl Machine, to: NodeId, parts: Vec<Selection>) 
     last
 }
 
-/// The text of a failure that an I/O node answers with.
+/// Returns the failure that an I/O node answered with.
 fn failure(reply: Reply) -> Failure {
     match reply {
         Reply::Failed(failure) => failure,
@@ -67,7 +67,7 @@ fn failure(reply: Reply) -> Failure {
     }
 }
 
-/// A member that selects the same bytes in many parts, so that looking at a block takes long, is refused.
+/// A member that selects the same bytes in many parts, which would make each block expensive, is rejected.
 pub fn the_same_bytes_are_not_selected_many_times(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let settings = IoNodeSettings { block_bytes_max: 1 << 20, ..settings(base) };
@@ -83,7 +83,7 @@ pub fn the_same_bytes_are_not_selected_many_times(testbed: &impl Testbed, base: 
     });
 }
 
-/// However many teams and jobs some clients begin, others find room for theirs.
+/// Other clients can form teams and jobs, however many a few clients form.
 pub fn no_client_takes_all_teams_and_jobs(testbed: &impl Testbed, base: Base) {
     run(testbed, 8, move |nodes| async move {
         let clients = start(base, &nodes[..3], 1, settings(base)).await;
@@ -112,11 +112,11 @@ pub fn no_client_takes_all_teams_and_jobs(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A file number that no namespace has given.
+/// File number that no namespace has assigned.
 const NO_FILE: FileNumber = FileNumber(1 << 50);
 
-/// What repairs a namespace does nothing to one that is in use: its disks stay its own, a file with a name keeps its
-/// contents, and a lease that is good is not fenced.
+/// Repair requests have no effect on a namespace in use: its disks stay its own, a file with a name keeps its contents,
+/// and a valid lease is not fenced.
 pub fn repairs_leave_alone_what_is_in_use(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;
@@ -142,13 +142,13 @@ pub fn repairs_leave_alone_what_is_in_use(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A request for a lock on all of a file under a lease, if it is given one.
+/// Returns a request for a lock on all of a file under a lease; 0 stands for no lease.
 fn lock_whole(lease: u64, number: FileNumber) -> Request {
     lock(lease, number, 1, LockRange::WHOLE)
 }
 
-/// A lease is good for its own client alone, a client locks files that it has open, and it has none open that does not
-/// exist.
+/// A lease is valid for its client only. A client can lock only files that it has open, and can only open existing
+/// files.
 pub fn locks_are_on_files_that_their_client_has_open(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;
@@ -177,7 +177,7 @@ pub fn locks_are_on_files_that_their_client_has_open(testbed: &impl Testbed, bas
     });
 }
 
-/// However many leases a client has fenced, those that others have fenced stay so.
+/// Fences of other clients stay, however many leases a client fences.
 pub fn fences_stay_however_many_another_client_raises(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -196,7 +196,7 @@ pub fn fences_stay_however_many_another_client_raises(testbed: &impl Testbed, ba
     });
 }
 
-/// Every answer fits in a message: what would be longer than a header is refused, or given in part.
+/// Every answer fits in a message: longer ones are rejected, or returned in part.
 pub fn no_answer_is_longer_than_a_message(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;
@@ -222,7 +222,7 @@ pub fn no_answer_is_longer_than_a_message(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// The words of a member's failure that name other members do not grow with each of them.
+/// The text of a member's failure that names other members does not grow with each of them.
 pub fn failures_of_members_do_not_grow(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;

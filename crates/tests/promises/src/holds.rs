@@ -1,4 +1,4 @@
-//! What holds of files without names that somebody has open when connections to the keeper break.
+//! Promises about unlinked open files when connections to the metadata server break.
 
 use fs::{Client, IoNodeSettings, OpenTreeFile, Threads, Tree};
 use machine::conformance::Testbed;
@@ -9,15 +9,15 @@ use super::tasks::{Tasks, rest};
 use super::trees::{cache, files, make, open, read, remove, rename, trees, write};
 use super::{BLOCK, Base, contents, run, small};
 
-/// Forgets what is cached of a file, and which of its stripes are open.
+/// Forgets the cached data of a file, and its open stripes.
 fn forget<M: Machine>(file: &OpenTreeFile<M>) {
     file.paged().file().refresh();
     file.paged().note_written_past(file.paged().bytes());
 }
 
-/// A file without a name that a client has open stays when the client's connection to the keeper breaks: while it does
-/// nothing, when another client removes what nobody has open, and when it closes one of several handles. It goes with
-/// the last.
+/// An unlinked open file survives a broken connection of its client to the metadata server: while the client is idle,
+/// when another client removes orphans, and when the client closes one of several handles. It is deleted with the last
+/// close.
 pub fn an_open_file_outlives_a_broken_connection(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -40,7 +40,7 @@ pub fn an_open_file_outlives_a_broken_connection(testbed: &impl Testbed, base: B
         rest(&nodes[3]).await;
         assert_eq!(trees[1].remove_doomed().await, Ok(0), "it is open still");
         assert!(is_whole().await);
-        // The keeper hears that the client is gone, and then that it closes the file.
+        // The metadata server sees the disconnect first, and then the close of the file.
         break_connection();
         other.close().await.expect("closed");
         trees[0].contents_gone().await;
@@ -56,9 +56,9 @@ pub fn an_open_file_outlives_a_broken_connection(testbed: &impl Testbed, base: B
     });
 }
 
-/// Files that a client has open outlive what another client does with their names after a new start of the keeper that
-/// the first one has not noticed yet: it removes them, and has others take their places. What was made since goes at
-/// once, and all else when the keeper has waited for those who have it open.
+/// Open files of a client survive changes of their names by another client after a restart of the metadata server that
+/// the first has not noticed yet: it removes and replaces them. Files created since are deleted at once, and all others
+/// after the metadata server has waited for clients with the files open.
 pub fn open_files_outlive_a_new_start_of_the_keeper(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let tree = trees(base, &nodes[..4]).await.remove(0);
@@ -106,8 +106,8 @@ pub fn open_files_outlive_a_new_start_of_the_keeper(testbed: &impl Testbed, base
     });
 }
 
-/// An open over a connection that breaks meanwhile holds nothing: when the file has been closed by who has opened it
-/// over the next connection, and is removed, its contents go.
+/// An open over a connection that breaks during the request holds no reference: when its client has closed the file
+/// over the next connection, and the file is removed, its contents are deleted.
 pub fn an_open_over_a_broken_connection_holds_nothing(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);

@@ -1,11 +1,11 @@
-//! The promises of the file system, each one function, generic over the machine; tests on both machines.
+//! Promises of the file system, one function each, generic over the machine, with tests on both machines.
 //!
-//! The tests run [`check_all`] and its parts, so the same promises are checked in simulation and in reality. What holds
-//! on one of the machines alone is beside them. `attackers.rs` has requests of clients that do not do their part.
+//! The tests run [`check_all`] and its parts, so the same promises are checked in simulation and in reality. Promises
+//! for one of the machines only have separate tests. `attackers.rs` has requests of misbehaving clients.
 //!
 //! The tests depend on `node` and `experiment`, which compile the file system for a machine, to link their code instead
-//! of compiling it again. They are not in the crates of the machines: a change of the file system leaves the tests of
-//! those alone.
+//! of compiling it again. They are not in the crates of the machines: so a change of the file system does not affect
+//! the tests of the machines alone.
 
 pub mod attackers;
 mod attacks;
@@ -146,7 +146,7 @@ pub use write_caches::{
 
 use tasks::Tasks;
 
-/// Hands the names of all promises to a macro: a list that no machine's tests can be behind.
+/// Passes the names of all promises to a macro, so that the tests of no machine can miss one.
 #[macro_export]
 macro_rules! for_all_promises {
     ($do:ident) => {
@@ -315,12 +315,12 @@ macro_rules! for_all_promises {
     };
 }
 
-/// What a promise is kept under: a configuration, and the order in which disks serve unless a promise is about that.
+/// Base of a promise: a configuration, and the scheduling of disks unless the promise is about scheduling.
 #[derive(Clone, Copy, Debug)]
 pub struct Base {
-    /// The configuration.
+    /// Configuration.
     pub configuration: Configuration,
-    /// The order.
+    /// Disk scheduling.
     pub scheduling: Scheduling,
 }
 
@@ -344,10 +344,10 @@ impl Base {
     }
 }
 
-/// Checks all promises, with this order at the disks and under both configurations.
+/// Checks all promises, with this disk scheduling and under both configurations.
 ///
 /// # Panics
-/// If one is broken.
+/// If a promise is broken.
 pub fn check_all(testbed: &impl Testbed, scheduling: Scheduling) {
     let base = |configuration| Base { configuration, scheduling };
     let [report, agent] = [Configuration::Report, Configuration::Agent].map(base);
@@ -359,7 +359,7 @@ pub fn check_all(testbed: &impl Testbed, scheduling: Scheduling) {
 
 const BLOCK: u64 = 512;
 
-/// Settings in which everything that has a bound is small, so that the bounds are met.
+/// Returns settings with small limits, so that the tests reach them.
 fn small(base: Base, threads: Threads) -> IoNodeSettings {
     IoNodeSettings {
         cache_blocks: 4,
@@ -371,7 +371,7 @@ fn small(base: Base, threads: Threads) -> IoNodeSettings {
     }
 }
 
-/// The first `io_nodes` nodes serve; the rest get clients.
+/// Starts services on the first `io_nodes` nodes and clients on the rest.
 async fn start<M: Machine>(
     base: Base,
     nodes: &[M],
@@ -407,41 +407,41 @@ where
     testbed.run(nodes, test).expect("no task of this test fails");
 }
 
-/// Bytes that tell where they belong: no two blocks are alike.
+/// Returns bytes that identify their position: no two blocks are alike.
 fn contents(bytes: u64) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(31) ^ (at >> 8).wrapping_mul(97)) as u8).collect()
 }
 
-/// A file of this number over all disks that a client knows, in blocks of `block_bytes` bytes, with nothing in it.
+/// Returns an empty file of this number over all disks known to a client, in blocks of `block_bytes` bytes.
 async fn described<M: Machine>(client: &Client<M>, number: u64, block_bytes: u64) -> NumberedFile {
     let striping = Striping::new(block_bytes, client.disks()).expect("a striping");
     client.new_numbered(FileId(number), striping).await.expect("all disks are there")
 }
 
-/// A new file of this number with all its stripes, in blocks of `block_bytes` bytes.
+/// Returns a new file of this number with all its stripes, in blocks of `block_bytes` bytes.
 async fn created_with<M: Machine>(client: &Client<M>, number: u64, block_bytes: u64) -> File<M> {
     let file = client.numbered(described(client, number, block_bytes).await).await.expect("opened");
     file.make_stripes().await.expect("room");
     file
 }
 
-/// A new file of this number with all its stripes.
+/// Returns a new file of this number with all its stripes.
 async fn created<M: Machine>(client: &Client<M>, number: u64) -> File<M> {
     created_with(client, number, BLOCK).await
 }
 
-/// The file of this number as its stripes are now.
+/// Opens the file of this number with its current stripes.
 async fn opened<M: Machine>(client: &Client<M>, number: u64) -> File<M> {
     client.numbered(stored(client, number, BLOCK).await).await.expect("opened")
 }
 
-/// What is known of the file of this number, in blocks of `block_bytes` bytes, by its stripes.
+/// Returns the attributes of the file of this number, in blocks of `block_bytes` bytes, from its stripes.
 async fn stored<M: Machine>(client: &Client<M>, number: u64, block_bytes: u64) -> NumberedFile {
     let file = described(client, number, block_bytes).await;
     NumberedFile { bytes: client.stored_bytes(&file).await.expect("answered"), ..file }
 }
 
-/// Takes in what others have done to a file; returns its size in bytes.
+/// Makes the changes of other clients to a file visible; returns its size in bytes.
 async fn refresh<M: Machine>(client: &Client<M>, file: &File<M>) -> u64 {
     file.refresh();
     let bytes = stored(client, file.id().0, BLOCK).await.bytes;
@@ -455,7 +455,7 @@ async fn write<M: Machine>(file: &File<M>, offset: u64, data: &[u8]) {
     file.write(offset, memory.len(), &memory, 0).await.expect("the write succeeds");
 }
 
-/// What a memory of real bytes holds.
+/// Returns the bytes of real memory.
 fn bytes_of(memory: Memory) -> Vec<u8> {
     memory.into_vec().expect("real memory")
 }
@@ -468,7 +468,7 @@ async fn read<M: Machine>(file: &File<M>, offset: u64, bytes: u64) -> Vec<u8> {
     data
 }
 
-/// A small stream of numbers that is the same everywhere.
+/// Small pseudorandom generator, the same on all machines.
 struct Draw(u64);
 
 impl Draw {
@@ -478,8 +478,8 @@ impl Draw {
     }
 }
 
-/// Reads, writes, truncations and flushes by two clients in turn give what a file in memory would give,
-/// with a cache far smaller than the file and under every setting.
+/// Reads, writes, truncations and flushes by two alternating clients have the same results as on a file in memory, with
+/// a cache far smaller than the file and under every setting.
 pub fn random_operations_agree_with_a_file_in_memory(testbed: &impl Testbed, base: Base) {
     for (seed, scheduling, threads, memget_writes, requests_at_disk) in [
         (1, Scheduling::CyclicScan, Threads::Pool(4), false, 1),
@@ -533,7 +533,7 @@ async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
     assert!(read(&files[1], 0, 30 * BLOCK).await == model);
 }
 
-/// Several clients write interleaved records at the same time; all of them arrive.
+/// Concurrent interleaved writes of several clients all arrive.
 pub fn clients_that_write_side_by_side_do_not_disturb_each_other(testbed: &impl Testbed, base: Base) {
     for memget_writes in [false, true] {
         run(testbed, 7, move |nodes| write_side_by_side(base, nodes, memget_writes));
@@ -551,7 +551,7 @@ async fn write_side_by_side<M: Machine>(base: Base, nodes: Vec<M>, memget_writes
         let (left, done) = (left.clone(), done.clone());
         nodes[3 + number].spawn("writer", async move {
             let file = opened(&client, 9).await;
-            // Records of 96 bytes, a fourth of them each, so that most blocks have several writers.
+            // Records of 96 bytes, a quarter of them per client, so that most blocks have several writers.
             for (index, record) in data.chunks(96).enumerate().skip(number).step_by(4) {
                 write(&file, index as u64 * 96, record).await;
             }
@@ -567,8 +567,8 @@ async fn write_side_by_side<M: Machine>(base: Base, nodes: Vec<M>, memget_writes
     assert!(read(&file, 0, 50 * BLOCK).await == data);
 }
 
-/// Every pattern of the reports, for records of several sizes: what a group writes by any method can be read
-/// by the others, each member its own part.
+/// Every pattern of the reports, for records of several sizes: data written by a group with any method can be read with
+/// the others, each member its part.
 pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Testbed, base: Base) {
     let (disk_directed, two_phase) = (CollectiveSettings::disk_directed(), CollectiveSettings::two_phase());
     for (record_bytes, settings) in [
@@ -600,7 +600,7 @@ async fn check_pattern<M: Machine>(
     settings: CollectiveSettings,
 ) {
     let (view, data) = (pattern.view(problem).expect("a view"), contents(problem.file_bytes));
-    // Its stripes are made when something is written to them.
+    // Its stripes are created by the first writes to them.
     let whole = opened(&clients[0], number).await;
     if pattern.operation() == Operation::Read {
         write(&whole, 0, &data).await;
@@ -639,7 +639,7 @@ async fn check_pattern<M: Machine>(
     assert!(read(&whole, 0, problem.file_bytes).await == data, "{pattern} by single requests");
 }
 
-/// Collective writes and reads of the same group, mixed with single ones, see each other's data.
+/// Collective writes and reads of one group, mixed with independent ones, see each other's data.
 pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -664,7 +664,7 @@ pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// A file on chosen disks has its stripes there, in their order; disks that cannot be are refused.
+/// A file on chosen disks has its stripes there, in their order; impossible choices are rejected.
 pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
@@ -678,7 +678,7 @@ pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: B
         let listed = client.list_numbered().await;
         assert_eq!(listed, Ok(vec![stripe(0, (1, BLOCK)), stripe(2, (0, 2 * BLOCK))]));
         assert_eq!(client.stored_bytes(&new).await, Ok(3 * BLOCK));
-        // Over all disks the stripes are in the same order as these.
+        // Over all disks the stripes have the same order as these.
         let all = described(client, 3, BLOCK).await;
         assert_eq!(new.disks, [all.disks[2], all.disks[0]]);
         for (disks, named) in [(&[1, 1][..], "disk 1"), (&[0, 3], "disk 3")] {
@@ -688,7 +688,7 @@ pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: B
     });
 }
 
-/// Making all stripes of a file at once makes one on each disk; then no read or write asks for a stripe.
+/// Creating all stripes of a file at once creates one on each disk; then no read or write requests a stripe.
 pub fn all_stripes_are_made_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -705,13 +705,13 @@ pub fn all_stripes_are_made_at_once(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// The number of requests of a client that open stripes.
+/// Returns the number of a client's requests that open stripes.
 fn attached<M: Machine>(client: &Client<M>) -> u64 {
     let asked = client.counts().asked.into_iter().filter(|asked| asked.operation == "attach");
     asked.map(|asked| asked.times.count()).sum()
 }
 
-/// Frames that make no sense are answered with a complaint; everybody else is served on.
+/// Meaningless frames are answered with an error, and the service of all other clients continues.
 pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
@@ -775,7 +775,7 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Whoever asks for much at once, and never for what it got, is refused more; nobody else is.
+/// A client with too many outstanding commands is rejected; other clients are not.
 pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
@@ -788,12 +788,12 @@ pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
             let message = Message { header: Frame::Request(tag, request).encode(), ..Message::default() };
             client.net().send(target, message).await.expect("sent");
         }
-        // The client answers none of the Memputs, so all that was taken stays under way.
+        // The client answers none of the Memputs, so all accepted commands stay in flight.
         let mut refused = 0;
         while refused < 10 {
             let answer = match client.net().receive().await.expect("it is there") {
                 (_, Delivery::Message(answer)) => answer,
-                // Where the network is slow the node gives it up before it reads the first refusal.
+                // On a slow network the node disconnects it before it reads the first rejection.
                 (_, Delivery::Gone(_)) => break,
             };
             match Frame::decode(&answer.header) {
@@ -814,7 +814,7 @@ pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A request to read the first block of a file into the memory of a node.
+/// Returns a request to read the first block of a file into the memory of a node.
 fn collective_read_of(file: FileId, node: &impl Machine) -> Request {
     let view = "rb".parse::<Pattern>().and_then(|rb| rb.view(&Problem::new(BLOCK, BLOCK, 1)));
     Request::Collective(Box::new(Collective {
@@ -828,12 +828,12 @@ fn collective_read_of(file: FileId, node: &impl Machine) -> Request {
     }))
 }
 
-/// A read on demand is served before those in the background that came earlier, and so is one that is promoted.
+/// A demand read is served before earlier background reads, and so is a promoted one.
 ///
-/// For machines whose disks take some time: else there is no queue to overtake in.
+/// For machines whose disks take time: otherwise there is no queue to overtake in.
 pub fn demand_is_served_before_background(testbed: &impl Testbed, base: Base) {
     demand_overtakes(testbed, base, 4, true);
-    // Enough threads for all: what is in the background waits for room in the cache, where nobody looks for it.
+    // Enough threads for all: background reads wait for room in the cache, where promotion does not search for them.
     demand_overtakes(testbed, base, 64, false);
 }
 
@@ -879,8 +879,7 @@ fn demand_overtakes(testbed: &impl Testbed, base: Base, threads: usize, promotes
     });
 }
 
-/// Whoever reads a file from front to back, with the next request always there, does not keep the disk's arm from what
-/// lies behind it, if the I/O node is to be fair.
+/// A sequential reader with always outstanding requests does not starve requests behind it, if scheduling is fair.
 pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: Base) {
     // An open sweep serves every request ahead of the arm.
     let is_open =
@@ -902,7 +901,7 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: B
                     Message { header: Frame::Request(block, request).encode(), ..Message::default() };
                 client.net().send(target, message).await.expect("sent");
             };
-            // Block 1 lies behind the stream, which begins at 10 and has four requests under way.
+            // Block 1 is behind the stream, which begins at 10 and has four requests in flight.
             for block in [10, 11, 12, 13, 1] {
                 ask(block).await;
             }
@@ -923,10 +922,10 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: B
     }
 }
 
-/// An I/O node notices that one client's writes hold up another's reads, and says so when it is asked; in an order that
-/// keeps clients apart nobody is held up.
+/// An I/O node notices that one client's writes delay another's reads, and reports it on request. Under scheduling that
+/// separates clients no read is delayed.
 ///
-/// For machines whose disks take some time.
+/// For machines whose disks take time.
 pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
     let keeps_apart = !matches!(base.scheduling, Scheduling::Fcfs);
     run(testbed, 3, move |nodes| async move {
@@ -950,7 +949,7 @@ pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
         let written = created(&clients[0], 2).await;
         let tasks = Tasks::default();
         tasks.begin(&nodes[1], async move { write(&written, 0, &contents(3 * BLOCKS * BLOCK)).await });
-        // One read at a time, of blocks that are in the cache no more.
+        // One read at a time, of blocks no longer in the cache.
         for block in 0..20 {
             read(&read_from, block * BLOCK, BLOCK).await;
         }
@@ -961,7 +960,7 @@ pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A client that vanishes takes nothing with it.
+/// A client that disconnects does not affect other clients.
 pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -969,7 +968,7 @@ pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, 
         let memory = Memory::real(contents(30 * BLOCK));
         let leaver = file.clone();
         nodes[2].spawn("leaver", async move {
-            // May or may not get through before its node is gone.
+            // Succeeds or fails, depending on the time of the disconnect.
             let _ = leaver.write(0, 30 * BLOCK, &memory, 0).await;
             Ok(())
         });
@@ -981,7 +980,7 @@ pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, 
     });
 }
 
-/// When an I/O node is lost, calls to it fail with its name instead of waiting for ever.
+/// After the loss of an I/O node, calls to it fail with its name instead of waiting for ever.
 pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
@@ -997,7 +996,7 @@ pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, b
     });
 }
 
-/// What an I/O node has accepted is on its disk when its service is over, flushed by a client or not.
+/// Data accepted by an I/O node are on its disk when its service stops, flushed by a client or not.
 pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (io_node, stopped) = (nodes[0].clone(), Rc::new(Condition::new()));
@@ -1020,7 +1019,7 @@ pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base
     });
 }
 
-/// If one member of a group cannot take part, all members of the operation fail, and the next one works.
+/// If one member of a group cannot take part, all members of the operation fail, and the next operation works.
 pub fn a_failing_member_fails_the_whole_group(testbed: &impl Testbed, base: Base) {
     for settings in [CollectiveSettings::disk_directed(), CollectiveSettings::two_phase()] {
         run(testbed, 4, move |nodes| fail_one_member(base, nodes, settings));
@@ -1056,16 +1055,16 @@ async fn fail_one_member<M: Machine>(base: Base, nodes: Vec<M>, settings: Collec
     }
 }
 
-/// An I/O node of which only the answers are there, and which can be started anew.
+/// I/O node that only answers, and can be restarted.
 struct Restarting {
     run: Cell<u64>,
-    /// Whether this run has opened the file.
+    /// True if this incarnation has opened the file.
     is_open: Cell<bool>,
-    /// How many collective requests it has served.
+    /// Number of collective requests served.
     collectives: Cell<u32>,
-    /// Whether the answer to the next flush takes a while.
+    /// True if the answer to the next flush is delayed.
     flushes_slowly: Cell<bool>,
-    /// Whether it has closed stripes that were not flushed.
+    /// True if it has closed unflushed stripes.
     has_closed_stripes: Cell<bool>,
 }
 
@@ -1104,7 +1103,7 @@ impl Restarting {
         (node, io_node, client)
     }
 
-    /// A file with one stripe on its disk.
+    /// Returns a file with one stripe on its disk.
     fn file(number: FileId, bytes: u64) -> NumberedFile {
         let striping = Striping::new(BLOCK, 1).expect("a striping");
         NumberedFile { number, striping, disks: vec![7], bytes, stored_stripes: 0 }

@@ -1,4 +1,4 @@
-//! Promises about collective operations on listed stretches of files.
+//! Promises about collective operations on lists of file extents.
 
 use std::rc::Rc;
 
@@ -11,21 +11,21 @@ use super::{
     BLOCK, Base, Draw, bytes_of, contents, created, opened, read, refresh, run, small, start, write,
 };
 
-/// How many members the groups of these tests have.
+/// Number of members of the groups in these tests.
 const MEMBERS: u64 = 3;
 
-/// How many bytes the files of these tests have at most.
+/// Maximum length in bytes of the files in these tests.
 const BYTES: u64 = 24 * BLOCK;
 
-/// What a member does in one operation.
+/// Part of a member in one operation.
 #[derive(Clone)]
 struct Part {
-    /// For each file the stretches that the member has.
+    /// Extents of the member in each file.
     entries: Vec<Vec<Entry>>,
     memory: Vec<u8>,
 }
 
-/// Draws what a member has of `files` files, all of it at most `longest` bytes at a time.
+/// Draws a member's part of `files` files, each extent at most `longest` bytes long.
 fn draw_part(draw: &mut Draw, files: u64, longest: u64) -> Part {
     let (mut entries, mut at) = (vec![Vec::new(); files as usize], 0);
     for _ in 0..draw.below(40) {
@@ -40,7 +40,7 @@ fn draw_part(draw: &mut Draw, files: u64, longest: u64) -> Part {
     Part { entries, memory }
 }
 
-/// What a file is after all members' entries have been written, the latest over those before.
+/// Returns a file after all members' entries have been written in order of time.
 fn overwrite(before: &[u8], parts: &[Part], file: usize) -> Vec<u8> {
     let mut all: Vec<(u64, usize, usize)> = Vec::new();
     for (member, part) in parts.iter().enumerate() {
@@ -58,7 +58,7 @@ fn overwrite(before: &[u8], parts: &[Part], file: usize) -> Vec<u8> {
     bytes
 }
 
-/// Each member writes or reads its part of the files of these numbers; gives the memories as they are then.
+/// Writes or reads each member's part of the files of these numbers; returns the memories afterwards.
 async fn move_together<M: Machine>(
     clients: &[Client<M>],
     nodes: &[M],
@@ -104,8 +104,8 @@ async fn move_together<M: Machine>(
     memories.into_iter().map(|(_, memory)| memory).collect()
 }
 
-/// When the members of a group have written any stretches of any files together, each byte is its latest writer's, and
-/// bytes in no stretch are as they were; reading stretches together gives what is in the files.
+/// After the members of a group have written any extents of any files together, each byte has the value of its latest
+/// writer, and bytes outside of all extents are unchanged. Reading extents together returns the contents of the files.
 pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     let numbers = [1, 2];
     for (seed, longest, queued, presort) in
@@ -128,7 +128,7 @@ pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base:
                 let of_round = |draw: &mut Draw| (0..MEMBERS).map(|_| draw_part(draw, 2, longest)).collect();
                 let settings = ListedSettings { presort, queued };
                 let parts: Vec<Part> = of_round(&mut draw);
-                // Some of what is there before is still in caches.
+                // Some of the earlier contents are still in caches.
                 let (offset, fresh) = (draw.below(BYTES / 2), contents(1 + draw.below(2 * BLOCK)));
                 write(&files[0], offset, &fresh).await;
                 let end = expected[0].len().max(offset as usize + fresh.len());
@@ -159,8 +159,8 @@ pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base:
     }
 }
 
-/// What a member has told over a connection that ends before anything is moved is not taken for moved: the I/O node has
-/// forgotten it, and hears nothing more of it than that the member is there again.
+/// A member's directory sent over a connection that ends before the move does not count as moved. The I/O node has
+/// forgotten it, and only sees that the member has reconnected.
 pub fn a_directory_that_is_forgotten_is_told_again(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
@@ -178,7 +178,7 @@ pub fn a_directory_that_is_forgotten_is_told_again(testbed: &impl Testbed, base:
             let memory = Memory::real(contents(BYTES));
             client.write_listed(&group, &[part], &memory, settings).await.expect("told again");
         });
-        // It has told what it has, and waits for the other member.
+        // It has sent its directory, and waits for the other member.
         rest(&nodes[1]).await;
         nodes[0].net().give_up(nodes[1].node(), "the network is broken");
         rest(&nodes[1]).await;

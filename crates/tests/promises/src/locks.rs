@@ -1,4 +1,4 @@
-//! What holds of locks.
+//! Promises about locks.
 
 use fs::{LockMode, LockRange};
 use machine::conformance::Testbed;
@@ -9,15 +9,15 @@ use super::tasks::Tasks;
 use super::trees::{make, open, read, trees, write};
 use super::{Base, run};
 
-/// A clause of the promise: how long a client that was killed keeps others out, and then some.
+/// Time limit of the promise, with a margin: a killed client's locks block others no longer than this.
 const LONG: Duration = Duration::from_secs(6);
 
 async fn wait<M: Machine>(node: &M, time: Duration) {
     node.sleep_until(node.now() + time).await;
 }
 
-/// Several clients that each add to a number while they have it locked lose nothing; parts of a file are locked apart;
-/// shared locks go together, and what one owner has another one of the same client has not.
+/// Increments of a shared number by several clients under a lock are never lost. Parts of a file can be locked
+/// separately, shared locks are compatible, and owners within one client exclude each other.
 pub fn locks_keep_others_out(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         const TIMES: u8 = 8;
@@ -67,7 +67,7 @@ pub fn locks_keep_others_out(testbed: &impl Testbed, base: Base) {
         assert!(one.lock(number, 1, part(0, 9), exclusive).await.expect("answered").is_some());
         other.unlock(number, 2, LockRange::WHOLE).await.expect("unlocked");
         assert_eq!(one.lock(number, 1, part(0, 9), exclusive).await, Ok(None));
-        // A lock outlasts any time as long as its client is there.
+        // A lock lasts as long as its client is connected.
         wait(&nodes[3], LONG).await;
         assert!(other.lock(number, 1, part(0, 0), shared).await.expect("answered").is_some());
         assert_eq!(one.check_locks(number).await, Ok(()));
@@ -79,7 +79,7 @@ pub fn locks_keep_others_out(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What a client has locked that is gone others get a little later.
+/// Locks of a disconnected client become available to others a little later.
 pub fn locks_end_with_their_client(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -97,8 +97,8 @@ pub fn locks_end_with_their_client(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Data written under a lock that has ended are refused when they come late: their client was held up, or gone, and
-/// another one has the lock.
+/// Data written under a lock that has ended are rejected when they arrive late: their client was delayed or
+/// disconnected, and another one has the lock.
 pub fn what_was_written_under_a_lost_lock_is_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -112,7 +112,7 @@ pub fn what_was_written_under_a_lost_lock_is_refused(testbed: &impl Testbed, bas
         write(&file, 0, &[2; 30]).await;
         // It has renewed its lease, and does so again in a second.
         wait(&nodes[3], Duration::from_millis(100)).await;
-        // To the keeper the client was away for a long time; to itself it has just been given its lock.
+        // For the metadata server the client was away for a long time; for the client its lock is new.
         let keeper = nodes.iter().find(|node| node.node() == one.keeper()).expect("one of them");
         keeper.faults().jumped.set(LONG);
         let others = open(other, "file").await.expect("opened");
@@ -124,7 +124,7 @@ pub fn what_was_written_under_a_lost_lock_is_refused(testbed: &impl Testbed, bas
         other.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
         one.unlock(number, 1, LockRange::WHOLE).await.expect("it has none any more");
         file.flush().await.expect("it has been told, and nothing is left of it");
-        // It may go on like others.
+        // It may continue like others.
         assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         file.attributes().await.expect("known");
         assert_eq!(read(&file).await, [3; 10]);

@@ -1,4 +1,4 @@
-//! What files promise that have a number and no name.
+//! Promises about numbered files.
 
 use fs::protocol::{BlockWrite, LISTED_STRIPES, Label, Reply, Request, StripeHome};
 use fs::{
@@ -15,7 +15,7 @@ use super::faulty::Faulty;
 use super::tasks::{Tasks, rest};
 use super::{BLOCK, Base, Restarting, bytes_of, contents, put, read, run, small, start, write};
 
-/// A file over all disks of some nodes, the first stripe on the disk of the node of that index.
+/// Returns a file over all disks of some nodes, the first stripe on the disk of the node with that index.
 pub(super) async fn numbered<M: Machine>(nodes: &[M], number: u64, first: usize, bytes: u64) -> NumberedFile {
     let mut disks = Vec::new();
     for node in nodes {
@@ -30,7 +30,7 @@ pub(super) async fn open<M: Machine>(client: &Client<M>, file: &NumberedFile, by
     client.numbered(NumberedFile { bytes, ..file.clone() }).await.expect("its disks are there")
 }
 
-/// The indices of the nodes that have a stripe of a file.
+/// Returns the indices of the nodes that have a stripe of a file.
 async fn holders<M: Machine>(nodes: &[M], file: FileId) -> Vec<usize> {
     let mut holders = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
@@ -41,8 +41,8 @@ async fn holders<M: Machine>(nodes: &[M], file: FileId) -> Vec<usize> {
     holders
 }
 
-/// What is written to a file can be read by any client that knows its number, its layout and its size; where nothing
-/// was written it reads zeros.
+/// Data written to a file can be read by any client that knows its number, layout and size; unwritten bytes read as
+/// zeros.
 pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
@@ -58,7 +58,7 @@ pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base:
             let mut expected = data.clone();
             expected.resize((bytes + 5 * BLOCK) as usize, 0);
             assert!(read(&other, 0, bytes + 99 * BLOCK).await == expected);
-            // What others have made is found once the client is told of it.
+            // Stripes created by others are found once the client is notified.
             write(&own, bytes + 4 * BLOCK, b"far behind").await;
             put(&mut expected, bytes + 4 * BLOCK, b"far behind");
             other.refresh();
@@ -70,8 +70,8 @@ pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base:
     });
 }
 
-/// Data are found from any offset, in the caches of clients and I/O nodes or on disks; what is not found is zeros; the
-/// last hole begins where the file ends.
+/// Data are found from any offset, in the caches of clients and I/O nodes or on disks; the rest is zeros. The last hole
+/// begins at the end of the file.
 pub fn data_and_holes_of_a_file_are_found(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
@@ -105,7 +105,7 @@ pub fn data_and_holes_of_a_file_are_found(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A file of a few bytes makes one object, and reading, cutting and flushing it none.
+/// A file of a few bytes creates one object, and reading, truncating and flushing it none.
 pub fn a_numbered_file_touches_the_disks_it_has_bytes_on(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
@@ -130,7 +130,7 @@ pub fn a_numbered_file_touches_the_disks_it_has_bytes_on(testbed: &impl Testbed,
     });
 }
 
-/// Operations on listed stretches make stripes that do not exist, and read missing ones as zeros.
+/// Operations on lists of extents create missing stripes for writes, and read them as zeros.
 pub fn listed_stretches_make_stripes(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
@@ -146,7 +146,7 @@ pub fn listed_stretches_make_stripes(testbed: &impl Testbed, base: Base) {
         expected.extend(data);
         assert_eq!(file.bytes(), expected.len() as u64);
         assert!(read(&file, 0, 9 * BLOCK).await == expected);
-        // By a client that has not heard of the file's changes; a part that was never written is included.
+        // By a client without notice of the file's changes; the extent includes a never written part.
         let other = open(client, &numbered(&nodes[..2], 2, 1, 9 * BLOCK).await, 9 * BLOCK).await;
         let memory = Memory::real(vec![7; 2 * BLOCK as usize]);
         let entries = vec![Entry { offset: BLOCK - 5, bytes: 2 * BLOCK, at: 0, time: 1 }];
@@ -160,8 +160,8 @@ async fn write_cached<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[u8])
     file.write(offset, Payload::from(data)).await.expect("room");
 }
 
-/// Handles of one cache share what they see; another client sees what has been sent once it is told of a change. A file
-/// that is closed has been sent, and can be flushed by any client.
+/// Handles of one cache share their view; another client sees sent data once it is notified of a change. A closed file
+/// has been sent, and any client can flush it.
 pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -207,7 +207,7 @@ pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed
             "nothing is kept of a file nobody has open"
         );
         caches[0].finish().await.expect("nothing is left");
-        // Dirty pages of a file that is given up go nowhere.
+        // Dirty pages of a discarded file are dropped, not sent.
         let gone = caches[0].open_numbered(numbered(&nodes[..2], 2, 1, 0).await).await.expect("opened");
         write_cached(&gone, 0, b"of no use").await;
         caches[0].give_up_numbered(FileId(2)).await;
@@ -217,7 +217,7 @@ pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed
     });
 }
 
-/// When a file is removed nothing is left of it, whatever a client does that has it open.
+/// A removed file leaves nothing behind, regardless of actions of a client with the file open.
 pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -252,8 +252,8 @@ pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, bas
     });
 }
 
-/// If a stripe cannot be removed, the others are. An I/O node that has given up what was written to it reports that
-/// when it stops: a later run would else take all of it for stored.
+/// If a stripe cannot be removed, the others are. An I/O node that has dropped data of it reports that when it stops:
+/// otherwise a later incarnation would take the stripe for complete.
 pub fn a_stripe_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -280,7 +280,7 @@ pub fn a_stripe_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl 
     });
 }
 
-/// All files are listed, however many, with the stripes of each.
+/// All files are listed, for any number, with the stripes of each.
 pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
@@ -312,13 +312,13 @@ pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A file that is not what its number says, a disk that is nowhere, and a client that errs are told as such.
+/// Errors identify a file that does not match its number, an unknown disk, and a client's mistake.
 pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let file = numbered(&nodes[..2], 1, 0, 10).await;
         write(&open(client, &file, 0).await, 0, &contents(2 * BLOCK)).await;
-        // The same number, elsewhere and otherwise.
+        // The same number with another place and layout.
         let turned = NumberedFile { disks: file.disks.iter().rev().copied().collect(), ..file.clone() };
         let memory = Memory::real(vec![1; 10]);
         let error = open(client, &turned, 10).await.read(0, 10, &memory, 0).await.expect_err("foreign");
@@ -334,7 +334,7 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
         assert!(matches!(refused(large).await, Error::BlockTooLarge { .. }));
         assert_eq!(read(&open(client, &file, 2 * BLOCK).await, 0, 2 * BLOCK).await, contents(2 * BLOCK));
     });
-    // What lies on other disks than the one that is nowhere can be read and written.
+    // Stripes on other disks than the unknown one can be read and written.
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let mut file = numbered(&nodes[..2], 1, 0, 10).await;
@@ -360,7 +360,7 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
         assert_eq!(opened.next_data(BLOCK).await, Ok(Some(BLOCK)), "there may be some");
         let there = client.numbered_stripes(&file).await.expect("asked");
         assert_eq!(there.into_iter().collect::<Vec<_>>(), [(0, 2 * BLOCK)]);
-        // A file that is all on the other one is whole.
+        // A file that is completely on the other disk is whole.
         let short = open(client, &file, BLOCK).await;
         write(&short, 0, &contents(BLOCK)).await;
         assert_eq!(short.flush().await, Ok(()));
@@ -386,8 +386,7 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What an I/O node accepted, did not flush, and has lost because it was started anew, is reported by the next flush,
-/// once.
+/// Data that an I/O node accepted, did not flush, and lost in a restart, are reported by the next flush, once.
 pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
@@ -406,7 +405,7 @@ pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base
             assert_eq!(file.flush().await, lost);
             assert_eq!(file.flush().await, Ok(()), "it has been told");
         }
-        // So is a flush of all that the client has written, through any handle.
+        // The same holds for a flush of all the client's writes, through any handle.
         for (has_closed, writes_again, outcome) in
             [(false, false, &Ok(())), (false, true, &lost), (true, false, &lost)]
         {
@@ -427,10 +426,10 @@ pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base
     });
 }
 
-/// What an I/O node accepted of very many files that were closed, and has lost, is reported for each of them. Data that
-/// were accepted after they were closed for the first time are no exception, nor are files that seem to be empty.
+/// Losses of accepted data of very many closed files are reported for each of them. This includes data accepted after
+/// the first close, and files that seem to be empty.
 pub fn each_of_many_closed_files_that_lost_data_is_reported(testbed: &impl Testbed, base: Base) {
-    // So many take seconds.
+    // The large number takes seconds.
     let files = if base.configuration == Configuration::Report { 100 } else { 20_000 };
     run(testbed, 2, move |nodes| async move {
         let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
@@ -448,8 +447,8 @@ pub fn each_of_many_closed_files_that_lost_data_is_reported(testbed: &impl Testb
     });
 }
 
-/// What a flush of all files has brought onto the media is not reported as lost, however often the I/O node was started
-/// anew and has flushed since.
+/// Data persisted by a flush of all files are not reported as lost, after any number of restarts and flushes of the I/O
+/// node.
 pub fn what_an_earlier_run_has_flushed_is_not_lost(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
@@ -463,7 +462,7 @@ pub fn what_an_earlier_run_has_flushed_is_not_lost(testbed: &impl Testbed, base:
     });
 }
 
-/// What was lost of a file that was open twice is reported to who opens it again, whichever of the two had written it.
+/// Losses of a file that was open twice are reported to the next opener, for either of the two writers.
 pub fn both_handles_of_a_file_remember_what_was_lost(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
@@ -482,8 +481,8 @@ pub fn both_handles_of_a_file_remember_what_was_lost(testbed: &impl Testbed, bas
     });
 }
 
-/// What an I/O node accepted of a file in a page cache, and has lost, is told to who closes it, if it has turned out by
-/// then; and if it is lost after that, to who opens the file and flushes it.
+/// Lost data of a file in a page cache are reported by its close, if the loss is known by then; a later loss is
+/// reported to the next opener that flushes the file.
 pub fn who_closes_a_numbered_file_is_told_what_was_lost(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
@@ -513,7 +512,7 @@ pub fn who_closes_a_numbered_file_is_told_what_was_lost(testbed: &impl Testbed, 
     });
 }
 
-/// Clients do by other means what an I/O node of another release cannot do.
+/// Clients use other means for features that an I/O node of another release lacks.
 pub fn nodes_of_neighbouring_releases_work_together(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let io_node = |features| IoNodeSettings { features, ..small(base, Threads::Pool(4)) };
@@ -526,7 +525,7 @@ pub fn nodes_of_neighbouring_releases_work_together(testbed: &impl Testbed, base
         let cache = PageCache::new(client.clone(), PageCacheSettings::default());
         let file = cache.open_numbered(numbered(&nodes[..2], 1, 0, 0).await).await.expect("opened");
         let data = contents(2 * BLOCK);
-        // Through the cache each block goes alone, and the first one is to make its stripe.
+        // Through the cache each block is sent separately, and the first one creates its stripe.
         file.write(0, Payload::from(data.clone())).await.expect("taken");
         file.write(64 * BLOCK, Payload::from(data.clone())).await.expect("taken");
         assert_eq!(file.flush().await, Ok(()));
@@ -535,11 +534,11 @@ pub fn nodes_of_neighbouring_releases_work_together(testbed: &impl Testbed, base
         for offset in [0, 64 * BLOCK] {
             assert_eq!(read(&file, offset, 2 * BLOCK).await, data);
         }
-        // The first node has the blocks of even numbers and does not tell where its holes are; the other one does.
+        // The first node has the blocks of even numbers and does not report its holes; the other one does.
         assert_eq!(file.next_data(2 * BLOCK).await, Ok(Some(2 * BLOCK)));
         let hole = file.next_hole(BLOCK).await.expect("told").expect("there is one");
         assert!((3 * BLOCK..64 * BLOCK).contains(&hole), "{hole}");
-        // It says so itself, too.
+        // Direct requests for the missing features fail, too.
         let [attach, find] = [
             Request::Write(BlockWrite {
                 attach: Some(StripeHome { striping: file.striping(), disk: 7 }),
@@ -554,7 +553,7 @@ pub fn nodes_of_neighbouring_releases_work_together(testbed: &impl Testbed, base
     });
 }
 
-/// A write of no bytes leaves the length as it is.
+/// A write of no bytes leaves the length unchanged.
 pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
@@ -567,13 +566,13 @@ pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// A list of stripes that is longer than an answer comes in parts, and is whole.
+/// A list of stripes that exceeds one answer is returned in parts, and is complete.
 pub fn all_stripes_are_listed_however_many(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let count = 3 * LISTED_STRIPES as u64;
         for number in 2..count {
-            // Beside those of both, each has some of its own.
+            // In addition to common files, each node has some that the other lacks.
             for node in (0..2).filter(|&node| number % 3 != node as u64) {
                 let disk = &nodes[node].disks()[0];
                 disk.create(&object_name(FileId(number)), b"").await.expect("created behind its back");
@@ -587,7 +586,7 @@ pub fn all_stripes_are_listed_however_many(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// The directories are read once for all who wait, and again for who asks later.
+/// One scan of the directories serves all waiting requests, and a later request scans them again.
 pub fn stripes_are_listed_once_for_all_who_wait(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -621,7 +620,7 @@ pub fn stripes_are_listed_once_for_all_who_wait(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// What had been written to a file that could not be removed is lost, and its writer hears of it.
+/// Data written to a file that could not be removed are lost, and its writer gets an error.
 pub fn a_file_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);

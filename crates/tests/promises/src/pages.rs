@@ -1,4 +1,4 @@
-//! What the page cache promises.
+//! Promises about the page cache.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ fn settings(base: Base) -> IoNodeSettings {
     IoNodeSettings { requests_at_disk: 2, ..small(base, Threads::Pool(4)) }
 }
 
-/// A new file of this number with all its stripes, in pages of `page_bytes` bytes.
+/// Creates a file of this number with all its stripes, in pages of `page_bytes` bytes.
 async fn created_with<M: Machine>(cache: &PageCache<M>, number: u64, page_bytes: u64) -> PagedFile<M> {
     let file = described(cache.client(), number, page_bytes).await;
     let file = cache.open_numbered(file).await.expect("opened");
@@ -42,7 +42,7 @@ async fn created<M: Machine>(cache: &PageCache<M>, number: u64) -> PagedFile<M> 
     created_with(cache, number, BLOCK).await
 }
 
-/// The file of this number as its stripes are now, with what this cache has written.
+/// Opens the file of this number with its current stripes and this cache's writes.
 async fn opened<M: Machine>(cache: &PageCache<M>, number: u64) -> PagedFile<M> {
     let file = stored(cache.client(), number, BLOCK).await;
     let bytes = file.bytes;
@@ -51,7 +51,7 @@ async fn opened<M: Machine>(cache: &PageCache<M>, number: u64) -> PagedFile<M> {
     opened
 }
 
-/// Takes in what other clients have flushed of a file; returns its size in bytes.
+/// Makes data flushed by other clients visible; returns the file's size in bytes.
 async fn refresh<M: Machine>(cache: &PageCache<M>, file: &PagedFile<M>) -> u64 {
     let bytes = stored(cache.client(), file.id().0, BLOCK).await.bytes;
     file.file().note_counted(u64::MAX);
@@ -59,7 +59,7 @@ async fn refresh<M: Machine>(cache: &PageCache<M>, file: &PagedFile<M>) -> u64 {
     file.bytes()
 }
 
-/// Removes a file, and what the cache has of it.
+/// Removes a file, and its pages in the cache.
 async fn remove<M: Machine>(cache: &PageCache<M>, number: u64) {
     cache.give_up_numbered(FileId(number)).await;
     cache.client().remove_numbered(&[FileId(number)]).await.expect("removed");
@@ -70,7 +70,7 @@ pub(super) async fn read<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u6
     data.to_vec().expect("real bytes")
 }
 
-/// Reads as [`read`] does, each page alone.
+/// Reads like [`read`], but without keeping pages.
 async fn read_alone<M: Machine>(file: &PagedFile<M>, offset: u64, bytes: u64) -> Vec<u8> {
     let mut found = Vec::new();
     while (found.len() as u64) < bytes {
@@ -88,7 +88,7 @@ pub(super) async fn write<M: Machine>(file: &PagedFile<M>, offset: u64, data: &[
     file.write(offset, Payload::from(data)).await.expect("the write succeeds");
 }
 
-/// A file of any size goes through a cache of any size: read back at once, and by a client that opens it anew.
+/// A file of any size passes a cache of any size: it is read back at once, and by a client that opens it again.
 pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base) {
     for (pages, prefetch) in
         [(1, Prefetch::None), (3, Prefetch::Window(4)), (8, Prefetch::Adaptive), (100, Prefetch::Window(16))]
@@ -120,7 +120,7 @@ pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base
     }
 }
 
-/// Files with pages of the usual 64 KiB, at the sizes where mistakes show.
+/// Files with pages of the usual 64 KiB, at sizes prone to errors.
 pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed, base: Base) {
     const PAGE: u64 = 64 * 1024;
     run(testbed, 3, move |nodes| async move {
@@ -143,8 +143,8 @@ pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed, base:
     });
 }
 
-/// What is written through one handle is read at once through every other of the same cache, in pages that are clean,
-/// dirty, on their way or gone.
+/// Writes through one handle are visible at once through every other of the same cache, in pages that are clean, dirty,
+/// in flight or evicted.
 pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
@@ -169,8 +169,7 @@ pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What is read alone is what is in the file, with what was written here; nothing of it is kept, and nothing else is
-/// brought in.
+/// Uncached reads return the contents of the file with local writes; they keep and prefetch no pages.
 pub fn what_is_read_alone_is_not_kept(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -200,7 +199,7 @@ pub fn what_is_read_alone_is_not_kept(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A window of W pages brings in the W - 1 pages after the one that is used, the right ones, and no more.
+/// A window of W pages prefetches exactly the W - 1 pages after the current one.
 pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -223,7 +222,7 @@ pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed,
     });
 }
 
-/// The pages of a request begin to be read with the first of them, whatever the window.
+/// Reads of all pages of a request begin together with the first, for any window.
 pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -241,7 +240,7 @@ pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// A file that the cache cannot hold passes through it when it is read from front to back: what else is there stays.
+/// A file larger than the cache passes through it in a sequential read: other pages stay.
 pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -266,8 +265,8 @@ pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed, bas
     });
 }
 
-/// The data of a temporary file stay with the client: created, written, flushed, closed, read again and unlinked, it
-/// has been on no disk; only what has to give way to other pages is sent.
+/// The data of a temporary file stay with the client: a file that is created, written, flushed, closed, read again and
+/// unlinked never reaches a disk. Only evicted pages are sent.
 pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
@@ -304,8 +303,7 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A write that fails behind the application's back is reported, by flushing, closing, and the next write; it is
-/// tried again when the file is flushed again.
+/// A failed write-behind is reported by flush, close, and the next write; the next flush retries it.
 pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -330,7 +328,7 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Base)
         assert!(read(&file, 3 * BLOCK, 4).await == contents(2 * BLOCK)[BLOCK as usize..][..4], "still there");
         names_it(file.flush().await);
         assert_eq!(file.next_data(3 * BLOCK).await, Ok(Some(3 * BLOCK)), "it is no hole");
-        // More than fits: what cannot be written is no way to room, and that is said instead of waited for.
+        // More than fits: pages that cannot be written cannot be evicted, so the write fails instead of waiting.
         let mut outcome = Ok(());
         for page in 4..20 {
             outcome = outcome.and(file.write(page * BLOCK, Payload::from(contents(BLOCK))).await);
@@ -341,7 +339,7 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Base)
     });
 }
 
-/// Several who flush a file at the same time are told success only if it is on the media, all of them.
+/// Concurrent flushes of a file all succeed only if it is on stable storage.
 pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
@@ -368,7 +366,7 @@ pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// What an I/O node has lost is told through all handles, also if several flush at once and one is answered sooner.
+/// Data lost by an I/O node are reported through all handles, also if several flush at once and one is answered first.
 pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
@@ -399,15 +397,15 @@ pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// What an I/O node has lost of a temporary file, which is never flushed, is reported to who asks before what was read
-/// of the file counts.
+/// Data of a temporary file, which is never flushed, lost by an I/O node are reported to a caller that checks before it
+/// trusts data read from the file.
 pub fn what_is_lost_of_a_temporary_file_is_told(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
         let cache = cache_of(&client, 4, Prefetch::Adaptive);
         let file = opened(&cache, 1).await;
         file.advise(Advice::Temporary);
-        // More than there is room for here, of which some is sent to each run.
+        // More than fits the cache, so that some is sent to each incarnation.
         write(&file, 0, &contents(8 * BLOCK)).await;
         assert_eq!(file.check_losses().await, Ok(()));
         io_node.start_anew();
@@ -419,8 +417,8 @@ pub fn what_is_lost_of_a_temporary_file_is_told(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// Hints move pages when they are given: random brings in nothing, will-need what it names, don't-need drops that, and
-/// a final write leaves nothing, not even of a temporary file.
+/// Hints act on pages at once: random prefetches nothing, will-need loads its range, don't-need drops it, and a final
+/// write leaves no pages, not even of a temporary file.
 pub fn hints_move_pages(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
@@ -461,7 +459,7 @@ pub fn hints_move_pages(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Many who read and write at once through a cache of two pages wait for each other, and none for ever.
+/// Many concurrent readers and writers of a cache of two pages wait for each other, but never for ever.
 pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
@@ -494,8 +492,8 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What is cut off does not come back when the file is made longer, though it is read by others of the same client
-/// while an I/O node has not cut it yet; what they write meanwhile comes after.
+/// Truncated data do not return when the file is extended, even if other users of the same client read them before an
+/// I/O node has truncated the file. Concurrent writes come after the truncation.
 pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -530,8 +528,8 @@ pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A client sees what another has written once the writer has flushed or closed the file and the reader has opened it
-/// anew or refreshed it; of a page that both write, each sends only the bytes that it wrote.
+/// A client sees another's writes after the writer has flushed or closed the file and the reader has opened it again or
+/// refreshed it. Of a page that both write, each sends only the bytes that it wrote.
 pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
@@ -558,8 +556,8 @@ pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// Clients that work at the same time, each on files of its own and all on a shared one, get what files in memory
-/// would give: random operations, with caches so small that pages give way all the time.
+/// Concurrent clients, each on separate files and all on a shared one, get the same results as with files in memory:
+/// random operations, with caches so small that pages are evicted constantly.
 pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     for (seed, pages, prefetch) in [
         (1, 1, Prefetch::None),
@@ -571,7 +569,7 @@ pub fn random_cached_operations_agree_with_files_in_memory(testbed: &impl Testbe
     }
 }
 
-/// Two clients with caches of `pages` pages, each on files of its own, and then in turn on one file: see
+/// Two clients with caches of `pages` pages, each on separate files, and then in turn on one file: see
 /// [`random_cached_operations_agree_with_files_in_memory`].
 pub(super) fn cached_operations(
     testbed: &impl Testbed,
@@ -602,7 +600,7 @@ pub(super) fn cached_operations(
     });
 }
 
-/// An application with two files of its own, and what they should contain.
+/// Application with two private files, and their expected contents.
 struct Application<M: Machine> {
     cache: PageCache<M>,
     draw: Draw,
@@ -679,7 +677,7 @@ impl<M: Machine> Application<M> {
     }
 }
 
-/// Two clients in turn on one file, each flushing what it did before the other looks.
+/// Runs two clients in turn on one file, each flushing its changes before the other reads.
 async fn take_turns<M: Machine>(clients: &[Client<M>], seed: u64, pages: u64, prefetch: Prefetch) {
     let caches: Vec<_> = clients.iter().map(|client| cache_of(client, pages, prefetch)).collect();
     let (mut draw, mut model) = (Draw(seed), Vec::<u8>::new());

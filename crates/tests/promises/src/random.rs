@@ -1,4 +1,4 @@
-//! Requests at random that make sense, in any order, from clients that go into each other's way.
+//! Random valid requests, in any order, from clients that interfere with each other.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,51 +17,50 @@ use namespace::FileNumber;
 use super::tasks::Tasks;
 use super::{BLOCK, Base, Draw, contents, created, read, run, small, start, write};
 
-/// Clients that ask at random.
+/// Number of clients with random requests.
 const ASKERS: usize = 3;
 
-/// Requests that each of them has under way at a time.
+/// Maximum number of outstanding requests of each.
 const UNDER_WAY: usize = 24;
 
-/// Names and identities they have in common; each has as many of its own.
+/// Number of names and identities they share; each has the same number of private ones.
 const SHARED: u64 = 5;
 
-/// A client that asks at random and answers what it is asked.
+/// Client that sends random requests and answers those it receives.
 struct RandomAsker<M: Machine> {
     node: M,
     io_node: NodeId,
-    /// The identity of the I/O node's disk.
+    /// Identity of the I/O node's disk.
     disk: u64,
-    /// All that ask at random, which can be members of its groups.
+    /// All clients with random requests, which can be members of its groups.
     askers: Vec<u64>,
     draw: RefCell<Draw>,
-    /// How many bytes are to come with the answers that have not come, by their tags.
+    /// Number of bytes expected with each outstanding answer, by tag.
     under_way: RefCell<BTreeMap<u64, u64>>,
     answered: Condition,
-    /// How many could be done.
+    /// Number of successful requests.
     done: Cell<u64>,
 }
 
-/// How requests are asked at random.
+/// Parameters of random requests.
 #[derive(Clone, Copy)]
 pub(super) struct Asking {
-    /// How many, of all askers together.
+    /// Number of requests of all clients together.
     pub(super) requests: u64,
-    /// The seed.
+    /// Seed.
     pub(super) seed: u64,
-    /// What takes longer is taken to wait for ever.
+    /// Time limit: a longer run counts as an endless wait.
     pub(super) limit: Duration,
-    /// How many of a hundred must be done, and not only answered.
+    /// Minimum percentage of requests that succeed, not only get an answer.
     pub(super) least_done: u64,
-    /// How long the client that does as it should leaves the I/O node to others between two rounds.
+    /// Pause of the well-behaved client between two rounds, which leaves the I/O node to others.
     pub(super) pause: Duration,
 }
 
-/// `requests` requests at random, of all kinds, with identities and names of each client's own and shared ones: each is
-/// answered, no defect is met, nothing is called damaged that is not, and a client that does as it should reads what it
-/// has written meanwhile.
+/// Sends `requests` random requests of all kinds, with private and shared identities and names. Each is answered,
+/// triggers no defect, and reports no false damage. A well-behaved client reads back its concurrent writes.
 ///
-/// What takes longer than `limit` is taken to wait for ever.
+/// A run longer than `limit` counts as an endless wait.
 pub fn random_requests_are_all_answered(
     testbed: &impl Testbed,
     base: Base,
@@ -75,12 +74,12 @@ pub fn random_requests_are_all_answered(
         incarnation: 1,
         ..small(base, Threads::Pool(8))
     };
-    // About four of ten do; which ones depends on what the other askers have done to the same files by then.
+    // About four of ten succeed; which ones depends on the effects of the other clients on the same files.
     let pause = Duration::from_millis(50);
     ask_at_random(testbed, base, settings, Asking { requests, seed, limit, least_done: 20, pause });
 }
 
-/// One I/O node with these settings, a client that keeps to the protocol, and askers that make random requests.
+/// Runs one I/O node with these settings, a well-behaved client, and clients with random requests.
 pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNodeSettings, asking: Asking) {
     run(testbed, 2 + ASKERS, move |nodes| async move {
         let client = start(base, &nodes[..2], 1, settings).await.remove(0);
@@ -119,7 +118,7 @@ pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNode
             if left.get() == 0 {
                 break;
             }
-            // What others have asked in the background is not served while there is demand.
+            // Background requests of others are not served as long as there is demand.
             nodes[1].sleep_until(nodes[1].now() + asking.pause).await;
         }
         tasks.wait().await;
@@ -128,7 +127,7 @@ pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNode
     });
 }
 
-/// Ends the test as failed if it takes too long.
+/// Fails the test if it takes too long.
 fn watch_over(node: &impl Machine, left: Rc<Cell<usize>>, limit: Duration) {
     let watcher = node.clone();
     node.spawn("watching over the test", async move {
@@ -150,7 +149,7 @@ impl<M: Machine> RandomAsker<M> {
         self.draw.borrow_mut().below(limit)
     }
 
-    /// Makes `requests` requests and waits for all answers; at least `least_done` percent of them must tell no failure.
+    /// Sends `requests` requests and waits for all answers; at least `least_done` percent of them must succeed.
     async fn ask(&self, requests: u64, least_done: u64) {
         for tag in 1..=requests {
             while self.under_way.borrow().len() >= UNDER_WAY {
@@ -198,8 +197,8 @@ impl<M: Machine> RandomAsker<M> {
     fn check(&self, reply: Reply, asked: u64, came: u64) {
         match reply {
             Reply::Failed(failure) => {
-                // A write so far behind that no disk has room for it is lost, and rightly told. So is a stripe that
-                // another request has described in another way.
+                // A write at an offset too large for any disk is lost, as reported correctly. So is a stripe that
+                // another request has described differently.
                 let reasons = ["did not get to", "in the place of"];
                 let is_true = failure.kind != FailureKind::Damaged
                     || reasons.iter().any(|reason| failure.text.contains(reason));
@@ -212,7 +211,7 @@ impl<M: Machine> RandomAsker<M> {
         }
     }
 
-    /// Answers as a member of a group, now and then wrongly.
+    /// Answers as a member of a group, sometimes wrongly.
     fn serve(&self, request: Request) -> (Reply, Payload) {
         let bytes = match request {
             Request::Memget { bytes, .. } => u64::from(bytes),
@@ -226,7 +225,7 @@ impl<M: Machine> RandomAsker<M> {
         }
     }
 
-    /// One of its own names or identities, or one that all have.
+    /// Returns a private name or identity, or a shared one.
     fn number(&self) -> u64 {
         let own = if self.below(2) == 0 { self.node.node().0 } else { 0 };
         own * SHARED + 1 + self.below(SHARED)
@@ -236,7 +235,7 @@ impl<M: Machine> RandomAsker<M> {
         format!("name {}", self.number())
     }
 
-    /// An offset, mostly within what files have here, and seldom anywhere.
+    /// Returns an offset, usually within the lengths of files here, rarely anywhere.
     fn offset(&self) -> u64 {
         match self.below(40) {
             0 => self.below(u64::MAX >> 32) << self.below(33),
@@ -277,7 +276,7 @@ impl<M: Machine> RandomAsker<M> {
         (request, Payload::empty())
     }
 
-    /// A request about files without names, or about the I/O node.
+    /// Returns a request about numbered files, or about the I/O node.
     fn of_numbered(&self, file: FileId, stripe: u32) -> Request {
         let striping = Striping::new(BLOCK, 1 + self.below(2) as u32).expect("a striping");
         let identity = self.disk ^ u64::from(self.below(9) == 0);
@@ -297,7 +296,7 @@ impl<M: Machine> RandomAsker<M> {
         }
     }
 
-    /// A write of `bytes` bytes with drawn fields, and its data, unless the I/O node fetches them.
+    /// Returns a write of `bytes` bytes with random fields, and its data, unless the I/O node fetches them.
     fn write(&self, write: BlockWrite, bytes: u32) -> (Request, Payload) {
         let is_fetched = self.below(5) == 0;
         let fetch = is_fetched.then_some(Fetch { memory: MemoryId::Request(1), offset: 0, bytes });
@@ -311,7 +310,7 @@ impl<M: Machine> RandomAsker<M> {
         (Request::Write(BlockWrite { fetch, until, lease, attach, ..write }), payload)
     }
 
-    /// A request for a lock by one of a few owners.
+    /// Returns a request for a lock by one of a few owners.
     fn lock(&self, file: FileId) -> LockChange {
         let mode = if self.below(2) == 0 { LockMode::Shared } else { LockMode::Exclusive };
         let step = match self.below(3) {
@@ -324,7 +323,7 @@ impl<M: Machine> RandomAsker<M> {
         LockChange { number, owner, range, step, claims: self.below(9) == 0 }
     }
 
-    /// A request of a group that this node is no member of.
+    /// Returns a request of a group that this node is not a member of.
     fn of_group(&self, which: u64) -> Request {
         let (group, number) = (self.number(), self.below(4) as u32);
         match which {
@@ -368,7 +367,7 @@ impl<M: Machine> RandomAsker<M> {
         if self.below(2) == 0 { Direction::Read } else { Direction::Write }
     }
 
-    /// Memory of a group of one's own, or of one that all have; now and then of none.
+    /// Returns memory of a private group or of a shared one; sometimes of no group.
     fn meeting(&self) -> MemoryId {
         match self.below(20) {
             0 => MemoryId::Request(self.number()),

@@ -1,4 +1,4 @@
-//! What holds of recordings of what I/O nodes do.
+//! Promises about recordings of I/O nodes' activities.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,15 +12,16 @@ use trace::{NoteKind, Timeline};
 use super::faulty::Faulty;
 use super::{BLOCK, Base, contents, created, opened, read, run, small, start, write};
 
-/// By how much a clock of the I/O nodes is ahead.
+/// Offset of the I/O nodes' clocks.
 const AHEAD: Duration = Duration::from_secs(3600);
 
-/// The clocks on the wall and since the start are not looked at at once, so a busy computer may come between.
+/// Tolerance: the wall clock and the clock since the start are not read at once, and a busy computer may delay the
+/// second read.
 const SLACK: Duration = Duration::from_secs(1);
 
 type Recordings = Vec<(NodeId, Result<NodeRecording>)>;
 
-/// A trace, and how often each state is in it.
+/// Returns a trace, and a function for the number of its spans in a state.
 fn understood(recording: &NodeRecording) -> (Timeline, impl Fn(&str) -> usize) {
     let timeline = trace::read("recording", &*recording.section).expect("a trace");
     let states: Vec<String> =
@@ -34,8 +35,8 @@ fn all_refused(recordings: Recordings) -> bool {
         .all(|(_, outcome)| outcome.as_ref().is_err_and(|error| error.is_remote(FailureKind::Invalid)))
 }
 
-/// Two I/O nodes, whose clocks are ahead, record what they do from when one client wants it until another does, with
-/// all spans of the requests meanwhile and no others; their clocks are told as they are.
+/// Two I/O nodes, whose clocks are ahead, record from the request of one client until the request of another. The
+/// recordings have all spans of the requests in between and no others, and report the clocks as they are.
 pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -52,7 +53,7 @@ pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
         for (node, recording) in recordings {
             let recording = recording.unwrap_or_else(|error| panic!("{node}: {error}"));
             let (timeline, count) = understood(&recording);
-            // Those who were asked and who asked are not in it.
+            // The recording lacks the clients' ends of requests, so these two kinds of notes are usual.
             let is_odd = |kind| !matches!(kind, NoteKind::Unfinished | NoteKind::FlowUnmatched);
             assert!(!timeline.notes.iter().any(|note| is_odd(note.kind)), "{:?}", timeline.notes);
             assert_eq!([count("serve: write"), count("serve: read")], [200, 200]);
@@ -70,7 +71,7 @@ pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A recording that is begun again has what is done from then on.
+/// A restarted recording contains later events only.
 async fn begins_anew<M: Machine>(client: &Client<M>) {
     client.start_recording().await.expect("nobody records");
     client.list_numbered().await.expect("listed");
@@ -83,7 +84,7 @@ async fn begins_anew<M: Machine>(client: &Client<M>) {
     }
 }
 
-/// Where one of them is already being recorded, that goes on, and no other recording is begun.
+/// If one of them is already being recorded, that recording continues, and no new one begins.
 async fn refuses_beside_another<M: Machine>(client: &Client<M>, nodes: &[M]) {
     let other = Rc::new(RefCell::new(NoteRing::new(1000)));
     nodes[1].notes().record(other.clone());

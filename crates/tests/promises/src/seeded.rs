@@ -1,7 +1,7 @@
-//! Runs of which everything is drawn from a seed: the settings, how many nodes there are, and what is done.
+//! Runs drawn from a seed: settings, number of nodes, and operations.
 //!
-//! A promise shows one situation. These tests look for situations that were not thought of: one seed is one short run,
-//! and the crate `seeds` runs as many of them as there is time for. A run that fails, fails again with the same seed.
+//! A promise shows one situation. These tests search for situations that no promise foresees: one seed is one short
+//! run, and the crate `seeds` runs as many of them as time permits. A failing run fails again with the same seed.
 
 use fs::{
     Client, ClientSettings, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group,
@@ -19,13 +19,13 @@ use super::{BLOCK, Base, Draw, contents, put, read, run, small, start_with, writ
 /// Operations of one run: enough to fill the caches several times, few enough for hundreds of runs a second.
 const STEPS: u32 = 60;
 
-/// How many files there may be at a time.
+/// Maximum number of files at a time.
 const FILES: usize = 3;
 
-/// No file gets longer than this by a single operation.
+/// Maximum length in bytes that a single operation extends a file to.
 const FILE_BYTES_MAX: u64 = 24 * BLOCK;
 
-/// A setting drawn from a seed: a configuration, in which all that has a bound has a small one.
+/// Settings drawn from a seed: a configuration with small limits.
 struct Chosen {
     base: Base,
     io_nodes: usize,
@@ -59,7 +59,7 @@ impl Chosen {
 }
 
 impl Draw {
-    /// The stream of a seed. Those of neighbouring seeds have nothing in common.
+    /// Returns the stream of a seed. Streams of adjacent seeds are unrelated.
     fn of(seed: u64) -> Self {
         Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
@@ -69,8 +69,8 @@ impl Draw {
     }
 }
 
-/// What several clients do with several files, one after the other and at once, alone and in groups, gives what files
-/// in memory would give.
+/// Operations of several clients on several files, sequential and concurrent, independent and collective, have the same
+/// results as on files in memory.
 pub fn operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let mut draw = Draw::of(seed);
     let chosen = Chosen::draw(&mut draw);
@@ -85,7 +85,7 @@ pub fn operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     });
 }
 
-/// Random operations of a seed through page caches, each client with files of its own and then in turn on one.
+/// Random operations of a seed through page caches, each client first on separate files and then in turn on one.
 pub fn cached_operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let mut draw = Draw::of(seed);
     let Chosen { base, io_node, .. } = Chosen::draw(&mut draw);
@@ -98,32 +98,32 @@ pub fn cached_operations_of_a_seed(testbed: &impl Testbed, seed: u64) {
     cached_operations(testbed, base, io_node, seed, pages, prefetch);
 }
 
-/// Requests that make sense alone and none together, each of which is answered.
+/// Requests that are valid individually and inconsistent together are all answered.
 pub fn requests_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let Chosen { base, io_node, .. } = Chosen::draw(&mut Draw::of(seed));
     let limit = Duration::from_secs(1000);
-    // A block of the cache for each thread and member whose data are on the way, as for the promise.
+    // A block of the cache for each thread and for each member with data in flight, as for the promise.
     let settings = IoNodeSettings { cache_blocks: 16, patience: Some(limit), incarnation: 1, ..io_node };
-    // On a slow disk it takes some time until what was written behind is out of the way.
+    // On a slow disk the completion of written-behind data takes time.
     let pause = Duration::from_secs(1);
     let asking = Asking { requests: 600, seed, limit, least_done: 0, pause };
     ask_at_random(testbed, base, settings, asking);
 }
 
-/// A file, what is in it, and the handle that each client has on it.
+/// A file, its expected contents, and each client's handle on it.
 struct Known<M: Machine> {
     file: NumberedFile,
     contents: Vec<u8>,
     handles: Vec<Option<File<M>>>,
 }
 
-/// What the clients do, and what there should be.
+/// Actions of the clients, and expected files.
 struct Program<M: Machine> {
     nodes: Vec<M>,
     clients: Vec<Client<M>>,
     draw: Draw,
     files: [Option<Known<M>>; FILES],
-    /// Files and groups made so far: no two have the same number.
+    /// Number of files and groups created so far; the numbers are unique.
     begun: u64,
 }
 
@@ -146,8 +146,7 @@ impl<M: Machine> Program<M> {
         }
     }
 
-    /// The handle of a client on a file, which it opens if it has none; it is up to date, as if it had just been
-    /// opened.
+    /// Returns the handle of a client on a file, opening it if needed; the handle is up to date, as if just opened.
     async fn handle(&mut self, index: usize, who: usize) -> File<M> {
         let known = self.files[index].as_mut().expect("there is such a file");
         if known.handles[who].is_none() {
@@ -163,7 +162,7 @@ impl<M: Machine> Program<M> {
         file
     }
 
-    /// The handles of all clients.
+    /// Returns the handles of all clients.
     async fn handles(&mut self, index: usize) -> Vec<File<M>> {
         let mut handles = Vec::new();
         for who in 0..self.clients.len() {
@@ -176,7 +175,7 @@ impl<M: Machine> Program<M> {
         &mut self.files[index].as_mut().expect("there is such a file").contents
     }
 
-    /// Makes a file, in place of another one if there is one.
+    /// Creates a file, in place of an existing one if any.
     async fn make(&mut self, index: usize, who: usize) {
         if self.files[index].is_some() {
             self.remove(index, who).await;
@@ -203,7 +202,7 @@ impl<M: Machine> Program<M> {
         self.clients[who].remove_numbered(&[known.file.number]).await.expect("removed");
     }
 
-    /// All stripes are of files that exist.
+    /// Asserts that all stripes belong to existing files.
     async fn list(&mut self, who: usize) {
         let listed = self.clients[who].list_numbered().await.expect("listed");
         let is_known = |file| self.files.iter().flatten().any(|known| known.file.number == file);
@@ -216,7 +215,7 @@ impl<M: Machine> Program<M> {
     }
 
     async fn resize(&mut self, index: usize, who: usize, bytes: u64) {
-        // All stripes know how long the file is then.
+        // All stripes then know the length of the file.
         let file = self.handle(index, who).await;
         file.make_stripes().await.expect("room");
         file.truncate(bytes).await.expect("truncated");
@@ -240,7 +239,7 @@ impl<M: Machine> Program<M> {
         assert!(found == contents[start..end], "{bytes} bytes at {offset} of file {index}");
     }
 
-    /// Each client writes records of its own, some of which share blocks with others', and reads back what it wrote.
+    /// Each client writes separate records, some of which share blocks with those of others, and reads them back.
     async fn write_side_by_side(&mut self, index: usize) {
         let (start, record) = (self.draw.below(8 * BLOCK), 1 + self.draw.below(BLOCK + 100));
         let rounds = 1 + self.draw.below(6);
@@ -275,7 +274,7 @@ impl<M: Machine> Program<M> {
         let patterns: Vec<Pattern> = Pattern::all().collect();
         let pattern = self.draw.one_of(&patterns);
         let record = self.draw.one_of(&[8, 96, BLOCK]);
-        // With 16 * 24 records every pattern has a view, whatever the size of the group.
+        // With 16 * 24 records every pattern has a view for any size of the group.
         let problem = Problem::new(16 * 24 * record, record, self.clients.len() as u32);
         let settings = self.collective_settings();
         let Ok(view) = pattern.view(&problem) else { return };
@@ -317,13 +316,13 @@ impl<M: Machine> Program<M> {
         CollectiveSettings { method, queued: self.draw.below(2) == 0 }
     }
 
-    /// Fewer bytes than these, none of which can be told beforehand.
+    /// Returns fewer than `most` random bytes.
     fn data(&mut self, most: u64) -> Vec<u8> {
         let bytes = self.draw.below(most);
         (0..bytes).map(|_| self.draw.below(256) as u8).collect()
     }
 
-    /// A client finds what there should be in all files, and removes them.
+    /// Asserts that a client reads the expected contents of all files, and removes them.
     async fn finish(mut self) {
         for index in 0..FILES {
             let Some(known) = &mut self.files[index] else { continue };
@@ -337,7 +336,7 @@ impl<M: Machine> Program<M> {
     }
 }
 
-/// What a member of a group has of a file in its memory.
+/// Returns the part of a file in the memory of a member of a group.
 fn part_of(contents: &[u8], view: &View, member: u32) -> Vec<u8> {
     let mut part = vec![0; view.node_bytes(member) as usize];
     for chunk in view.chunks(member) {

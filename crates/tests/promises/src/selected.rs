@@ -1,4 +1,4 @@
-//! Promises about what is selected of files, alone or in company, and about teams.
+//! Promises about selections of files, independent or collective, and about teams.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,20 +18,20 @@ use super::{
     write,
 };
 
-/// Sorted and together, at the disks when it is written.
+/// Sorted and collective; writes complete at the disks.
 const TO_DISKS: SelectedSettings = SelectedSettings {
     method: CollectiveMethod::DiskDirected { presort: true },
     queued: true,
     to_media: false,
 };
 
-/// How many members there are.
+/// Number of members.
 const MEMBERS: u32 = 3;
 
-/// How many bytes the files of these tests have at most.
+/// Maximum length in bytes of the files in these tests.
 const BYTES: u64 = 24 * BLOCK;
 
-/// With whom members do something.
+/// Company of a member in an operation.
 #[derive(Clone, Copy)]
 enum With {
     Nobody,
@@ -39,7 +39,7 @@ enum With {
     Team,
 }
 
-/// What a member has selected, and the bytes of that.
+/// Selection of a member, and its bytes.
 #[derive(Clone)]
 struct Part {
     selection: Selection,
@@ -55,7 +55,7 @@ impl Part {
         Part { selection, bytes }
     }
 
-    /// Where each selected byte is in the file and in memory.
+    /// Returns the position of each selected byte in the file and in memory.
     fn places(&self) -> impl Iterator<Item = (usize, usize)> {
         self.selection.chunks().flat_map(|chunk| {
             (0..chunk.bytes as usize)
@@ -64,7 +64,7 @@ impl Part {
     }
 }
 
-/// A selection of any shape: records far apart, rows of them, lists, a block and a little more.
+/// Draws a selection of any shape: distant records, rows of them, lists, a block and a little more.
 fn draw_selection(draw: &mut Draw, depth: u32) -> Selection {
     if depth == 0 || draw.below(4) == 0 {
         let longest = [1, 8, 40, BLOCK, 3 * BLOCK][draw.below(5) as usize];
@@ -84,7 +84,7 @@ fn draw_selection(draw: &mut Draw, depth: u32) -> Selection {
     made.expect("they do not overlap")
 }
 
-/// Each member writes or reads its part, in any company; gives the memories as they are then.
+/// Writes or reads each member's part, in the given company; returns the memories afterwards.
 async fn move_parts<M: Machine>(
     files: &[File<M>],
     clients: &[Client<M>],
@@ -138,8 +138,9 @@ async fn move_parts<M: Machine>(
     done.take()
 }
 
-/// When members have written what they have selected of a file, each alone at the same time, or with a group or a team,
-/// each byte is one of its selectors', and what no member has selected is as it was; reading gives what is in the file.
+/// After members have written their selections of a file, each byte has the value of one of its selectors, and all
+/// other bytes are unchanged. They write independently at the same time, or with a group or a team. Reads return the
+/// contents of the file.
 pub fn what_is_selected_agrees_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     let directed = |presort| CollectiveMethod::DiskDirected { presort };
     for (seed, with, queued, method, to_media) in [
@@ -194,7 +195,7 @@ async fn selected_operations<M: Machine>(
     }
     for round in 1..4 {
         let parts: Vec<Part> = (0..MEMBERS).map(|_| Part::draw(&mut draw)).collect();
-        // Some of what is there before is still in caches.
+        // Some of the earlier contents are still in caches.
         let (offset, fresh) = (draw.below(BYTES / 2), contents(1 + draw.below(2 * BLOCK)));
         write(&first, offset, &fresh).await;
         let ends = parts.iter().map(|part| part.selection.end()).chain([offset + fresh.len() as u64]);
@@ -225,9 +226,9 @@ async fn selected_operations<M: Machine>(
     }
 }
 
-/// Small parts that members have of blocks travel together in both directions. What is read makes about a message for
-/// each block, however many members share one; what is written at most half as many as there are parts, since the last
-/// blocks are asked for one by one.
+/// Small parts of blocks for or from members travel together in both directions. Reads take about one message per
+/// block, for any number of members sharing it. Writes take at most half as many messages as parts, because the last
+/// blocks are requested one by one.
 pub fn small_parts_of_blocks_travel_together(testbed: &impl Testbed, base: Base) {
     const BLOCKS: u64 = 96;
     for members in [2, 8] {
@@ -261,8 +262,8 @@ pub fn small_parts_of_blocks_travel_together(testbed: &impl Testbed, base: Base)
     }
 }
 
-/// Blocks that members write together reach their disk in the order of their positions, also if the data of later ones
-/// are there sooner: every second block is whole, and of the others there are small parts of two members.
+/// Blocks of a collective write reach their disk in the order of their positions, even if the data of later ones arrive
+/// first. Every second block is whole, and the others have small parts of two members.
 pub fn what_is_written_together_is_written_in_order(testbed: &impl Testbed, base: Base) {
     const PAIRS: u64 = 12;
     const RECORD: u64 = 8;
@@ -300,20 +301,20 @@ pub fn what_is_written_together_is_written_in_order(testbed: &impl Testbed, base
     });
 }
 
-/// What a node does from now on.
+/// Records the activities of a node from now on.
 pub(super) fn noted_from_now(node: &impl Machine) -> Rc<RefCell<NoteRing>> {
     let ring = Rc::new(RefCell::new(NoteRing::new(100_000)));
     node.notes().record(ring.clone());
     ring
 }
 
-/// How many spans of this name have begun.
+/// Returns the number of begins of spans of this name.
 pub(super) fn begun(ring: &NoteRing, name: &str) -> usize {
     let is_so = |note: &&KeptNote| matches!(note.what, KeptEvent::Begin { name: noted, .. } if noted == name);
     ring.notes().filter(is_so).count()
 }
 
-/// When several write parts of new blocks at the same time, each alone, none takes for zeros what another has written.
+/// Concurrent independent writes of parts of new blocks never replace another's data by zeros.
 pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Base) {
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         const RECORD: u64 = 40;
@@ -338,7 +339,7 @@ pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// A write beyond the end of a file that is kept waiting does not cut off what another has written further on.
+/// A delayed write beyond the end of a file does not truncate another client's data further on.
 pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -354,7 +355,7 @@ pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Ba
                 file.write_selected(Company::Alone, &selection, &memory, settings).await.expect("written");
                 file.flush().await.expect("flushed");
             });
-            // The other one comes when the first waits, and may get as far as it likes.
+            // The other write begins while the first waits, and may progress or complete.
             until(&nodes[0], || nodes[0].faults().has_held_resize()).await;
             nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(30)).await;
         }
@@ -365,8 +366,8 @@ pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// Writing a selection of a file without a name makes the stripes that it touches, and no others; reading finds what is
-/// in stripes that are made later, and zeros where there is no stripe.
+/// Writing a selection of a numbered file creates the stripes that it touches, and no others. Reading finds data in
+/// stripes created later, and zeros in missing stripes.
 pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
@@ -397,7 +398,7 @@ pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Te
     });
 }
 
-/// Members of a team learn at once that one of them is gone, or that one has failed; no other node may be one of them.
+/// Members of a team are notified at once of the loss or failure of a member; no other node can act as a member.
 pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -448,8 +449,8 @@ pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What a member has selected for an operation that has failed is forgotten, though its team does nothing more: there
-/// is as much room for its selections with another team.
+/// The selections for a failed operation are forgotten, even if their team does nothing more: another team has the full
+/// limit of selections.
 pub fn what_has_failed_leaves_room_for_other_teams(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -460,7 +461,7 @@ pub fn what_has_failed_leaves_room_for_other_teams(testbed: &impl Testbed, base:
             let client = client.clone();
             tasks.begin(&nodes[2 + rank as usize], async move {
                 let file = opened(&client, 1).await;
-                // More than half of what one client may have selected, behind the end of the file.
+                // More than half of the limit of one client's selections, behind the end of the file.
                 let extents = (0..300_000 * u64::from(rank == 0))
                     .scan(0, |end, number| {
                         let extent = Extent::new(*end + 1 + number * 7919 % 97, 1 + number % 2);
@@ -486,8 +487,8 @@ pub fn what_has_failed_leaves_room_for_other_teams(testbed: &impl Testbed, base:
     });
 }
 
-/// What is selected is told again, and asked for once more, if an I/O node has been started anew; and what it accepted
-/// and has lost is told at the next flush.
+/// If an I/O node has restarted, selections are sent again and the request is retried. The next flush reports data that
+/// it accepted and lost.
 pub fn what_is_selected_is_told_again_to_a_new_run(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let io_node = Restarting::serve(&nodes[0]);

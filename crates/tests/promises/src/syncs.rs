@@ -1,4 +1,4 @@
-//! What members of a team have written is brought onto the media together.
+//! Promises about collective syncs of a team's writes.
 
 use fs::{CollectiveMethod, OpenTreeFile, SelectedSettings, TeamMembership, TeamStep};
 use layout::{Extent, Selection};
@@ -10,10 +10,10 @@ use super::tasks::Tasks;
 use super::trees::{make, open, read, trees, write};
 use super::{BLOCK, Base, run};
 
-/// How many members there are.
+/// Number of members.
 const MEMBERS: u32 = 3;
 
-/// Writes a record of each stripe together with the others, and a byte beside them alone.
+/// Writes a record of each stripe collectively with the others, and one byte independently.
 async fn write_some<M: Machine>(team: &TeamMembership<M>, file: &OpenTreeFile<M>, value: u8) {
     let rank = u64::from(team.rank());
     write(file, 100 + rank, &[value]).await;
@@ -25,8 +25,8 @@ async fn write_some<M: Machine>(team: &TeamMembership<M>, file: &OpenTreeFile<M>
     file.write_selected(Some(&turn), &own, &memory, settings).await.expect("written");
 }
 
-/// What all members of a team have written is on the media when they have synced it: each stripe was flushed once, and
-/// no member has to flush it again. If the flush fails, all are told, and the data stay to be flushed.
+/// All writes of a team's members are on stable storage when they have synced: each stripe was flushed once, and no
+/// member has to flush it again. If the flush fails, all get the error, and the data remain unflushed.
 pub fn members_sync_what_all_have_written(testbed: &impl Testbed, base: Base) {
     run(testbed, 3 + MEMBERS as usize, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -76,8 +76,8 @@ pub fn members_sync_what_all_have_written(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// What members of a team move or sync together the first of them tells the keeper, and asks what it knows; the others
-/// hear that from the first.
+/// For collective moves and syncs of a team only the first member reports to the metadata server and queries it; the
+/// first member forwards the answer to the others.
 pub fn one_member_asks_the_keeper_for_all(testbed: &impl Testbed, base: Base) {
     run(testbed, 3 + MEMBERS as usize, move |nodes| async move {
         let (trees, tasks) = (trees(base, &nodes).await, Tasks::default());

@@ -1,10 +1,10 @@
-//! What promises wait for: tasks of their own, and all that others do meanwhile.
+//! Waits of promises: for tasks they started, and for activities in the background.
 
 use std::future::Future;
 
 use machine::{Duration, InFlight, Machine};
 
-/// Tasks that a promise waits for. One that panics fails the promise, and is not waited for.
+/// Tasks that a promise waits for. A panic of one fails the promise without further waiting.
 #[derive(Clone, Default)]
 pub(super) struct Tasks(InFlight);
 
@@ -23,12 +23,12 @@ impl Tasks {
     }
 }
 
-/// Lets everything under way come to its end.
+/// Waits until all operations in flight have surely completed.
 pub(super) async fn rest<M: Machine>(node: &M) {
     node.sleep_until(node.now() + Duration::from_nanos(200_000_000)).await;
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(super) async fn until<M: Machine>(node: &M, holds: impl Fn() -> bool) {
     while !holds() {
         node.sleep_until(node.now() + Duration::from_millis(1)).await;

@@ -1,4 +1,4 @@
-//! What holds of names, and of files that clients share by them.
+//! Promises about names, and about files that clients share by name.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use super::{BLOCK, Base, contents, run, small, start};
 
 const NEW: NewTree = NewTree { origin: 4711, mode: 0o755, uid: 0, gid: 0 };
 
-/// Trees of clients of three I/O nodes, each behind a cache of a few pages.
+/// Returns trees of clients of three I/O nodes, each over a cache of a few pages.
 pub(super) async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
     let mut trees = Vec::new();
     for client in start(base, nodes, 3, small(base, Threads::Pool(4))).await {
@@ -34,7 +34,7 @@ pub(super) async fn trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
     trees
 }
 
-/// The same with clients that send after 20 ms what nobody flushes.
+/// Returns the same with clients that send unflushed data after 20 ms.
 async fn timed_trees<M: Machine>(base: Base, nodes: &[M]) -> Vec<Tree<M>> {
     let send_parts_after = Some(Duration::from_millis(20));
     let mut trees = Vec::new();
@@ -103,7 +103,7 @@ fn is_refused<T>(outcome: Result<T>, refusal: TreeRefusal) -> bool {
     outcome.is_err_and(|error| error.is_refused(refusal))
 }
 
-/// A file that takes the place of another is on the media before it does; if it cannot be, the other one stays.
+/// A file that replaces another is on stable storage first; if that fails, the other one stays.
 pub fn what_replaces_a_file_is_on_the_media(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -127,8 +127,8 @@ pub fn what_replaces_a_file_is_on_the_media(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// Who flushes a file, or has it take another's place, brings to the media what others have written and closed, too,
-/// though all was there before.
+/// A flush or replacement of a file also persists data that other clients have written and closed, even if the client's
+/// data were already persistent.
 pub fn who_flushes_a_file_flushes_what_others_have_closed(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -161,8 +161,8 @@ pub fn who_flushes_a_file_flushes_what_others_have_closed(testbed: &impl Testbed
     });
 }
 
-/// Who flushes is told, once, of what he has done with names that the keeper may have lost in a crash; not of what had
-/// been flushed, and not of what others have done.
+/// A flush reports, once, the client's changes of names that the metadata server may have lost in a crash; not flushed
+/// changes, and not those of others.
 pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -181,7 +181,7 @@ pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
         assert_eq!((trees[0].flush().await, trees[0].flush().await), (lost.clone(), Ok(())));
         crash();
         assert_eq!((file.sync().await, trees[0].flush().await), (Ok(()), Ok(())), "all was flushed");
-        // What one handle has told as it was closed, through another one.
+        // Changes that one handle reported at its close, through another one.
         let second = open(&trees[0], "file").await.expect("opened");
         write(&second, 0, &contents(BLOCK)).await;
         second.close().await.expect("closed");
@@ -200,8 +200,8 @@ pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// An I/O node that ends brings what it has accepted of all files onto its disks, of several at once: its disks can do
-/// that together, and whoever stops it does not wait for ever.
+/// A stopping I/O node flushes accepted data of several files concurrently: its disks can combine that, and the stop
+/// does not take for ever.
 pub fn who_ends_flushes_many_files_at_once(testbed: &impl Testbed, base: Base) {
     const FILES: u32 = 6;
     run(testbed, 5, move |nodes| async move {
@@ -223,7 +223,7 @@ pub fn who_ends_flushes_many_files_at_once(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A file of which an I/O node is away, or whose keeper is, cannot be cut, and then none of it is.
+/// A file with an unreachable I/O node or metadata server cannot be truncated, and then it is unchanged.
 pub fn what_cannot_be_cut_everywhere_is_cut_nowhere(testbed: &impl Testbed, base: Base) {
     for is_keeper in [false, true] {
         run(testbed, 5, move |nodes| async move {
@@ -248,8 +248,8 @@ pub fn what_cannot_be_cut_everywhere_is_cut_nowhere(testbed: &impl Testbed, base
     }
 }
 
-/// What one of several who have a file open could not tell the keeper as it closed the file, another one tells that
-/// flushes it.
+/// If a client could not report to the metadata server as it closed one handle, another handle of the client reports it
+/// at its flush.
 pub fn what_could_not_be_told_is_told_by_the_next_flush(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -266,8 +266,8 @@ pub fn what_could_not_be_told_is_told_by_the_next_flush(testbed: &impl Testbed, 
     });
 }
 
-/// A client that opens a file between a write and its flush reads what was written when it opens the file again, also
-/// if the file was made longer in between.
+/// A client that opens a file between a write and its flush reads the written data when it opens the file again, also
+/// if the file was extended in between.
 pub fn what_is_sent_after_others_looked_is_read_by_them(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -296,8 +296,8 @@ pub fn what_is_sent_after_others_looked_is_read_by_them(testbed: &impl Testbed, 
     });
 }
 
-/// A write and a cut that a client makes at the same time come one after the other: what is written is in the file, or
-/// cut off for good.
+/// A concurrent write and truncation of one client are serialised: the written data are in the file, or permanently
+/// truncated.
 pub fn a_cut_and_a_write_come_one_after_the_other(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -332,8 +332,8 @@ pub fn a_cut_and_a_write_come_one_after_the_other(testbed: &impl Testbed, base: 
     });
 }
 
-/// Who brings all that he has written onto the media is told what cannot be brought there, whatever file it is of and
-/// though he has closed it, unless he has removed it; nobody else is, and whoever has the file open is told as well.
+/// A client's sync of all its writes reports data that cannot be persisted, for any file, even closed ones, unless the
+/// client has removed the file. Other clients get no error. An open handle on the file gets the error as well.
 pub fn all_that_a_client_has_closed_is_flushed_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -369,8 +369,8 @@ pub fn all_that_a_client_has_closed_is_flushed_at_once(testbed: &impl Testbed, b
     });
 }
 
-/// A stripe that is nowhere though it was made is lost, and reading or changing it an error; one that was never made
-/// is a hole. Who writes the file anew is kept from nothing.
+/// A missing stripe that once existed is lost, and reading or changing it is an error; a stripe that never existed is a
+/// hole. After a truncation to 0 the file can be written again.
 pub fn a_lost_stripe_is_no_hole(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -378,7 +378,7 @@ pub fn a_lost_stripe_is_no_hole(testbed: &impl Testbed, base: Base) {
         write(&file, 0, &contents(BLOCK)).await;
         file.flush().await.expect("flushed");
         assert_eq!(file.known().stored_stripes, 1);
-        // As if the second had been on a disk in whose place there is an empty one.
+        // As if the second stripe had been on a disk that was replaced by an empty one.
         let written = WrittenContents { end: 3 * BLOCK, stored_stripes: 2, bytes: 3 * BLOCK };
         let told = trees[0].perform(TreeOperation::Wrote { number: file.number(), written }).await;
         told.expect("noted");
@@ -413,7 +413,7 @@ pub fn a_lost_stripe_is_no_hole(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// All clients know of how much of a file there is at most, however long it is, from who has written it.
+/// All clients know an upper limit of a file's stored bytes from its writers, regardless of the length of the file.
 pub fn what_nobody_has_written_counts_nowhere(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -439,8 +439,8 @@ pub fn what_nobody_has_written_counts_nowhere(testbed: &impl Testbed, base: Base
     });
 }
 
-/// All clients find one namespace, whichever of them has begun it; what one names the others find, and of several who
-/// make or move the same name at once one does.
+/// All clients find one namespace, created by any of them, and see each other's names. If several create or move the
+/// same name at the same time, one succeeds.
 pub fn names_of_all_clients_are_one_tree(testbed: &impl Testbed, base: Base) {
     run(testbed, 7, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -470,7 +470,7 @@ pub fn names_of_all_clients_are_one_tree(testbed: &impl Testbed, base: Base) {
         for (index, tree) in trees.iter().cloned().enumerate() {
             tasks.begin(&nodes[3 + index], async move {
                 for _ in 0..5 {
-                    // Directories into each other: one of two is moved at most.
+                    // Directories into each other: at most one of two is moved.
                     let (one, other) = (index % 4, (index + 1) % 4);
                     let _ = rename(&tree, &format!("d{one}"), &format!("d{other}/in")).await;
                     let _ = rename(&tree, &format!("d{other}/in"), &format!("d{one}")).await;
@@ -478,14 +478,15 @@ pub fn names_of_all_clients_are_one_tree(testbed: &impl Testbed, base: Base) {
             });
         }
         tasks.wait().await;
-        // All that there is can be reached and is counted.
+        // All inodes can be reached and are counted.
         let records = trees[0].survey().await.expect("records");
         assert_eq!(namespace::complaints(&records), []);
     });
 }
 
-/// Who reaches a part of a set begins no namespace beside the one that the rest keeps, though that has no files there,
-/// be it only a disk that was added. If one is begun all the same, whoever reaches both is told who keeps them.
+/// A client that reaches a part of a set creates no second namespace in addition to that of the rest, even if its part
+/// has no files, or is only an added disk. If a second one is created anyway, a client that reaches both gets an error
+/// with both metadata servers.
 pub fn no_namespace_is_begun_beside_another(testbed: &impl Testbed, base: Base) {
     run(testbed, 7, move |nodes| async move {
         let client = start(base, &nodes[..4], 3, small(base, Threads::Pool(4))).await.remove(0);
@@ -494,7 +495,7 @@ pub fn no_namespace_is_begun_beside_another(testbed: &impl Testbed, base: Base) 
             let connected = Client::connect(nodes[node].clone(), io_nodes.to_vec(), base.client());
             cache(connected.await.expect("they answer"))
         };
-        // Of two I/O nodes first; the third is added when files are made on all.
+        // First two I/O nodes; the third is added when files are created on all.
         Tree::find_or_begin(&connect(4, &all[..2]).await, NEW).await.expect("begun");
         let tree = Tree::find(&cache(client.clone())).await.expect("one keeper").expect("a namespace");
         let rest: Vec<_> = all.iter().copied().filter(|node| *node != tree.keeper()).collect();
@@ -532,7 +533,7 @@ pub fn no_namespace_is_begun_beside_another(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// No name is made of a file that could not be opened; one that is there is opened however a new one would lie.
+/// No name is created for a file that could not be opened; an existing one is opened with any layout of new files.
 pub fn blocks_that_are_too_large_leave_no_name(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -563,8 +564,7 @@ pub fn blocks_that_are_too_large_leave_no_name(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// What was written and closed, or flushed, is read by whoever opens the file then, however large, and whatever they
-/// have cached of it.
+/// Data written and closed, or flushed, are read by every later open, for any size and any cached pages of the reader.
 pub fn closed_files_are_read_by_whoever_opens_them_then(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -579,7 +579,7 @@ pub fn closed_files_are_read_by_whoever_opens_them_then(testbed: &impl Testbed, 
             file.close().await.expect("closed");
             let theirs = open(other, &path).await.expect("opened");
             assert!(read(&theirs).await == data, "{bytes} bytes");
-            // While it is open there, it is changed here.
+            // Change it here while it is open there.
             let file = open(one, &path).await.expect("opened");
             let changed: Vec<u8> = data.iter().map(|byte| byte ^ 0xFF).collect();
             write(&file, 0, &changed).await;
@@ -604,8 +604,8 @@ pub fn closed_files_are_read_by_whoever_opens_them_then(testbed: &impl Testbed, 
     });
 }
 
-/// A client that reads a file while another one appends to it, or writes to it and never flushes, reads a prefix of
-/// what was written and no other bytes; and all of it in time, whether it opens the file or had it open before.
+/// A client reads a file while another appends to it, or writes to it without a flush. It reads a prefix of the written
+/// data and no other bytes, and all of them in time, with a new handle or an old one.
 pub fn a_reader_sees_no_byte_that_was_never_written(testbed: &impl Testbed, base: Base) {
     const PIECE: u64 = BLOCK / 3;
     run(testbed, 5, move |nodes| async move {
@@ -636,7 +636,7 @@ pub fn a_reader_sees_no_byte_that_was_never_written(testbed: &impl Testbed, base
     });
 }
 
-/// A new file is no longer than its stored data if disks are full: others read a prefix of the written bytes, and no
+/// A new file is no longer than its stored data if disks are full. Others read a prefix of the written bytes, and no
 /// zeros, with one full disk or all, and with or without a flush before the close.
 pub fn a_new_file_on_a_full_disk_has_the_length_of_what_is_stored(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 200 << 10;
@@ -669,7 +669,7 @@ pub fn a_new_file_on_a_full_disk_has_the_length_of_what_is_stored(testbed: &impl
     }
 }
 
-/// What is overwritten, and not flushed, is read in time by clients that have the file open and ask for its attributes.
+/// Unflushed overwrites are visible in time to clients that have the file open and request its attributes.
 pub fn an_overwrite_is_read_in_time(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = timed_trees(base, &nodes).await;
@@ -692,7 +692,7 @@ pub fn an_overwrite_is_read_in_time(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// While many clients append, each of them, and whoever else looks, sees a prefix of the file as it is in the end.
+/// While many clients append, each of them, and any other reader, sees a prefix of the final file.
 pub fn appends_of_many_clients_leave_no_gaps(testbed: &impl Testbed, base: Base) {
     const RECORDS: u8 = 8;
     run(testbed, 7, move |nodes| async move {
@@ -728,7 +728,7 @@ pub fn appends_of_many_clients_leave_no_gaps(testbed: &impl Testbed, base: Base)
     });
 }
 
-/// An appender that gets its place and is never heard of again delays the others once, and takes no bytes from them.
+/// An appender that reserves its range and disconnects delays the others once, and takes no bytes from them.
 pub fn an_appender_that_is_lost_delays_others_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = timed_trees(base, &nodes).await;
@@ -749,7 +749,7 @@ pub fn an_appender_that_is_lost_delays_others_once(testbed: &impl Testbed, base:
     });
 }
 
-/// Each of many appends of many clients, all at the same time, gets bytes of its own.
+/// Each of many concurrent appends of many clients gets a separate range of bytes.
 pub fn appends_of_many_clients_lose_nothing(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         const RECORDS: u8 = 12;
@@ -791,7 +791,7 @@ pub fn appends_of_many_clients_lose_nothing(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// Who changes names knows how their directories are then, and asks nobody for it; of what is gone nothing is known.
+/// A client that changes names knows the resulting directories without a request; it knows nothing of removed ones.
 pub fn who_changes_names_knows_their_directories(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -817,7 +817,7 @@ pub fn who_changes_names_knows_their_directories(testbed: &impl Testbed, base: B
         trees[0].unname(TreeOperation::Remove { at, what }).await.expect("removed");
         assert_eq!(known(two), None);
         assert_eq!(known(FileNumber::ROOT), Some(get(FileNumber::ROOT).await));
-        // How long ago that was is said, so that nobody believes it for too long.
+        // The age of this knowledge is returned, so that callers can limit it.
         let later = nodes[3].now() + Duration::from_millis(20);
         nodes[3].sleep_until(later).await;
         let (_, age) = trees[0].changed_directory(FileNumber::ROOT).expect("known");
@@ -825,8 +825,8 @@ pub fn who_changes_names_knows_their_directories(testbed: &impl Testbed, base: B
     });
 }
 
-/// Entries are prefetched where names are looked up in their order. They are believed for no longer than the caller
-/// says, and a client sees at once what it has changed itself.
+/// Entries are prefetched when names are looked up in their order. They are used no longer than the caller's limit, and
+/// a client sees its own changes at once.
 pub fn entries_of_names_in_order_are_prefetched(testbed: &impl Testbed, base: Base) {
     const BELIEVED: Duration = Duration::from_millis(400);
     run(testbed, 5, move |nodes| async move {
@@ -871,8 +871,8 @@ pub fn entries_of_names_in_order_are_prefetched(testbed: &impl Testbed, base: Ba
     });
 }
 
-/// A file that has lost its last name is there for those who have it open, on every client, and its contents go when
-/// the last of them closes it. So does a file that another one replaces.
+/// An unlinked file stays available to all clients with the file open, and its contents are deleted at the last close.
+/// The same holds for a replaced file.
 pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -906,8 +906,8 @@ pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, b
     });
 }
 
-/// Files that are open stand in nobody's way who looks for what can go, however many there are. What has contents on a
-/// disk that is nowhere is gone through once.
+/// Any number of open orphans does not hide others from a scan for deletable ones. An orphan with contents on an
+/// unknown disk is scanned once.
 pub fn what_cannot_go_hides_nothing_that_can(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -927,7 +927,7 @@ pub fn what_cannot_go_hides_nothing_that_can(testbed: &impl Testbed, base: Base)
         assert_eq!(trees[0].remove_doomed().await, Ok(1));
         held.close().await.expect("closed");
         trees[0].contents_gone().await;
-        // A list of disks one of which nobody has.
+        // List of disks with an unknown one.
         let disks = trees[0].cache().client().disks_by_identity().await.expect("known");
         let disks: Vec<u64> = disks.keys().copied().take(2).chain([4711]).collect();
         let list = TreeOperation::EnterDisks { disks };
@@ -951,7 +951,7 @@ pub fn what_cannot_go_hides_nothing_that_can(testbed: &impl Testbed, base: Base)
     });
 }
 
-/// A client that opens a file hears whether another client has it open for writing.
+/// A client that opens a file learns if another client has it open for writing.
 pub fn who_opens_a_file_hears_of_other_writers(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -971,7 +971,7 @@ pub fn who_opens_a_file_hears_of_other_writers(testbed: &impl Testbed, base: Bas
     });
 }
 
-/// Handles on a file that a client opens at once know what is written through each other.
+/// Handles from concurrent opens of a file in one client see each other's writes.
 pub fn what_is_opened_at_once_is_one_file(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -993,7 +993,7 @@ pub fn what_is_opened_at_once_is_one_file(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Who flushes a file waits for what was written before, and not for what others write to it meanwhile without end.
+/// A flush of a file waits for earlier writes, but not for an endless sequence of concurrent ones.
 pub fn who_flushes_a_file_waits_for_nothing_later(testbed: &impl Testbed, base: Base) {
     const ROUNDS: u64 = 2000;
     run(testbed, 5, move |nodes| async move {
@@ -1027,9 +1027,9 @@ pub fn who_flushes_a_file_waits_for_nothing_later(testbed: &impl Testbed, base: 
     });
 }
 
-/// Names that come back, as they do when an older state of the keeper's store takes the place of the newer one, lead to
-/// their contents; neither a client that had removed them nor one that closes them last takes these away. What is
-/// changed then has other versions than what was lost.
+/// Names that return, because an older state of the metadata server's store replaces the newer one, lead to their
+/// contents. Neither a client that had removed them nor the last to close them deletes these. Later changes have other
+/// versions than the lost ones.
 pub fn names_that_come_back_have_their_contents(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -1056,7 +1056,7 @@ pub fn names_that_come_back_have_their_contents(testbed: &impl Testbed, base: Ba
         };
         store.transact(put_back).await.expect("room").expect("kept");
         keeper.faults().crash();
-        // Whoever has heard of it already, and whoever has not.
+        // For a client that knows of it already, and for one that does not.
         open(&trees[1], "closed").await.expect("it has its name again").close().await.expect("closed");
         held.close().await.expect("closed");
         for tree in &trees {
@@ -1074,8 +1074,8 @@ fn all_entries(transaction: &mut dyn Transaction) -> machine::Result<Vec<Metadat
     transaction.range(b"", &[0xff; METADATA_KEY_BYTES_MAX], usize::MAX)
 }
 
-/// What an I/O node has of files that were removed while it was away goes when it is back: until then the keeper
-/// remembers them. Nothing is left that has no name, and nothing of others is gone.
+/// Contents at an I/O node of files removed during its absence are deleted when it returns: until then the metadata
+/// server remembers them. No contents without a name remain, and no others are lost.
 pub fn what_is_removed_while_an_io_node_is_away_goes_when_it_is_back(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..5]).await;
@@ -1086,7 +1086,7 @@ pub fn what_is_removed_while_an_io_node_is_away_goes_when_it_is_back(testbed: &i
         }
         let client = trees[0].cache().client().clone();
         let away = client.io_nodes().iter().find(|node| **node != trees[0].keeper()).expect("another");
-        // It names all others, as a command does while one does not answer.
+        // The client connects to all others, like a command while one node does not answer.
         let there = client.io_nodes().iter().filter(|node| *node != away).copied().collect();
         let without = Client::connect(nodes[5].clone(), there, base.client()).await;
         let without = Tree::find(&cache(without.expect("connected"))).await.expect("asked").expect("found");
@@ -1105,8 +1105,8 @@ pub fn what_is_removed_while_an_io_node_is_away_goes_when_it_is_back(testbed: &i
     });
 }
 
-/// A disk that is gone hides nothing that lies elsewhere: a client that comes then finds the namespace, reads and
-/// checks the other files, and makes and removes files. All that fails names its I/O node.
+/// A missing disk does not hide the contents of others: a new client finds the namespace, reads and checks the other
+/// files, and creates and removes files. Every failure names the I/O node of the missing disk.
 pub fn a_disk_that_is_gone_hides_no_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -1171,7 +1171,7 @@ pub fn a_disk_that_is_gone_hides_no_others(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A file that any client has open is not removed as one that was abandoned; one that nobody has open is.
+/// A file that any client has open is not removed as abandoned; one that no client has open is.
 pub fn a_file_that_is_open_is_not_abandoned(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -1192,7 +1192,7 @@ pub fn a_file_that_is_open_is_not_abandoned(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// How many numbered files have contents.
+/// Returns the number of numbered files with contents.
 pub(super) async fn files<M: Machine>(client: &Client<M>) -> usize {
     let stripes = client.list_numbered().await.expect("listed");
     let mut files: Vec<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
@@ -1201,7 +1201,7 @@ pub(super) async fn files<M: Machine>(client: &Client<M>) -> usize {
     files.len()
 }
 
-/// Attributes are what was set last, and times that were set stay when the file is closed after that.
+/// Attributes have the last set values, and set times remain when the file is closed later.
 pub fn attributes_are_what_was_set_last(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -1224,13 +1224,13 @@ pub fn attributes_are_what_was_set_last(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A name, a path, a target or an attribute that is too long is refused by the call, and nothing else is disturbed.
+/// A too long name, path, target or attribute is rejected by the call, without other effects.
 pub fn what_is_too_long_is_refused(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
         let number = file.number();
-        // Beyond the limit of the namespace, near that of a message's header, and beyond.
+        // Beyond the limit of the namespace, near the limit of a message's header, and beyond it.
         for bytes in [40_000, 65_490, 65_530, 65_536, 1 << 20] {
             let (long, path) = (vec![b'x'; bytes], Location::of_path("x".repeat(bytes)));
             let (at, mode) = (path.clone(), SetValue::Any);
@@ -1263,7 +1263,7 @@ pub fn what_is_too_long_is_refused(testbed: &impl Testbed, base: Base) {
             }
             let value = TreeOperation::SetExtended { number, name, value: long, mode };
             assert!(is_refused(trees[0].perform(value).await, TreeRefusal::TooLarge), "{bytes}");
-            // What no check knows does not fit either.
+            // No limit of the namespace applies, but a message cannot hold it.
             let disks = TreeOperation::EnterDisks { disks: vec![u64::MAX; bytes] };
             trees[0].perform(disks).await.expect_err("it does not fit into a message");
         }
@@ -1273,7 +1273,7 @@ pub fn what_is_too_long_is_refused(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Who has found the stripes of a file reads what others write to it without asking for them again.
+/// A client that has found the stripes of a file reads others' writes without searching for them again.
 pub fn stripes_stay_found_when_others_write(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -1296,8 +1296,8 @@ pub fn stripes_stay_found_when_others_write(testbed: &impl Testbed, base: Base) 
     });
 }
 
-/// What the members of a team write together all of them read, through whatever page cache, and whoever opens the file;
-/// what one has in its page cache is in the file before.
+/// Collective writes of a team are visible to all its members, through any page cache, and to later opens; pages cached
+/// by a member are sent first.
 pub fn what_a_team_writes_is_known_to_all_its_members(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let (trees, tasks) = (trees(base, &nodes).await, Tasks::default());
@@ -1314,7 +1314,7 @@ pub fn what_a_team_writes_is_known_to_all_its_members(testbed: &impl Testbed, ba
                 };
                 let (records, mut expected) = (20, Vec::new());
                 for round in 1..4 {
-                    // Something of one's own that has not been sent; the last record of all is not written then.
+                    // Private data that are not sent yet; the last record of all is not written then.
                     write(&file, 100 + u64::from(rank), &[round]).await;
                     let count = if rank == 2 { records - 1 } else { records };
                     let extent = Extent::new(300 + 50 * u64::from(rank), 50);
@@ -1330,7 +1330,7 @@ pub fn what_a_team_writes_is_known_to_all_its_members(testbed: &impl Testbed, ba
                     }
                     assert_eq!(file.known().size, expected.len() as u64);
                     assert!(read(&file).await == expected, "round {round} at rank {rank}");
-                    // More than there is: of that nothing comes.
+                    // Beyond the end of the file, where no bytes are read.
                     let all = Selection::contiguous(Extent::new(50, 9 * BLOCK)).expect("an extent");
                     let memory = Memory::real(vec![0; 9 * BLOCK as usize]);
                     let turn = team.turn(team.next_turn(), TeamStep::read(settings.method)).await;
@@ -1341,7 +1341,7 @@ pub fn what_a_team_writes_is_known_to_all_its_members(testbed: &impl Testbed, ba
                 file.close().await.expect("closed");
                 let file = open(&tree, "shared").await.expect("opened");
                 assert!(read(&file).await == expected);
-                // Alone, at the end of it.
+                // Independently, at the end of it.
                 let own = Selection::contiguous(Extent::new(4000 + u64::from(rank), 1)).expect("a byte");
                 let memory = Memory::real(vec![7]);
                 file.write_selected(None, &own, &memory, settings).await.expect("written");

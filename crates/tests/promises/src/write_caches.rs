@@ -15,10 +15,10 @@ use super::{BLOCK, Base, Draw, bytes_of, created, opened, read, run, small, star
 
 const MEMBERS: usize = 4;
 
-/// How many bytes the file has that is written to.
+/// Length in bytes of the file written to.
 const BYTES: u64 = 20 * BLOCK;
 
-/// A write: from when until when, by its writer's clock, where, and the value of all its bytes.
+/// Write: begin and end by its writer's clock, position, and value of all its bytes.
 #[derive(Clone, Copy)]
 struct Write {
     began: Duration,
@@ -45,7 +45,7 @@ async fn cache_of<M: Machine>(
     WriteCache::join(client.clone(), "a job", &member, settings, &kind).await.expect("it joins")
 }
 
-/// Runs one task on each of the nodes, and gives what they give.
+/// Runs one task on each of the nodes, and returns their results.
 async fn on_each<M: Machine, T: 'static, F>(nodes: &[M], task: impl Fn(usize) -> F) -> Vec<T>
 where
     F: Future<Output = T> + 'static,
@@ -68,8 +68,8 @@ where
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// After the last flush each byte has the value of a write that no other followed, however the members of a group have
-/// written: much or little, over each other or not, some of them more than others.
+/// After the last flush each byte has the value of a write that no other followed. This holds for any writes of a
+/// group's members: many or few, overlapping or not, evenly distributed or not.
 pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: Base) {
     for seed in 1..5 {
         run(testbed, 2 + MEMBERS, move |nodes| async move {
@@ -86,7 +86,7 @@ pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: B
                     let file = opened(&client, 1).await;
                     let mut draw = Draw(100 * seed + rank as u64);
                     let mut writes = Vec::new();
-                    // One writes nothing, another most.
+                    // One member writes nothing, another most.
                     for number in 0..(rank as u64 * 50) {
                         let bytes = 1 + draw.below(longest);
                         let offset = draw.below(BYTES - bytes);
@@ -122,8 +122,8 @@ pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: B
     }
 }
 
-/// Even if the clocks of members run apart or back, the later of two writes of one member stays, and what gives way to
-/// another member is counted.
+/// Even if the clocks of members diverge or run backwards, the later of two writes of one member stays, and bytes
+/// hidden by another member's writes are counted.
 pub fn members_with_clocks_that_disagree_keep_their_own_order(testbed: &impl Testbed, base: Base) {
     const ALL: u64 = 40;
     for queued in [false, true] {
@@ -138,12 +138,12 @@ pub fn members_with_clocks_that_disagree_keep_their_own_order(testbed: &impl Tes
                     let settings = WriteCacheSettings { queued, ..settings(1) };
                     let cache = cache_of(&client, rank, settings).await;
                     let file = opened(&client, 1).await;
-                    // An hour behind, right, and one that is set back by a minute with each write.
+                    // One hour behind, right, and set back by a minute with each write.
                     let clock =
                         |round: u64| [0, 3_600_000_000_000, 7_200_000_000_000 - round * 60_000_000_000][rank];
                     for round in 1..4 {
                         let value = 10 * (1 + rank as u8) + round as u8;
-                        // Some of one's own, and what all write.
+                        // Some private bytes, and bytes that all members write.
                         for offset in [ALL * (1 + rank as u64), 0] {
                             let write = Written { offset, bytes: ALL, time: clock(round) };
                             let data = Payload::from(vec![value; ALL as usize]);
@@ -166,14 +166,14 @@ pub fn members_with_clocks_that_disagree_keep_their_own_order(testbed: &impl Tes
             let now = read(&opened(&clients[0], 1).await, 0, 1000).await;
             let own = [vec![13; ALL as usize], vec![23; ALL as usize], vec![33; ALL as usize]].concat();
             assert!(now[ALL as usize..] == own, "own writes: {now:?}");
-            // That of the clock which is ahead, the others' three writes hidden by it.
+            // The value of the clock that is ahead, which hides the others' three writes.
             assert!(now[..ALL as usize] == vec![33; ALL as usize], "{now:?}");
             assert_eq!(hidden.iter().sum::<u64>(), 2 * 3 * ALL);
         });
     }
 }
 
-/// A member reads what it has written and not flushed, over what the file has, and beyond its end.
+/// A member reads its unflushed writes, over the contents of the file and beyond its end.
 pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -199,8 +199,7 @@ pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testb
     });
 }
 
-/// What nobody has written before an unflushed write reads as zeros, also where the part that is read ends before that
-/// write.
+/// Unwritten bytes before an unflushed write read as zeros, also if the read ends before that write.
 pub fn a_hole_before_an_unflushed_write_reads_as_zeros(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -225,8 +224,8 @@ pub fn a_hole_before_an_unflushed_write_reads_as_zeros(testbed: &impl Testbed, b
     });
 }
 
-/// A file that is opened again grows through the write cache: its new handle knows where ends what was written through
-/// it, flushed or not, and reads that.
+/// A reopened file grows through the write cache: its new handle knows the end of the data written through it, flushed
+/// or not, and reads them.
 pub fn a_file_that_is_opened_again_grows_through_its_write_cache(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -244,8 +243,8 @@ pub fn a_file_that_is_opened_again_grows_through_its_write_cache(testbed: &impl 
     });
 }
 
-/// What a group has written is on the media when one of its members has flushed, whatever the others do; only what it
-/// has written to one file, if the flush is of that file.
+/// All writes of a group are on stable storage after a flush by one of its members, regardless of the others. If the
+/// flush is for one file, only the writes to that file are.
 pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: Base) {
     for seed in 0..4 {
         run(testbed, 2 + 3, move |nodes| async move {
@@ -279,7 +278,7 @@ pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: B
     }
 }
 
-/// What is written is flushed in time, though no member asks for a flush.
+/// Written data are flushed in time without a flush by any member.
 pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -294,8 +293,8 @@ pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// A member that goes away costs what it had not flushed, and no more: the others are told who it was, if it was in the
-/// middle of a flush, and flush without it.
+/// The loss of a member costs only its unflushed data. The others get its name in an error if it was in the middle of a
+/// flush, and flush without it.
 pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl Testbed, base: Base) {
     for seed in 1..4 {
         run(testbed, 2 + 3, move |nodes| async move {
@@ -313,7 +312,7 @@ pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl T
                     cache.write(&file, offset, &one()).await.expect("written");
                     let together = Group::new(78, members.iter().map(|node| node.node()).collect(), rank);
                     client.barrier(&together).await.expect("all have written");
-                    // All of it so far gets to the media.
+                    // All writes so far are flushed to stable storage.
                     if rank == 1 {
                         cache.flush().await.expect("flushed");
                     }
@@ -323,7 +322,7 @@ pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl T
                         members[rank].net().close();
                         return;
                     }
-                    // It may have been in the middle of a flush, or gone before.
+                    // It may have disconnected in the middle of a flush, or before.
                     if let Err(told) = cache.flush().await {
                         assert!(told.to_string().contains("member 2 of the job a job"), "{told}");
                         cache.flush().await.expect("flushed without it");
@@ -341,23 +340,23 @@ pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl T
     }
 }
 
-/// Write caches of two clients that flush when they are asked to.
+/// Returns write caches of two clients that flush only on request.
 async fn two_caches<M: Machine>(clients: &[Client<M>]) -> [WriteCache<M>; 2] {
     [cache_of(&clients[0], 0, settings(1)).await, cache_of(&clients[1], 1, settings(1)).await]
 }
 
-/// A hundred bytes of a value.
+/// Returns a hundred bytes of a value.
 fn hundred(value: u8) -> Payload {
     Payload::from(vec![value; 100])
 }
 
-/// What a file has, as whoever opens it now sees it.
+/// Returns the contents of a file as seen by a new open.
 async fn seen<M: Machine>(client: &Client<M>, number: u64) -> Vec<u8> {
     read(&opened(client, number).await, 0, BYTES).await
 }
 
-/// A flush that fails is told to all who wait for it. Others are told once, unless what it has left is flushed by then,
-/// of all files.
+/// A failed flush is reported to all its waiters. Other members get the error once, unless all data it left unflushed,
+/// of all files, are flushed by then.
 pub fn a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -391,7 +390,7 @@ pub fn a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed(testbed: 
         caches[0].flush().await.expect_err("its disk fails");
         failing.set(0);
         caches[0].flush().await.expect("the disk is well");
-        // The other member hears of it a little later.
+        // The other member is notified a little later.
         rest(&nodes[1]).await;
         caches[1].write(&own, 300, &hundred(6)).await.expect("all is flushed");
         assert!(seen(&clients[1], 2).await == [2; 100]);
@@ -403,15 +402,15 @@ pub fn a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed(testbed: 
     });
 }
 
-/// A member that has nothing to do with an I/O node keeps nobody from flushing when its connection to it ends, as when
-/// that is started anew; and leaves a job whose keeper does not know it any more.
+/// A member without writes at an I/O node blocks no flush when its connection to that node ends, as on a restart. It
+/// can leave a job whose coordinator no longer knows it.
 pub fn members_whose_connections_end_hold_up_no_flush(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;
         let caches = two_caches(&clients).await;
         let (mut at, mut io_nodes) = (0, [&nodes[0], &nodes[1]]);
-        // The coordinator of the roster, which knows the member no more after that, comes last.
+        // The coordinator of the membership, which no longer knows the member after that, comes last.
         io_nodes.sort_by_key(|io_node| Reverse(io_node.node()));
         for io_node in io_nodes {
             io_node.net().give_up(nodes[3].node(), "the network is broken");
@@ -426,7 +425,7 @@ pub fn members_whose_connections_end_hold_up_no_flush(testbed: &impl Testbed, ba
     });
 }
 
-/// What was written to a file that has been removed keeps nothing else from being flushed. Its writer is told once.
+/// Data written to a file that was removed do not block the flush of other data. Their writer gets the error once.
 pub fn what_is_cached_of_a_removed_file_holds_up_no_flush(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
@@ -447,7 +446,7 @@ pub fn what_is_cached_of_a_removed_file_holds_up_no_flush(testbed: &impl Testbed
     });
 }
 
-/// Members that know different I/O nodes flush each to all that they know.
+/// Members that know different I/O nodes each flush to all nodes they know.
 pub fn members_with_different_io_nodes_lose_nothing(testbed: &impl Testbed, base: Base) {
     for rank_of_fewer in [0, 1] {
         run(testbed, 2 + 2, move |nodes| async move {
@@ -479,7 +478,8 @@ pub fn members_with_different_io_nodes_lose_nothing(testbed: &impl Testbed, base
     }
 }
 
-/// Answers the requests of one client as an I/O node does that keeps rosters, until it has named a flush; then is gone.
+/// Answers the requests of one client like an I/O node that keeps memberships, until it has named a flush; then
+/// disconnects.
 async fn name_a_flush_and_go(node: &impl Machine, client: NodeId) {
     loop {
         let (from, Delivery::Message(message)) = node.net().receive().await.expect("there") else { continue };
@@ -504,7 +504,7 @@ async fn name_a_flush_and_go(node: &impl Machine, client: NodeId) {
     }
 }
 
-/// A keeper that is gone before it has told its members of a flush is not waited for.
+/// A coordinator that disconnects before it has notified its members of a flush does not block them.
 pub fn a_flush_that_its_keeper_forgets_fails(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (keeper, tasks) = (nodes[0].clone(), Tasks::default());

@@ -1,5 +1,5 @@
-//! How the page cache does on modelled disks: an adaptive window is nowhere much slower than the fixed one that is
-//! best there, and what is demanded overtakes what is prefetched.
+//! Page cache on modelled disks: an adaptive window is nearly as fast as the best fixed one in each case, and demand
+//! overtakes prefetching.
 
 use description::{Description, MachineDescription};
 use experiment as _;
@@ -15,16 +15,16 @@ const PAGE: u64 = 64 * 1024;
 
 const CONTIGUOUS: Layout = Layout::Contiguous { reserve_bytes: 64 << 20 };
 
-/// A file on disks of 20 MiB/s behind a switch of 125e6 B/s, and an application on a node of its own.
+/// File on disks of 20 MiB/s behind a switch of 125e6 B/s, and an application on a separate node.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     disks: u32,
     layout: Layout,
     pages: u64,
     cache_pages: u64,
-    /// Blocks in the cache of an I/O node: fewer than the file has, so that what was written is read from the disks.
+    /// Blocks in the cache of an I/O node: fewer than the file has, so that written data are read from the disks.
     io_node_blocks: usize,
-    /// Blocks that the I/O nodes read ahead on their own.
+    /// Blocks that the I/O nodes prefetch themselves.
     io_node_ahead: u64,
 }
 
@@ -52,7 +52,7 @@ impl Setting {
         simulation.run(run).expect("nothing fails")
     }
 
-    /// Starts everything, writes the file, and opens it anew.
+    /// Starts everything, writes the file, and reopens it.
     async fn prepare(self, io_nodes: &[SimMachine], node: &SimMachine, prefetch: Prefetch) -> File {
         for io_node in io_nodes {
             let (cache_blocks, prefetch_blocks) = (self.io_node_blocks, self.io_node_ahead);
@@ -80,7 +80,7 @@ impl Setting {
         cache.open_numbered(NumberedFile { bytes: self.pages * PAGE, ..new }).await.expect("opened")
     }
 
-    /// The time it takes to read the file from front to back, and to spend some time on each page.
+    /// Returns the time to read the file sequentially, with some computing on each page.
     fn scan(self, prefetch: Prefetch, think: Duration) -> Duration {
         self.run(prefetch, async move |file, node| {
             let start = node.now();
@@ -120,10 +120,10 @@ fn an_adaptive_window_is_within_3_percent_of_the_best_fixed_one() {
     assert!(worst <= 1.03, "an adaptive window takes {worst} times as long as the best fixed one");
 }
 
-/// A page takes 3.1 ms of such a disk, or 11.1 ms if it does not follow the one before.
+/// A page takes 3.1 ms on such a disk, or 11.1 ms if it is not sequential.
 const SOME_PAGES: Duration = Duration::from_millis(50);
 
-/// How long it takes to read `page` after others have been asked for in the background.
+/// Returns the time to read `page` after background requests for others.
 fn demand(page: u64, ask: impl AsyncFnOnce(&File) + 'static) -> Duration {
     let setting = Setting {
         disks: 1,

@@ -1,4 +1,4 @@
-//! The file system keeps its promises on real nodes, with each driver.
+//! Promises of the file system on real nodes, with each driver.
 
 #[path = "../../../machines/real/tests/common/mod.rs"]
 mod common;
@@ -42,7 +42,7 @@ macro_rules! each {
 
 promises::for_all_promises!(each);
 
-/// All promises are kept in all orders on simulated machines; here a few in some, with real disks and real time.
+/// Simulated machines check all promises under all schedulings; here a few under some, with real disks and real time.
 #[test]
 fn files_are_what_was_written_in_other_orders_at_the_disks() {
     let orders = [Scheduling::RoundRobin, Scheduling::ReadPriority];
@@ -67,11 +67,11 @@ async fn client_of(nodes: &[RealMachine], settings: IoNodeSettings) -> fs::Resul
     Client::connect(nodes[1].clone(), vec![nodes[0].node()], ClientSettings::agent()).await
 }
 
-/// The numbers of files.
+/// Numbers of files.
 const FIRST: FileId = FileId(2);
 const SECOND: FileId = FileId(3);
 
-/// A file of this number over all disks, of `bytes` bytes in blocks of `block_bytes`.
+/// Returns a file of this number over all disks, of `bytes` bytes in blocks of `block_bytes`.
 async fn described(
     client: &Client<RealMachine>,
     number: FileId,
@@ -82,14 +82,14 @@ async fn described(
     Ok(NumberedFile { bytes, ..client.new_numbered(number, striping).await? })
 }
 
-/// A new file of the first number, with all its stripes.
+/// Creates a file of the first number, with all its stripes.
 async fn new_file(client: &Client<RealMachine>, block_bytes: u64) -> fs::Result<File<RealMachine>> {
     let file = client.numbered(described(client, FIRST, block_bytes, 0).await?).await?;
     file.make_stripes().await?;
     Ok(file)
 }
 
-/// Pages of a cache must not keep the memory that the next ones have to be received into.
+/// Pages of a cache must not keep the memory into which the next ones are received.
 #[test]
 fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
     for driver in drivers() {
@@ -104,7 +104,7 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
                 ..PageCacheSettings::default()
             };
             let cache = PageCache::new(client, settings);
-            // Both together are more than the cache holds; one alone would pass through it.
+            // Both together are more than the cache holds; a single one would pass through it.
             let halves = [(FIRST, 0..30_u8), (SECOND, 30..60)];
             for (number, pages) in halves.clone() {
                 let file = cache.open_numbered(described(cache.client(), number, PAGE, 0).await?).await?;
@@ -113,7 +113,7 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
                 }
                 file.close().await?;
             }
-            // What applications still hold is as little in the way.
+            // Pages still held by applications do not block it either.
             let (mut files, mut held) = (Vec::new(), Vec::new());
             for (number, pages) in halves {
                 let file = described(cache.client(), number, PAGE, 30 * PAGE).await?;
@@ -132,8 +132,8 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
     }
 }
 
-/// Answers that a peer is slow to take hold the memory of blocks that have left the cache; requests that wait for
-/// memory go on as the answers leave.
+/// Answers to a slow peer hold the memory of blocks that have left the cache; requests that wait for memory continue as
+/// the answers leave.
 #[test]
 fn answers_that_leave_late_delay_others_and_no_more() {
     const BLOCK: u64 = 4 << 20;
@@ -158,7 +158,7 @@ fn answers_that_leave_late_delay_others_and_no_more() {
                 let header = Frame::Request(1 + block, request).encode();
                 nodes[2].net().send(target, Message { header, ..Message::default() }).await?;
             }
-            // Longer than it takes to fill all that is on the way.
+            // Longer than it takes to fill all buffers on the way.
             nodes[2].sleep_until(nodes[2].now() + Duration::from_millis(300)).await;
             let (received, asker) = (Rc::new(Cell::new(0)), nodes[2].clone());
             let count = received.clone();
@@ -204,10 +204,10 @@ fn a_page_reaches_the_application_in_one_piece() {
     }
 }
 
-/// Pages of the file that a stranger asks for.
+/// Number of pages of the file that a stranger requests.
 const PAGES: u64 = 100;
 
-/// A message in which a stranger asks for a page, on demand or in the background.
+/// Returns a message in which a stranger requests a page, on demand or in the background.
 fn ask(tag: u64, class: u8) -> Headed {
     let offset = tag % PAGES * PAGE;
     message(tag, class, Request::Read { file: FIRST, stripe: 0, offset, bytes: PAGE as u32, is_alone: false })
@@ -217,13 +217,13 @@ fn message(tag: u64, class: u8, request: Request) -> Headed {
     (class, Frame::Request(tag, request).encode())
 }
 
-/// Few threads, and a cache for more than the file.
+/// Returns settings with few threads, and a cache larger than the file.
 fn few_threads() -> IoNodeSettings {
     let (threads, cache_blocks) = (Threads::Pool(16), 2 * PAGES as usize);
     IoNodeSettings { threads, cache_blocks, ..IoNodeSettings::agent() }
 }
 
-/// The second node as a client of the first, and the file.
+/// Makes the second node a client of the first, and returns it with the file.
 async fn client_with_file(
     nodes: &[RealMachine],
     settings: IoNodeSettings,
@@ -233,8 +233,8 @@ async fn client_with_file(
     Ok((client, file))
 }
 
-/// A stranger sends `messages`, which ask for more than sockets hold, over its connection for data and takes no
-/// answers; then a client does `work`.
+/// Runs `work` of a client while a stranger takes no answers. The stranger has sent `messages`, whose answers exceed
+/// the sockets' buffers, over its connection for data.
 fn beside_a_stranger(
     settings: IoNodeSettings,
     messages: &[Headed],
@@ -256,7 +256,7 @@ fn beside_a_stranger(
                 let [control, mut data] = join(&nodes[0], 7).await;
                 let frames = data.frames(messages);
                 data.stream.write_all(&frames).expect("room for questions");
-                // The node takes them all before the client asks.
+                // The node receives them all before the client's requests.
                 nodes[0].sleep_until(nodes[0].now() + Duration::from_millis(300)).await;
                 let (is_done, done) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
                 let (flag, outcome) = (is_done.clone(), done.clone());
@@ -295,7 +295,7 @@ fn who_takes_no_answers_keeps_no_threads_that_others_need() {
 
 #[test]
 fn who_takes_no_answers_keeps_no_memory_that_random_reads_need() {
-    // The cache has less than the file, and answers to the stranger are more than there is memory for parts of blocks.
+    // The cache is smaller than the file, and the answers to the stranger exceed the memory for parts of blocks.
     const CACHED: u64 = 40;
     let settings = IoNodeSettings {
         threads: Threads::Pool(64),
@@ -331,7 +331,7 @@ fn a_defect_costs_one_request() {
     }
 }
 
-/// How many, STARFISH_REQUESTS says.
+/// STARFISH_REQUESTS sets the number of requests.
 #[test]
 fn random_requests_are_all_answered() {
     let requests = std::env::var("STARFISH_REQUESTS").map_or(2000, |text| text.parse().expect("a number"));
@@ -349,7 +349,7 @@ fn random_requests_are_all_answered() {
 
 #[test]
 fn who_asks_without_end_keeps_nobody_from_being_heard() {
-    // More than may wait of one client, and then more refusals than it may leave untaken.
+    // More than the limit of waiting requests of one client, and more rejections than it may leave unread.
     let messages: Vec<Headed> = (1..=36_000).map(|tag| ask(tag, b'd')).collect();
     for driver in drivers() {
         let outcome = run_nodes(
@@ -364,7 +364,7 @@ fn who_asks_without_end_keeps_nobody_from_being_heard() {
                 let [control, mut data] = join(&nodes[0], 7).await;
                 let messages = messages.clone();
                 let flood = std::thread::spawn(move || {
-                    // In the middle of it, the other side may have heard enough.
+                    // The other side may disconnect in the middle of it.
                     let frames = data.frames(&messages);
                     let _ = data.stream.write_all(&frames);
                     data
@@ -377,7 +377,7 @@ fn who_asks_without_end_keeps_nobody_from_being_heard() {
                 }
                 assert!(begun.elapsed() < Duration::from_secs(10).into(), "{:?}", begun.elapsed());
                 until(&nodes[0], || flood.is_finished()).await;
-                // What it had waiting goes with it: nobody serves that first.
+                // Its waiting requests end with it: they are not served first.
                 drop((flood.join(), control));
                 let begun = Instant::now();
                 assert_eq!(file.read(0, PAGE, &memory, 0).await?, PAGE);

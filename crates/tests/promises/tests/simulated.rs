@@ -1,4 +1,4 @@
-//! The file system keeps its promises on the simulated machine, whichever machine that models.
+//! Promises of the file system on the simulated machine, for any modelled machine.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -90,7 +90,7 @@ fn an_io_node_tells_of_reads_that_writes_hold_up() {
     }
 }
 
-/// How many, STARFISH_REQUESTS says.
+/// STARFISH_REQUESTS sets the number of requests.
 #[test]
 fn random_requests_are_all_answered_whatever_they_are() {
     let requests = std::env::var("STARFISH_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
@@ -103,13 +103,13 @@ fn random_requests_are_all_answered_whatever_they_are() {
     }
 }
 
-/// A file of this number over all disks, in blocks of `block_bytes` bytes, with nothing in it.
+/// Returns an empty file of this number over all disks, in blocks of `block_bytes` bytes.
 async fn described(client: &Client<SimMachine>, number: u64, block_bytes: u64) -> NumberedFile {
     let striping = Striping::new(block_bytes, client.disks()).expect("a striping");
     client.new_numbered(FileId(number), striping).await.expect("all disks are there")
 }
 
-/// A new file of this number, as long as that, of zeros.
+/// Creates a file of this number, with `bytes` bytes of zeros.
 async fn new_file(
     client: &Client<SimMachine>,
     number: u64,
@@ -122,7 +122,7 @@ async fn new_file(
     file
 }
 
-/// Memory for one more block than the cache holds: two reads of blocks that are written in part want it.
+/// Memory for one more block than the cache holds, while two reads of partially written blocks need it.
 #[test]
 fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
     let description = MachineDescription::load("starfish-1996").expect("built in");
@@ -164,7 +164,7 @@ fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
         let partly = Some([[2; 5].as_slice(), &[1; 507]].concat());
         outcomes.borrow_mut().sort_unstable();
         assert_eq!(outcomes.take(), [(0, None), (1, Some(partly.clone())), (2, Some(partly))]);
-        // It fails as often as it is read, and can be written.
+        // Every read of it fails, and it can be written.
         let memory = Memory::real(vec![3; 512]);
         assert!(file.read(0, 512, &memory, 0).await.is_err());
         file.write(0, 512, &memory, 0).await.expect("written");
@@ -215,7 +215,7 @@ fn a_damaged_block_fails_its_readers_and_nobody_else() {
 
 const PAGE: u64 = 64 * 1024;
 
-/// A client of an agent with a cache of `cache_blocks` blocks, set as on a real machine.
+/// Returns a client of an agent with a cache of `cache_blocks` blocks, set as on a real machine.
 async fn client_of_an_agent(
     io_node: &SimMachine,
     compute: &SimMachine,
@@ -228,7 +228,7 @@ async fn client_of_an_agent(
     Client::connect(compute.clone(), names, ClientSettings::agent()).await.expect("it answers")
 }
 
-/// How long it takes to read `files` files of `pages` pages to their end, a buffer of each in turn, as a merge does.
+/// Returns the time to read `files` files of `pages` pages to the end, a buffer of each in turn, as a merge does.
 fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     const BUFFER: u64 = 4 * PAGE;
     let description = MachineDescription::load("pdiol-2003").expect("built in");
@@ -261,7 +261,7 @@ fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
     simulation.run(test).expect("no task fails")
 }
 
-/// What runs together read is read in long runs: the disk goes back and forth between them little.
+/// Files read in turn are read in long runs: the disk rarely seeks between them.
 #[test]
 fn files_read_in_turn_to_their_end_are_read_in_long_runs() {
     let (one, many) = (time_to_read_in_turn(1, 20 * 27), time_to_read_in_turn(20, 27));
@@ -290,8 +290,8 @@ fn a_reader_waits_for_little_of_what_others_have_written() {
     simulation.run(test).expect("no task fails");
 }
 
-/// What is left of a file without a name when an I/O node loses its power at some time: what was flushed is there, what
-/// was not is told to its writer once, and everybody else reads some of what was written, or zeros.
+/// Cuts the power of an I/O node at some time and checks a numbered file. Flushed data exist. Lost data are reported to
+/// their writer once, and all others read some of the written data, or zeros.
 fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
     const BYTES: u64 = 3000;
     let description = MachineDescription::load("cluster-switch").expect("built in");
@@ -354,7 +354,7 @@ fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
 fn a_numbered_file_that_was_flushed_outlives_a_loss_of_power() {
     let outcomes: Vec<(bool, bool)> = (0..60).map(lose_power_beside_numbered_files).collect();
     let count = |is: fn(&(bool, bool)) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
-    // Of what was not flushed there is sometimes nothing, and sometimes a part.
+    // Unflushed data are sometimes lost completely, and sometimes partially.
     assert!((10..50).contains(&count(|(is_there, _)| *is_there)), "{outcomes:?}");
     assert!(count(|(_, is_whole)| *is_whole) < 60, "{outcomes:?}");
 }
@@ -387,7 +387,7 @@ fn an_earlier_release_may_be_started_in_the_place_of_a_later_one() {
     simulation.run(test).expect("no task fails").expect("all of it is done");
 }
 
-/// Cuts a file, flushes it, and makes its I/O nodes lose their power; says what is behind the cut then.
+/// Truncates a file, flushes it, and cuts the power of its I/O nodes; returns the bytes behind the cut afterwards.
 fn lose_power_after_a_cut(seed: u64) -> Vec<u8> {
     const BYTES: u64 = 3000;
     let description = MachineDescription::load("cluster-switch").expect("built in");

@@ -1,8 +1,8 @@
-//! What a client has flushed is on the disks, at whatever point a client or an I/O node is stopped.
+//! Flushed data are on the disks after a crash of a client or an I/O node at any point.
 //!
-//! A program makes, overwrites, extends, cuts and removes files, one after the other, and flushes each change. At some
-//! point of its run, drawn by the seed, one of the nodes crashes and is restarted; often another one soon after. Then
-//! another client checks the files that are left.
+//! A program creates, overwrites, extends, truncates and removes files sequentially, and flushes each change. At a
+//! point of its run drawn from the seed, one of the nodes crashes and is restarted; often another one soon after. Then
+//! another client checks the remaining files.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,30 +22,31 @@ const PIECE: u64 = 700;
 /// Number of files at a time.
 const FILES: usize = 2;
 
-/// What the program does at most. On machines without costs it would otherwise do very much before it is stopped.
+/// Maximum number of steps of the program. On machines without costs it would otherwise take very many before its
+/// crash.
 const STEPS: u64 = 40;
 
-/// What a file holds: `bytes` bytes, each of them `fill`.
+/// Contents of a file: `bytes` bytes, each of them `fill`.
 #[derive(Clone, Debug, PartialEq)]
 struct Version {
     fill: u8,
     bytes: u64,
 }
 
-/// A file that the program has begun.
+/// File that the program has begun.
 #[derive(Clone, Debug)]
 struct Known {
     file: NumberedFile,
-    /// The version that was flushed last.
+    /// Last flushed version.
     flushed: Version,
-    /// The version that the program is making of it.
+    /// Version being written.
     begun: Option<Version>,
-    /// Whether the program is removing it.
+    /// True if the program is removing the file.
     is_going: bool,
 }
 
 impl Known {
-    /// The bytes that may be at an offset.
+    /// Returns the bytes that may be at an offset.
     fn possible(&self, offset: u64) -> Vec<u8> {
         let versions = [Some(&self.flushed), self.begun.as_ref()];
         let all = versions.into_iter().flatten();
@@ -57,7 +58,7 @@ impl Known {
     }
 }
 
-/// What the program knows of its files.
+/// The program's files and their possible contents.
 type Expected = Rc<RefCell<[Option<Known>; FILES]>>;
 
 async fn connect(
@@ -68,7 +69,7 @@ async fn connect(
     Client::connect(machine.clone(), io_nodes.to_vec(), base.client()).await
 }
 
-/// Writes piece by piece: an I/O node may be another run from one to the next.
+/// Writes piece by piece: the I/O node's incarnation may change between pieces.
 async fn write(file: &File<SimMachine>, from: u64, version: &Version) -> fs::Result<()> {
     for offset in (from..version.bytes).step_by(PIECE as usize) {
         let bytes = PIECE.min(version.bytes - offset);
@@ -77,7 +78,7 @@ async fn write(file: &File<SimMachine>, from: u64, version: &Version) -> fs::Res
     Ok(())
 }
 
-/// Goes on making and changing files until something fails, or for long enough.
+/// Creates and changes files until an operation fails, or up to the limit of steps.
 async fn program(client: Client<SimMachine>, expected: Expected, mut draw: Draw) -> fs::Result<()> {
     for step in 1..=STEPS {
         let index = draw.below(FILES as u64) as usize;
@@ -99,7 +100,7 @@ async fn program(client: Client<SimMachine>, expected: Expected, mut draw: Draw)
                 expected.borrow_mut()[index] = None;
                 continue;
             }
-            // Shorter, and what is left is the same.
+            // Shorter, with the same remaining contents.
             1 => Version { bytes: draw.below(flushed.bytes + 1), ..flushed },
             2 | 3 => Version { bytes: flushed.bytes + drawn.bytes, ..flushed },
             _ => Version { bytes: flushed.bytes.max(drawn.bytes), ..drawn },
@@ -110,7 +111,7 @@ async fn program(client: Client<SimMachine>, expected: Expected, mut draw: Draw)
     Ok(())
 }
 
-/// Makes the version of a file that is begun, and flushes it.
+/// Writes the begun version of a file, and flushes it.
 async fn change(
     client: &Client<SimMachine>,
     expected: &Expected,
@@ -130,7 +131,7 @@ async fn change(
     Ok(())
 }
 
-/// Checks what a client reads of a file that has seen nothing of what went before.
+/// Checks a file as read by a client without knowledge of earlier operations.
 async fn check(client: &Client<SimMachine>, known: &Known) -> Result<(), String> {
     let bytes = known.bytes_max();
     let file = client.numbered(NumberedFile { bytes, ..known.file.clone() }).await;
@@ -145,7 +146,7 @@ async fn check(client: &Client<SimMachine>, known: &Known) -> Result<(), String>
     }
 }
 
-/// Runs the program of this seed. Says what was found that cannot be, or that something went wrong where nothing may.
+/// Runs the program of this seed. Fails if the files have an impossible state, or an operation fails that must not.
 pub(crate) fn run(seed: u64) -> Result<(), String> {
     let mut draw = Draw::of(seed);
     let base = Configuration::ALL[seed as usize % 2];
@@ -172,7 +173,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
         let client = connect(base, &writer, &names).await.map_err(|error| error.to_string())?;
         let (started, told, excuse) = (draw.clone(), expected.clone(), crashing.clone());
         writer.spawn("program", async move {
-            // When an I/O node crashes, what it was doing stays undone.
+            // When an I/O node crashes, its operations in flight fail.
             excuse.excused(program(client, told, started).await)
         });
         let pause = Duration::from_nanos(1 + draw.below(400_000_000));
@@ -194,14 +195,14 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
             let pause = Duration::from_nanos(draw.below(20_000_000));
             looker.sleep_until(looker.now() + pause).await;
         }
-        // A program that has not noticed goes on for a while, and then is stopped.
+        // A program that has not noticed a crash continues for a while, and is then stopped.
         if !stopped {
             looker.sleep_until(looker.now() + Duration::from_millis(50)).await;
             writer.crash(0);
         }
         let client = connect(base, &looker, &names).await.map_err(|error| error.to_string())?;
         let known: Vec<Known> = expected.borrow().iter().flatten().cloned().collect();
-        // What is left of a file that was being removed is removed below.
+        // Remains of a file that was being removed are removed below.
         for known in known.iter().filter(|known| !known.is_going) {
             check(&client, known).await?;
         }

@@ -1,4 +1,4 @@
-//! I/O nodes that crash and are started anew.
+//! I/O nodes that crash and restart.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use sim::SimMachine;
 pub(crate) struct CrashingNodes {
     io_nodes: Vec<SimMachine>,
     settings: IoNodeSettings,
-    /// Number of runs of all nodes so far.
+    /// Number of incarnations of all nodes so far.
     started: Cell<u64>,
 }
 
@@ -29,13 +29,13 @@ impl CrashingNodes {
         self.io_nodes.len() as u64
     }
 
-    /// Crashes one of them, by number, and starts it anew; of what it had not flushed the seed says what is left.
+    /// Crashes and restarts one of them, by index. The seed determines the surviving unflushed data.
     pub(crate) fn crash(&self, io_node: usize, seed: u64) {
         self.io_nodes[io_node].crash(seed);
         self.serve(&self.io_nodes[io_node]);
     }
 
-    /// The outcome of some work as that of its task: a failure is excused if a node has crashed before it.
+    /// Converts the outcome of some work to that of its task: a failure is excused if a node has crashed before it.
     pub(crate) fn excused(&self, outcome: fs::Result<()>) -> machine::Result<()> {
         let has_crashed = self.started.get() > self.count();
         match outcome {

@@ -1,5 +1,5 @@
-//! The keeper of a namespace, or all I/O nodes, crash while clients have files open, or have just removed one. A seed
-//! draws what is left of what they had not flushed.
+//! Crashes of the metadata server of a namespace, or of all I/O nodes, while clients have files open, or have just
+//! removed one. A seed determines the surviving unflushed data.
 
 use description::{Description, MachineDescription};
 use fs::{Configuration, Error, FileId, IoNodeSettings, ListedStripe, OpenTreeFile, Tree};
@@ -14,13 +14,13 @@ use crate::draw::Draw;
 use crate::testbed::{BLOCK, drawn_settings};
 use crate::trees::tree_of;
 
-/// How long the file is, of ones, when it is flushed.
+/// Length in bytes of the file of ones when it is flushed.
 const BYTES: u64 = 2 * BLOCK;
 
-/// After what time clients have heard of a crash.
+/// Time after which clients have noticed a crash.
 const UNTIL_HEARD: Duration = Duration::from_millis(5);
 
-/// A client, and a node for another one; two I/O nodes, of which one keeps the namespace.
+/// A client, and a node for another one; two I/O nodes, one of which is the metadata server.
 struct Crashing {
     tree: Tree<SimMachine>,
     looker: SimMachine,
@@ -38,7 +38,7 @@ impl Crashing {
         (0..self.nodes.count()).for_each(|node| self.nodes.crash(node as usize, self.seed));
     }
 
-    /// The I/O node that has a stripe of a file, if there is one.
+    /// Returns the I/O node that has a stripe of a file, if there is one.
     async fn home(&self, file: &OpenTreeFile<SimMachine>, stripe: u32) -> Result<Option<NodeId>, String> {
         let (number, client) = (FileId(file.number().0), self.tree.cache().client());
         let stripes = client.list_numbered().await.map_err(told)?;
@@ -48,7 +48,7 @@ impl Crashing {
         Ok(stripes.iter().find(|(_, listed)| is_it(listed)).map(|(node, _)| *node))
     }
 
-    /// Crashes the I/O node that has a stripe of a file, and waits until the clients have heard of it.
+    /// Crashes the I/O node that has a stripe of a file, and waits until the clients have noticed it.
     async fn crash_home(&self, file: &OpenTreeFile<SimMachine>, stripe: u32) -> Result<(), String> {
         let home = self.home(file, stripe).await?;
         let index = self.nodes.names().iter().position(|node| Some(*node) == home);
@@ -82,7 +82,7 @@ fn told(error: Box<Error>) -> String {
     error.to_string()
 }
 
-/// Makes a file of two stripes.
+/// Creates a file of two stripes.
 async fn make(tree: &Tree<SimMachine>, path: &str) -> Result<OpenTreeFile<SimMachine>, String> {
     let disks = tree.all_disks().await.map_err(told)?;
     let new = NewInode::File { striping: Striping::new(BLOCK, 2).expect("a striping"), disks };
@@ -95,7 +95,7 @@ async fn fill(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<(
     file.flush().await.map_err(told)
 }
 
-/// Makes a file of ones, and brings them onto the media.
+/// Creates a file of ones, and flushes it to stable storage.
 async fn make_synced(
     tree: &Tree<SimMachine>,
     path: &str,
@@ -112,7 +112,7 @@ async fn has(file: &OpenTreeFile<SimMachine>, byte: u8, bytes: u64) -> Result<bo
     Ok(data.to_vec() == Some(vec![byte; bytes as usize]))
 }
 
-/// Runs `test` with a file that the client has made, flushed and has open.
+/// Runs `test` with a file that the client has created, flushed and has open.
 fn run<T: 'static>(
     seed: u64,
     test: impl AsyncFnOnce(Crashing, OpenTreeFile<SimMachine>) -> Result<T, String> + 'static,
@@ -137,11 +137,11 @@ fn run<T: 'static>(
     simulation.run(test).expect("no task fails").expect("nothing fails")
 }
 
-/// A client writes to a file without flushing it, the keeper crashes, and another client writes to the file; whether
-/// the crash has taken what the first one had written.
+/// A client writes to a file without flushing it, the metadata server crashes, and another client writes to the file.
+/// Returns true if the crash has lost the first client's data.
 ///
 /// # Panics
-/// If the first client takes what the other one has written for its own.
+/// If the first client takes the other's data for its data.
 pub fn a_crash_takes_what_was_written(seed: u64) -> bool {
     run(seed, async |test, file| {
         fill(&file, 2, 2 * BYTES).await?;
@@ -155,14 +155,14 @@ pub fn a_crash_takes_what_was_written(seed: u64) -> bool {
     })
 }
 
-/// Whether a file without a name that a client has open, and does nothing with, is there a while after a crash of the
-/// keeper, when another client has removed what nobody has open.
+/// Crashes the metadata server while an idle client has an unlinked file open, and lets another client remove orphans a
+/// while later. Returns true if the file still exists.
 pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
     run(seed, async |test, file| {
         test.tree.unname(remove()).await.map_err(told)?;
         test.tree.flush().await.map_err(told)?;
         test.crash_keeper();
-        // Longer than a keeper waits for who held files in an earlier run.
+        // Longer than a metadata server waits for clients that held files in an earlier incarnation.
         test.wait(Duration::from_secs(70)).await;
         let removed = test.other_tree().await?.remove_doomed().await.map_err(told)?;
         file.paged().file().refresh();
@@ -171,17 +171,17 @@ pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
     })
 }
 
-/// Removes a file and crashes the keeper while other removals are gathered that go together with it; whether the name
-/// is there again.
+/// Removes a file and crashes the metadata server before the removal is flushed together with others. Returns true if
+/// the name exists again.
 ///
 /// # Panics
-/// If it is, and its contents are not.
+/// If the name exists again without its contents.
 pub fn a_removed_file_comes_back(seed: u64) -> bool {
     run(seed, async |test, file| {
         file.close().await.map_err(told)?;
         test.tree.unname(remove()).await.map_err(told)?;
         test.crash_keeper();
-        // The client has heard of it when it comes to the contents.
+        // The client has noticed the crash before it deletes the contents.
         test.wait(UNTIL_HEARD).await;
         test.tree.contents_gone().await;
         let other = match test.other_tree().await?.open(look("file")).await {
@@ -194,8 +194,8 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
     })
 }
 
-/// Whether a crash takes a stripe that a client has made and not flushed. The client gets an error for that and writes
-/// it again; before that the file can be read, with zeros in its place.
+/// Returns true if a crash loses a stripe that a client has created and not flushed. The client gets an error and
+/// writes it again; before that the file can be read, with zeros in its place.
 ///
 /// # Panics
 /// If the client gets no error, or the file cannot be read or written.
@@ -205,7 +205,7 @@ pub fn a_crash_takes_a_new_stripe(seed: u64) -> bool {
         file.write(BLOCK, Payload::from(vec![1; BLOCK as usize])).await.map_err(told)?;
         file.paged().send().await.map_err(told)?;
         test.crash_all();
-        // The client has heard of it when it flushes.
+        // The client has noticed the crash before it flushes.
         test.wait(UNTIL_HEARD).await;
         let lost = file.sync().await.expect_err("what was not flushed may be lost");
         assert!(matches!(*lost, Error::WriteLost { .. }), "seed {}: {lost}", test.seed);
@@ -223,8 +223,8 @@ pub fn a_crash_takes_a_new_stripe(seed: u64) -> bool {
     })
 }
 
-/// Whether a crash takes a stripe that a client has made and not flushed, though it has told the keeper of it. The
-/// client gets an error for that, and can read and write the file as before.
+/// Returns true if a crash loses a stripe that a client has created and not flushed, but has reported to the metadata
+/// server. The client gets an error, and can read and write the file as before.
 ///
 /// # Panics
 /// If the client gets no error, or the file cannot be read or written.
@@ -246,11 +246,11 @@ pub fn a_crash_takes_a_stripe_that_the_keeper_knows(seed: u64) -> bool {
     })
 }
 
-/// Whether a crash takes a stripe that a client has made and not flushed, and that another one has open, which goes on
-/// writing elsewhere in the file.
+/// Returns true if a crash loses an unflushed new stripe of one client that another client has open. The other client
+/// continues to write elsewhere in the file.
 ///
 /// # Panics
-/// If the other client tells the keeper of the lost stripe, or the file cannot be read or written.
+/// If the other client reports the lost stripe to the metadata server, or the file cannot be read or written.
 pub fn a_crash_takes_a_stripe_that_another_client_has_open(seed: u64) -> bool {
     run(seed, async |test, _| {
         let file = make(&test.tree, "longer").await?;

@@ -1,4 +1,4 @@
-//! The kinds of runs, and what it takes to run one.
+//! Kinds of runs, and the code to run one.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,30 +13,30 @@ use crate::crashes;
 use crate::testbed::drawn_testbed;
 use crate::trees;
 
-/// What is done in a run.
+/// Kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Several clients work on several files, alone, side by side and in groups; compared with files in memory.
+    /// Several clients work on several files, independently, concurrently and in groups; compared with files in memory.
     Operations,
     /// The same through page caches.
     Cached,
-    /// Requests that make sense alone and not together; each is to be answered.
+    /// Requests that are valid individually and inconsistent together; each must be answered.
     Requests,
-    /// Clients and I/O nodes crash, and I/O nodes are started anew; what is called whole is to be whole.
+    /// Clients and I/O nodes crash, and I/O nodes restart; data reported as safe must be intact.
     Crashes,
-    /// Clients of a namespace, with crashes of its keeper and of others; names are those before or after each
+    /// Clients of a namespace, with crashes of its metadata server and of others; names are those before or after each
     /// operation.
     Trees,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 5] = [Kind::Operations, Kind::Cached, Kind::Requests, Kind::Crashes, Kind::Trees];
 
     /// Runs a seed.
     ///
     /// # Errors
-    /// What went wrong, with the place in the code if an assertion did not hold.
+    /// If the run fails, with the place in the code if an assertion failed.
     pub fn run(self, seed: u64) -> Result<(), String> {
         told_by_panics(|| match self {
             Kind::Operations => {
@@ -70,14 +70,14 @@ impl fmt::Display for Kind {
 }
 
 thread_local! {
-    /// Where the run of this thread has panicked, as long as there is a run.
+    /// Places of panics in the run of this thread, during a run.
     static PLACES: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Runs `work`, in which a panic is an error that says where it was, and not a message on the terminal.
+/// Runs `work` and converts a panic to an error with its place, without a message on the terminal.
 ///
 /// # Errors
-/// That of `work`, or what it has panicked with.
+/// That of `work`, or its panic.
 pub fn told_by_panics(work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {

@@ -1,19 +1,19 @@
-//! Runs of the file system on simulated machines, each drawn from a seed, to find the situations that no test shows.
+//! Runs of the file system on simulated machines, each drawn from a seed, to find situations that no test shows.
 //!
 //! ```text
 //!   seed --> machine, settings, number of nodes, what is done, who crashes when --> kept, or broken and why
 //! ```
 //!
-//! A run depends on its [`Kind`] and its seed alone, so that a failure is told by two words and repeats. A few hundred
-//! run with all other tests (`tests/seeds.rs`); the program `seeds` runs as many as there is time for.
+//! A run depends only on its [`Kind`] and its seed, so that two words identify a failure and repeat it. A few hundred
+//! runs are part of all tests (`tests/seeds.rs`); the program `seeds` runs as many as time permits.
 //!
-//! - `kind.rs`: the kinds of runs; `draw.rs`: the numbers that follow from a seed
-//! - `testbed.rs`: the machines that they run on; `crashing_nodes.rs`: I/O nodes that crash and are started anew
-//! - `keeper_crashes.rs`: what clients that have files open see when the keeper of a namespace, or all I/O nodes, crash
-//! - `crashes.rs`, `trees.rs`: what is left then of files, and of a namespace
+//! - `kind.rs`: kinds of runs; `draw.rs`: pseudorandom numbers from a seed
+//! - `testbed.rs`: simulated machines of the runs; `crashing_nodes.rs`: I/O nodes that crash and restart
+//! - `keeper_crashes.rs`: clients with open files when the metadata server, or all I/O nodes, crash
+//! - `crashes.rs`, `trees.rs`: state of files, and of a namespace, after crashes
 //! - `sweep.rs`: many runs on all processors, until one fails, all are done or the sweep is stopped
 //!
-//! What operations and requests there are is in the crate `promises`, beside the promises.
+//! The operations and requests themselves are in the crate `promises`.
 
 mod crashes;
 mod crashing_nodes;

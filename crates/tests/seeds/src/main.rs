@@ -1,9 +1,9 @@
-//! The program `seeds`: runs of the file system drawn from seeds, without end or as many as one likes.
+//! Program `seeds`: runs of the file system drawn from seeds, endless or a given number.
 //!
 //!     cargo run --release -p seeds                                  # all kinds, until Ctrl-C
 //!     cargo run --release -p seeds -- crashes --from 1000000 --count 50000
 //!
-//! It ends with exit code 1 if a run fails, having printed the seed and the command that repeats it.
+//! It exits with code 1 if a run fails, after printing the seed and the command that repeats it.
 
 #![expect(clippy::print_stderr, reason = "nobody who searches for failures closes standard error")]
 
@@ -39,10 +39,10 @@ struct Arguments {
     threads: Option<usize>,
 }
 
-/// How long between two looks at how far it has come, on a terminal.
+/// Interval between two progress reports on a terminal.
 const BEAT: Duration = Duration::from_millis(200);
 
-/// How many of those go by until a line is written elsewhere: a log of a night is to stay readable.
+/// Number of intervals between two lines elsewhere, so that a log of a night stays readable.
 const BEATS_OF_A_LOG: u32 = 300;
 
 fn main() -> ExitCode {
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     if sweep.counts().failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Lets the first Ctrl-C finish what has been begun, and the second end the program.
+/// Makes the first Ctrl-C finish the runs in flight, and the second exit the program.
 fn stop_on_interruption(sweep: &Arc<Sweep>) {
     let (sweep, mut again) = (sweep.clone(), false);
     let react = move |_| {
@@ -89,7 +89,7 @@ fn stop_on_interruption(sweep: &Arc<Sweep>) {
 fn show(sweep: &Sweep, begun: Instant, beats: u32) {
     let text = summary(sweep, begun);
     if stderr().is_terminal() {
-        // To the end of the line, so that nothing is left of a longer one.
+        // Clear to the end of the line, to erase the rest of a longer one.
         eprint!("\r{text}\x1b[K");
         let _ = stderr().flush();
     } else if beats.is_multiple_of(BEATS_OF_A_LOG) {

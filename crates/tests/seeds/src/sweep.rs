@@ -6,48 +6,48 @@ use std::thread;
 
 use crate::Kind;
 
-/// Seeds that are to be run, each in every one of some kinds, and how far that has come.
+/// Sweep over seeds, each run in every given kind, with its progress.
 pub struct Sweep {
     kinds: Vec<Kind>,
     from: u64,
-    /// How many seeds; none for no end.
+    /// Number of seeds; `None` for an endless sweep.
     count: Option<u64>,
-    /// Runs begun. Of each seed one of each kind, and then of the next.
+    /// Number of runs begun: all kinds of one seed, then those of the next.
     begun: AtomicU64,
     passed: AtomicU64,
     stopped: AtomicBool,
     failed: Mutex<Vec<Failed>>,
 }
 
-/// A run that failed.
+/// Failed run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// Its kind.
     pub kind: Kind,
     /// Its seed.
     pub seed: u64,
-    /// What went wrong.
+    /// Reason of the failure.
     pub why: String,
 }
 
-/// How many runs have ended.
+/// Numbers of completed runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// How many have passed.
+    /// Number of runs that passed.
     pub passed: u64,
-    /// The others.
+    /// Number of runs that failed.
     pub failed: u64,
 }
 
 impl Failed {
-    /// The command that repeats it.
+    /// Returns the command that repeats the run.
     pub fn command(&self) -> String {
         format!("cargo run -p seeds -- {} --from {} --count 1", self.kind, self.seed)
     }
 }
 
 impl Sweep {
-    /// These kinds, with `count` seeds, or all that there are, from `from` on.
+    /// Returns a sweep over these kinds with `count` seeds, or all seeds, from `from` on.
     pub fn new(kinds: &[Kind], from: u64, count: Option<u64>) -> Self {
         Sweep {
             kinds: kinds.to_vec(),
@@ -61,7 +61,7 @@ impl Sweep {
     }
 
     /// Runs all seeds on `threads` threads with `run`, until all are done, one has failed or the sweep is
-    /// [stopped](Self::stop). What has been begun is finished.
+    /// [stopped](Self::stop). Completes the runs in flight.
     pub fn run(&self, threads: usize, run: impl Fn(Kind, u64) -> Result<(), String> + Sync) {
         let work = || {
             while let Some((kind, seed)) = self.next() {
@@ -89,18 +89,18 @@ impl Sweep {
         self.stop();
     }
 
-    /// Begins no further run.
+    /// Stops before any further run.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// How many have ended so far.
+    /// Returns the numbers of completed runs so far.
     pub fn counts(&self) -> Counts {
         let failed = self.failed.lock().expect("nobody panics with it").len() as u64;
         Counts { passed: self.passed.load(Ordering::Relaxed), failed }
     }
 
-    /// The runs that have failed so far. There may be several: each thread may have had one under way.
+    /// Returns the failed runs so far. There may be several, because each thread may have had one in flight.
     pub fn failed(&self) -> Vec<Failed> {
         self.failed.lock().expect("nobody panics with it").clone()
     }

@@ -1,9 +1,8 @@
-//! Names are those before an operation or those after it, wherever a client or an I/O node is stopped, and what was
-//! flushed stays.
+//! After crashes of clients or I/O nodes at any point, names are those before or after an operation, and flushed data
+//! remain.
 //!
-//! Clients of one namespace, up to 64, work each in a directory of its own, in which it knows what may be found,
-//! and all in one directory together. I/O nodes crash and are started anew, the keeper of the namespace among them.
-//! Then it is seen what there is.
+//! Clients of one namespace, up to 64, each work in a private directory, whose possible contents each knows, and all in
+//! one shared directory. I/O nodes crash and restart, including the metadata server. Then the namespace is checked.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,27 +26,26 @@ use crate::crashing_nodes::CrashingNodes;
 use crate::draw::Draw;
 use crate::testbed::{BLOCK, LIMIT, drawn_machine, drawn_settings};
 
-/// What a client does at most.
+/// Maximum number of a client's steps.
 const STEPS: u64 = 25;
 
-/// The most clients.
+/// Maximum number of clients.
 const CLIENTS_MAX: u64 = 64;
 
-/// The names in the directory of a client, in the order in which it looks them up: enough for the last ones to be
-/// prefetched.
+/// Names in the directory of a client, in the order of its lookups: enough that the last ones are prefetched.
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// How long a client believes what was listed.
+/// Time for which a client believes prefetched entries.
 const BELIEVED: Duration = Duration::from_millis(1_000);
 
-/// What a file holds: so many bytes, each of which is `fill`; no file.
+/// Contents of a file: value and number of its bytes, or no file.
 type Contents = Option<(u8, u64)>;
 
-/// What may be found by each name of a client: one thing, unless something was under way when it stopped.
+/// Possible contents of each name of a client: one, unless an operation was in flight when it stopped.
 #[derive(Default)]
 struct Expected {
     contents: RefCell<BTreeMap<&'static str, Vec<Contents>>>,
-    /// What the client has found that cannot be.
+    /// Impossible state found by the client.
     wrong: RefCell<Option<String>>,
 }
 
@@ -67,7 +65,7 @@ impl Expected {
     }
 }
 
-/// A client, and what it may find in its directory.
+/// Client, and the possible contents of its directory.
 struct Worker {
     tree: Tree<SimMachine>,
     directory: String,
@@ -102,7 +100,7 @@ impl Worker {
         self.tree.unname(TreeOperation::Remove { at: at(path), what: WhatToRemove::File }).await
     }
 
-    /// Goes on until something fails, or for long enough.
+    /// Works until an operation fails, or up to the limit of steps.
     async fn work(mut self) -> fs::Result<()> {
         for step in 1..=STEPS {
             match self.draw.below(9) {
@@ -114,7 +112,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Looks its names up, and changes some meanwhile: it knows what each leads to.
+    /// Looks its names up and checks each, while changing some.
     async fn look(&mut self, fill: u8) -> fs::Result<()> {
         for name in NAMES {
             if self.draw.below(4) == 0 {
@@ -135,7 +133,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Replaces, extends or removes a file of its own, and brings that onto the media.
+    /// Replaces, extends or removes a private file, and flushes that to stable storage.
     async fn change(&mut self, fill: u8) -> fs::Result<()> {
         let name = NAMES[self.draw.below(NAMES.len() as u64) as usize];
         let [before] = self.expected.of(name)[..] else { unreachable!("nothing has failed yet") };
@@ -171,7 +169,7 @@ impl Worker {
         }
     }
 
-    /// Does something in the directory of all. That it is refused is as good.
+    /// Does something in the shared directory. A rejection is fine.
     async fn meddle(&mut self, step: u64) -> fs::Result<()> {
         let [one, other] = [0; 2].map(|_| format!("all/{}", self.draw.below(5)));
         let outcome = match self.draw.below(6) {
@@ -225,7 +223,7 @@ async fn make_directory(tree: &Tree<SimMachine>, path: &str) -> Result<FileNumbe
     tree.inode(make).await.map(|inode| inode.number).map_err(|error| error.to_string())
 }
 
-/// What there is by a path, and how many of its bytes are what the first is.
+/// Returns the contents at a path, and the number of leading bytes equal to the first.
 async fn found(tree: &Tree<SimMachine>, path: &str) -> Result<(Contents, u64), String> {
     let file = match tree.open(TreeOperation::Look { at: at(path), follow: true }).await {
         Err(error) if error.is_refused(TreeRefusal::NotFound) => return Ok((None, 0)),
@@ -240,9 +238,9 @@ async fn found(tree: &Tree<SimMachine>, path: &str) -> Result<(Contents, u64), S
     Ok((Some((fill, bytes)), alike))
 }
 
-/// Returns true if `found` is a possible state of a file. A client reports the new end of an extended file as far as
-/// the bytes before it were sent, so a crash in an extension may leave any length between the old and the new one. The
-/// bytes before the old end are whole; some of the others may be lost, which their writer learned.
+/// Returns true if `found` is a possible state of a file. A client reports the new end of an extended file only up to
+/// the bytes already sent. So a crash in an extension may leave any length between the old and the new one. The bytes
+/// before the old end are whole; some of the others may be lost, and their writer got an error.
 fn may_be_found(possible: &[Contents], found: Contents, alike: u64) -> bool {
     let Some((fill, bytes)) = found else { return possible.contains(&found) };
     if alike == bytes && possible.contains(&found) {
@@ -253,7 +251,7 @@ fn may_be_found(possible: &[Contents], found: Contents, alike: u64) -> bool {
     old.is_some_and(|old| old <= alike && old <= bytes) && longest.is_some_and(|longest| bytes <= longest)
 }
 
-/// All records agree; which files there are by them.
+/// Checks that all records are consistent; returns the files they contain.
 async fn files_of(tree: &Tree<SimMachine>) -> Result<BTreeSet<FileId>, String> {
     let records = tree.survey().await.map_err(|error| error.to_string())?;
     if let Some(complaint) = complaints(&records).first() {
@@ -266,7 +264,7 @@ async fn files_of(tree: &Tree<SimMachine>) -> Result<BTreeSet<FileId>, String> {
     Ok(numbers.collect())
 }
 
-/// A torus with a router for each node.
+/// Extends a torus to a router for each node.
 fn make_room(description: &mut MachineDescription) {
     let nodes = description.node_count();
     if let Topology::Torus(torus) = &mut description.network.topology {
@@ -275,7 +273,7 @@ fn make_room(description: &mut MachineDescription) {
     }
 }
 
-/// The run of a seed: an error says what is there that cannot be, or that something went wrong where nothing may.
+/// Runs a seed. Fails if the namespace has an impossible state, or an operation fails that must not.
 pub(crate) fn run(seed: u64) -> Result<(), String> {
     let mut draw = Draw::of(seed);
     let base = Configuration::ALL[seed as usize % 2];
@@ -290,7 +288,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
     description.metadata = Some(metadata_costs());
     let mut settings = drawn_settings(&mut draw, seed);
     if let Layout::Contiguous { reserve_bytes } = &mut settings.layout {
-        // There are many small files here, and what is reserved for one is not for others.
+        // There are many small files here, and space reserved for one is not available to others.
         *reserve_bytes = 16 * BLOCK;
     }
     let simulation = Simulation::new(&description, settings);
@@ -323,7 +321,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
             let worker = Worker { tree, directory, number, expected: knows, draw };
             let (operation, excuse) = (working.begin(), crashing.clone());
             node.spawn("worker", async move {
-                // When an I/O node crashes, whatever it was doing stays as it is.
+                // When an I/O node crashes, its operations in flight are left incomplete.
                 let outcome = excuse.excused(worker.work().await);
                 drop(operation);
                 outcome
@@ -352,7 +350,7 @@ pub(crate) fn run(seed: u64) -> Result<(), String> {
             }
         }
         let files = files_of(&tree).await?;
-        // Contents that nothing leads to are found, and go.
+        // Contents without a name are found and removed.
         let client = tree.cache().client();
         let left = client.list_numbered().await.map_err(|error| error.to_string())?;
         let unnamed: BTreeSet<FileId> =

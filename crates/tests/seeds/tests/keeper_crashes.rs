@@ -1,4 +1,5 @@
-//! The keeper of a namespace, or all I/O nodes, crash while clients have files open, or have just removed one.
+//! Crashes of the metadata server of a namespace, or of all I/O nodes, while clients have files open, or have just
+//! removed one.
 
 use seeds::keeper_crashes::{
     a_crash_takes_a_new_stripe, a_crash_takes_a_stripe_that_another_client_has_open,

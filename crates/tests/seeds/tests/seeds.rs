@@ -1,4 +1,4 @@
-//! Some hundred seeds of each kind; more by hand, with the program.
+//! Some hundred seeds of each kind; the program runs more by hand.
 
 use std::process::Command;
 use std::thread;
@@ -21,7 +21,7 @@ fn files_hold_what_operations_put_there() {
     check(Kind::Operations, 300);
 }
 
-/// In these a second write of a block overtook the first on its way to the disk.
+/// With these seeds a second write of a block once overtook the first on its way to the disk.
 #[test]
 fn of_two_writes_of_a_block_the_later_stays() {
     for seed in [5279, 6579] {

@@ -1,4 +1,4 @@
-//! Which runs a sweep makes, and how it tells of those that fail.
+//! Runs made by a sweep, and its reports of failures.
 
 use std::sync::Mutex;
 

@@ -1,7 +1,6 @@
 //! Real agents on loopback, as threads of a test's process, that end with the test.
 //!
-//! For the tests of all crates whose programs need agents. They share the code that serves, which is compiled here
-//! once.
+//! For the tests of all crates whose programs need agents. They share the serving code, which is compiled here once.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -18,11 +17,11 @@ use pdiol::{Session, Settings};
 use real::{DiskSettings, Keys, Limits, MetadataPlace};
 use tempfile::TempDir;
 
-/// An agent with one disk.
+/// Agent with one disk.
 pub struct Agent {
-    /// Where it listens, as HOST:PORT.
+    /// Its listening address, as HOST:PORT.
     pub address: String,
-    /// Its disk.
+    /// Directory of its disk.
     pub disk: PathBuf,
     stop: Option<flume::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -56,7 +55,7 @@ impl Agent {
         Agent { address, disk, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Ends the agent in order.
+    /// Stops the agent cleanly.
     ///
     /// # Panics
     /// If it has failed.
@@ -71,7 +70,7 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         if thread::panicking() {
-            // Waking the runtime of another thread now would be a second panic. The process ends soon.
+            // Waking the runtime of another thread now would be a second panic. The process ends soon anyway.
             std::mem::forget(self.stop.take());
             return;
         }
@@ -82,19 +81,19 @@ impl Drop for Agent {
     }
 }
 
-/// The file of the agents' key in the directory of the test.
+/// Name of the file with the agents' key in the directory of the test.
 const KEY_FILE: &str = "agents.key";
 
-/// Some agents with fast disks, and a directory for the test.
+/// Agents with fast disks, and a directory for the test.
 pub struct Agents {
     /// The agents.
     pub agents: Vec<Agent>,
-    /// The directory, in which their disks are, too.
+    /// Temporary directory, which also contains their disks.
     pub directory: TempDir,
 }
 
 impl Agents {
-    /// Starts `count` agents, with a disk each.
+    /// Starts `count` agents with one disk each.
     ///
     /// # Panics
     /// If they cannot be started.
@@ -108,7 +107,7 @@ impl Agents {
         Agents { agents, directory }
     }
 
-    /// Ends all agents in order and starts them anew, with the same disks at other addresses.
+    /// Stops all agents cleanly and restarts them, with the same disks at other addresses.
     ///
     /// # Panics
     /// If one has failed, or cannot be started.
@@ -120,26 +119,26 @@ impl Agents {
         }
     }
 
-    /// The file of their key, as in STARFISH_KEY_FILE.
+    /// Returns the file of their key, as in STARFISH_KEY_FILE.
     pub fn key_file(&self) -> PathBuf {
         self.path(KEY_FILE)
     }
 
-    /// Their addresses, as in STARFISH_AGENTS.
+    /// Returns their addresses, as in STARFISH_AGENTS.
     pub fn names(&self) -> String {
         let addresses: Vec<&str> = self.agents.iter().map(|agent| agent.address.as_str()).collect();
         addresses.join(",")
     }
 
-    /// The path of a file in the directory.
+    /// Returns the path of a file in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// The usual settings of a session with them, with a cache that is soon full, and little patience.
+    /// Returns the usual settings of a session with them, with a small cache and a short timeout.
     ///
     /// # Panics
-    /// If they have no addresses, which they have.
+    /// Never: the agents have addresses.
     pub fn settings(&self) -> Settings {
         let agents = node::agents::named(self.names().split(',')).expect("addresses");
         let mut settings = Settings::new(agents);
@@ -149,7 +148,7 @@ impl Agents {
         settings
     }
 
-    /// The files on all disks that are stripes.
+    /// Returns the files on all disks that are stripes.
     ///
     /// # Panics
     /// If a disk cannot be listed.
@@ -162,7 +161,7 @@ impl Agents {
         paths.filter(|path| path.file_name().and_then(OsStr::to_str).is_some_and(is_stripe)).collect()
     }
 
-    /// A session with them.
+    /// Starts a session with them.
     ///
     /// # Panics
     /// If they do not answer.
@@ -171,26 +170,26 @@ impl Agents {
     }
 }
 
-/// The names of stripes begin with a slash, which file names on disks escape.
+/// Escaped slash with which the names of stripes begin on disks.
 const STRIPE: &str = "%2F";
 
-/// The name on its disk of a stripe of a file, without the suffix.
+/// Returns the name on its disk of a stripe of a file, without the suffix.
 pub fn stripe_name(file: FileNumber) -> String {
     format!("{STRIPE}{:016x}", file.0)
 }
 
-/// Makes a directory in the namespace.
+/// Creates a directory in the namespace.
 ///
 /// # Errors
-/// If it exists, or cannot be made.
+/// If it exists, or cannot be created.
 pub fn make_directory(session: &node::Session, path: &str) -> node::Result<()> {
     let (at, new) = (Location::of_path(path), NewInode::Directory);
     let make = TreeOperation::Make { at, new, mode: 0o755, uid: 0, gid: 0, exclusive: true };
     session.tree().inode(path, make).wait().map(drop)
 }
 
-/// Unmounts a directory of a test by `unmount`, as soon as no process uses it: one that another test starts has the
-/// files that are open just then until it begins.
+/// Unmounts a directory of a test by `unmount`, as soon as no process uses it. A process started by another test
+/// briefly holds all open files, until its exec.
 pub fn unmount_when_unused<E: Display>(mut unmount: impl FnMut() -> Result<(), E>) {
     let start = Instant::now();
     while let Err(error) = unmount() {

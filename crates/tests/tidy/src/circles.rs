@@ -1,28 +1,28 @@
-//! Files of a crate that use each other in a circle: none of them can be understood, or tested, before the others.
+//! Cycles of dependencies among the files of a crate: no file of a cycle can be understood, or tested, before the
+//! others.
 //!
-//! Compared are the modules beside each other in one module: a file together with the folder of its name is one. One
-//! uses another if a `use`, or a path from `crate`, `super` or `self` in its code, leads there; names that a module
-//! brings in for others lead to where they are from. A module and what is below it are one thing, so that a parent and
-//! its children may use each other. Tests are left out. What a macro writes, names in strings, and modules within a
-//! file are not understood.
+//! The rule compares sibling modules; a file together with the folder of its name is one. A module depends on another
+//! if a `use`, or a path from `crate`, `super` or `self` in its code, leads there; re-exported names lead to their
+//! origin. A module and its descendants are one unit, so that a parent and its children may use each other. Tests are
+//! left out. The rule does not understand macro output, names in strings, and modules within a file.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{Text, Tree};
 
-/// The path of a module from the root of its crate.
+/// Path of a module from the root of its crate.
 type Path = Vec<String>;
 
-/// One file of a crate as a module.
+/// File of a crate as a module.
 struct Module<'a> {
     text: &'a Text,
-    /// What it names from elsewhere, as paths from the root.
+    /// Names used from elsewhere, as paths from the root.
     uses: Vec<Path>,
-    /// Names that it brings in, and what they stand for.
+    /// Imported names, and their paths.
     brought_in: BTreeMap<String, Path>,
 }
 
-/// No files of a crate use each other in a circle.
+/// Complains about files of a crate that use each other in a cycle.
 pub fn no_files_go_in_circles(tree: &Tree) -> Vec<String> {
     let folders: BTreeSet<&str> =
         tree.ending(".rs").filter_map(|text| Some(text.path.split_once("/src/")?.0)).collect();
@@ -34,10 +34,10 @@ pub fn no_files_go_in_circles(tree: &Tree) -> Vec<String> {
     folders.iter().flat_map(complaints).collect()
 }
 
-/// The circles of a crate: who is in it, and who uses whom.
+/// Returns the cycles of a crate: their members, and the uses among them.
 fn circles_of(tree: &Tree, folder: &str) -> Vec<(String, String)> {
     let modules = modules_of(tree, folder);
-    // In each module: which of its children use which others, and in which file the first of them does.
+    // For each module, the uses among its children, with the file of the first use.
     let mut levels: BTreeMap<&[String], BTreeMap<&str, BTreeMap<String, &str>>> = BTreeMap::new();
     for (from, module) in &modules {
         for path in &module.uses {
@@ -52,7 +52,7 @@ fn circles_of(tree: &Tree, folder: &str) -> Vec<(String, String)> {
     levels.into_values().flat_map(|uses| circles_among(&uses)).collect()
 }
 
-/// One shortest circle through each module that is in any, each circle once.
+/// Returns a shortest cycle through each module that is in any, each cycle once.
 fn circles_among(uses: &BTreeMap<&str, BTreeMap<String, &str>>) -> Vec<(String, String)> {
     let mut circles: BTreeMap<BTreeSet<&str>, (String, String)> = BTreeMap::new();
     for &start in uses.keys() {
@@ -66,7 +66,7 @@ fn circles_among(uses: &BTreeMap<&str, BTreeMap<String, &str>>) -> Vec<(String, 
     circles.into_values().collect()
 }
 
-/// The shortest way from a module back to itself, which begins it and does not end it.
+/// Returns the shortest path from a module back to itself, without the repeated end.
 fn way_back<'a>(uses: &'a BTreeMap<&str, BTreeMap<String, &str>>, start: &'a str) -> Option<Vec<&'a str>> {
     let mut ways = VecDeque::from([vec![start]]);
     let mut seen = BTreeSet::new();
@@ -83,7 +83,7 @@ fn way_back<'a>(uses: &'a BTreeMap<&str, BTreeMap<String, &str>>, start: &'a str
     None
 }
 
-/// The module that a path leads to, or into.
+/// Returns the module that a path leads to, or into.
 fn resolve(modules: &BTreeMap<Path, Module>, path: &[String], depth: u32) -> Path {
     let mut at = Path::new();
     for (index, name) in path.iter().enumerate() {
@@ -93,7 +93,7 @@ fn resolve(modules: &BTreeMap<Path, Module>, path: &[String], depth: u32) -> Pat
             continue;
         }
         let brought = modules.get(&at).and_then(|module| module.brought_in.get(name));
-        // Two modules may bring in each other's names by `*`: whoever follows them for ever has lost his way.
+        // Two modules may import each other's names by `*`, so the depth is limited.
         return match brought {
             Some(target) if depth < 10 => {
                 let target: Path = target.iter().chain(&path[index + 1..]).cloned().collect();
@@ -105,7 +105,7 @@ fn resolve(modules: &BTreeMap<Path, Module>, path: &[String], depth: u32) -> Pat
     at
 }
 
-/// The modules of a crate by their paths, without those that are for tests.
+/// Returns the modules of a crate by their paths, without those for tests.
 fn modules_of<'a>(tree: &'a Tree, folder: &str) -> BTreeMap<Path, Module<'a>> {
     let start = format!("{folder}/src/");
     let is_library = tree.get(&format!("{start}lib.rs")).is_some();
@@ -116,7 +116,7 @@ fn modules_of<'a>(tree: &'a Tree, folder: &str) -> BTreeMap<Path, Module<'a>> {
         match name {
             "main" if is_library => {}
             "lib" | "main" => _ = texts.insert(Path::new(), text),
-            // Each is a crate of its own.
+            // Each is a separate crate.
             _ if name.starts_with("bin/") => {}
             _ => _ = texts.insert(name.split('/').map(str::to_owned).collect(), text),
         }
@@ -141,7 +141,7 @@ fn module<'a>(modules: &BTreeSet<Path>, path: &Path, text: &'a Text) -> Module<'
     let absolute = |written: &[String]| absolute(modules, path, written);
     let mut at = 0;
     while at < tokens.len() {
-        // In a type, `use<..>` says what it may refer to.
+        // In a type, `use<..>` lists captured parameters.
         if tokens[at] == "use" && tokens.get(at + 1).is_some_and(|token| token != "<") {
             let mut found = Vec::new();
             at = use_tree(&tokens, at + 1, Path::new(), &mut found);
@@ -162,7 +162,7 @@ fn module<'a>(modules: &BTreeSet<Path>, path: &Path, text: &'a Text) -> Module<'
     module
 }
 
-/// The path from the root of the crate, if what is written leads into the crate.
+/// Returns the path from the root of the crate, if a written path leads into the crate.
 fn absolute(modules: &BTreeSet<Path>, path: &Path, written: &[String]) -> Option<Path> {
     let child = |name: &String| path.iter().chain([name]).cloned().collect::<Path>();
     let ups = written.iter().take_while(|name| *name == "super").count();
@@ -176,7 +176,7 @@ fn absolute(modules: &BTreeSet<Path>, path: &Path, written: &[String]) -> Option
     Some(base.iter().chain(rest).cloned().collect())
 }
 
-/// Reads what `use` brings in from a tree of paths; returns where it ends.
+/// Reads the imports of `use` from a tree of paths; returns its end.
 fn use_tree(tokens: &[String], mut at: usize, mut path: Path, found: &mut Vec<(String, Path)>) -> usize {
     while let Some(token) = tokens.get(at) {
         match token.as_str() {
@@ -194,7 +194,7 @@ fn use_tree(tokens: &[String], mut at: usize, mut path: Path, found: &mut Vec<(S
                 return at + 2;
             }
             "," | "}" | ";" => break,
-            // Brought in by the names that are in there, which are not known here; but it is used.
+            // The imported names are unknown here, but the module is used.
             "*" => at += 1,
             "self" if !path.is_empty() => at += 1,
             name => {
@@ -209,7 +209,7 @@ fn use_tree(tokens: &[String], mut at: usize, mut path: Path, found: &mut Vec<(S
     at.max(1)
 }
 
-/// A path as it stands in code; returns where it ends.
+/// Reads a path in code; returns its end.
 fn plain_path(tokens: &[String], mut at: usize) -> (usize, Path) {
     let mut path = vec![tokens[at].clone()];
     at += 1;
@@ -225,7 +225,7 @@ fn is_name(token: &str) -> bool {
     token.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
 }
 
-/// Names, `::` and single characters.
+/// Splits code into names, `::` and single characters.
 fn tokens(code: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut rest = code.trim_start();

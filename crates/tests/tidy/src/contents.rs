@@ -1,10 +1,10 @@
-//! Tables of contents: the comment at the head of a module that lists the modules within it.
+//! Tables of contents: lists of modules in the header comment of a module.
 
 use std::collections::BTreeSet;
 
 use crate::{Text, Tree};
 
-/// A comment at the head of a file that lists modules of the file lists all of them, but for those that are for tests.
+/// Complains about a header comment that lists some modules of the file but not all, except modules for tests.
 pub fn every_table_of_contents_is_whole(tree: &Tree) -> Vec<String> {
     let sources = tree.ending(".rs").filter(|text| text.path.contains("/src/"));
     let complaint = |text: &Text| {
@@ -16,7 +16,7 @@ pub fn every_table_of_contents_is_whole(tree: &Tree) -> Vec<String> {
     sources.filter_map(complaint).collect()
 }
 
-/// The modules that a file declares and that are files of their own.
+/// Returns the modules that a file declares in separate files.
 fn modules(text: &Text) -> impl Iterator<Item = &str> {
     let before = std::iter::once("").chain(text.text.lines());
     text.text.lines().zip(before).filter_map(|(line, before)| {
@@ -28,7 +28,7 @@ fn modules(text: &Text) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What the items of lists in the comment at the head name, between backquotes: files, folders or modules.
+/// Returns the names in backquotes in the items of lists in the header comment: files, folders or modules.
 fn listed(text: &Text) -> BTreeSet<&str> {
     let mut is_item = false;
     let head = text.text.lines().map_while(|line| line.strip_prefix("//!"));

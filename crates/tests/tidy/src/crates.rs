@@ -1,4 +1,4 @@
-//! Who may depend on whom.
+//! Allowed dependencies among our crates.
 //!
 //! ```text
 //!   machine, layout, statistics,
@@ -45,7 +45,7 @@ use toml::{Table, Value};
 
 use crate::{Text, Tree};
 
-/// What each crate may depend on, of ours.
+/// Allowed dependencies of each crate, among ours.
 const ARROWS: [(&str, &[&str]); 52] = [
     (
         "applications",
@@ -224,23 +224,23 @@ const ARROWS: [(&str, &[&str]); 52] = [
     ("trace-formats", &["machine", "trace"]),
 ];
 
-/// The crates below which nothing may depend on a runtime, and what they may use of others.
+/// Crates that must not depend on a runtime, and their allowed third-party crates.
 const FEW: [(&str, &[&str]); 2] =
     [("machine", &["thiserror", "twox-hash"]), ("layout", &["serde", "thiserror"])];
 
-/// Those that nothing may depend on, not even tests.
+/// Crates that nothing may depend on, not even tests.
 const LAST: [&str; 6] = ["libpdiol", "libtlv", "mpi-io", "starfish", "python", "seeds"];
 
-/// The crate that lists the features that the whole workspace asks for.
+/// Crate that lists the features required by the whole workspace.
 const FEATURES: &str = "workspace-hack";
 
-/// What the Python package needs of others.
+/// Requirements of the Python package.
 const PYTHON_PROJECT: &str = "python/pyproject.toml";
 
-/// What the viewer's page needs of others.
+/// Requirements of the viewer's page.
 const PAGE_PACKAGE: &str = "crates/traces/viewer/page/package.json";
 
-/// The record that gives the reason for everything that is not ours.
+/// Record with the reason for each third-party package.
 const REASONS: &str = "docs/adr/0010-dependencies.md";
 
 struct Manifest<'a> {
@@ -272,7 +272,7 @@ fn ours(name: &str) -> Option<&'static [&'static str]> {
     ARROWS.iter().find(|(ours, _)| *ours == name).map(|(_, allowed)| *allowed)
 }
 
-/// Dependencies among our crates go the agreed way.
+/// Complains about disallowed dependencies among our crates.
 pub fn arrows_point_the_agreed_way(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for manifest in manifests(tree) {
@@ -294,7 +294,7 @@ pub fn arrows_point_the_agreed_way(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// The seam and the layout use nearly nothing of others.
+/// Complains about third-party crates in the machine's traits and the layout, except a few.
 pub fn the_innermost_crates_use_few_others(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for manifest in manifests(tree) {
@@ -305,7 +305,7 @@ pub fn the_innermost_crates_use_few_others(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// The packages named in the lists of strings anywhere in a table of Python requirements such as `pandas>=2.2`.
+/// Returns the packages named in the lists of strings anywhere in a table of Python requirements such as `pandas>=2.2`.
 fn required(value: Option<&Value>) -> Vec<String> {
     match value {
         Some(Value::Table(table)) => table.values().flat_map(|inner| required(Some(inner))).collect(),
@@ -319,7 +319,7 @@ fn required(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// What the Python package needs, and what builds and tests it.
+/// Returns the packages required by the Python package, its build and its tests.
 fn python_packages(tree: &Tree) -> Vec<String> {
     let Some(Text { path, text }) = tree.get(PYTHON_PROJECT) else { return Vec::new() };
     let table: Table = text.parse().unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -331,7 +331,7 @@ fn python_packages(tree: &Tree) -> Vec<String> {
     packages
 }
 
-/// What builds and tests the viewer's page, or becomes part of it.
+/// Returns the packages that build and test the viewer's page, or become part of it.
 fn page_packages(tree: &Tree) -> Vec<String> {
     let Some(Text { path, text }) = tree.get(PAGE_PACKAGE) else { return Vec::new() };
     let package: serde_json::Value =
@@ -341,12 +341,13 @@ fn page_packages(tree: &Tree) -> Vec<String> {
     of("dependencies").chain(of("devDependencies")).collect()
 }
 
-/// Every crate or package of others has its reason in the decision record about them, and every reason its use.
+/// Complains about third-party crates or packages without a reason in the decision record, and about reasons without a
+/// use.
 pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
     let reasons = tree.get(REASONS).map_or("", |text| &text.text);
     let mut used = python_packages(tree);
     used.extend(page_packages(tree));
-    // What that one names is what the others have brought.
+    // That crate only repeats the requirements of others.
     for manifest in manifests(tree).iter().filter(|manifest| manifest.name != FEATURES) {
         for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
             used.extend(manifest.names(section).filter(|name| ours(name).is_none()).map(str::to_owned));
@@ -365,7 +366,7 @@ pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// Every crate takes the lints of the workspace.
+/// Complains about crates without the workspace's lints.
 pub fn every_crate_takes_the_common_lints(tree: &Tree) -> Vec<String> {
     let takes = |manifest: &Manifest| {
         manifest.table.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool)

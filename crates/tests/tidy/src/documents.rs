@@ -1,5 +1,5 @@
-//! Decision records that can be found, are complete and name what was fitted; links that lead somewhere, and sources
-//! that are there.
+//! Rules for documents: decision records are listed, complete and name all fitted numbers; links and named sources
+//! exist.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ fn records(tree: &Tree) -> impl Iterator<Item = &Text> {
     tree.ending(".md").filter(|text| text.path.starts_with(RECORDS) && text.path != INDEX)
 }
 
-/// Every decision record is linked from the list of them.
+/// Complains about decision records that the list does not link.
 pub fn every_decision_is_listed(tree: &Tree) -> Vec<String> {
     let index = tree.get(INDEX).map_or("", |text| &text.text);
     let name = |text: &Text| text.path[RECORDS.len()..].to_owned();
@@ -24,7 +24,7 @@ pub fn every_decision_is_listed(tree: &Tree) -> Vec<String> {
     missing.map(|name| format!("{INDEX}: {name} is not in the list")).collect()
 }
 
-/// Every decision record has its number, its title and its parts.
+/// Complains about decision records without their number, title or parts.
 pub fn every_decision_is_complete(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for Text { path, text } in records(tree) {
@@ -39,7 +39,7 @@ pub fn every_decision_is_complete(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// Every number that was fitted is named in the record that says on what.
+/// Complains about fitted numbers that the record of calibrations does not name.
 pub fn every_calibrated_number_is_on_record(tree: &Tree) -> Vec<String> {
     let record = tree.get(CALIBRATION).map_or("", |text| &text.text);
     let mut complaints = Vec::new();
@@ -53,21 +53,21 @@ pub fn every_calibrated_number_is_on_record(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// Collects the names of what `table`, itself called `name`, says was calibrated.
+/// Collects the names of calibrated entries in `table`, itself called `name`.
 fn collect_calibrated(table: &Table, name: &str, found: &mut Vec<String>) {
     if table.contains_key("calibrated") {
         found.push(name.to_owned());
     }
     for (key, value) in table {
         if let Value::Table(inner) = value {
-            // Cycles belong to the work that costs them.
+            // Cycles belong to the work with this cost.
             let name = if key.starts_with("cycles") { name } else { key };
             collect_calibrated(inner, name, found);
         }
     }
 }
 
-/// Links within the project, and paths of sources named in its documents, lead to something.
+/// Complains about links within the project, and named paths of sources in its documents, that lead nowhere.
 pub fn every_link_leads_somewhere(tree: &Tree, root: &Path) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in tree.ending(".md") {
@@ -81,7 +81,7 @@ pub fn every_link_leads_somewhere(tree: &Tree, root: &Path) -> Vec<String> {
     complaints
 }
 
-/// Each source that prose or a comment names, by the end of its path, is there.
+/// Complains about sources named in prose or a comment, by the end of their path, that do not exist.
 pub fn every_source_that_is_named_is_there(tree: &Tree) -> Vec<String> {
     let sources: Vec<&str> = tree.ending(".rs").map(|text| &*text.path).collect();
     let is_there = |name: &str| {
@@ -100,7 +100,7 @@ pub fn every_source_that_is_named_is_there(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// What stands between backquotes and looks like a source.
+/// Returns texts in backquotes that look like a source.
 fn sources_named(line: &str) -> impl Iterator<Item = &str> {
     let quoted = line.split('`').skip(1).step_by(2);
     quoted.filter(|name| {
@@ -108,14 +108,14 @@ fn sources_named(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Targets of Markdown links that are files of the project.
+/// Returns the targets of Markdown links that are files of the project.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let local = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
     local.map(|target| target.split('#').next().unwrap_or(target))
 }
 
-/// What stands between backquotes and looks like the path of a file or folder of ours.
+/// Returns texts in backquotes that look like the path of a file or folder of ours.
 fn paths(text: &str) -> impl Iterator<Item = &str> {
     let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
     let ours = |path: &&str| {

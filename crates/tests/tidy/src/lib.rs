@@ -1,18 +1,18 @@
-//! The rules of the house that neither the compiler nor the linter can see.
+//! Rules of the code base that neither the compiler nor the linter can check.
 //!
-//! A rule is a function from the [`Tree`] of all texts to a list of complaints. `tests/tidy.rs` applies each to
-//! the project itself; the tests beside a rule show, on a tree made up for it, that it bites.
+//! A rule is a function from the [`Tree`] of all texts to a list of complaints. `tests/tidy.rs` applies each to the
+//! project itself. The tests next to a rule show, on a made-up tree, that it finds violations.
 //!
-//! - `tree.rs`: the texts of the project
-//! - `crates.rs`: who may depend on whom; `circles.rs`: the same among the files of a crate
-//! - `names.rs`: types, each with a name of its own
-//! - `promises.rs`: what is promised, checked everywhere
-//! - `sources.rs`: what may stand in a source file, and what it may be called
-//! - `contents.rs`: comments that list what there is
-//! - `documents.rs`: decision records, and links that lead somewhere
-//! - `language.rs`: habits of language, counted
+//! - `tree.rs`: texts of the project
+//! - `crates.rs`: dependencies among crates; `circles.rs`: the same among the files of a crate
+//! - `names.rs`: names of types, each with one meaning
+//! - `promises.rs`: promises are checked everywhere
+//! - `sources.rs`: contents and names of source files
+//! - `contents.rs`: lists of modules in comments
+//! - `documents.rs`: decision records, links and named sources
+//! - `language.rs`: counts of bad habits of language
 //!
-//! Nothing of the product depends on this crate, and it depends on nothing of the product.
+//! The product and this crate are independent of each other.
 
 pub mod circles;
 pub mod contents;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::Tree;
 
-/// Names that several types may have, and why.
+/// Names that several types may have, with the reason.
 const SHARED: [(&str, &[&str]); 5] = [
     (
         "each crate, command or module has its own, and nobody means another's",
@@ -37,20 +37,20 @@ const SHARED: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// What declares a type.
+/// Keywords that declare a type.
 const KINDS: [&str; 5] = ["struct ", "enum ", "trait ", "type ", "union "];
 
-/// Where a type is declared.
+/// Declaration of a type.
 struct Declaration {
-    /// The directory of the crate.
+    /// Directory of the crate.
     home: String,
     place: String,
-    /// Whether the whole crate can see it, or more; otherwise a module of it.
+    /// True if it is visible in the whole crate or beyond; false if only in a module.
     is_wide: bool,
 }
 
-/// No two types that other files can see have the same name, but for those that are better off with it. Types that only
-/// a module can see may have the name of one in another crate.
+/// Complains about types visible to other files with the same name, except the shared names. Types visible only in a
+/// module may have the name of one in another crate.
 pub fn a_name_of_a_type_has_one_meaning(tree: &Tree) -> Vec<String> {
     let mut types: BTreeMap<&str, Vec<Declaration>> = BTreeMap::new();
     for text in tree.ending(".rs") {
@@ -79,7 +79,8 @@ pub fn a_name_of_a_type_has_one_meaning(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// The places of types of one name that should not share it: all that whole crates can see, or else all of one crate.
+/// Returns the places of types of one name that should not share it: all visible in whole crates, or otherwise all of
+/// one crate.
 fn alike(types: &[Declaration]) -> Vec<Vec<&str>> {
     let wide: Vec<&str> = types.iter().filter(|one| one.is_wide).map(|one| &*one.place).collect();
     if wide.len() > 1 {
@@ -92,7 +93,7 @@ fn alike(types: &[Declaration]) -> Vec<Vec<&str>> {
     by_crate.into_values().filter(|places| places.len() > 1).collect()
 }
 
-/// The name of the type that a line declares for other files to see, and whether the whole crate can.
+/// Returns the name of the type that a line declares for other files, and true if the whole crate can see it.
 fn declared(line: &str) -> Option<(&str, bool)> {
     let rest = line.trim_start().strip_prefix("pub")?;
     let (whose, rest) = match rest.strip_prefix('(') {

@@ -1,12 +1,12 @@
-//! Promises are checked everywhere they have to be.
+//! Rule that every promise is checked everywhere.
 
 use crate::{Text, Tree};
 
-/// Where the promises of the file system are written, and the list of them.
+/// Directory of the file system's promises, and file with their list.
 const PROMISES: &str = "crates/tests/promises/src/";
 const LIST: &str = "crates/tests/promises/src/lib.rs";
 
-/// Who goes through the list on which machine, and what shows that it is done in both configurations.
+/// Files that check the list on each machine, and the code that does so in both configurations.
 const CHECKED: [(&str, &[&str]); 2] = [
     ("crates/tests/promises/tests/simulated.rs", &["check_all("]),
     (
@@ -15,21 +15,21 @@ const CHECKED: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// How the one who checks them all in a single call does it.
+/// Code that checks each promise in both configurations in a single call.
 const BOTH: &str = "$($promise(testbed, report); $promise(testbed, agent);)*";
 
-/// Promises that are not on the list, since a machine has to be made for them.
+/// Promises that are not on the list, because they need a special machine.
 const APART: [&str; 4] = [
-    // Of disks that take time.
+    // Requires disks that take time.
     "demand_is_served_before_background",
     "reads_that_writes_hold_up_are_told",
-    // Of a machine that contains defects.
+    // Requires a machine that contains defects.
     "a_defect_costs_one_request",
-    // As many as a machine does in reasonable time.
+    // Takes a number of requests suited to the machine.
     "random_requests_are_all_answered",
 ];
 
-/// Every promise is checked on both machines, in both configurations.
+/// Complains about promises that are not checked on both machines and in both configurations.
 pub fn every_promise_is_checked_in_both_configurations(tree: &Tree) -> Vec<String> {
     let Some(list) = tree.get(LIST) else { return vec![format!("{LIST}: there is no list of promises")] };
     let listed: Vec<&str> = list.text.lines().filter_map(|line| line.trim().strip_suffix(',')).collect();
@@ -50,7 +50,7 @@ pub fn every_promise_is_checked_in_both_configurations(tree: &Tree) -> Vec<Strin
     complaints
 }
 
-/// Functions that say what holds for a testbed and what it is based on.
+/// Returns the functions with the signature of a promise: a testbed and a base.
 fn promises_of(text: &Text) -> impl Iterator<Item = &str> {
     text.text.split("\npub fn ").skip(1).filter_map(|rest| {
         let head = &rest[..rest.find('{')?];

@@ -1,8 +1,8 @@
-//! What may stand in a source file, and what the file may be called.
+//! Rules for the contents and names of source files.
 
 use crate::{Text, Tree};
 
-/// The crates in which nothing may depend on the computer they run on.
+/// Crates whose code must not depend on the host computer.
 const PURE: [&str; 14] = [
     "machine",
     "layout",
@@ -20,7 +20,7 @@ const PURE: [&str; 14] = [
     "promises",
 ];
 
-/// What would make a run depend on that computer, and what to use instead.
+/// Names that would make a run depend on the host, and their replacements.
 const IMPURE: [(&str, &str); 13] = [
     ("std::time::Instant", "machine::Instant"),
     ("std::time::{", "machine::{Instant, Duration}"),
@@ -37,10 +37,10 @@ const IMPURE: [(&str, &str); 13] = [
     ("compio", "the traits of the crate machine"),
 ];
 
-/// Reading descriptions is the one use of the host's files among them.
+/// Only file in these crates that may read the host's files: it loads descriptions.
 const MAY_READ_FILES: &str = "crates/machines/description/src/load.rs";
 
-/// Where `unsafe` has been argued for, at the top of the file or beside the code.
+/// Files with justified `unsafe` code; the reason is at the top of the file or next to the code.
 const MAY_BE_UNSAFE: [&str; 19] = [
     "crates/command/interruption/src/signals.rs",
     "crates/interfaces/libpdiol/src/c.rs",
@@ -63,10 +63,10 @@ const MAY_BE_UNSAFE: [&str; 19] = [
     "crates/traces/tlv/src/ticks.rs",
 ];
 
-/// What names of files that have no idea of their own contain.
+/// Parts of file names that say nothing about the contents.
 const EMPTY_NAMES: [&str; 3] = ["util", "helper", "misc"];
 
-/// How one would look into a payload.
+/// Code that reads the contents of a payload.
 const LOOKS: [&str; 4] = ["Piece::Bytes", "Piece::Phantom", "SharedBytes", ".into_vec()"];
 
 fn complain(text: &Text, line: usize, what: &str) -> String {
@@ -78,7 +78,7 @@ fn sources_of<'a>(tree: &'a Tree, name: &str) -> impl Iterator<Item = &'a Text> 
     tree.ending(".rs").filter(move |text| text.path.starts_with("crates/") && text.path.contains(&folder))
 }
 
-/// Every file opens by saying what lives in it.
+/// Complains about files without an introduction as their first line.
 pub fn every_source_opens_with_an_introduction(tree: &Tree) -> Vec<String> {
     let introduced = |text: &&Text| {
         text.text.lines().next().is_some_and(|line| line.len() > "//! ".len() && line.starts_with("//! "))
@@ -87,16 +87,16 @@ pub fn every_source_opens_with_an_introduction(tree: &Tree) -> Vec<String> {
     without.map(|text| complain(text, 1, "begin with `//!` and what lives here")).collect()
 }
 
-/// No file is called after having no idea.
+/// Complains about file names that say nothing.
 pub fn names_say_what_is_in_a_file(tree: &Tree) -> Vec<String> {
     let empty = |text: &&Text| EMPTY_NAMES.iter().any(|name| text.stem().contains(name));
     tree.ending(".rs").filter(empty).map(|text| complain(text, 1, "call it after what it is about")).collect()
 }
 
-/// The most characters in a line; code is a little shorter (`rustfmt.toml`), but comments are nobody's to format.
+/// Maximum number of characters in a line; code is slightly shorter (`rustfmt.toml`), but no tool formats comments.
 const WIDTH: usize = 120;
 
-/// Comments keep within the width of the page.
+/// Complains about comments beyond the maximum width.
 pub fn comments_keep_within_the_width(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in tree.ending(".rs") {
@@ -114,7 +114,7 @@ pub fn comments_keep_within_the_width(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// Every file is part of its crate.
+/// Complains about files that are not part of their crate.
 pub fn no_source_is_dead(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in tree.ending(".rs") {
@@ -136,12 +136,12 @@ pub fn no_source_is_dead(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// What is simulated depends on nothing but its description and its seed.
+/// Complains about simulated code that depends on more than its description and its seed.
 pub fn nothing_pure_asks_the_host(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in PURE.iter().flat_map(|name| sources_of(tree, name)) {
         for (number, line) in text.code() {
-            // Grouped from the root, an import would hide what it imports.
+            // Such a grouped import would hide the imported modules.
             if line.trim_start().starts_with("use std::{") {
                 complaints.push(complain(text, number, "import each module of std by itself"));
             }
@@ -160,7 +160,7 @@ fn begins_a_word(line: &str, at: usize) -> bool {
     !line[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
 }
 
-/// The file system moves payloads and never looks into them.
+/// Complains about code of the file system that reads payloads.
 pub fn the_file_system_never_looks_into_a_payload(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     let crates = ["fs", "fs-client", "fs-io-node", "fs-protocol"];
@@ -174,7 +174,7 @@ pub fn the_file_system_never_looks_into_a_payload(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-/// Layout arithmetic waits for nothing.
+/// Complains about waits in layout arithmetic.
 pub fn layout_never_waits(tree: &Tree) -> Vec<String> {
     let waits = |line: &str| line.contains("async ") || line.contains(".await");
     let lines = sources_of(tree, "layout")
@@ -185,7 +185,7 @@ pub fn layout_never_waits(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// `unsafe` stands only where it has been argued for.
+/// Complains about `unsafe` in files without a justification.
 pub fn unsafe_code_is_where_it_was_agreed(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in tree.ending(".rs").filter(|text| !text.path.starts_with("crates/tests/tidy/")) {

@@ -1,25 +1,25 @@
-//! The texts of the project: sources, manifests and documents, by their paths from its root.
+//! Texts of the project: sources, manifests and documents, by their paths from its root.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What the rules look at: every text file of the project.
+/// Input of the rules: every text file of the project.
 #[derive(Debug, Default)]
 pub struct Tree {
     texts: Vec<Text>,
 }
 
-/// One file.
+/// Text file.
 #[derive(Debug)]
 pub struct Text {
-    /// Its path from the root of the project, with `/` between the parts.
+    /// Path from the root of the project, with `/` between the parts.
     pub path: String,
-    /// What is in it.
+    /// Contents.
     pub text: String,
 }
 
-/// Where the project keeps its texts, apart from those in the root itself. What is built lies elsewhere.
+/// Folders with texts of the project, in addition to the root itself. Build results are elsewhere.
 const FOLDERS: [&str; 8] =
     [".ci", "benches", "crates", "docs", "examples", "experiments", "machines", "python"];
 
@@ -34,13 +34,13 @@ impl Tree {
         Ok(tree)
     }
 
-    /// A tree of these paths and texts.
+    /// Returns a tree of these paths and texts.
     pub fn of(texts: &[(&str, &str)]) -> Tree {
         let text = |&(path, text): &(&str, &str)| Text { path: path.into(), text: text.into() };
         Tree { texts: texts.iter().map(text).collect() }
     }
 
-    /// Adds the texts of a folder and of those below it; `only` names these, unless it is empty.
+    /// Adds the texts of a folder and of those below it; of its entries only those in `only`, unless that is empty.
     fn add_folder(&mut self, root: &Path, folder: &str, only: &[&str]) -> io::Result<()> {
         for entry in fs::read_dir(root.join(folder))? {
             let entry = entry?;
@@ -58,29 +58,29 @@ impl Tree {
         Ok(())
     }
 
-    /// All texts, sorted by path.
+    /// Returns all texts, sorted by path.
     pub fn texts(&self) -> impl Iterator<Item = &Text> {
         self.texts.iter()
     }
 
-    /// The texts whose paths end like this.
+    /// Returns the texts whose paths have this ending.
     pub fn ending<'a>(&'a self, end: &'a str) -> impl Iterator<Item = &'a Text> {
         self.texts().filter(move |text| text.path.ends_with(end))
     }
 
-    /// The text of this path.
+    /// Returns the text of this path.
     pub fn get(&self, path: &str) -> Option<&Text> {
         self.texts().find(|text| text.path == path)
     }
 }
 
 impl Text {
-    /// The lines of code with their numbers, without what stands behind `//`.
+    /// Returns the lines of code with their numbers, without comments after `//`.
     pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         (1..).zip(self.text.lines()).map(|(number, line)| (number, line.split("//").next().unwrap_or("")))
     }
 
-    /// The lines of code with their numbers, without the tests at the end.
+    /// Returns the lines of code with their numbers, without the tests at the end.
     pub fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let mut lines = self.code().peekable();
         std::iter::from_fn(move || {
@@ -91,12 +91,12 @@ impl Text {
         })
     }
 
-    /// The code without the tests at the end.
+    /// Returns the code without the tests at the end.
     pub fn product_code(&self) -> String {
         self.product_lines().map(|(_, line)| line).collect::<Vec<_>>().join("\n")
     }
 
-    /// The file's name without its ending.
+    /// Returns the file's name without its extension.
     pub fn stem(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or(&self.path);
         name.split_once('.').map_or(name, |(stem, _)| stem)

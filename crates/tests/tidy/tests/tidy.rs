@@ -1,4 +1,4 @@
-//! The project keeps the rules of the house.
+//! The project follows the rules of its code base.
 
 use std::path::{Path, PathBuf};
 

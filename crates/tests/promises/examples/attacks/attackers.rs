@@ -1,4 +1,4 @@
-//! The attacks, and the processes that make them.
+//! Attacks, and the processes that carry them out.
 
 use std::future::Future;
 use std::io::{self, Read, Write};
@@ -19,14 +19,14 @@ use real::{Driver, Limits, RealMachine, Settings};
 use crate::common::stranger::join_address;
 use crate::{AGENT, LARGE, LARGE_BLOCK, LARGE_BYTES, end_with_parent, settings};
 
-/// The number of the first node that attacks.
+/// Number of the first attacking node.
 const ATTACKERS: u64 = 1000;
 
-/// What an attacker does for as long as it lives.
+/// Activity of an attacker until it is killed.
 pub(crate) enum Attack {
     /// Clients of the agent, which have its key.
     Clients(u64, fn(Attacker) -> Pin<Box<dyn Future<Output = ()>>>),
-    /// Threads with sockets, which do this again and again.
+    /// Threads with sockets, which repeat this.
     Sockets(u64, fn(SocketAddr, u64) -> io::Result<()>),
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn attack(name: &str, address: SocketAddr, locked: FileNumber) {
             for rank in 0..count {
                 thread::spawn(move || {
                     loop {
-                        // The agent may hang up at any time.
+                        // The agent may disconnect at any time.
                         if act(address, rank).is_err() {
                             thread::sleep(Time::from_millis(10));
                         }
@@ -99,18 +99,18 @@ pub(crate) fn attack(name: &str, address: SocketAddr, locked: FileNumber) {
     }
 }
 
-/// A node that has little room for answers that it does not take.
+/// Starts a node with little room for answers that it does not receive.
 async fn start(node: u64, address: SocketAddr) -> machine::Result<RealMachine> {
     let limits = Limits { receive_bytes: 4 << 20, ..Limits::default() };
     RealMachine::start(Settings { limits, ..settings(NodeId(node), address) }).await
 }
 
-/// A client that attacks.
+/// Attacking client.
 pub(crate) struct Attacker {
     machine: RealMachine,
     address: SocketAddr,
     rank: u64,
-    /// All nodes that attack.
+    /// All attacking nodes.
     members: Rc<[u64]>,
     /// A file with a name.
     locked: FileNumber,
@@ -122,7 +122,7 @@ impl Attacker {
     }
 
     async fn send_header(&self, class: Class, header: Vec<u8>, payload: Payload) {
-        // The agent may hang up at any time, and is called again.
+        // The agent may disconnect at any time; the next message reconnects.
         if self.machine.net().send(AGENT, Message { class, header, payload }).await.is_err() {
             self.machine.sleep_until(self.machine.now() + Duration::from_millis(10)).await;
         }
@@ -134,7 +134,7 @@ impl Attacker {
         }
     }
 
-    /// Takes all answers, and does nothing with them.
+    /// Receives and ignores all answers.
     fn take_answers(&self) {
         let machine = self.machine.clone();
         self.machine.spawn("answers", async move {
@@ -267,7 +267,7 @@ async fn greedy(it: Attacker) {
     }
 }
 
-/// Joins the agent, and sends the beginning of a message with much data.
+/// Connects to the agent, and sends the beginning of a message with much data.
 fn stalled_payload(address: SocketAddr, rank: u64) -> io::Result<()> {
     let [mut control, mut data] = join_address(address, ATTACKERS + rank)?;
     let begun = [data.prelude(1, 4 << 20), data.head(&[9], 4 << 20), vec![9; 100]].concat();

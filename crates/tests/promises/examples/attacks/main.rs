@@ -1,12 +1,12 @@
-//! How a client is served while others attack its agent, and the memory that the agent takes.
+//! Measures service to a client during attacks on its agent, and the memory of the agent.
 //!
-//! Covers: limits of one client, on real machines. Scenario: for each attack, an agent with one disk in a process; the
-//! attackers in another process, with a lower priority, since they would have other computers; and a client that
-//! connects during the attack and makes 48 reads of 64 KiB a second at random places. A read does not wait for earlier
-//! reads, and its latency counts from the time at which it is due. Then the attackers are killed. Each agent is
-//! attacked twice: memory that it keeps for the next requests does not grow the second time. Prints for each attack
-//! reads a second, 99th percentile of latencies, peak memory of the agent, memory before, after the first and after the
-//! second attack, and the seconds from the end of the second attack to that last measurement.
+//! Covers: limits of one client, on real machines. Scenario: for each attack, an agent with one disk in a process. The
+//! attackers run in another process, with a lower priority, because in reality they would have other computers. A
+//! client connects during the attack and makes 48 reads of 64 KiB a second at random places. A read does not wait for
+//! earlier reads, and its latency counts from the time at which it is due. Then the attackers are killed. Each agent is
+//! attacked twice: memory kept for later requests does not grow the second time. Prints for each attack reads a second,
+//! 99th percentile of latencies, peak memory of the agent, memory before, after the first and after the second attack,
+//! and the seconds from the end of the second attack to that last measurement.
 //!
 //! ```text
 //! cargo run --release -p promises --example attacks -- [part of an attack's name]
@@ -39,7 +39,7 @@ use machine::{Duration, InFlight, Machine, Memory, NodeId, first_of, mix};
 use namespace::{FileNumber, Location, NewInode, TreeOperation};
 use real::{DiskSettings, MetadataPlace, Peer, RealMachine, Settings};
 
-/// The allocator of the agents.
+/// Allocator of the agents.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -54,17 +54,17 @@ const LARGE_BLOCK: u64 = 1 << 20;
 /// Blocks in the agent's cache: fewer than both files have, so that the cache is full from the beginning.
 const CACHE_BLOCKS: usize = 128;
 
-/// The client's file.
+/// File of the client.
 const SERVED: FileId = FileId(2);
 const SERVED_BYTES: u64 = 64 << 20;
-/// A file with large blocks.
+/// File with large blocks.
 const LARGE: FileId = FileId(3);
 const LARGE_BYTES: u64 = 80 << 20;
 
-/// The time that a client waits for everything together.
+/// Time limit of a client for all its requests together.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// The time within which the agent's memory is to be back, and the difference in MB that counts as back.
+/// Time limit for the release of the agent's memory, and the tolerated remainder in MB.
 const BACK: (Time, f64) = (Time::from_secs(10), 16.0);
 
 fn main() {
@@ -91,7 +91,7 @@ fn measure_all(part: &str) {
     }
 }
 
-/// Measures one attack, or none, and prints a line.
+/// Measures one attack, or the service without one, and prints a line.
 fn measure(name: &str, attacked: bool) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut agent = Running::start(&["--agent".as_ref(), directory.path().as_ref()]);
@@ -149,7 +149,7 @@ impl Round {
     }
 }
 
-/// A process of this program, which ends with this.
+/// Process of this program, which ends with this one.
 struct Running {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -165,7 +165,7 @@ impl Running {
         Running { process, output }
     }
 
-    /// Attackers that have begun.
+    /// Returns attackers that have begun.
     fn attackers(name: &str, address: SocketAddr, number: FileNumber) -> Self {
         let (address, number) = (address.to_string(), number.0.to_string());
         let mut attackers =
@@ -175,7 +175,7 @@ impl Running {
         attackers
     }
 
-    /// The next line that it prints.
+    /// Returns the next line that it prints.
     fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
@@ -189,7 +189,7 @@ impl Running {
         kibibytes.map_or(f64::NAN, |kibibytes| kibibytes * 1024.0 / 1e6)
     }
 
-    /// Resets VmHWM to the present memory.
+    /// Resets VmHWM to the current memory.
     fn forget_peak(&self) {
         files::write(format!("/proc/{}/clear_refs", self.process.id()), "5").expect("its own process");
     }
@@ -202,7 +202,7 @@ impl Drop for Running {
     }
 }
 
-/// Ends this process with the one that has started it.
+/// Ends this process with its parent.
 fn end_with_parent() {
     thread::spawn(|| {
         let _ = io::stdin().read_to_end(&mut Vec::new());
@@ -225,12 +225,12 @@ fn serve(directory: &Path) {
     served.and_then(|served| served).expect("it serves until it is killed");
 }
 
-/// The settings of a node that is connected to the agent.
+/// Returns the settings of a node that is connected to the agent.
 fn settings(node: NodeId, address: SocketAddr) -> Settings {
     Settings { peers: vec![Peer { node: AGENT, address }], ..Settings::new(node, keys()) }
 }
 
-/// Does `work` as a client of the agent, unless that takes too long or the agent cannot be reached.
+/// Runs `work` as a client of the agent; returns `None` if that takes too long or the agent is unreachable.
 fn as_client<T: 'static, F: Future<Output = T>>(
     address: SocketAddr,
     work: impl FnOnce(RealMachine) -> F + 'static,
@@ -246,8 +246,8 @@ fn as_client<T: 'static, F: Future<Output = T>>(
     done.ok().flatten()
 }
 
-/// Makes the files of the client and of the attackers, and fills the cache of the agent. All requests for a file are
-/// made at the same time, so that the agent has the spare memory that it keeps for bursts.
+/// Creates the files of the client and of the attackers, and fills the cache of the agent. All requests for a file are
+/// made at the same time, so that the agent holds the spare memory that it keeps for bursts.
 async fn prepare(machine: RealMachine) -> FileNumber {
     let client = Client::connect(machine, vec![AGENT], ClientSettings::agent()).await.expect("it serves");
     let memory = Memory::real(vec![7; LARGE_BLOCK as usize]);
@@ -260,7 +260,7 @@ async fn prepare(machine: RealMachine) -> FileNumber {
         let reads = parts().map(|offset| file.read(offset, LARGE_BLOCK, &memory, 0));
         try_join_all(reads).await.expect("read");
     }
-    // As many files as an answer holds.
+    // The number of files that fills an answer.
     for number in 100..1100 {
         let file = open(&client, FileId(number), BLOCK, 0).await.expect("opened");
         file.make_stripes().await.expect("room");
@@ -293,16 +293,16 @@ async fn open(
 /// Reads of the client.
 #[derive(Default)]
 struct Load {
-    /// The reads that should have been made.
+    /// Number of reads due.
     due: u64,
-    /// The latencies in ms of those that succeeded.
+    /// Latencies in ms of the successful reads.
     latencies: Vec<f64>,
-    /// The number of those that had succeeded when the last one was due.
+    /// Number of reads that had succeeded when the last one was due.
     in_time: u64,
 }
 
 impl Load {
-    /// A percentile of the latencies in ms; a read that did not succeed counts as infinite.
+    /// Returns a percentile of the latencies in ms; a failed read counts as infinite.
     fn latency(&self, percent: u64) -> f64 {
         let mut sorted = self.latencies.clone();
         sorted.sort_by(f64::total_cmp);
@@ -315,7 +315,7 @@ impl Load {
     }
 }
 
-/// Makes `due` reads at their times. Without the file, none succeeds.
+/// Makes `due` reads at their times. Without the file, all fail.
 async fn read_paced(machine: RealMachine, due: u64) -> Load {
     try_read_paced(machine, due).await.unwrap_or_default()
 }
