@@ -14,8 +14,11 @@ use node::Size;
 
 use crate::agent::{AgentFinding, HeldUpFinding};
 
-/// Share of free space below which a disk is nearly full.
+/// Share of free space below which a disk is nearly full, unless it has [`FREE_BYTES_PLENTY`].
 const FREE_SHARE_MIN: f64 = 0.02;
+
+/// Free bytes with which no disk is nearly full, however large it is.
+const FREE_BYTES_PLENTY: u64 = 64 << 30;
 
 /// Free bytes below which a disk is nearly full, unless it is small.
 const FREE_BYTES_MIN: u64 = 1 << 30;
@@ -123,7 +126,8 @@ fn alone(finding: &AgentFinding) -> Vec<Failure> {
 
 fn is_nearly_full(free: u64, bytes: u64) -> bool {
     let of_all = |share: f64| (bytes as f64 * share) as u64;
-    free < FREE_BYTES_MIN.min(of_all(FREE_SHARE_OF_SMALL)).max(of_all(FREE_SHARE_MIN))
+    let share = of_all(FREE_SHARE_MIN).min(FREE_BYTES_PLENTY);
+    free < FREE_BYTES_MIN.min(of_all(FREE_SHARE_OF_SMALL)).max(share)
 }
 
 /// Agents that the measurements cannot distinguish.
@@ -305,6 +309,14 @@ mod tests {
             assert!(told.contains(part), "{part}: {told}");
         }
         assert!(!told.contains("disk 1"), "{told}");
+    }
+
+    #[test]
+    fn a_large_disk_with_plenty_of_free_space_is_not_nearly_full() {
+        let terabytes = |count: f64| (count * 1e12) as u64;
+        assert!(!is_nearly_full(terabytes(1.9), terabytes(100.0)));
+        assert!(is_nearly_full(terabytes(0.01), terabytes(100.0)));
+        assert!(is_nearly_full(terabytes(0.01), terabytes(1.0)));
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl Shares {
     }
 
     /// Takes an amount for a client. Fails if the client's total beyond its guaranteed part would exceed the
-    /// amount that is free before.
+    /// amount that stays free.
     pub(super) fn try_take(&self, client: NodeId, amount: u64) -> Option<Share> {
         self.try_add(client, amount).then(|| Share { shares: self.clone(), client, amount })
     }
@@ -49,10 +49,9 @@ impl Shares {
         let before = inner.taken.get(&client).copied().unwrap_or(0);
         let Some(after) = before.checked_add(amount) else { return false };
         let beyond = |taken: u64| taken.saturating_sub(inner.each);
-        if beyond(after) > inner.free {
-            return false;
-        }
-        inner.free -= beyond(after) - beyond(before);
+        let free = inner.free.checked_sub(beyond(after) - beyond(before));
+        let Some(free) = free.filter(|&free| beyond(after) <= free) else { return false };
+        inner.free = free;
         inner.taken.insert(client, after);
         true
     }
@@ -98,7 +97,14 @@ mod tests {
         assert!(taken.iter().all(|&taken| taken >= 4) && taken.iter().sum::<u64>() <= 100 * 4 + 1000);
         assert!(shares.try_take(NodeId(100), 5).is_none() && shares.try_add(NodeId(100), 4));
         shares.remove_all(NodeId(0));
-        assert!(shares.try_take(NodeId(1), 200).is_some());
+        assert!(shares.try_take(NodeId(1), 100).is_some());
+    }
+
+    #[test]
+    fn one_large_request_gets_half_at_most() {
+        let shares = Shares::new(4, 1000);
+        assert!(!shares.try_add(NodeId(0), 505) && shares.try_add(NodeId(0), 504));
+        assert!(shares.try_add(NodeId(1), 254), "the other half is free");
     }
 
     proptest! {
