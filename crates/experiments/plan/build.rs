@@ -4,8 +4,8 @@
 //! changes leave it unchanged. A hash of the executable differs between the command line and the Python package, and
 //! between two builds of the same sources. Comments and tests do not count.
 
-#[path = "src/decisive.rs"]
-mod decisive;
+#[path = "src/simulator_sources.rs"]
+mod simulator_sources;
 
 use std::env::var;
 use std::fs::{read_dir, read_to_string};
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 fn main() {
     let root = PathBuf::from(var("CARGO_MANIFEST_DIR").expect("cargo says where we are")).join("../../..");
     let mut hasher = blake3::Hasher::new();
-    for name in decisive::SOURCES {
+    for name in simulator_sources::SOURCES {
         let source = root.join(name);
         println!("cargo::rerun-if-changed={}", source.display());
-        let decides = |file: &PathBuf| file.strip_prefix(&root).is_ok_and(decisive::decides);
+        let decides = |file: &PathBuf| file.strip_prefix(&root).is_ok_and(simulator_sources::decides);
         for file in files(&source).iter().filter(|file| decides(file)) {
             // The file is missing if a package ships its sources without it.
             let Ok(text) = read_to_string(file) else { continue };
-            for line in decisive::decisive_lines(&text) {
+            for line in simulator_sources::decisive_lines(&text) {
                 hasher.update(line.as_bytes()).update(b"\n");
             }
             // Separate the files, so that moving lines from one to the next changes the hash.

@@ -7,7 +7,7 @@
 //! - `serving/`: long-running agents and mounts: background processes, logs and metrics
 //! - `options/`: shared options, and their values for completion
 //! - `output/`: results as tables, CSV or JSON; dates
-//! - `pointless.rs`, `overwritten.rs`: reject options without effect, and outputs that would overwrite an input
+//! - `option_checks.rs`, `overwritten.rs`: reject options without effect, and outputs that would overwrite an input
 //! - `mpi_library.rs`: the libraries preloaded for an MPI program
 //!
 //! Started under the name of one of `applications`, for example `pfsgrep`, the program runs that application.
@@ -17,10 +17,10 @@
 
 mod command;
 mod mpi_library;
+mod option_checks;
 mod options;
 mod output;
 mod overwritten;
-mod pointless;
 mod serving;
 mod simulation;
 
@@ -161,7 +161,7 @@ fn main() -> ExitCode {
     }
     command_line::complete(|| options::values::known(Arguments::command()));
     let (matches, arguments) = arguments();
-    let checked = pointless::refuse(&matches).and_then(|()| overwritten::refuse(&matches));
+    let checked = option_checks::refuse(&matches).and_then(|()| overwritten::refuse(&matches));
     match checked.and_then(|()| run(arguments.command)) {
         Ok(()) => transfer::interrupt::code_of_success(),
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,

@@ -3,7 +3,7 @@
 //! - `width.rs`: widths of help and tables; [`TextTable`] in `table.rs`
 //! - [`failure`]: failures with reason and remedy; [`progress`]: progress of a command
 //! - `say.rs`: [`say!`], a line on standard error
-//! - `completion.rs`, `bash.rs`, `stored.rs`: completion by Tab; in bash; of names of striped files
+//! - `completion.rs`, `bash.rs`, `striped_names.rs`: completion by Tab; in bash; of names of striped files
 //! - `manual.rs`: manual pages
 //! - [`durations`]: durations, parsed and formatted
 //! - `words.rs`: [`visible`] text from other sources, bytes in [`mib`]; [`counted`] things
@@ -15,7 +15,7 @@ pub mod failure;
 pub mod manual;
 pub mod progress;
 mod say;
-mod stored;
+mod striped_names;
 mod table;
 mod width;
 mod words;
@@ -24,7 +24,7 @@ pub use node::counted;
 
 pub use completion::{SHELLS, Values, complete, fixed, or_path, registration};
 pub use say::say_line;
-pub use stored::{STRIPED, agents, file_or_stored, stored};
+pub use striped_names::{STRIPED, agents, file_or_stored, stored};
 pub use table::TextTable;
 pub use width::{fitted, of_terminal};
 pub use words::{mib, visible};

@@ -34,7 +34,7 @@ use transfer::interrupt::Interruption;
 use transfer::local;
 use transfer::namespace::{FoundPath, Namespace, joined, shown, split};
 use transfer::one_file::adding_to;
-use transfer::stored::{HiddenFile, WantedFile, is_unfinished};
+use transfer::remote_file::{HiddenFile, WantedFile, is_unfinished};
 
 use old_disks::{OldDisks, OldDisksHandle};
 use old_files::{OldEntry, OldFile, OldState};

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::thread;
 
-use web::{Door, Visitor, WebReply, WebRequest};
+use web::{Visitor, WebListener, WebReply, WebRequest};
 
 use crate::samples::Samples;
 
@@ -22,7 +22,7 @@ const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const INDEX: &str = "<!doctype html><title>Starfish</title><a href=\"metrics\">Metrics for Prometheus</a>\n";
 
 /// Metrics server with a listening socket.
-pub struct MetricsServer(Door);
+pub struct MetricsServer(WebListener);
 
 /// Parses an address; returns it and its host as written. The forms are `PORT` for loopback, `HOST:PORT`, and `:PORT`
 /// for all networks of this computer. A port `+N` is N above `own_port`, the listening port of the node.
@@ -62,7 +62,7 @@ impl MetricsServer {
     /// # Errors
     /// If the address is in use, or does not belong to this computer.
     pub fn open(address: SocketAddr, name: String) -> io::Result<MetricsServer> {
-        Door::open(address, Some(name)).map(MetricsServer)
+        WebListener::open(address, Some(name)).map(MetricsServer)
     }
 
     /// Returns the URL of the metrics.

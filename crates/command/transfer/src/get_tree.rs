@@ -20,11 +20,11 @@ use node::whole_file::{self, CopyError, Method};
 use replacement::{LocalDirectory, LocalPlace};
 
 use crate::local::{self, Destination, LocalOutput};
-use crate::many::{self, FailedFiles};
 use crate::namespace::{FoundPath, Namespace, shown, split};
 use crate::one_file::{adding_to, failed_to_get};
+use crate::parallel::{self, FailedFiles};
 use crate::put_tree::{mode_of_copy, noted_of};
-use crate::stored::{ReadableFile, is_unfinished};
+use crate::remote_file::{ReadableFile, is_unfinished};
 
 /// Options for getting a tree.
 #[derive(Clone, Copy, Debug)]
@@ -134,13 +134,13 @@ impl TreeDownload {
             let download = download.clone();
             async move { download.get_file(&wish).await }
         };
-        failed += many::each(&self.0.namespace.connection.machine, files, get).await?;
+        failed += parallel::each(&self.0.namespace.connection.machine, files, get).await?;
         let download = self.clone();
         let name = move |wish: Wish| {
             let download = download.clone();
             async move { download.get_name(&wish).await }
         };
-        failed += many::each(&self.0.namespace.connection.machine, more_names, name).await?;
+        failed += parallel::each(&self.0.namespace.connection.machine, more_names, name).await?;
         // Set directories last: until then only their owner has access, and new entries change their times.
         for Wish { found, local } in directories.iter().rev() {
             let noted = local.directory().and_then(|directory| note(&directory.file()?, &found.inode, true));

@@ -16,7 +16,7 @@ use node::whole_file::{self, CopyError, Method};
 use crate::interrupt::{Interruption, Undertaking};
 use crate::local::Hashing;
 use crate::namespace::{Namespace, joined, trimmed};
-use crate::stored::{HiddenFile, ReadableFile, WantedFile};
+use crate::remote_file::{HiddenFile, ReadableFile, WantedFile};
 
 /// Completed transfer.
 #[derive(Clone, Debug)]

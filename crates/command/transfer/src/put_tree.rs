@@ -21,10 +21,10 @@ use node::whole_file::{self, CopyError, Method};
 use replacement::{LocalDirectory, LocalPlace};
 
 use crate::local::{SteadyFile, data_bytes};
-use crate::many::{self, FailedFiles};
 use crate::namespace::{Namespace, joined, shown};
 use crate::one_file::{adding_to, failed_to_put, is_same};
-use crate::stored::{HiddenFile, WantedFile, exists, mark_unfinished};
+use crate::parallel::{self, FailedFiles};
+use crate::remote_file::{HiddenFile, WantedFile, exists, mark_unfinished};
 
 /// Mode of a link, which is never checked.
 const LINK_MODE: u16 = 0o777;
@@ -219,20 +219,20 @@ impl TreeUpload {
             let upload = upload.clone();
             async move { upload.put_file(&file).await }
         };
-        failed += many::each(&namespace.connection.machine, local.files, put).await?;
+        failed += parallel::each(&namespace.connection.machine, local.files, put).await?;
         let upload = self.clone();
         let name = move |entry| {
             let upload = upload.clone();
             async move { upload.put_name(&entry).await }
         };
-        failed += many::each(&namespace.connection.machine, local.more_names, name).await?;
+        failed += parallel::each(&namespace.connection.machine, local.more_names, name).await?;
         // Set the times of directories last: each new entry changes them.
         let upload = self.clone();
         let note = move |(number, directory)| {
             let upload = upload.clone();
             async move { upload.note_time(number, &directory).await }
         };
-        failed += many::each(&namespace.connection.machine, directories, note).await?;
+        failed += parallel::each(&namespace.connection.machine, directories, note).await?;
         namespace.flush().await?;
         Ok((failed, self.0.skipped.get()))
     }

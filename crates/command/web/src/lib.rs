@@ -9,13 +9,13 @@
 //! oldest silent one. Requests must name this server as their host; otherwise a foreign page in a browser could read
 //! answers under a name that resolves to this address. The user of the crate decides which client gets which answer.
 //!
-//! - [`Door`] in `door.rs`: accepts connections
+//! - [`WebListener`] in `listener.rs`: accepts connections
 //! - [`WebRequest`], [`WebReply`] in `request.rs`: the supported part of HTTP
 //!
 //! Deliberately missing: request bodies, encodings, persistent connections, TLS. A reverse proxy can add them.
 
-mod door;
+mod listener;
 mod request;
 
-pub use door::{Door, Visitor};
+pub use listener::{Visitor, WebListener};
 pub use request::{WebReply, WebRequest};

@@ -8,7 +8,7 @@ use experiment::FieldSet;
 use toml::de::DeTable;
 
 use crate::measure::{Measure, Quantity};
-use crate::misfits::Misfits;
+use crate::plan_errors::PlanErrors;
 use crate::planned_trial::PlannedCase;
 use crate::reference::PlanKey;
 use crate::settings::Chosen;
@@ -44,7 +44,7 @@ pub trait PlanKind: PlannedCase + Clone + Debug + 'static {
     fn usual_name(choices: &Self::Choices) -> String;
 
     /// Returns the subjects that a plan lists.
-    fn subjects(table: &DeTable<'_>, misfits: &Misfits) -> impl ExactSizeIterator<Item = Self::Subject>;
+    fn subjects(table: &DeTable<'_>, misfits: &PlanErrors) -> impl ExactSizeIterator<Item = Self::Subject>;
 
     /// Returns the case of a subject with the settings of a variant, or `None` if plans leave this case out.
     fn case(

@@ -15,25 +15,24 @@
 //!
 //! - `value.rs`: TOML values with their places in the file.
 //! - `reference.rs`: the keys of a plan that are not fields of its cases.
-//! - `plan.rs`: the file, its check and its cells; `settings.rs`: settings of cells; `misfits.rs`, `unheeded.rs`: all
+//! - `plan.rs`: the file, its check and its cells; `settings.rs`: settings of cells; `plan_errors.rs`, `ignored_settings.rs`: all
 //!   mistakes of a plan, and settings without effect.
 //! - `kind.rs`: differences between the kinds of plans; `pattern_plan.rs`, `placement_plan.rs`: the two kinds;
 //!   `plan_set.rs`: plans of one kind that run together.
 //! - `planned_trial.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: selection of trials by name.
 //! - `measurement.rs`, `journal.rs`: the stored data of a trial, and their file; `measure.rs`: the reported quantities.
-//! - `decisive.rs`: the source lines that form the simulator's identity.
+//! - `simulator_sources.rs`: the source lines that form the simulator's identity.
 //! - `results.rs`, `table.rs`: results, and the files they are written to.
 
-#[cfg(test)]
-mod decisive;
+mod ignored_settings;
 mod journal;
 mod kind;
 mod measure;
 mod measurement;
-mod misfits;
 mod pattern_plan;
 mod placement_plan;
 mod plan;
+mod plan_errors;
 mod plan_set;
 mod planned_trial;
 pub mod reference;
@@ -41,8 +40,9 @@ mod results;
 mod run;
 mod selection;
 mod settings;
+#[cfg(test)]
+mod simulator_sources;
 mod table;
-mod unheeded;
 mod value;
 
 pub use experiment::{

@@ -32,7 +32,7 @@ use toml::de::DeTable;
 use crate::kind::{PlaceKey, PlanKind};
 use crate::measure::{Measure, Quantity};
 use crate::measurement::Measurement;
-use crate::misfits::Misfits;
+use crate::plan_errors::PlanErrors;
 use crate::planned_trial::PlannedCase;
 use crate::reference::{PlanKey, TOP};
 use crate::settings::{Chosen, refuse_repetition};
@@ -76,7 +76,7 @@ impl PlanKind for Case {
     }
 
     /// Returns the patterns for each size of records.
-    fn subjects(table: &DeTable<'_>, misfits: &Misfits) -> impl ExactSizeIterator<Item = PatternSubject> {
+    fn subjects(table: &DeTable<'_>, misfits: &PlanErrors) -> impl ExactSizeIterator<Item = PatternSubject> {
         let (patterns, by_group) = patterns(table.get("patterns").map(TomlValue), misfits);
         let records = records(table.get("records").map(TomlValue), misfits);
         let largest = records.iter().map(|record| record.value).max().filter(|_| by_group);
@@ -187,7 +187,7 @@ fn pieces(pattern: ArrayPattern, problem: &Problem, block_bytes: u64) -> Option<
 }
 
 /// Returns the patterns, and true if the plan names them as a group.
-fn patterns(written: Option<TomlValue<'_>>, misfits: &Misfits) -> (Vec<Chosen<AccessPattern>>, bool) {
+fn patterns(written: Option<TomlValue<'_>>, misfits: &PlanErrors) -> (Vec<Chosen<AccessPattern>>, bool) {
     const EXPECTED: &str =
         "expected \"all\", \"reads\", \"writes\" or a list of patterns such as [\"rb\", \"wcc\"]";
     let Some(written) = written else {
@@ -219,7 +219,7 @@ fn patterns(written: Option<TomlValue<'_>>, misfits: &Misfits) -> (Vec<Chosen<Ac
     (group.map(|value| Chosen { value, span: written.span() }).collect(), true)
 }
 
-fn records(written: Option<TomlValue<'_>>, misfits: &Misfits) -> Vec<Chosen<u64>> {
+fn records(written: Option<TomlValue<'_>>, misfits: &PlanErrors) -> Vec<Chosen<u64>> {
     let Some(written) = written else { return vec![Chosen { value: RECORD_BYTES, span: 0..0 }] };
     let sizes = misfits.note(written.list("sizes of records")).unwrap_or_default().into_iter();
     let records = sizes.filter_map(|written| {

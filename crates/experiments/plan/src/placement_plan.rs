@@ -23,7 +23,7 @@ use toml::de::DeTable;
 use crate::kind::{PlaceKey, PlanKind};
 use crate::measure::{Measure, Quantity};
 use crate::measurement::{Measurement, PlacedMeasurement};
-use crate::misfits::Misfits;
+use crate::plan_errors::PlanErrors;
 use crate::planned_trial::PlannedCase;
 use crate::reference::{PLACEMENT_TOP, PlanKey};
 use crate::settings::Chosen;
@@ -50,7 +50,7 @@ impl PlanKind for PlacementCase {
         String::new()
     }
 
-    fn subjects(_: &DeTable<'_>, _: &Misfits) -> impl ExactSizeIterator<Item = ()> {
+    fn subjects(_: &DeTable<'_>, _: &PlanErrors) -> impl ExactSizeIterator<Item = ()> {
         std::iter::once(())
     }
 

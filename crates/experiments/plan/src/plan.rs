@@ -34,11 +34,11 @@ use experiment::{Case, FieldSet};
 use toml::Spanned;
 use toml::de::DeTable;
 
+use crate::ignored_settings::IgnoredSettings;
 use crate::kind::PlanKind;
 use crate::measure::Quantity;
-use crate::misfits::Misfits;
+use crate::plan_errors::PlanErrors;
 use crate::settings::{PlanForm, Series, Settings};
-use crate::unheeded::Unheeded;
 use crate::value::{TomlValue, entries, unknown_key};
 
 /// Largest number of cells in a plan.
@@ -119,7 +119,7 @@ impl<K: PlanKind> Plan<K> {
     pub fn parse(text: &str, file: &str) -> Result<Self, Error> {
         let table = parse_table(text).map_err(|misfit| misfit.refused(text, file))?;
         let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-        let misfits = Misfits::default();
+        let misfits = PlanErrors::default();
         let subjects = K::subjects(table.get_ref(), &misfits);
         let draft = Draft::read(table.get_ref(), folder, &misfits);
         let plan = misfits.judge(()).and_then(|()| {
@@ -182,7 +182,7 @@ struct Head {
 }
 
 impl Head {
-    fn read<'a>(table: &'a DeTable<'a>, misfits: &Misfits) -> Self {
+    fn read<'a>(table: &'a DeTable<'a>, misfits: &PlanErrors) -> Self {
         let get = |key: &str| table.get(key).map(TomlValue);
         let name = misfits.note(get("name").ok_or_else(|| Misfit {
             span: 0..0,
@@ -205,7 +205,7 @@ impl Head {
 
 impl<'a, K: PlanKind> Draft<'a, K> {
     /// Reads the draft, as far as it has no mistakes.
-    fn read(table: &'a DeTable<'a>, folder: &'a Path, misfits: &Misfits) -> Self {
+    fn read(table: &'a DeTable<'a>, folder: &'a Path, misfits: &PlanErrors) -> Self {
         let own_keys: Vec<&str> = K::TOP.iter().map(|key| key.name).collect();
         let form = PlanForm { own_keys: &own_keys, usual_name: K::usual_name };
         let head = Head::read(table, misfits);
@@ -221,12 +221,12 @@ impl<'a, K: PlanKind> Draft<'a, K> {
         self,
         subjects: impl ExactSizeIterator<Item = K::Subject>,
         file: &str,
-        misfits: &Misfits,
+        misfits: &PlanErrors,
     ) -> Plan<K> {
         let (counts, span) = self.settings.counts();
         let is_small = misfits.note(check_size(counts.into_iter().chain([subjects.len()]), span)).is_some();
         let series = if is_small { self.settings.series(misfits) } else { Vec::new() };
-        let (mut cells, mut unheeded) = (Vec::new(), Unheeded::default());
+        let (mut cells, mut unheeded) = (Vec::new(), IgnoredSettings::default());
         for subject in subjects.filter(|_| is_small) {
             for series in &series {
                 let cell = misfits.note_once(self.cell(series, &subject)).flatten();
@@ -294,7 +294,7 @@ fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>) -> Result
 }
 
 /// Returns the published table or figure that a plan names, if any.
-fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &Misfits) -> Option<Publication> {
+fn published<K: PlanKind>(table: &DeTable<'_>, misfits: &PlanErrors) -> Option<Publication> {
     let top = |key: &str| {
         let is_own = K::TOP.iter().any(|own| own.name == key);
         table.get(key).filter(|_| is_own).map(TomlValue)

@@ -9,7 +9,7 @@ use description::{MachineDescription, Misfit, in_folder};
 use experiment::{FieldOf, FieldSet, field_names};
 use toml::de::{DeTable, DeValue};
 
-use crate::misfits::Misfits;
+use crate::plan_errors::PlanErrors;
 use crate::reference::{TABLES, names};
 use crate::value::{TomlValue, entries, unknown_key};
 
@@ -86,7 +86,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
         form: &PlanForm<'_, C>,
         folder: &'a Path,
         span: Range<usize>,
-        misfits: &Misfits,
+        misfits: &PlanErrors,
     ) -> Self {
         let defaults = Variant {
             name: Chosen { value: String::new(), span: span.clone() },
@@ -112,7 +112,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
     }
 
     /// Reports settings that are both varied and chosen.
-    fn check_axes(&self, misfits: &Misfits) {
+    fn check_axes(&self, misfits: &PlanErrors) {
         for axis in &self.axes {
             let chosen = self.variants.iter().find(|variant| variant.settings.contains_key(&axis.key));
             if let Some(variant) = chosen {
@@ -126,7 +126,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
     }
 
     /// Returns every variant with every combination of varied values; the last axis varies fastest.
-    pub(crate) fn series(&self, misfits: &Misfits) -> Vec<Series<'a, C>> {
+    pub(crate) fn series(&self, misfits: &PlanErrors) -> Vec<Series<'a, C>> {
         // Cache machines, so that each is read once and its mistakes are reported once.
         let mut machines: BTreeMap<_, Option<Rc<MachineDescription>>> = BTreeMap::new();
         let mut all = Vec::new();
@@ -291,7 +291,7 @@ impl<'a, C: FieldSet> Variant<'a, C> {
 /// Returns the entries of a table with settings, with keys spelled as the fields, and reports repeated keys.
 fn settings<'a, C: FieldSet>(
     table: &'a DeTable<'a>,
-    misfits: &Misfits,
+    misfits: &PlanErrors,
 ) -> impl Iterator<Item = (&'a str, Range<usize>, TomlValue<'a>)> {
     let entries = entries(table).into_iter();
     let entries: Vec<_> = entries
@@ -340,7 +340,7 @@ fn variants<'a, C: FieldSet>(
     mut defaults: Variant<'a, C>,
     form: &PlanForm<'_, C>,
     folder: &Path,
-    misfits: &Misfits,
+    misfits: &PlanErrors,
 ) -> Vec<Variant<'a, C>> {
     let mut written = None;
     for (key, span, value) in settings::<C>(table, misfits) {
@@ -382,7 +382,7 @@ fn variant<'a, C: FieldSet>(
     value: TomlValue<'a>,
     defaults: &Variant<'a, C>,
     folder: &Path,
-    misfits: &Misfits,
+    misfits: &PlanErrors,
 ) -> Option<Variant<'a, C>> {
     let table = misfits.note(value.table())?;
     let named = table.get("name").map(TomlValue).ok_or_else(|| {
@@ -414,7 +414,7 @@ fn variant<'a, C: FieldSet>(
     name.map(|_| variant)
 }
 
-fn axes<'a, C: FieldSet>(vary: TomlValue<'a>, folder: &Path, misfits: &Misfits) -> Vec<Axis<'a>> {
+fn axes<'a, C: FieldSet>(vary: TomlValue<'a>, folder: &Path, misfits: &PlanErrors) -> Vec<Axis<'a>> {
     let mut axes = Vec::new();
     let is_empty = |table: TomlValue<'_>| table.0.get_ref().as_table().is_some_and(|table| table.is_empty());
     let varied = vary.0.get_ref().as_table().and_then(|table| table.get("set")).map(TomlValue);
@@ -444,7 +444,10 @@ fn axes<'a, C: FieldSet>(vary: TomlValue<'a>, folder: &Path, misfits: &Misfits) 
     axes
 }
 
-pub(crate) fn refuse_repetition(values: impl IntoIterator<Item = (String, Range<usize>)>, misfits: &Misfits) {
+pub(crate) fn refuse_repetition(
+    values: impl IntoIterator<Item = (String, Range<usize>)>,
+    misfits: &PlanErrors,
+) {
     let mut seen = BTreeSet::new();
     for (value, span) in values {
         let message = format!("{value} is there already: expected every value once");

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use layout::View;
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
-use super::together::{Exchanging, Gathering, Met, taken_apart};
+use super::rendezvous::{Exchanging, Gathering, Met, taken_apart};
 use super::{Client, ClientInner, File};
 use crate::endpoint::Caller;
 use crate::error::{Error, Failure, Result};

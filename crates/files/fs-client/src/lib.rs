@@ -11,11 +11,11 @@
 //! - `collective.rs`: reads and writes a file together with a group of compute nodes.
 //! - `listed.rs`: collective access to arbitrary lists of extents; `directories.rs`: encodes the lists for I/O nodes.
 //! - `selected.rs`: access to a selection of a file in closed form, collectively or alone.
-//! - `together.rs`: common part of listed and selected access.
+//! - `rendezvous.rs`: common part of listed and selected access.
 //! - `team.rs`: processes that synchronise at an I/O node.
 //! - `write_cache/`: buffers a group's writes in the memory of its members and flushes them together.
 //! - `pages/`: the page cache, for programs that read or write a file sequentially.
-//! - `in_time.rs`: the timer task that flushes expired entries of both caches.
+//! - `deadline_timer.rs`: the timer task that flushes expired entries of both caches.
 //! - `tree/`: the namespace.
 //! - `partial.rs`: a result that lacks the answers of failed I/O nodes.
 //! - `check.rs`: has I/O nodes read files back and verify them.
@@ -27,24 +27,24 @@
 mod attachments;
 mod check;
 mod collective;
+mod deadline_timer;
 mod directories;
 mod durability;
 mod examination;
 mod file;
 mod holes;
-mod in_time;
 mod length;
 mod listed;
 mod pages;
 mod partial;
 mod recordings;
 mod remains;
+mod rendezvous;
 mod selected;
 mod selected_two_phase;
 mod serving;
 mod stripes;
 mod team;
-mod together;
 mod tree;
 mod two_phase;
 mod unflushed;
@@ -56,8 +56,8 @@ use std::rc::Rc;
 
 // All files of this crate find these modules at its root, next to its own ones.
 use fs_protocol::{
-    Features, directory, endpoint, error, exchange, name, noted, number, protocol, range_locks, scrub_unit,
-    selected_parts, settings, traffic,
+    Features, directory, endpoint, error, exchange, name, number, protocol, range_locks, scrub_unit,
+    selected_parts, settings, span_names, traffic,
 };
 use machine::{Condition, InFlight, Machine, Memory, NodeId, Payload};
 
@@ -71,10 +71,10 @@ pub use pages::{Advice, PageCache, PageCacheCounts, PageCacheSettings, PagedFile
 pub use partial::Partial;
 pub use recordings::NodeRecording;
 pub use remains::{Remains, Remnant};
+pub use rendezvous::{MoveTimes, Moved};
 pub use selected::{Company, SelectedSettings};
 pub use stripes::{DisksByIdentity, NumberedFile};
 pub use team::{TeamMembership, TeamTurn};
-pub use together::{MoveTimes, Moved};
 pub use tree::{NewTree, OpenTreeFile, SomeEntries, Tree};
 pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSettings, Written};
 

@@ -13,7 +13,7 @@ use super::directories::{
     Directory, DirectoryOfEntries, DirectoryOfRuns, FileEntries, directories_by_io_node,
 };
 use super::file::{check_memory, check_no_file_ends_before};
-use super::together::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
+use super::rendezvous::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
 use super::{Client, ClientInner, Group};
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Result};

@@ -11,8 +11,8 @@ use trace::ClockOffset;
 use super::{Client, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, Result};
-use crate::noted;
 use crate::protocol::{RecordingStep, Reply, Request};
+use crate::span_names;
 
 /// Number of exchanges with each clock: even in a busy network, some of this number meet no other message.
 const CLOCK_EXCHANGES: u32 = 16;
@@ -73,7 +73,7 @@ impl<M: Machine> Client<M> {
     /// Compares the clock of an I/O node's recording with this node's wall clock.
     async fn compare_clock(&self, node: NodeId) -> Result<ClockOffset> {
         let machine = self.inner.endpoint.machine();
-        let zero = noted::zero_unix_ns(machine);
+        let zero = span_names::zero_unix_ns(machine);
         let mut best = ClockOffset { offset_ns: 0, uncertainty_ns: u64::MAX };
         for _ in 0..CLOCK_EXCHANGES {
             let asked = machine.now();

@@ -13,8 +13,8 @@ use machine::{Machine, Memory, Message, NodeId, Payload, Work};
 use postcard::ser_flavors::Size;
 
 use super::file::run_of;
+use super::rendezvous::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
 use super::team::TeamTurn;
-use super::together::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
 use super::{File, Group};
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ impl Default for SelectedSettings {
 /// Participants in the access to a selection.
 pub enum Company<'a, M: Machine> {
     /// Only this node.
-    Alone,
+    Independent,
     /// All members of a group.
     Group(&'a Group),
     /// All members of a team, in this turn.
@@ -149,7 +149,7 @@ impl<M: Machine> File<M> {
         match company {
             Company::Group(group) => self.move_with(group, operation, parts, then).await,
             Company::Team(turn) if !turn.is_alone() => self.move_with(turn, operation, parts, then).await,
-            Company::Team(_) | Company::Alone => {
+            Company::Team(_) | Company::Independent => {
                 self.move_alone(operation, parts?).await?;
                 let told = then(operation.selection.end()).await?;
                 Ok(Moved { told, ..Moved::default() })

@@ -17,8 +17,8 @@ use std::slice;
 use layout::{Extent, SELECTION_NODES_MAX, Selection, SelectionError};
 use machine::{BufferPool, Machine, Memory, Message, NodeId, Payload, Work};
 
+use super::rendezvous::{Exchanging, MoveTimes, Moved};
 use super::selected::SelectedOperation;
-use super::together::{Exchanging, MoveTimes, Moved};
 use super::{File, unexpected};
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, ExchangeGroup, Exchanged, Own};

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use machine::{Condition, Machine, NodeId, Payload, Work};
 
-use super::together::{Exchanging, Gathering, Met, brought, decoded, encoded, taken_apart};
+use super::rendezvous::{Exchanging, Gathering, Met, brought, decoded, encoded, taken_apart};
 use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{MeetingId, Reply, Request, TeamStep};

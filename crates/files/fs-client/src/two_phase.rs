@@ -14,7 +14,7 @@
 use layout::{Dimension, Extent, Piece, View};
 use machine::{Machine, Memory, Payload};
 
-use super::together::{Exchanging, Gathering};
+use super::rendezvous::{Exchanging, Gathering};
 use super::{File, Group};
 use crate::error::Result;
 use crate::exchange::{Exchange, ExchangeGroup, Own};

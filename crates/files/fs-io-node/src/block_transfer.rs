@@ -9,19 +9,19 @@ use std::iter;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, BufferPool, Line, Machine, NodeId, Payload, PlaceInLine, TaskGroup, give_way};
+use machine::{Buf, BufferPool, Line, Machine, NodeId, Payload, PlaceInLine, TaskGroup, yield_now};
 
 use super::IoNode;
 use super::account::Account;
+use super::batch_sizes::BatchSizes;
 use super::collectives::PatchedBlock;
 use super::disks::RUNS_MAX;
 use super::open_stripe::{Barred, OpenStripe};
-use super::portions::Portions;
 use crate::error::{Failure, Result as FsResult};
 use crate::exchange::Exchange;
+use crate::keyed_mutex::KeyedGuard;
 use crate::protocol::Direction;
 use crate::schedule::{DiskUser, Urgency};
-use crate::turns::Turn;
 
 /// The parts of a block to be moved.
 pub(super) trait BlockParts<M: Machine>: Sized {
@@ -67,7 +67,7 @@ pub(super) struct BlockTransfer<M: Machine, I> {
     blocks: RefCell<I>,
     buffers: BufferPool,
     block_bytes: u64,
-    portions: Portions,
+    portions: BatchSizes,
     /// Queue of writes: blocks are written in the order in which they were taken, whichever has its data
     /// first, so that the disk seeks less.
     writes: Line,
@@ -137,7 +137,8 @@ where
         (block_bytes, blocks_at_once): (u64, u64),
     ) -> Rc<Self> {
         let buffers = node.settings.buffers_per_disk;
-        let portions = Portions::new(blocks_at_once as usize, block_bytes, exchange.member_count(), buffers);
+        let portions =
+            BatchSizes::new(blocks_at_once as usize, block_bytes, exchange.member_count(), buffers);
         let buffers = BufferPool::new(block_bytes * buffers as u64 * blocks_at_once);
         let (node, exchange, blocks) = (node.clone(), exchange.clone(), RefCell::new(blocks));
         Rc::new(BlockTransfer {
@@ -177,7 +178,7 @@ where
             account.check()?;
             let Some(found) = self.next_blocks() else { break };
             let Some(first) = found.first() else {
-                give_way().await;
+                yield_now().await;
                 continue;
             };
             let (file, offset) = (first.stripe.stripe.file().0, first.parts.stripe_offset());
@@ -241,7 +242,7 @@ where
         let mut runs = Vec::with_capacity(blocks.len());
         for block in blocks {
             if !runs.is_empty() {
-                give_way().await;
+                yield_now().await;
             }
             runs.push(block.parts.runs().await?);
         }
@@ -261,7 +262,7 @@ where
     }
 
     /// Takes the turns at several blocks. All operations take turns in the same order to avoid a deadlock.
-    async fn take_turns(&self, blocks: &[MovedBlock<P>]) -> Vec<Turn<'_, PatchedBlock>> {
+    async fn take_turns(&self, blocks: &[MovedBlock<P>]) -> Vec<KeyedGuard<'_, PatchedBlock>> {
         let place = |MovedBlock { stripe, parts }: &MovedBlock<P>| {
             (stripe.stripe.file(), stripe.stripe.label.stripe, parts.stripe_offset())
         };

@@ -35,8 +35,8 @@ use super::stripes::Stripes;
 use crate::cache::{BlockKey, Cache, CacheOccupancy, CacheSlot, StripeKey};
 use crate::endpoint::{Caller, Endpoint};
 use crate::error::{Failure, FailureKind};
+use crate::free_space::ReservedSpace;
 use crate::protocol::{Fetch, FileId, Request};
-use crate::room::TakenRoom;
 use crate::schedule::DiskUser;
 use crate::settings::IoNodeSettings;
 
@@ -314,7 +314,7 @@ impl<M: Machine> Blocks<M> {
         self: &Rc<Self>,
         stripe: &Rc<OpenStripe>,
         part: &Range<u64>,
-    ) -> Result<TakenRoom, Box<Failure>> {
+    ) -> Result<ReservedSpace, Box<Failure>> {
         let bytes = part.end - part.start;
         if let Some(room) = self.disks.take_room(stripe, bytes) {
             return Ok(room);
@@ -323,7 +323,7 @@ impl<M: Machine> Blocks<M> {
             return Ok(room);
         }
         if self.disks.has(stripe, part).await? {
-            return Ok(TakenRoom::default());
+            return Ok(ReservedSpace::default());
         }
         // Cached writes may need less space than was reserved for them.
         let unwritten = self.cache.borrow().unwritten_stripes();
@@ -360,7 +360,7 @@ impl<M: Machine> Blocks<M> {
         place: CacheSlot,
         range: Range<u64>,
         data: Payload,
-        (writer, room): (NodeId, TakenRoom),
+        (writer, room): (NodeId, ReservedSpace),
     ) -> bool {
         let mut cache = self.cache.borrow_mut();
         let block = cache.block(place);

@@ -18,8 +18,8 @@ use std::rc::Rc;
 use machine::{Buf, Condition, NodeId, Payload, RangeSet};
 use slab::Slab;
 
+use crate::free_space::ReservedSpace;
 use crate::protocol::FileId;
-use crate::room::TakenRoom;
 
 /// Identifies an open stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,7 +48,7 @@ pub(crate) struct Block {
     /// Valid bytes that are not on the disk yet.
     pub(crate) dirty: RangeSet,
     /// Space reserved for them on the disk.
-    pub(crate) room: TakenRoom,
+    pub(crate) room: ReservedSpace,
     pub(crate) loading: bool,
     /// The client that wrote to the block last, if any.
     pub(crate) writer: Option<NodeId>,
@@ -208,7 +208,7 @@ impl Cache {
             buffer: Some(buffer),
             valid: RangeSet::default(),
             dirty: RangeSet::default(),
-            room: TakenRoom::default(),
+            room: ReservedSpace::default(),
             loading: false,
             writer: None,
             write_queued: false,
@@ -276,7 +276,7 @@ impl Cache {
         let places = self.by_key.range(key_range(stripe, 0));
         let given_up = places.map(|(key, &place)| {
             let block = &mut self.blocks[place];
-            block.room = TakenRoom::default();
+            block.room = ReservedSpace::default();
             (key.block, std::mem::take(&mut block.dirty))
         });
         given_up.filter(|(_, bytes)| !bytes.is_empty()).collect()

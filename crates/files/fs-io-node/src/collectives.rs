@@ -9,8 +9,8 @@ use machine::{Buf, BufferPool, Condition, InFlight, Message, OperationInFlight};
 
 use super::account::Account;
 use crate::error::Failure;
+use crate::keyed_mutex::KeyedMutex;
 use crate::protocol::FileId;
-use crate::turns::Turns;
 
 /// Limit of collective requests served at a time; others wait. A client may not have more in service than are
 /// still free.
@@ -37,7 +37,7 @@ pub(super) struct Collectives {
     done: Condition,
     queue_memory: BufferPool,
     /// Mutual exclusion for blocks of which parts are written, and the bytes between them must not change.
-    pub(super) patched: Turns<PatchedBlock>,
+    pub(super) patched: KeyedMutex<PatchedBlock>,
 }
 
 /// The right to be served, until this is dropped.
@@ -59,7 +59,7 @@ impl Collectives {
             served: InFlight::new(),
             done: Condition::new(),
             queue_memory: BufferPool::new(QUEUE_BYTES),
-            patched: Turns::default(),
+            patched: KeyedMutex::default(),
         }
     }
 

@@ -16,8 +16,8 @@ use super::open_stripe::OpenStripe;
 use crate::backlog::HeldUp;
 use crate::disk_queue::{DiskQueue, DiskTurn};
 use crate::error::{Failure, FailureKind};
+use crate::free_space::{DiskFreeSpace, ReservedSpace};
 use crate::protocol::Direction;
-use crate::room::{DiskRoom, TakenRoom};
 use crate::schedule::{DiskRequest, DiskUser, Position, Urgency, schedule_of};
 use crate::scheduling::Scheduling;
 use crate::settings::IoNodeSettings;
@@ -89,7 +89,7 @@ pub(super) struct Disks<M: Machine> {
     writes_pending: Vec<Cell<u64>>,
     /// By disk, the delayed reads and the time of the last one, if there were any.
     held_up: Vec<Cell<Option<(HeldUpReads, Instant)>>>,
-    room: DiskRoom,
+    room: DiskFreeSpace,
     /// By disk, the counts of its activity; the fields of the present state are not filled in.
     counts: Vec<RefCell<IoNodeDiskCounts>>,
 }
@@ -102,7 +102,7 @@ impl<M: Machine> Disks<M> {
         let (writes_pending, held_up) =
             (vec![Cell::new(0); queues.len()], vec![Cell::new(None); queues.len()]);
         let counts = queues.iter().map(|_| RefCell::default()).collect();
-        let (scheduling, room) = (settings.scheduling, DiskRoom::new(queues.len()));
+        let (scheduling, room) = (settings.scheduling, DiskFreeSpace::new(queues.len()));
         Disks { machine, scheduling, queues, writes_pending, held_up, room, counts }
     }
 
@@ -283,7 +283,7 @@ impl<M: Machine> Disks<M> {
     }
 
     /// Reserves space on its disk for `bytes` of a stripe; returns `None` if too little is known to be free.
-    pub(super) fn take_room(&self, stripe: &OpenStripe, bytes: u64) -> Option<TakenRoom> {
+    pub(super) fn take_room(&self, stripe: &OpenStripe, bytes: u64) -> Option<ReservedSpace> {
         self.room.take(stripe.home.disk, stripe.length.bytes_on_disk(), bytes)
     }
 
@@ -292,7 +292,7 @@ impl<M: Machine> Disks<M> {
         &self,
         stripe: &OpenStripe,
         bytes: u64,
-    ) -> machine::Result<Option<TakenRoom>> {
+    ) -> machine::Result<Option<ReservedSpace>> {
         let asked = self.room.before_asking(stripe.home.disk);
         let space = self.of(stripe.home).space().await?;
         let before = stripe.length.bytes_on_disk();

@@ -14,7 +14,7 @@
 //! - `block_accesses.rs`: requests for parts of blocks, from the queue to the answer; `pool.rs`: the threads
 //!   that serve them.
 //! - `stripes.rs`: the open stripes; `open_stripe.rs`: one of them, with its length (`length.rs`), its
-//!   writers (`writers.rs`), and its lost writes (`losses.rs`).
+//!   writers (`writers.rs`), and its lost writes (`lost_ranges.rs`).
 //! - `blocks.rs`: the blocks in memory (the traditional method).
 //! - `disks.rs`: the turns at each disk; `home.rs`: the place of a stripe on them.
 //! - `stored_stripes.rs`: stripes on the disks, opened, created, flushed and removed; `objects.rs`: the
@@ -24,54 +24,54 @@
 //!   dense view; `listed.rs`: a request with lists of extents; `selected.rs`: a request with selections in
 //!   closed form.
 //! - `staged.rs`: data that clients send in advance for the last two; `block_transfer.rs`: moving the blocks
-//!   of all three; `portions.rs`: the number of blocks moved at once.
-//! - `meetings.rs`: barriers of clients at this node: `rosters.rs`, for joint flushes of write caches;
+//!   of all three; `batch_sizes.rs`: the number of blocks moved at once.
+//! - `meetings.rs`: barriers of clients at this node: `memberships.rs`, for joint flushes of write caches;
 //!   `teams.rs`, for processes with ranks.
-//! - `keeper.rs`: the metadata server, if this node is one; `holds.rs`: the files that clients have open;
+//! - `metadata_server.rs`: the metadata server, if this node is one; `open_refs.rs`: the files that clients have open;
 //!   `locks.rs`: locks on ranges of files.
 //! - `fences.rs`: ended leases of locks, under which no more writes are accepted.
 //! - `scrub.rs`: reading back the contents of the disks; `recordings.rs`: recording the node's activity on
 //!   request.
-//! - `cache.rs`, `request_queue.rs`, `schedule/`, `dealt.rs`, `piece_run.rs`: decisions without futures.
-//! - `disk_queue.rs`: the queue of a disk; `backlog.rs`: the jobs delayed there; `room.rs`: the free space of
+//! - `cache.rs`, `request_queue.rs`, `schedule/`, `block_pieces.rs`, `piece_run.rs`: decisions without futures.
+//! - `disk_queue.rs`: the queue of a disk; `backlog.rs`: the jobs delayed there; `free_space.rs`: the free space of
 //!   a disk.
 //! - `counts.rs`: counters of the node's activity; `disk_health.rs`: checks that its disks answer.
 
 mod account;
 mod backlog;
+mod batch_sizes;
 mod block_accesses;
+mod block_pieces;
 mod block_transfer;
 mod blocks;
 mod cache;
 mod collectives;
 mod commands;
 mod counts;
-mod dealt;
 mod disk_directed;
 mod disk_health;
 mod disk_queue;
 mod disks;
 mod fences;
 mod flush;
-mod holds;
+mod free_space;
 mod holes;
 mod home;
-mod keeper;
 mod length;
 mod listed;
 mod listing;
 mod locks;
-mod losses;
+mod lost_ranges;
 mod meetings;
+mod memberships;
+mod metadata_server;
 mod objects;
+mod open_refs;
 mod open_stripe;
 mod piece_run;
 mod pool;
-mod portions;
 mod recordings;
 mod request_queue;
-mod room;
-mod rosters;
 mod schedule;
 mod scrub;
 mod selected;
@@ -87,17 +87,17 @@ use std::rc::Rc;
 
 // Imported at the root, so that every file of this crate refers to these modules like to those of the crate.
 use fs_protocol::{
-    Features, RELEASE, coverage, directory, endpoint, error, exchange, name, noted, number, protocol,
-    range_locks, scheduling, scrub_unit, selected_parts, settings, time_histogram, traffic, turns,
+    Features, RELEASE, coverage, directory, endpoint, error, exchange, keyed_mutex, name, number, protocol,
+    range_locks, scheduling, scrub_unit, selected_parts, settings, span_names, time_histogram, traffic,
 };
 use machine::{Disk, Machine, Net, NodeId, Payload};
 
 use crate::directory::ListedStretch;
 use crate::endpoint::{Caller, Endpoint, RequestHandler};
 use crate::error::{Failure, FailureKind};
+use crate::keyed_mutex::KeyedMutex;
 use crate::protocol::{ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Flushing, Reply, Request};
 use crate::settings::IoNodeSettings;
-use crate::turns::Turns;
 use account::{Account, Accounts};
 use block_accesses::BlockAccess;
 use blocks::Blocks;
@@ -106,12 +106,12 @@ use commands::{Commands, needs_no_turn};
 pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
 use disk_health::DiskHealth;
 use disks::{Disks, HeldUpReads};
-use keeper::Keeper;
 use listed::Directories;
 use listing::Listings;
+use memberships::{Memberships, Wanted};
+use metadata_server::MetadataServer;
 use pool::Pool;
 use recordings::Recordings;
-use rosters::{Rosters, Wanted};
 use scrub::Scrubber;
 use selected::Selections;
 pub use stored_stripes::REMOVED_AT_ONCE;
@@ -129,14 +129,14 @@ struct IoNode<M: Machine> {
     blocks: Rc<Blocks<M>>,
     pool: Pool<BlockAccess>,
     /// Mutual exclusion for the objects of each file, by name.
-    turns: Turns<String>,
+    turns: KeyedMutex<String>,
     listings: Listings,
     stored: StoredStripes,
     collectives: Collectives,
     commands: Commands,
     directories: Directories,
     selections: Selections,
-    rosters: Rosters<M>,
+    rosters: Memberships<M>,
     teams: Teams,
     scrubber: Scrubber<M>,
     accounts: Accounts,
@@ -144,7 +144,7 @@ struct IoNode<M: Machine> {
     disk_health: DiskHealth<M>,
     /// Number of requests refused because their client had too many in flight.
     refused: Cell<u64>,
-    keeper: Keeper<M>,
+    keeper: MetadataServer<M>,
 }
 
 /// Serves requests on this node until its network is closed, then writes all dirty blocks to stable storage.
@@ -159,14 +159,14 @@ impl<M: Machine> IoNode<M> {
         let blocks =
             Blocks::new(machine.clone(), endpoint.clone(), Rc::clone(&stripes), disks.clone(), &settings);
         IoNode {
-            rosters: Rosters::new(machine.clone(), endpoint.clone(), settings.incarnation),
+            rosters: Memberships::new(machine.clone(), endpoint.clone(), settings.incarnation),
             scrubber: Scrubber::new(machine.clone(), disks.clone()),
             endpoint,
             stripes,
             disks,
             blocks: Rc::new(blocks),
             pool: Pool::new(&settings),
-            turns: Turns::default(),
+            turns: KeyedMutex::default(),
             listings: Listings::default(),
             stored: StoredStripes::default(),
             collectives: Collectives::new(),
@@ -178,7 +178,7 @@ impl<M: Machine> IoNode<M> {
             recordings: Recordings::new(machine.clone()),
             disk_health: DiskHealth::new(machine.clone()),
             refused: Cell::new(0),
-            keeper: Keeper::new(machine.clone(), settings.incarnation),
+            keeper: MetadataServer::new(machine.clone(), settings.incarnation),
             machine,
             settings,
         }

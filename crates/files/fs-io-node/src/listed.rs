@@ -20,7 +20,7 @@ use super::IoNode;
 use super::account::Account;
 use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
 use super::staged::{Staged, Weight};
-use crate::dealt::{BlockPieces, Dealt};
+use crate::block_pieces::{BlockPieces, PiecesByBlock};
 use crate::directory::{ListedStretch, PiecesLeft, bytes_of, length};
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
@@ -119,7 +119,7 @@ impl<M: Machine> IoNode<M> {
                 return Err(Failure::new(FailureKind::NotOpen, text).into());
             };
             let here: BTreeSet<u32> = stripes.iter().map(|stripe| stripe.label.stripe).collect();
-            let mut dealt = Dealt::default();
+            let mut dealt = PiecesByBlock::default();
             for (member, stretches) in &of_members {
                 let added = dealt.add(striping, &here, *member, stretches, &mut pieces).await;
                 added.map_err(|why| Failure::invalid(format!("file {:016x}: {why}", file.0)))?;

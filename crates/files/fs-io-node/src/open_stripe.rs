@@ -8,7 +8,7 @@ use machine::{InFlight, OperationInFlight, Permits};
 
 use super::home::Home;
 use super::length::StripeLength;
-use super::losses::Losses;
+use super::lost_ranges::LostRanges;
 use super::writers::Writers;
 use crate::cache::StripeKey;
 use crate::error::{Failure, FailureKind};
@@ -23,7 +23,7 @@ pub(super) struct OpenStripe {
     opening: u64,
     pub(super) home: Home,
     pub(super) length: StripeLength,
-    pub(super) losses: Losses,
+    pub(super) losses: LostRanges,
     pub(super) writers: Writers,
     /// Writes to the disk that are queued or in flight.
     pub(super) writes: InFlight,
@@ -77,7 +77,7 @@ impl OpenStripe {
             opening,
             home,
             length: StripeLength::on_disk(bytes),
-            losses: Losses::default(),
+            losses: LostRanges::default(),
             writers: Writers::default(),
             writes: InFlight::new(),
             sizing: Permits::new(1),

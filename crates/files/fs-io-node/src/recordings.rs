@@ -13,8 +13,8 @@ use trace::{ProcessInfo, ProcessNumber};
 
 use super::account::Account;
 use crate::error::Failure;
-use crate::noted;
 use crate::protocol::{RECORDED_BYTES_MAX, RecordingStep, Reply};
+use crate::span_names;
 
 /// The recording of a node.
 pub(super) struct Recordings<M> {
@@ -54,7 +54,7 @@ impl<M: Machine> Recordings<M> {
         }
         let ring = Rc::new(RefCell::new(NoteRing::new(KEPT_EVENTS)));
         self.machine.notes().record(ring.clone());
-        *recording = Some(Recording { ring, zero_unix_ns: noted::zero_unix_ns(&self.machine) });
+        *recording = Some(Recording { ring, zero_unix_ns: span_names::zero_unix_ns(&self.machine) });
         Ok(Reply::Done)
     }
 

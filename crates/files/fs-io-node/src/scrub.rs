@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use layout::Extent;
-use machine::{BufferPool, Disk, Error, Machine, NodeId, Work, give_way};
+use machine::{BufferPool, Disk, Error, Machine, NodeId, Work, yield_now};
 
 use super::disks::Disks;
 use super::home::Home;
@@ -94,7 +94,7 @@ impl<M: Machine> Scrubber<M> {
         };
         self.machine.compute(Work::CompleteDiskRequest).await;
         // A disk with everything in memory answers at once, so no other task would run otherwise.
-        give_way().await;
+        yield_now().await;
         outcome.map(drop)
     }
 }

@@ -1,6 +1,6 @@
 //! Teams: clients that know each other by their ranks, and enter barriers here at any time.
 //!
-//! Members of a *job* (`rosters.rs`) join and leave, and are notified of barriers. A team has a fixed size,
+//! Members of a *job* (`memberships.rs`) join and leave, and are notified of barriers. A team has a fixed size,
 //! which each member states. The team is formed when all members have joined, and lost with the first of them
 //! that disconnects.
 //!

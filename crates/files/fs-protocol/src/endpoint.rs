@@ -17,9 +17,9 @@ use machine::{
 use slab::Slab;
 
 use crate::error::{Error, Failure, FailureKind, Result};
-use crate::noted::{self, RequestOperation};
 use crate::patience::{Awaited, Patience};
 use crate::protocol::{Frame, Reply, Request, VERSION};
+use crate::span_names::{self, RequestOperation};
 use crate::traffic::Traffic;
 
 /// Tag of a complaint about a frame too garbled to contain a tag. No call has this tag.
@@ -116,7 +116,7 @@ pub struct Caller {
 impl Caller {
     /// Returns the number of the message that carried the request.
     pub fn question(&self) -> u64 {
-        noted::question(self.node, self.tag)
+        span_names::question(self.node, self.tag)
     }
 }
 
@@ -225,7 +225,7 @@ impl<M: Machine> Endpoint<M> {
         let operation = request.spans().operation;
         let tag = self.enter_call(to, mailbox.clone(), token, operation, class);
         let machine = &self.machine;
-        machine.notes().sent(|| noted::question(machine.node(), tag));
+        machine.notes().sent(|| span_names::question(machine.node(), tag));
         self.traffic.sent(payload.len());
         let header = Frame::Request(tag, request).encode();
         let bytes = header.len();
@@ -282,7 +282,7 @@ impl<M: Machine> Endpoint<M> {
         async move {
             let notes = self.machine.notes();
             let span = notes.span("answer", || [("node", node.0), ("bytes", bytes)]);
-            notes.sent(|| noted::answer(node, tag));
+            notes.sent(|| span_names::answer(node, tag));
             let sent = sending.await;
             drop(span);
             self.end_wait(node, Awaited::Departure);
@@ -431,7 +431,7 @@ impl<M: Machine> Endpoint<M> {
             drop(calls);
             self.end_wait(from, Awaited::Answer);
             let machine = &self.machine;
-            machine.notes().received(call.span, || noted::answer(machine.node(), tag));
+            machine.notes().received(call.span, || span_names::answer(machine.node(), tag));
             let failure = answer.as_ref().err().map(|error| error.counted_as());
             self.asked.served(call.operation, call.class, machine.now().since(call.asked), failure);
             call.mailbox.put(call.token, answer);

@@ -21,7 +21,7 @@ use std::iter;
 use std::rc::Rc;
 
 use layout::Piece;
-use machine::{Buf, BufferPool, Condition, Machine, Memory, NodeId, Payload, Work, give_way};
+use machine::{Buf, BufferPool, Condition, Machine, Memory, NodeId, Payload, Work, yield_now};
 use slab::Slab;
 
 use crate::endpoint::{Endpoint, Mailbox};
@@ -197,7 +197,7 @@ impl<M: Machine> Exchange<M> {
         let piece = found.pieces.next()?;
         found.count += 1;
         if found.count.is_multiple_of(PIECES_IN_A_ROW) {
-            give_way().await;
+            yield_now().await;
         }
         self.machine().compute(Work::MatchPiece { dimensions: self.dimensions }).await;
         Some(piece)

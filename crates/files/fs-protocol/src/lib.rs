@@ -8,9 +8,9 @@
 //! - `directory.rs`: the extents that members of a group move; `selected_parts.rs`: their selections within a
 //!   block.
 //! - `exchange.rs`: scattering an extent over the compute nodes' memories, and gathering it from them.
-//! - `coverage.rs`: the bytes of a block as bits; `turns.rs`: mutual exclusion by key.
+//! - `coverage.rs`: the bytes of a block as bits; `keyed_mutex.rs`: mutual exclusion by key.
 //! - `name.rs`: names of jobs and teams; `number.rs`: names of stripes on their disks; `error.rs`: errors;
-//!   `noted.rs`: names of requests in recordings; `traffic.rs` and `time_histogram.rs`: counters of requests.
+//!   `span_names.rs`: names of requests in recordings; `traffic.rs` and `time_histogram.rs`: counters of requests.
 //! - `range_locks.rs`: locks on ranges of a file; `scrub_unit.rs`: the resolution of reported damage.
 
 pub mod coverage;
@@ -19,8 +19,8 @@ pub mod endpoint;
 pub mod error;
 pub mod exchange;
 pub mod features;
+pub mod keyed_mutex;
 pub mod name;
-pub mod noted;
 pub mod number;
 pub mod patience;
 pub mod protocol;
@@ -29,9 +29,9 @@ pub mod scheduling;
 pub mod scrub_unit;
 pub mod selected_parts;
 pub mod settings;
+pub mod span_names;
 pub mod time_histogram;
 pub mod traffic;
-pub mod turns;
 
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, KeptNamespace, Result};

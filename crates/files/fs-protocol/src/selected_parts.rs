@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use layout::{Chunk, Extent, Selection};
-use machine::{Buf, Machine, Payload, Work, give_way};
+use machine::{Buf, Machine, Payload, Work, yield_now};
 
 use crate::coverage::Coverage;
 use crate::error::Result;
@@ -99,7 +99,7 @@ impl SelectedParts {
             for (start, bytes) in iter::once((0, 0)).chain(pieces) {
                 looks += 1;
                 if looks % LOOKS_IN_A_ROW == 0 {
-                    give_way().await;
+                    yield_now().await;
                 }
                 coverage.insert(start..start + bytes);
             }
@@ -115,7 +115,7 @@ impl SelectedParts {
             let (data_of_part, pieces) = part.gather(buffer);
             exchange.machine().compute(Work::UnpackPieces { pieces }).await;
             exchange.machine().compute(Work::PackData { bytes: part.bytes }).await;
-            give_way().await;
+            yield_now().await;
             bytes += part.bytes;
             all_packed.push(Packed(part, data_of_part));
             if bytes > PACKED_BLOCKS * self.extent.bytes {

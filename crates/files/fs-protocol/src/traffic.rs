@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use machine::{Class, Duration};
 
-use crate::noted::RequestOperation;
+use crate::span_names::RequestOperation;
 use crate::time_histogram::TimeHistogram;
 
 /// Counters of an endpoint.

@@ -22,11 +22,11 @@ use nix::libc;
 use real::RealMachine;
 
 use crate::attributes::without_rights;
+use crate::counters::add;
 use crate::file_attributes::attributes_of;
 use crate::mounted_tree::{HandleUse, MountedFile, MountedTree, Outcome, about};
 use crate::names::{Maker, named};
 use crate::settings::LockScope;
-use crate::tally::add;
 
 /// Zeros per write, in bytes.
 const ZEROS_AT_ONCE: u64 = 1 << 20;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use flume::WeakSender;
 use fs::{ClientCounts, PageCacheCounts, TimeHistogram};
 
+use crate::counters::MountCounters;
 use crate::mounted_tree::{MountTask, MountedTree};
-use crate::tally::MountTally;
 
 /// Counters of a mount since it was mounted, and its current state.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub struct MountCounts {
 
 impl MountedTree {
     fn counts(&self) -> MountCounts {
-        let MountTally { requests, failures, read_bytes, written_bytes } = &self.tally;
+        let MountCounters { requests, failures, read_bytes, written_bytes } = &self.tally;
         let cache = self.tree().cache();
         let name = |code: i32| format!("{:?}", nix::errno::Errno::from_raw(code));
         MountCounts {

@@ -32,33 +32,33 @@
 //!
 //! - [`MountedDirectory`] in `mounted_directory.rs`: start and end of a mount; [`MountSettings`] in `settings.rs`;
 //!   `unmounting.rs`
-//! - `door.rs`: requests of the kernel, as tasks
+//! - `kernel_requests.rs`: requests of the kernel, as tasks
 //! - `request_memory.rs`: buffer pool for write requests
 //! - `mounted_tree.rs`: state on the node thread; its operations: `names.rs`, `attributes.rs`, `contents.rs`,
 //!   `directories.rs` over `open_directory.rs`, `extended.rs`, `space.rs`, `locks.rs` over `caller_signals.rs`;
-//!   `passing.rs`: pages behind a sequential writer, which the page cache drops
+//!   `sequential_writes.rs`: pages behind a sequential writer, which the page cache drops
 //! - `file_attributes.rs`, `errno.rs`: inodes and errors in the kernel's form
-//! - [`MountCounts`] in `counts.rs` over `tally.rs`: counters
+//! - [`MountCounts`] in `counts.rs` over `counters.rs`: counters
 
 mod attributes;
 mod caller_signals;
 mod contents;
+mod counters;
 mod counts;
 mod directories;
-mod door;
 mod errno;
 mod extended;
 mod file_attributes;
+mod kernel_requests;
 mod locks;
 mod mounted_directory;
 mod mounted_tree;
 mod names;
 mod open_directory;
-mod passing;
 mod request_memory;
+mod sequential_writes;
 mod settings;
 mod space;
-mod tally;
 mod unmounting;
 
 pub use counts::{MountCounter, MountCounts};

@@ -12,7 +12,7 @@ use nix::mount::{MsFlags, mount};
 use node::{Error, ErrorKind, Pending, Result, Tree};
 
 use crate::counts::MountCounter;
-use crate::door::KernelDoor;
+use crate::kernel_requests::KernelRequests;
 use crate::mounted_tree::{KernelSide, serve};
 use crate::request_memory::spare_memory;
 use crate::settings::MountSettings;
@@ -53,7 +53,7 @@ impl MountedDirectory {
         let (tasks, taken) = flume::unbounded();
         let counter = MountCounter { tasks: tasks.downgrade() };
         let (giver, taker) = spare_memory();
-        let door = KernelDoor::new(tasks, settings.clone(), taker);
+        let door = KernelRequests::new(tasks, settings.clone(), taker);
         let failed = |error: io::Error| refused(&directory, &settings, &error);
         let kernel = match may_mount() {
             true => mount_as_root(&directory, &settings).and_then(|device| {

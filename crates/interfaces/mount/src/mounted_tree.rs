@@ -15,12 +15,12 @@ use namespace::{FileNumber, Inode};
 use node::{Error, ErrorKind, TreeNode};
 use real::RealMachine;
 
+use crate::counters::MountCounters;
 use crate::errno::{errno_of, is_ordinary};
 use crate::open_directory::OpenDirectory;
-use crate::passing::Passing;
 use crate::request_memory::SpareGiver;
+use crate::sequential_writes::SequentialWrites;
 use crate::settings::MountSettings;
-use crate::tally::MountTally;
 
 /// Result of a kernel request.
 pub(crate) type Outcome<T> = Result<T, Errno>;
@@ -52,7 +52,7 @@ pub(crate) struct MountedTree {
     notifier: Notifier,
     hearer: Hearer,
     pub(crate) spare: SpareGiver,
-    pub(crate) tally: MountTally,
+    pub(crate) tally: MountCounters,
     /// Requests in flight.
     pub(crate) calls: InFlight,
     /// Signalled when a lock is released through this mount.
@@ -66,7 +66,7 @@ pub(crate) struct MountedFile {
     pub(crate) file: OpenTreeFile<RealMachine>,
     pub(crate) used: HandleUse,
     /// Progress of sequential writes through this handle.
-    pub(crate) passing: Cell<Passing>,
+    pub(crate) passing: Cell<SequentialWrites>,
     /// Owners that locked the file through this handle, by the kernel's owner id, with their processes.
     pub(crate) lockers: RefCell<BTreeMap<u64, u32>>,
     /// Requests in flight; the file is closed after them.
@@ -139,7 +139,7 @@ pub(crate) async fn serve(
         notifier,
         hearer,
         spare,
-        tally: MountTally::default(),
+        tally: MountCounters::default(),
         calls: InFlight::new(),
         unlocked: Condition::new(),
         has_ended: Cell::new(false),

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use node::counted;
 
+use crate::access_path::Choice;
 use crate::hints::Hints;
-use crate::way::Choice;
 
 /// The environment variable that requests the report.
 const VARIABLE: &str = "STARFISH_MPI_REPORT";
@@ -73,12 +73,12 @@ mod tests {
     use request_log::CallMethod;
 
     use super::*;
-    use crate::way::{Way, Why};
+    use crate::access_path::{AccessPath, Why};
 
     #[test]
     fn calls_of_a_kind_are_added_up() {
         let account = CallAccount::default();
-        let choice = Choice { way: Way::Together(CallMethod::DiskDirected), why: Why::Method };
+        let choice = Choice { way: AccessPath::Together(CallMethod::DiskDirected), why: Why::Method };
         for bytes in [8, 16] {
             account.note(("collective writes", choice), bytes, 2, Duration::from_millis(1));
         }

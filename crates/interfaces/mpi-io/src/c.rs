@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::account::CallAccount;
 use crate::call_place::CallPlace;
 use crate::collective_file::{CollectiveFile, Whence};
+use crate::data_transfer::DataTransfer;
 use crate::failure::{self, ErrorClass, MpiError, Outcome};
 use crate::file_array::{BoxSide, Dealing, DealtSide, array_box, dealt_array};
 use crate::file_type::FileType;
@@ -23,7 +24,6 @@ use crate::file_view::FileView;
 use crate::hint_file;
 use crate::hints::Hints;
 use crate::mode::AccessMode;
-use crate::moving::Moving;
 use crate::names::NamedPlace;
 use crate::open_files;
 use crate::process;
@@ -576,7 +576,7 @@ unsafe extern "C" fn starfish_mpi_write_packed(
 /// A call in flight and its file.
 struct BegunCall {
     of: Arc<CollectiveFile>,
-    moving: Moving,
+    moving: DataTransfer,
 }
 
 /// Begins a call on a file, for C.
@@ -586,7 +586,7 @@ struct BegunCall {
 unsafe fn begin(
     of: &CollectiveFile,
     into: *mut *mut BegunCall,
-    begin: impl FnOnce(&CollectiveFile) -> Outcome<Moving>,
+    begin: impl FnOnce(&CollectiveFile) -> Outcome<DataTransfer>,
 ) -> c_int {
     of_file(of, || {
         let moving = begin(of)?;

@@ -1,6 +1,6 @@
 //! An open file of MPI: a file of the namespace and the processes that opened it together (its members).
 //!
-//! A call reads or writes (`moving.rs`) a range of the stream that a view shows, thus a selection of the file. A
+//! A call reads or writes (`data_transfer.rs`) a range of the stream that a view shows, thus a selection of the file. A
 //! collective call moves the selections of all members at once. An independent call goes through the page cache if it
 //! is one piece, and otherwise in one request to each agent.
 //!

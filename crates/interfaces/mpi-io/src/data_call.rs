@@ -6,9 +6,9 @@ use std::time::Instant;
 use layout::{Operation, Selection};
 use node::TracedCall;
 
+use crate::access_path::{AccessPath, Choice};
 use crate::account::CallAccount;
 use crate::recording::{BegunCall, CallRecorder};
-use crate::way::{Choice, Way};
 
 /// A call in flight.
 pub(crate) struct DataCall {
@@ -34,7 +34,7 @@ impl DataCall {
     }
 
     /// Records the chosen access path and the number of pieces. The call moves its data from here on.
-    pub(crate) fn goes(&mut self, choice: Choice, pieces: u64) -> Way {
+    pub(crate) fn goes(&mut self, choice: Choice, pieces: u64) -> AccessPath {
         if let Some(traced) = &mut self.traced {
             traced.within(choice.way.name(), || [("pieces", pieces)]);
         }
@@ -44,7 +44,7 @@ impl DataCall {
 
     /// True if all members move their data at once.
     pub(crate) fn is_common(&self) -> bool {
-        matches!(self.choice, Some(Choice { way: Way::Together(_), .. }))
+        matches!(self.choice, Some(Choice { way: AccessPath::Together(_), .. }))
     }
 
     /// Ends the span of the call, unless it has ended. `bytes` is the number of bytes moved or to be moved.

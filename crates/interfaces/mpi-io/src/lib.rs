@@ -19,34 +19,35 @@
 //! - `c.rs`: the functions of the header; start here
 //! - `collective_file.rs`: an open file; `mode.rs`: its access mode; `members.rs`: the processes that have it open
 //! - `waiting.rs`: waiting for other processes
-//! - `moving.rs`: reading and writing; `alone.rs`: independent calls
+//! - `data_transfer.rs`: reading and writing; `independent.rs`: independent calls
 //! - `file_type.rs`, `file_array.rs`: types as selections; `type_data.rs`: their data, which may overlap;
 //!   `file_view.rs`: the view of a process on a file
 //! - `shared_pointer.rs`, `atomic.rs`: state shared by processes on any hosts
 //! - `hints.rs`: the hints of an `MPI_Info` in force; `hint_file.rs`: ROMIO's hint file
-//! - `call_place.rs`: the starting position of a call; `way.rs`: its access path and the reason; `data_call.rs`: a call
+//! - `call_place.rs`: the starting position of a call; `access_path.rs`: its access path and the reason; `data_call.rs`: a call
 //!   in flight; `account.rs`: totals of all calls
 //! - `recording.rs`: the log of this process's calls, for replay
 //! - `process.rs`: the session of this process; `open_files.rs`: files open when it ends
 //! - `names.rs`: names of files on Starfish
 //! - `failure.rs`: error classes
 
+mod access_path;
 mod account;
-mod alone;
 mod atomic;
 mod c;
 mod call_place;
 mod collective_file;
 mod data_call;
+mod data_transfer;
 mod failure;
 mod file_array;
 mod file_type;
 mod file_view;
 mod hint_file;
 mod hints;
+mod independent;
 mod members;
 mod mode;
-mod moving;
 mod names;
 mod open_files;
 mod process;
@@ -54,4 +55,3 @@ mod recording;
 mod shared_pointer;
 mod type_data;
 mod waiting;
-mod way;

@@ -38,9 +38,9 @@
 //! - `thread.rs`: the node thread; `client_node.rs`: its client.
 //! - `contents.rs`: files by their paths; `stat.rs`: metadata of a file.
 //! - `hidden.rs`: temporary names of files that are not whole yet.
-//! - `open_file.rs`: the node thread's half of an open file; `lone_reads.rs`: reads that bypass the page cache.
+//! - `open_file.rs`: the node thread's half of an open file; `uncached_reads.rs`: reads that bypass the page cache.
 //! - `lease.rs`: pages lent to other threads.
-//! - `write_queue.rs`: writes on their way to the write cache; `cached_write.rs`: its input; `taker.rs`: its output.
+//! - `write_queue.rs`: writes on their way to the write cache; `cached_write.rs`: its input; `queue_drain.rs`: its output.
 //! - `temporary_paths.rs`: files that are removed with the session.
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no thread.
 //! - [`whole_file`]: files copied in and out; [`sparse`]: their holes.
@@ -48,7 +48,7 @@
 //! - [`AgentService`] in `serving.rs`: the other side, an agent.
 //! - [`Team`] in `team.rs`: processes with barriers and collective reads and writes; `teams.rs`: those of a node
 //!   thread.
-//! - `reach.rs`: connections between the members of a team.
+//! - `team_connect.rs`: connections between the members of a team.
 //! - [`Tree`] in `tree.rs`: the namespace; `tree_node.rs`: its half on the node thread.
 //! - `node_trace.rs`: the work of a node of this process, added to a trace file.
 //! - [`TracedCall`] in `traced_call.rs`: the program's calls that cause it; `thread_clock.rs`: times of these calls.
@@ -70,21 +70,20 @@ mod handle;
 mod hidden;
 pub mod key;
 mod lease;
-mod lone_reads;
 mod names;
 mod node_trace;
 mod open_file;
 mod pending;
+mod queue_drain;
 mod random;
-mod reach;
 mod serving;
 mod session;
 mod settings;
 mod size;
 pub mod sparse;
 mod stat;
-mod taker;
 mod team;
+mod team_connect;
 mod teams;
 mod temporary_paths;
 mod thread;
@@ -92,6 +91,7 @@ mod thread_clock;
 mod traced_call;
 mod tree;
 mod tree_node;
+mod uncached_reads;
 pub mod whole_file;
 mod write_queue;
 
@@ -104,7 +104,6 @@ pub use fs::{Advice, CollectiveMethod, LockMode, LockRange, OpenTreeFile, Prefet
 pub use handle::Handle;
 pub use hidden::{hidden_name, is_hidden};
 pub use lease::LentPage;
-pub use lone_reads::LoneReads;
 pub use machine::LentMemory;
 pub use node_trace::NodeTrace;
 pub use pending::Pending;
@@ -120,3 +119,4 @@ pub use thread::undisturbed;
 pub use traced_call::TracedCall;
 pub use tree::Tree;
 pub use tree_node::TreeNode;
+pub use uncached_reads::UncachedReads;

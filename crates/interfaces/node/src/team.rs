@@ -14,8 +14,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::handle::Handle;
 use crate::open_file::OpenFile;
 use crate::pending::Pending;
-use crate::reach::reach_each_other;
 use crate::session::Session;
+use crate::team_connect::reach_each_other;
 use crate::thread::{Node, NodeThread, undisturbed};
 
 /// Processes that act collectively, from any thread. Clones share the membership; the process leaves the team when the

@@ -19,9 +19,9 @@ use crate::key;
 use crate::node_trace::NodeTrace;
 use crate::open_file::OpenFiles;
 use crate::pending::Pending;
+use crate::queue_drain::QueueDrain;
 use crate::random::new_node_id;
 use crate::settings::Settings;
-use crate::taker::Taker;
 use crate::teams::Teams;
 use crate::thread_clock::ThreadClock;
 use crate::write_queue::WriteQueue;
@@ -37,7 +37,7 @@ pub(crate) struct Node {
     pub(crate) files: OpenFiles,
     pub(crate) teams: Teams,
     /// Node thread's end of the write queue, if the session has a write cache.
-    pub(crate) taker: Option<Taker>,
+    pub(crate) taker: Option<QueueDrain>,
     pub(crate) clock: ThreadClock,
 }
 
@@ -226,7 +226,7 @@ fn run(
         let client = ClientNode::connect(machine.clone(), settings).await?;
         let taker = writes.map(|queue| {
             queue.set_date(machine.date());
-            Taker::new(queue)
+            QueueDrain::new(queue)
         });
         let node = Rc::new(Node {
             client: Rc::new(client),

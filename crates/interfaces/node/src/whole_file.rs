@@ -355,12 +355,12 @@ const ORDER_OF_DISKS: SelectedSettings = SelectedSettings {
 };
 
 async fn read_in_order_of_disks(file: &File<RealMachine>, piece: Extent, memory: &Memory) -> fs::Result<u64> {
-    file.read_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
+    file.read_selected(Company::Independent, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
     Ok(piece.bytes)
 }
 
 async fn write_in_order_of_disks(file: &File<RealMachine>, piece: Extent, memory: &Memory) -> fs::Result<()> {
-    file.write_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
+    file.write_selected(Company::Independent, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
 }
 
 /// Returns a selection of the whole piece.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use layout::Extent;
-use node::{Handle, LentPage, LoneReads, Pending};
+use node::{Handle, LentPage, Pending, UncachedReads};
 
 use crate::error::FileResult;
 use crate::fresh_bytes::Filling;
@@ -31,7 +31,7 @@ pub(crate) fn extent(start: Option<i64>, end: Option<i64>, bytes: u64) -> Extent
 pub(crate) struct PieceReader<'a> {
     handle: &'a Handle,
     /// The set of pieces that bypass the page cache, if any.
-    lone: Option<LoneReads>,
+    lone: Option<UncachedReads>,
     rest: Box<dyn Iterator<Item = Extent> + Send + 'a>,
     under_way: VecDeque<(Extent, Pending<Vec<LentPage>>)>,
     under_way_bytes: u64,
@@ -46,12 +46,12 @@ impl<'a> PieceReader<'a> {
 
     /// Reads these ranges of a file in sequence, for callers that will not read them again.
     pub(crate) fn of_ranges(handle: &'a Handle, ranges: &'a [Extent]) -> Self {
-        Self::new(handle, Some(LoneReads::among(ranges, handle.page_bytes())), ranges.iter().copied())
+        Self::new(handle, Some(UncachedReads::among(ranges, handle.page_bytes())), ranges.iter().copied())
     }
 
     fn new(
         handle: &'a Handle,
-        lone: Option<LoneReads>,
+        lone: Option<UncachedReads>,
         extents: impl Iterator<Item = Extent> + Send + 'a,
     ) -> Self {
         let rest = Box::new(extents.flat_map(pieces));

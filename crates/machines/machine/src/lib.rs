@@ -13,7 +13,7 @@
 //! - `buffer.rs`: buffer pools; `slot.rs`: memory of buffers and payloads; `memory.rs`: memory of a compute node for
 //!   its data; `lent.rs`: memory of another thread
 //! - `condition.rs`: condition variable for tasks of one node; built on it: `in_flight.rs`, `line.rs`, `permits.rs`,
-//!   `task_group.rs`, `first_failure.rs`, `first_of.rs`; `give_way.rs`: yields to other tasks
+//!   `task_group.rs`, `first_failure.rs`, `first_of.rs`; `yield_now.rs`: yields to other tasks
 //! - `metadata.rs`: key-value store with transactions
 //! - `range_set.rs`: sets of offsets as ranges
 //! - `work.rs`: names of processor work; `error.rs`: errors; `decimal.rs`, `size.rs`: parsers of numbers and sizes;
@@ -33,7 +33,6 @@ mod decimal;
 mod error;
 mod first_failure;
 mod first_of;
-mod give_way;
 mod in_flight;
 mod lanes;
 mod lent;
@@ -52,6 +51,7 @@ mod slot;
 mod task_group;
 mod time;
 mod work;
+mod yield_now;
 
 use std::fmt;
 use std::future::Future;
@@ -63,7 +63,6 @@ pub use condition::{Condition, Wait};
 pub use decimal::Decimal;
 pub use error::{Error, KeyMismatch, NodePart, Result};
 pub use first_of::first_of;
-pub use give_way::give_way;
 pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
 pub use lent::LentMemory;
@@ -84,6 +83,7 @@ pub use size::{SIZE_UNITS, parse_bytes};
 pub use task_group::TaskGroup;
 pub use time::{Duration, Instant};
 pub use work::Work;
+pub use yield_now::yield_now;
 
 /// Identifier of a node, unique among nodes that communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

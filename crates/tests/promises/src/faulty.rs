@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use machine::{
     Buf, BufferPool, Computer, Condition, Disk, Duration, Error, InFlight, Instant, Machine, MetadataEntry,
-    MetadataStore, NodeId, NodeNotes, Object, ObjectId, Payload, Result, Space, Transaction, Work, give_way,
+    MetadataStore, NodeId, NodeNotes, Object, ObjectId, Payload, Result, Space, Transaction, Work, yield_now,
 };
 
 /// Node with faults.
@@ -412,7 +412,7 @@ impl<M: Machine> Disk for FaultyDisk<M> {
         let most = self.faults.flushing.count().max(self.faults.flushing_most.get());
         self.faults.flushing_most.set(most);
         // Yields, so that concurrent flushes are counted even if a flush takes no time.
-        give_way().await;
+        yield_now().await;
         self.disk().flush(object).await
     }
 

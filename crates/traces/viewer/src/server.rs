@@ -7,14 +7,14 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
-use web::{Door, Visitor, WebReply, WebRequest};
+use web::{Visitor, WebListener, WebReply, WebRequest};
 
 use crate::PAGE;
 use crate::files::{FileError, Followed, TraceFiles};
 
 /// Server with an address, which answers as long as this process lives.
 pub struct Server {
-    door: Door,
+    door: WebListener,
     shared: Shared,
 }
 
@@ -43,7 +43,7 @@ impl Server {
     /// If a file cannot be read, the port is not free, or the system has no random numbers.
     pub fn new(files: TraceFiles, port: u16) -> Result<Server, ServeError> {
         let files = Mutex::new(Followed::new(files)?);
-        let door = Door::open((Ipv4Addr::LOCALHOST, port).into(), None)?;
+        let door = WebListener::open((Ipv4Addr::LOCALHOST, port).into(), None)?;
         let mut token = [0; 16];
         getrandom::fill(&mut token).map_err(io::Error::other)?;
         let token = token.iter().map(|byte| format!("{byte:02x}")).collect();

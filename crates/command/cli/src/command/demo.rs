@@ -26,9 +26,9 @@ use node::whole_file::Method;
 use studies::bench::processes::{self, Agents};
 use studies::bench::whole_file;
 use studies::described::{load_machine, load_model};
-use transfer::beforehand;
 use transfer::local::{self, Hashing};
 use transfer::one_file::{Done, Put};
+use transfer::preflight;
 
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
 ///
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 
     let agents = Agents::start(AGENTS, &options)?;
     agents.cluster.run(move |connection| async move {
-        beforehand::check_space(&connection, "demo", bytes.saturating_mul(copies)).await
+        preflight::check_space(&connection, "demo", bytes.saturating_mul(copies)).await
     })?;
     let names: Vec<&str> = agents.cluster.agents.iter().map(|agent| agent.name.as_str()).collect();
     let disks = disk

@@ -22,7 +22,7 @@ use transfer::interrupt;
 use transfer::local::{self, Hashing, STANDARD};
 use transfer::namespace::{FoundPath, Namespace};
 use transfer::one_file::{self, Salvaged};
-use transfer::{globs, many, namespace};
+use transfer::{globs, namespace, parallel};
 
 /// Get files from the agents, reading all their disks at once.
 ///
@@ -211,14 +211,14 @@ async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
         tops.push((found, local));
     }
     let paths: Vec<_> = tops.iter().map(|(found, local)| (&*found.path, local.path())).collect();
-    many::check_distinct(paths.iter().map(|(found, local)| (*found, local.as_os_str().as_bytes())))?;
+    parallel::check_distinct(paths.iter().map(|(found, local)| (*found, local.as_os_str().as_bytes())))?;
     let got = TreeDownload::new(namespace, &progress, manner).run(tops).await?;
     progress.finish();
     if manner.resume {
         say!("starfish: {}: {} of its files were there already", visible(&name), got.skipped);
     }
     let of_files =
-        [many::outcome(&name, got.failed, recursive), tell_of_damaged(&name, &got.damaged, got.absence)];
+        [parallel::outcome(&name, got.failed, recursive), tell_of_damaged(&name, &got.damaged, got.absence)];
     of_files.into_iter().filter_map(Result::err).for_each(|failure| failure.join(&mut outcome));
     outcome
 }

@@ -8,8 +8,8 @@ use command_line::failure::{Failure, Result};
 use namespace::RenameMode;
 use node::ErrorKind;
 use transfer::globs;
-use transfer::many;
 use transfer::namespace::{Namespace, joined, shown, split, trimmed};
+use transfer::parallel;
 
 use crate::options::agents::AgentsArgs;
 
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             (from, to)
         });
         let moves: Vec<_> = moves.collect();
-        if let Err(failure) = many::check_distinct(moves.iter().map(|(from, to)| (&*from.path, &**to))) {
+        if let Err(failure) = parallel::check_distinct(moves.iter().map(|(from, to)| (&*from.path, &**to))) {
             failure.join(&mut outcome);
             return outcome;
         }

@@ -20,14 +20,14 @@ use crate::options::method::MethodArgs;
 use account::explained::explained;
 use node::Size;
 use node::whole_file::Method;
-use transfer::beforehand;
 use transfer::cluster::Cluster;
 use transfer::interrupt;
 use transfer::interrupt::Interruption;
 use transfer::local::{self, Hashing, STANDARD};
-use transfer::many;
 use transfer::namespace::{Namespace, joined};
 use transfer::one_file::{self, Attributes, Done, Put};
+use transfer::parallel;
+use transfer::preflight;
 use transfer::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
@@ -115,7 +115,7 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let name = name(&arguments)?;
-    beforehand::check_block(arguments.block)?;
+    preflight::check_block(arguments.block)?;
     warn_of_second_file(&arguments);
     let cluster = arguments.agents.cluster()?;
     if arguments.explain {
@@ -156,7 +156,7 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
     let verify_with = arguments.verify.then_some(arguments.progress.show);
     let done = cluster.run_with_present(move |connection| async move {
         let namespace = reach(&connection, without_missing).await?;
-        beforehand::check_space(&connection, &named, needed).await?;
+        preflight::check_space(&connection, &named, needed).await?;
         let done = one_file::put(&namespace, &named, &put, input, &progress, &interruption).await?;
         progress.finish();
         let verified = match verify_with.filter(|_| done.inode.is_none()) {
@@ -287,7 +287,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
     let (owned, without_missing) = (name.to_owned(), arguments.without_missing);
     let put = cluster.run_with_present(move |connection| async move {
         let namespace = reach(&connection, without_missing).await?;
-        beforehand::check_space(&connection, &owned, local.data_bytes).await?;
+        preflight::check_space(&connection, &owned, local.data_bytes).await?;
         let half_done = one_file::begin_hidden(&interruption, &owned);
         let upload = TreeUpload::new(&namespace, put, &shown)?;
         match interruption.unless(upload.run(local)).await {
@@ -310,7 +310,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
     if arguments.resume {
         say!("starfish: {}: {skipped} of its files were there already", visible(name));
     }
-    many::outcome(name, failed, true)
+    parallel::outcome(name, failed, true)
 }
 
 /// Reads a file back and compares its hash.

@@ -23,9 +23,9 @@ use command_line::say;
 use studies::described::load_machine;
 use studies::replay::agents::ReplayTask;
 use studies::replay::report::{ReplayRow, Report};
-use transfer::beforehand;
 use transfer::interrupt::Interruption;
 use transfer::memory;
+use transfer::preflight;
 
 /// Replay a request log by any method, on a simulated machine or on running agents.
 ///
@@ -254,7 +254,7 @@ fn measured(
     }
     let is_block_known = arguments.fields.is_block_given || log.calls().is_some();
     let block = if is_block_known { Size(options.block_bytes) } else { usual_block() };
-    beforehand::check_block(block)?;
+    preflight::check_block(block)?;
     let mut jobs = Vec::new();
     for &method in methods {
         let access = options.of(method).access(method, log, configuration(log), arguments.batch.0);

@@ -16,10 +16,10 @@ use crate::options::agents::AgentsArgs;
 use crate::output::date;
 use command_line::durations;
 use transfer::local;
-use transfer::many::FailedFiles;
 use transfer::namespace::{FoundPath, Namespace, shown, split, trimmed};
-use transfer::stored::is_unfinished;
-use transfer::{globs, many};
+use transfer::parallel::FailedFiles;
+use transfer::remote_file::is_unfinished;
+use transfer::{globs, parallel};
 
 /// Remove files from the agents, even damaged ones.
 ///
@@ -121,7 +121,7 @@ async fn remove(namespace: &Namespace, names: &[OsString], recursive: bool, forc
         }
     }
     let failed = remove_all(namespace, files, directories).await?;
-    outcome.and(many::outcome("rm", failed, false))
+    outcome.and(parallel::outcome("rm", failed, false))
 }
 
 /// Returns true if the last part of a path is no entry of a directory: the root, `.` or `..`.
@@ -151,7 +151,7 @@ async fn remove_all(
     };
     let machine = &namespace.connection.machine;
     let of_files = unname.clone();
-    let mut failed = many::each(machine, files, move |found| of_files(found, WhatToRemove::File)).await?;
+    let mut failed = parallel::each(machine, files, move |found| of_files(found, WhatToRemove::File)).await?;
     for directory in directories.into_iter().rev() {
         if let Err(failure) = unname(directory, WhatToRemove::Directory).await {
             failed.note(&failure);
@@ -180,7 +180,7 @@ async fn remove_hidden(
     let (all, young): (Vec<_>, Vec<_>) = all.into_iter().partition(|found| date::age(since(found)) >= least);
     let lines: Rc<RefCell<Vec<String>>> = Rc::default();
     let (owned, removed) = (namespace.clone(), lines.clone());
-    let failed = many::each(&namespace.connection.machine, all, move |found| {
+    let failed = parallel::each(&namespace.connection.machine, all, move |found| {
         let (namespace, removed) = (owned.clone(), removed.clone());
         async move {
             if is_unfinished(&namespace, &found).await? && remove_abandoned(&namespace, &found.path).await? {
@@ -196,7 +196,7 @@ async fn remove_hidden(
     lines.sort();
     local::print(lines)?;
     tell_of_young(namespace, &young, least).await?;
-    many::outcome("rm", failed, false)
+    parallel::outcome("rm", failed, false)
 }
 
 /// Prints the number of unfinished files that are too young to remove, and the option that removes them.

@@ -34,7 +34,7 @@ pub(crate) struct AgentsArgs {
     pub(crate) trace: TraceArgs,
 }
 
-/// Options below that have no effect without agents: `pointless.rs` rejects them.
+/// Options below that have no effect without agents: `option_checks.rs` rejects them.
 pub(crate) const ASKED_AGENTS: [&str; 2] = ["config", "key"];
 
 /// Options of a command that uses agents only on request.
@@ -93,7 +93,7 @@ pub(crate) struct TraceArgs {
     trace: Option<PathBuf>,
 }
 
-/// Parses a path. Accepts an empty one, because an empty variable counts as unset; `pointless.rs` rejects an empty
+/// Parses a path. Accepts an empty one, because an empty variable counts as unset; `option_checks.rs` rejects an empty
 /// option.
 fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)

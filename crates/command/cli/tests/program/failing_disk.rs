@@ -13,7 +13,7 @@ use crate::mount_point::MountPoint;
 
 /// Kind of failure of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum AccessPath {
     Removed,
     Unmounted,
     ReadOnly,
@@ -24,20 +24,20 @@ enum Way {
     Hung,
 }
 
-impl Way {
+impl AccessPath {
     /// Returns true if the agent does not answer.
     fn is_away(self) -> bool {
-        matches!(self, Way::Killed | Way::Hung)
+        matches!(self, AccessPath::Killed | AccessPath::Hung)
     }
 
     /// Returns true if the disk cannot be used at all.
     fn is_gone(self) -> bool {
-        self.is_away() || matches!(self, Way::Removed | Way::Unmounted)
+        self.is_away() || matches!(self, AccessPath::Removed | AccessPath::Unmounted)
     }
 
     /// Returns true if only one stripe cannot be read.
     fn is_of_one_stripe(self) -> bool {
-        matches!(self, Way::NewerStripe | Way::DamagedHeader)
+        matches!(self, AccessPath::NewerStripe | AccessPath::DamagedHeader)
     }
 }
 
@@ -121,22 +121,22 @@ impl Trial {
     }
 
     /// Makes the disk fail. Returns false if that is impossible here.
-    fn fail(&mut self, way: Way) -> bool {
+    fn fail(&mut self, way: AccessPath) -> bool {
         let root = self.root().to_owned();
         match way {
-            Way::Removed => fs::remove_dir_all(&root).expect("our directory"),
-            Way::Unmounted => {
+            AccessPath::Removed => fs::remove_dir_all(&root).expect("our directory"),
+            AccessPath::Unmounted => {
                 fs::rename(&root, root.with_extension("away")).expect("our directory");
                 fs::create_dir(&root).expect("room");
             }
-            Way::ReadOnly => return self.make_read_only(&root),
-            Way::Full => self.store.restart_limited(self.victim, "-f 64"),
-            Way::NewerStripe | Way::DamagedHeader => self.hurt_a_stripe(&root, way),
-            Way::Killed => {
+            AccessPath::ReadOnly => return self.make_read_only(&root),
+            AccessPath::Full => self.store.restart_limited(self.victim, "-f 64"),
+            AccessPath::NewerStripe | AccessPath::DamagedHeader => self.hurt_a_stripe(&root, way),
+            AccessPath::Killed => {
                 self.store.agents[self.victim].signal("KILL");
                 wait(&mut self.store.agents[self.victim].child);
             }
-            Way::Hung => self.store.agents[self.victim].signal("STOP"),
+            AccessPath::Hung => self.store.agents[self.victim].signal("STOP"),
         }
         true
     }
@@ -170,13 +170,13 @@ impl Trial {
     }
 
     /// Damages the header of a stripe of a file that is on all disks.
-    fn hurt_a_stripe(&mut self, root: &Path, way: Way) {
+    fn hurt_a_stripe(&mut self, root: &Path, way: AccessPath) {
         let before = stripes_in(root);
         self.put("hurt", "5");
         let stripe = stripes_in(root).difference(&before).next().expect("it is on all disks").clone();
         self.change_while_stopped(|_| {
             let file = fs::OpenOptions::new().write(true).open(&stripe).expect("ours");
-            let (at, bytes) = if way == Way::NewerStripe { (8, [9]) } else { (100, [0xA5]) };
+            let (at, bytes) = if way == AccessPath::NewerStripe { (8, [9]) } else { (100, [0xA5]) };
             file.write_all_at(&bytes, at).expect("room");
             true
         });
@@ -186,8 +186,8 @@ impl Trial {
     }
 
     /// Checks which files can be read.
-    fn check_contents(&self, way: Way) {
-        let is_readable = matches!(way, Way::ReadOnly | Way::Full);
+    fn check_contents(&self, way: AccessPath) {
+        let is_readable = matches!(way, AccessPath::ReadOnly | AccessPath::Full);
         for (names, is_fine) in [(&self.beside, true), (&self.on, is_readable)] {
             for name in names {
                 let path = format!("d/{name}");
@@ -210,7 +210,7 @@ impl Trial {
     }
 
     /// Puts a new file on all disks: it avoids an unusable disk, and fails on one that cannot be written to.
-    fn check_put(&self, way: Way) {
+    fn check_put(&self, way: AccessPath) {
         let put = finish(self.command(&["put", "local", "d/new", "--block", "64KiB"]));
         let is_fine = way.is_of_one_stripe() || (way.is_gone() && !way.is_away());
         assert_eq!(put.status.success(), is_fine, "{way:?}: {}", said(&put));
@@ -226,13 +226,17 @@ impl Trial {
         }
     }
 
-    fn check_fsck(&self, way: Way) {
+    fn check_fsck(&self, way: AccessPath) {
         let output = finish(self.command(&["fsck", "--format", "json"]));
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let findings = report["findings"].as_array().expect("a list");
         let found = |row: &Value| row["file"].as_str().expect("text").to_owned();
         let found: BTreeSet<String> = findings.iter().map(found).collect();
-        let hurt = if matches!(way, Way::ReadOnly | Way::Full) { BTreeSet::new() } else { self.on.clone() };
+        let hurt = if matches!(way, AccessPath::ReadOnly | AccessPath::Full) {
+            BTreeSet::new()
+        } else {
+            self.on.clone()
+        };
         let hurt: BTreeSet<String> = hurt.iter().map(|name| format!("/d/{name}")).collect();
         assert_eq!(found, hurt, "{way:?}: {report}");
         assert_eq!(output.status.success(), hurt.is_empty(), "{way:?}: {report}");
@@ -245,7 +249,7 @@ impl Trial {
         assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes >= least), "{way:?}: {report}");
     }
 
-    fn check_mount(&self, way: Way) {
+    fn check_mount(&self, way: AccessPath) {
         let path = self.store.path(&format!("mounted {way:?}"));
         fs::create_dir(&path).expect("a directory");
         let (path, without) = (path.to_str().expect("text"), ["--without-missing"]);
@@ -258,7 +262,7 @@ impl Trial {
         let names: BTreeSet<String> =
             names.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
         assert!(self.on.union(&self.beside).all(|name| names.contains(name)), "{way:?}: {names:?}");
-        let is_readable = matches!(way, Way::ReadOnly | Way::Full);
+        let is_readable = matches!(way, AccessPath::ReadOnly | AccessPath::Full);
         for (names, is_fine) in [(&self.beside, true), (&self.on, is_readable)] {
             for name in names {
                 let read = fs::read(inside.join(name)).map(|read| blake3::hash(&read));
@@ -273,7 +277,7 @@ impl Trial {
     }
 }
 
-fn check(way: Way) {
+fn check(way: AccessPath) {
     let mut trial = Trial::begin();
     let can_mount = MountPoint::is_possible(&trial.store);
     if !trial.fail(way) {
@@ -294,40 +298,40 @@ fn check(way: Way) {
 
 #[test]
 fn a_directory_that_is_removed() {
-    check(Way::Removed);
+    check(AccessPath::Removed);
 }
 
 #[test]
 fn a_disk_that_is_unmounted() {
-    check(Way::Unmounted);
+    check(AccessPath::Unmounted);
 }
 
 #[test]
 fn a_disk_that_is_read_only() {
-    check(Way::ReadOnly);
+    check(AccessPath::ReadOnly);
 }
 
 #[test]
 fn a_disk_that_is_full() {
-    check(Way::Full);
+    check(AccessPath::Full);
 }
 
 #[test]
 fn a_stripe_of_a_newer_version() {
-    check(Way::NewerStripe);
+    check(AccessPath::NewerStripe);
 }
 
 #[test]
 fn a_damaged_header() {
-    check(Way::DamagedHeader);
+    check(AccessPath::DamagedHeader);
 }
 
 #[test]
 fn an_agent_that_is_killed() {
-    check(Way::Killed);
+    check(AccessPath::Killed);
 }
 
 #[test]
 fn an_agent_that_hangs() {
-    check(Way::Hung);
+    check(AccessPath::Hung);
 }

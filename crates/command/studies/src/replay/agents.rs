@@ -25,7 +25,7 @@ use command_line::progress::{Progress, Show};
 use transfer::cluster::{Cluster, explained_job};
 use transfer::interrupt::{Interruption, unless};
 use transfer::scratch::{self, JobFiles};
-use transfer::{beforehand, memory};
+use transfer::{memory, preflight};
 
 /// Replay, and its agents.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ impl ReplayTask {
         let cluster = self.cluster.clone();
         cluster.run(move |connection| async move {
             let bytes = self.job.files().map(|(_, bytes, _)| bytes).fold(0, u64::saturating_add);
-            beforehand::check_space(&connection, "the files of the log", bytes).await?;
+            preflight::check_space(&connection, "the files of the log", bytes).await?;
             let failure = Failure::new("replay", "interrupted, and there was no time to remove the files");
             let half_done = interruption.begin(failure.remedy(scratch::LEFT));
             let mut files = JobFiles::new();

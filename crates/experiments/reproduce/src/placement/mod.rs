@@ -3,14 +3,14 @@
 //! - This file: the study, and its results cell by cell.
 //! - `csv.rs`: a row for each trial.
 //! - `analysis.rs`: predictions for a cell, and the least work of its disks.
-//! - `said.rs`: the report's statements in words, compared with the results.
+//! - `findings.rs`: the report's statements in words, compared with the results.
 //! - `page.rs`: the page; `drawings.rs`: drawings of placements on it.
 
 mod analysis;
 mod csv;
 mod drawings;
+mod findings;
 mod page;
-mod said;
 
 use std::collections::BTreeSet;
 
@@ -80,7 +80,7 @@ impl PlacementResults<'_> {
 
     /// Returns the report's statements in words, compared with the results.
     pub fn statements(&self) -> NumbersTable {
-        said::table(&self.cells)
+        findings::table(&self.cells)
     }
 }
 

@@ -3,11 +3,11 @@
 use page::{NumbersPage, NumbersPart, NumbersTable, Plot, PlotSeries, ShadedCell, ShadedTable};
 use plan::{BACKLOG_STEPS, PlacedJob, PlacedMeasurement};
 
-use super::{Placed, PlacedCell, analysis, drawings, mean, said};
+use super::{Placed, PlacedCell, analysis, drawings, findings, mean};
 
 /// Returns the page of these results. `command` reproduces it with this version of the program.
 pub(super) fn page(name: &str, cells: &[PlacedCell<'_>], command: &str, version: &str) -> NumbersPage {
-    let said = said::table(cells);
+    let said = findings::table(cells);
     // The report's statements and drawings do not apply to a study of another system.
     let is_of_report = cells.is_empty() || !said.rows.is_empty();
     let mut parts = Vec::new();

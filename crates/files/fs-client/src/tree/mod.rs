@@ -1,10 +1,10 @@
 //! The namespace at the client: requests to the metadata server, and files known by their numbers.
 //!
 //! - this file: finds the metadata server and sends requests.
-//! - `holds.rs`: files that are open.
+//! - `open_refs.rs`: files that are open.
 //! - `open_file.rs`: an open file, with close-to-open consistency among clients; `publishing.rs`: reports writes that
 //!   no caller flushes; `sync_together.rs`: flushes the writes of a team's members.
-//! - `doomed.rs`: removes the contents of orphans.
+//! - `orphans.rs`: removes the contents of orphans.
 //! - `changed_directories.rs`: directories as of this client's last change; `unflushed_names.rs`: its unflushed
 //!   changes.
 //! - `listing.rs`: lists the entries of directories, and all records; `prefetched_entries.rs`: entries prefetched for
@@ -12,11 +12,11 @@
 //! - `locks.rs`: locks on files.
 
 mod changed_directories;
-mod doomed;
-mod holds;
 mod listing;
 mod locks;
 mod open_file;
+mod open_refs;
+mod orphans;
 mod prefetched_entries;
 mod publishing;
 mod sync_together;
@@ -30,16 +30,16 @@ use machine::{Condition, InFlight, Machine, NodeId, Payload};
 use namespace::{FileNumber, Inode, Performed, TreeAnswer, TreeOperation, TreeRefusal, TreeUse};
 
 use changed_directories::ChangedDirectories;
-use doomed::{DoomedFile, PartlyGone};
-use holds::TreeHolds;
 pub use listing::SomeEntries;
 use locks::TreeLocks;
 pub use open_file::OpenTreeFile;
 use open_file::TreeFileState;
+use open_refs::TreeOpenRefs;
+use orphans::{OrphanFile, PartlyGone};
 use prefetched_entries::{PrefetchedEntries, Touched};
 use unflushed_names::{Change, UnflushedNames};
 
-use super::in_time::InTime;
+use super::deadline_timer::DeadlineTimer;
 use super::{Client, PageCache, Partial, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, FailureKind, KeptNamespace, Result};
@@ -65,13 +65,13 @@ struct TreeInner<M: Machine> {
     cache: PageCache<M>,
     /// The metadata server's node.
     keeper: NodeId,
-    holds: TreeHolds,
+    holds: TreeOpenRefs,
     disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
     states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
     /// Timer for writes to publish.
-    unpublished: InTime,
+    unpublished: DeadlineTimer,
     /// Orphans whose contents are to be removed, and the task that removes them.
-    doomed: RefCell<Vec<DoomedFile>>,
+    doomed: RefCell<Vec<OrphanFile>>,
     removing: InFlight,
     /// Orphans that remain because some of their disks are missing.
     partly_gone: RefCell<PartlyGone>,
@@ -234,10 +234,10 @@ impl<M: Machine> Tree<M> {
             inner: Rc::new(TreeInner {
                 cache: cache.clone(),
                 keeper,
-                holds: TreeHolds::new(cache.client().disconnects_of(keeper)),
+                holds: TreeOpenRefs::new(cache.client().disconnects_of(keeper)),
                 disk_lists: RefCell::default(),
                 states: RefCell::default(),
-                unpublished: InTime::default(),
+                unpublished: DeadlineTimer::default(),
                 doomed: RefCell::default(),
                 removing: InFlight::new(),
                 partly_gone: RefCell::default(),

@@ -23,8 +23,8 @@ use super::Tree;
 use crate::error::Result;
 use crate::protocol::{Direction, FileId, OpenFor};
 use crate::range_locks::LEASE;
+use crate::rendezvous::{decoded, encoded};
 use crate::selected::SelectedOperation;
-use crate::together::{decoded, encoded};
 use crate::{Company, NumberedFile, PagedFile, SelectedSettings, TeamTurn, unexpected};
 
 /// First and longest pause before the client asks the metadata server again for the report of earlier appends. The
@@ -611,5 +611,5 @@ impl<M: Machine> OpenTreeFile<M> {
 }
 
 fn company<'a, M: Machine>(team: Option<&'a TeamTurn<'a, M>>) -> Company<'a, M> {
-    team.map_or(Company::Alone, Company::Team)
+    team.map_or(Company::Independent, Company::Team)
 }

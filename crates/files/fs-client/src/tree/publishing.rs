@@ -13,8 +13,8 @@ use machine::Machine;
 
 use super::open_file::{OpenTreeFile, TreeFileState};
 use super::{Tree, TreeInner};
+use crate::deadline_timer::{DeadlineTimer, Timed, see_to};
 use crate::error::Error;
-use crate::in_time::{InTime, Timed, see_to};
 use crate::protocol::{FileId, OpenFor};
 
 impl<M: Machine> Tree<M> {
@@ -61,7 +61,7 @@ impl<M: Machine> Timed for TreeInner<M> {
         self.cache.client().inner.endpoint.machine()
     }
 
-    fn in_time(&self) -> &InTime {
+    fn in_time(&self) -> &DeadlineTimer {
         &self.unpublished
     }
 

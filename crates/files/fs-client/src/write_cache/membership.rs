@@ -7,7 +7,7 @@ use machine::{Machine, NodeId, Payload, Work};
 
 use crate::error::{Error, Result};
 use crate::protocol::{FileId, MeetingId, Reply, Request};
-use crate::together::{Gathering, Met, brought, taken_apart};
+use crate::rendezvous::{Gathering, Met, brought, taken_apart};
 use crate::{Client, unexpected};
 
 /// Reason why a member requests a flush.

@@ -31,8 +31,8 @@ use machine::{Condition, Duration, Machine, Memory, Payload, Work, first_of};
 
 pub use log::{Division, ENTRY_BYTES, Section};
 
+use super::deadline_timer::{DeadlineTimer, Timed, see_to};
 use super::file::check_no_file_ends_before;
-use super::in_time::{InTime, Timed, see_to};
 use super::listed::ListedOperation;
 use super::{Client, ClientInner, File, FileEntries, ListedSettings, Moved};
 use crate::error::{Error, Failure, FailureKind, Result};
@@ -138,7 +138,7 @@ pub(super) struct Inner<M: Machine> {
     files: RefCell<Vec<File<M>>>,
     flushes: Flushes,
     /// Timer of unflushed writes, if they have a time limit.
-    in_time: InTime,
+    in_time: DeadlineTimer,
     /// True if a task is flushing in the background.
     behind: Cell<bool>,
     /// Failures of flushes, whose data remain in the logs.
@@ -188,7 +188,7 @@ impl<M: Machine> WriteCache<M> {
             logs: RefCell::new(logs),
             files: RefCell::default(),
             flushes: Flushes { over: Cell::new(flushes), ..Flushes::default() },
-            in_time: InTime::default(),
+            in_time: DeadlineTimer::default(),
             behind: Cell::default(),
             failures: FlushFailures::default(),
             causes: RefCell::default(),
@@ -626,7 +626,7 @@ impl<M: Machine> Timed for Inner<M> {
         self.client.inner.endpoint.machine()
     }
 
-    fn in_time(&self) -> &InTime {
+    fn in_time(&self) -> &DeadlineTimer {
         &self.in_time
     }
 

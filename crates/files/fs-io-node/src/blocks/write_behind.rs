@@ -21,9 +21,9 @@ use super::{Blocks, Part};
 use crate::cache::{BlockKey, CacheSlot};
 use crate::disks::RUNS_MAX;
 use crate::error::Failure;
+use crate::free_space::ReservedSpace;
 use crate::open_stripe::OpenStripe;
 use crate::protocol::{Direction, FileId};
-use crate::room::TakenRoom;
 use crate::schedule::{DiskUser, Urgency};
 
 /// The bytes of a block that a task writes to the disk, each run with its offset in the stripe.
@@ -33,7 +33,7 @@ struct DirtyBytes {
     /// All bytes from the first dirty run to the last, if they are to be written at once.
     span: Option<(u64, Payload)>,
     /// Space reserved until the bytes are on the disk.
-    _room: TakenRoom,
+    _room: ReservedSpace,
 }
 
 /// A block's turn to be written to its disk, until this is dropped.

@@ -12,7 +12,7 @@
 //! - `units.rs`: checksums, and the reasons why they survive power cuts.
 //! - `record.rs`: flushed state.
 //! - `contents.rs`: state of a file when it is opened.
-//! - `stored.rs`: an open object.
+//! - `open_object.rs`: an open object.
 //! - `file.rs`: its file.
 //! - `at_once.rs`: accesses that need no waiting.
 //! - `write_back.rs`: early write-back to the medium.
@@ -41,11 +41,11 @@ mod lock;
 mod name;
 mod objects;
 mod older;
+mod open_object;
 mod pace;
 #[cfg(test)]
 mod power_cuts;
 mod record;
-mod stored;
 mod sync_failure;
 mod units;
 mod write_back;
@@ -75,8 +75,8 @@ pub(crate) use identity::Identity;
 pub use name::Stage;
 use objects::{Access, Objects};
 pub use older::OldObject;
+use open_object::{Fault, OpenObject};
 use pace::{Kind, ObjectExtent, Pace};
-use stored::{Fault, OpenObject};
 pub(crate) use sync_failure::SyncFailure;
 
 /// Multiple of the silence limit after which a flush fails: with 10 s, the time after which Linux reports a hung task.

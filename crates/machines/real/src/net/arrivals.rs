@@ -224,7 +224,7 @@ mod tests {
                 progress.look();
             }
         }
-        let give_way = [&silent, &slow, &whole].map(|arrival| arrival.progress.gives_way.get());
-        assert_eq!(give_way, [true, false, false]);
+        let yield_now = [&silent, &slow, &whole].map(|arrival| arrival.progress.gives_way.get());
+        assert_eq!(yield_now, [true, false, false]);
     }
 }

@@ -19,10 +19,10 @@ use command_line::durations;
 use studies::bench::agents::prediction::Predictor;
 use studies::bench::agents::report::{Report, Row};
 use studies::bench::agents::task::Task;
-use transfer::beforehand;
 use transfer::cluster::Cluster;
 use transfer::interrupt::Interruption;
 use transfer::memory;
+use transfer::preflight;
 
 /// Default percentage of reads in a mixed workload, the usual one.
 const MIX: u8 = 70;
@@ -288,7 +288,7 @@ impl Options {
 
     /// Checks the remaining options before any request to the agents.
     fn check(&self, file: File) -> Result<()> {
-        beforehand::check_block(file.block)?;
+        preflight::check_block(file.block)?;
         let needed = u64::from(self.clients) * u64::from(self.outstanding) * self.record(file).0;
         memory::check(needed, |needed, free| {
             let why = format!("requests under way need {needed}, and {free} of memory are free here");
@@ -333,7 +333,7 @@ fn disks(cluster: &Cluster, &File { bytes, block }: &File) -> Result<Vec<u32>> {
             let examined = connection.explained("asking for disks", client.examine(node).await)?;
             disks.push(examined.disks.len() as u32);
         }
-        beforehand::check_space(&connection, "the file of the benchmark", bytes.0).await?;
+        preflight::check_space(&connection, "the file of the benchmark", bytes.0).await?;
         Ok(disks)
     })
 }

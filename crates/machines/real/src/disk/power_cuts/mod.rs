@@ -23,7 +23,7 @@ use super::contents::read_contents;
 use super::directory::Directory;
 use super::layout::{GROUP_BYTES, UNIT_BYTES};
 use super::name::{self, ObjectFileKind, Stage};
-use super::stored::{Fault, OpenObject};
+use super::open_object::{Fault, OpenObject};
 use super::sync_failure::SyncFailure;
 use super::units::Seal;
 use crate::Driver;

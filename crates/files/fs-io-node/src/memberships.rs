@@ -42,18 +42,18 @@ const MEMBERS_MAX: usize = 4096;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
 /// The memberships of jobs at this I/O node.
-pub(super) struct Rosters<M: Machine> {
+pub(super) struct Memberships<M: Machine> {
     machine: M,
     endpoint: Rc<Endpoint<M>>,
     /// The incarnation of the node.
     incarnation: u64,
-    by_group: RefCell<BTreeMap<u64, Rc<Roster>>>,
+    by_group: RefCell<BTreeMap<u64, Rc<Membership>>>,
     memberships: Shares,
 }
 
 /// The members of a job that know the same I/O nodes: the member that begins a flush asks all its I/O nodes
 /// to move the data that any member has reported there.
-struct Roster {
+struct Membership {
     job: String,
     group: u64,
     /// The members, in the order in which they have joined.
@@ -112,10 +112,10 @@ struct Flush {
     meetings: [Meeting<NodeId, (), Vec<u64>>; 2],
 }
 
-impl<M: Machine> Rosters<M> {
+impl<M: Machine> Memberships<M> {
     pub(super) fn new(machine: M, endpoint: Rc<Endpoint<M>>, incarnation: u64) -> Self {
         let memberships = Shares::new(MEMBERSHIPS.0, MEMBERSHIPS.1);
-        Rosters { machine, endpoint, incarnation, by_group: RefCell::default(), memberships }
+        Memberships { machine, endpoint, incarnation, by_group: RefCell::default(), memberships }
     }
 
     /// Adds a client to the members of a job that know these I/O nodes, when no flush is in progress.
@@ -183,7 +183,7 @@ impl<M: Machine> Rosters<M> {
     }
 
     /// Notifies all members that a flush has begun. Removes a member that cannot take part from the job.
-    async fn tell(&self, roster: &Roster, flush: &Flush) {
+    async fn tell(&self, roster: &Membership, flush: &Flush) {
         let (members, mailbox) = (flush.members.borrow().clone(), Mailbox::new());
         for (index, member) in members.iter().enumerate() {
             let Flush { number, file, .. } = *flush;
@@ -199,7 +199,7 @@ impl<M: Machine> Rosters<M> {
     }
 
     /// Returns the membership of a job for these I/O nodes; a new, unregistered one if it does not exist.
-    fn of_job(&self, job: &str, io_nodes: u64) -> Result<Rc<Roster>, Box<Failure>> {
+    fn of_job(&self, job: &str, io_nodes: u64) -> Result<Rc<Membership>, Box<Failure>> {
         name::check(job).map_err(|why| Failure::invalid(format!("job name {job:?}: {why}")))?;
         // The group differs for each incarnation of this node.
         let group = name::hash_of(job, &[self.incarnation, io_nodes]);
@@ -210,12 +210,12 @@ impl<M: Machine> Rosters<M> {
                 let why = format!("the names of jobs {job} and {} collide: rename one of them", other.job);
                 Err(Failure::invalid(why).into())
             }
-            None => Ok(Rc::new(Roster::new(job.to_owned(), group))),
+            None => Ok(Rc::new(Membership::new(job.to_owned(), group))),
         }
     }
 
     /// Returns the membership of a group, if a client is a member of it.
-    fn of_member(&self, client: NodeId, group: u64) -> Result<Rc<Roster>, Box<Failure>> {
+    fn of_member(&self, client: NodeId, group: u64) -> Result<Rc<Membership>, Box<Failure>> {
         let roster = self.by_group.borrow().get(&group).cloned();
         roster.filter(|roster| roster.has(client)).ok_or_else(|| {
             let why = format!("{client} is no member of the group {group:016x}");
@@ -267,9 +267,9 @@ impl<M: Machine> Rosters<M> {
     }
 }
 
-impl Roster {
+impl Membership {
     fn new(job: String, group: u64) -> Self {
-        Roster {
+        Membership {
             job,
             group,
             members: RefCell::default(),
@@ -431,8 +431,8 @@ mod tests {
     const GROUP: u64 = 7;
 
     /// Returns a job with three members, and a flush of them.
-    fn flush_of_three() -> (Roster, Rc<Flush>) {
-        let roster = Roster::new("job".into(), GROUP);
+    fn flush_of_three() -> (Membership, Rc<Flush>) {
+        let roster = Membership::new("job".into(), GROUP);
         let shares = Shares::new(1, 0);
         for node in (0..3).map(NodeId) {
             let _membership = Rc::new(shares.try_take(node, 1).expect("its first"));
@@ -442,7 +442,7 @@ mod tests {
         (roster, flush)
     }
 
-    fn come(roster: &Roster, flush: &Flush, step: usize, members: &[u64], brought: Option<&str>) {
+    fn come(roster: &Membership, flush: &Flush, step: usize, members: &[u64], brought: Option<&str>) {
         let meeting =
             flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step as u32 });
         for &node in members {

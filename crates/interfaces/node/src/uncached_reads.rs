@@ -13,13 +13,13 @@ const REQUEST_BYTES: u64 = 64 << 10;
 
 /// Reads among many that are cheaper alone.
 #[derive(Debug)]
-pub struct LoneReads {
+pub struct UncachedReads {
     page_bytes: u64,
     /// Pages that are better read into the cache.
     shared: BTreeSet<u64>,
 }
 
-impl LoneReads {
+impl UncachedReads {
     /// Finds the cheaper way for each part of `ranges`, which are about to be read from a file with pages of
     /// `page_bytes`.
     pub fn among(ranges: &[Extent], page_bytes: u64) -> Self {
@@ -28,7 +28,7 @@ impl LoneReads {
             *costs.entry(page).or_default() += bytes + REQUEST_BYTES;
         }
         let shared = costs.into_iter().filter(|&(_, cost)| cost > page_bytes + REQUEST_BYTES);
-        LoneReads { page_bytes, shared: shared.map(|(page, _)| page).collect() }
+        UncachedReads { page_bytes, shared: shared.map(|(page, _)| page).collect() }
     }
 
     /// True if a part of one of the ranges is to be read alone.
@@ -57,23 +57,23 @@ mod tests {
     #[test]
     fn what_no_other_range_wants_is_read_alone() {
         let ranges = [Extent::new(5, 100), Extent::new(PAGE, 10 * PAGE), Extent::new(12 * PAGE + 7, PAGE)];
-        let lone = LoneReads::among(&ranges, PAGE);
+        let lone = UncachedReads::among(&ranges, PAGE);
         assert!(ranges.iter().all(|range| lone.has(*range)));
     }
 
     #[test]
     fn a_page_that_many_ranges_want_is_brought_in() {
         let small: Vec<Extent> = (0..100).map(|place| Extent::new(place * 1000, 10)).collect();
-        let lone = LoneReads::among(&small, PAGE);
+        let lone = UncachedReads::among(&small, PAGE);
         assert!(small.iter().all(|range| !lone.has(*range)));
         let halves = [Extent::new(0, PAGE / 2), Extent::new(PAGE / 2, PAGE / 2 + 1)];
-        let lone = LoneReads::among(&halves, PAGE);
+        let lone = UncachedReads::among(&halves, PAGE);
         assert!(halves.iter().all(|range| !lone.has(*range)), "it moves as much, by fewer requests");
     }
 
     #[test]
     fn a_page_of_which_few_bytes_are_wanted_is_not() {
         let two = [Extent::new(0, 10), Extent::new(PAGE - 10, 10)];
-        assert!(two.iter().all(|range| LoneReads::among(&two, PAGE).has(*range)));
+        assert!(two.iter().all(|range| UncachedReads::among(&two, PAGE).has(*range)));
     }
 }

@@ -13,16 +13,16 @@ const ORDER_BYTES: u64 = 8 << 20;
 
 /// The sequential writes of a handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Passing {
+pub(crate) struct SequentialWrites {
     begin: u64,
     end: u64,
 }
 
-impl Passing {
+impl SequentialWrites {
     /// Records a write. Returns the range that has newly fallen behind, if any.
     pub(crate) fn note(&mut self, offset: u64, bytes: u64) -> Option<Extent> {
         if offset.abs_diff(self.end) > ORDER_BYTES {
-            *self = Passing { begin: offset, end: offset };
+            *self = SequentialWrites { begin: offset, end: offset };
         }
         self.end = self.end.max(offset + bytes);
         let passed = self.end.checked_sub(KEPT_BYTES).filter(|&passed| passed > self.begin)?;
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn all_but_the_last_of_a_large_file_is_passed() {
-        let mut passing = Passing::default();
+        let mut passing = SequentialWrites::default();
         let mut end = 0;
         for written in 1..=100 {
             let passed = passing.note((written - 1) * MIB, MIB);
@@ -55,14 +55,14 @@ mod tests {
 
     #[test]
     fn who_writes_here_and_there_passes_nothing() {
-        let mut passing = Passing::default();
+        let mut passing = SequentialWrites::default();
         let places = (0..1000).map(|step| step * 7919 % 1000 * 20 * MIB);
         assert!(places.into_iter().all(|place| passing.note(place, MIB).is_none()));
     }
 
     #[test]
     fn the_order_among_writes_that_are_under_way_together_does_not_matter() {
-        let mut passing = Passing::default();
+        let mut passing = SequentialWrites::default();
         let ends =
             (0..50).flat_map(|pair| [2 * pair + 1, 2 * pair]).map(|place| passing.note(place * MIB, MIB));
         assert_eq!(ends.last().flatten().map(|passed| passed.end()), Some(84 * MIB));

@@ -9,7 +9,7 @@ use crate::hints::{Hints, METHOD};
 
 /// Access path of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Way {
+pub(crate) enum AccessPath {
     /// Data of all members at once, by a collective method.
     Together(CallMethod),
     /// Independent, under the lock of the file.
@@ -25,7 +25,7 @@ pub(crate) enum Way {
 /// The access path of a call, and its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Choice {
-    pub(crate) way: Way,
+    pub(crate) way: AccessPath,
     pub(crate) why: Why,
 }
 
@@ -67,35 +67,35 @@ impl Situation {
         let is_write = self.operation == Operation::Write;
         match self {
             Situation { caches_writes: true, is_atomic: false, .. } if is_write => {
-                Choice { way: Way::WriteCached, why: Why::Method }
+                Choice { way: AccessPath::WriteCached, why: Why::Method }
             }
             Situation { together: false, .. } => alone(Why::OwnCall),
             Situation { is_atomic: true, .. } => alone(Why::AtomicMode),
             Situation { members: 1, .. } => alone(Why::OneProcess),
             _ => match hints.method(self.operation) {
                 (CallMethod::Independent, hint) => alone(Why::of(hint)),
-                (method, hint) => Choice { way: Way::Together(method), why: Why::of(hint) },
+                (method, hint) => Choice { way: AccessPath::Together(method), why: Why::of(hint) },
             },
         }
     }
 
-    fn way_alone(self) -> Way {
+    fn way_alone(self) -> AccessPath {
         match (self.is_atomic, self.pieces) {
-            (true, _) => Way::Atomic,
-            (false, 0 | 1) => Way::PageCache,
-            (false, _) => Way::Selections,
+            (true, _) => AccessPath::Atomic,
+            (false, 0 | 1) => AccessPath::PageCache,
+            (false, _) => AccessPath::Selections,
         }
     }
 }
 
-impl Way {
+impl AccessPath {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Way::Together(method) => method.name(),
-            Way::Atomic => "atomic",
-            Way::PageCache => "through the page cache",
-            Way::Selections => "by selections",
-            Way::WriteCached => CallMethod::WriteCached.name(),
+            AccessPath::Together(method) => method.name(),
+            AccessPath::Atomic => "atomic",
+            AccessPath::PageCache => "through the page cache",
+            AccessPath::Selections => "by selections",
+            AccessPath::WriteCached => CallMethod::WriteCached.name(),
         }
     }
 }
@@ -186,7 +186,9 @@ mod tests {
             pieces: 2,
         };
         match situation.choose(&Hints::usual(4)) {
-            Choice { way: Way::Together(method), why: Why::Auto } => method.name().parse().expect("a method"),
+            Choice { way: AccessPath::Together(method), why: Why::Auto } => {
+                method.name().parse().expect("a method")
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -229,15 +231,18 @@ mod tests {
             let Choice { way, why } = situation.choose(&usual);
             (way, why)
         };
-        assert_eq!(choose(situation), (Way::Together(CallMethod::DiskDirected), Why::Auto));
-        assert_eq!(choose(Situation { together: false, ..situation }), (Way::Selections, Why::OwnCall));
-        assert_eq!(choose(Situation { members: 1, ..situation }), (Way::Selections, Why::OneProcess));
-        assert_eq!(choose(Situation { is_atomic: true, ..situation }), (Way::Atomic, Why::AtomicMode));
+        assert_eq!(choose(situation), (AccessPath::Together(CallMethod::DiskDirected), Why::Auto));
+        assert_eq!(
+            choose(Situation { together: false, ..situation }),
+            (AccessPath::Selections, Why::OwnCall)
+        );
+        assert_eq!(choose(Situation { members: 1, ..situation }), (AccessPath::Selections, Why::OneProcess));
+        assert_eq!(choose(Situation { is_atomic: true, ..situation }), (AccessPath::Atomic, Why::AtomicMode));
         let cached = Situation { caches_writes: true, together: false, pieces: 1, ..situation };
-        assert_eq!(choose(cached), (Way::WriteCached, Why::Method));
+        assert_eq!(choose(cached), (AccessPath::WriteCached, Why::Method));
         assert_eq!(
             choose(Situation { operation: Operation::Read, ..cached }),
-            (Way::PageCache, Why::OwnCall)
+            (AccessPath::PageCache, Why::OwnCall)
         );
     }
 }

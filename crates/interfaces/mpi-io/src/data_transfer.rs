@@ -9,18 +9,18 @@ use std::borrow::Cow;
 use layout::{Operation, Selection};
 use node::{LentMemory, Pending};
 
-use crate::alone::Alone;
+use crate::access_path::{AccessPath, Choice, Situation};
 use crate::call_place::CallPlace;
 use crate::collective_file::{CollectiveFile, argument, position_at};
 use crate::data_call::DataCall;
 use crate::failure::{ErrorClass, MpiError, Outcome};
 use crate::file_view::FileView;
+use crate::independent::Independent;
 use crate::type_data::TypeData;
 use crate::waiting::wait;
-use crate::way::{Choice, Situation, Way};
 
 /// A call in flight. Its data are moved even if it is never ended.
-pub(crate) struct Moving {
+pub(crate) struct DataTransfer {
     call: DataCall,
     located: Located,
     data: Data,
@@ -68,7 +68,7 @@ enum Reader {
     Leaves,
 }
 
-impl Moving {
+impl DataTransfer {
     /// True if the call has completed.
     pub(crate) fn is_done(&self) -> bool {
         match &self.data {
@@ -113,7 +113,7 @@ impl CollectiveFile {
     }
 
     /// Begins a nonblocking read of `bytes` bytes.
-    pub(crate) fn begin_read(&self, place: CallPlace, together: bool, bytes: u64) -> Outcome<Moving> {
+    pub(crate) fn begin_read(&self, place: CallPlace, together: bool, bytes: u64) -> Outcome<DataTransfer> {
         let mut moving = self.begin_reading(place, together, bytes, Reader::Leaves)?;
         moving.call.returns(bytes);
         Ok(moving)
@@ -125,7 +125,7 @@ impl CollectiveFile {
         place: CallPlace,
         together: bool,
         bytes: Cow<'_, [u8]>,
-    ) -> Outcome<Moving> {
+    ) -> Outcome<DataTransfer> {
         let count = bytes.len() as u64;
         let mut moving = self.begin_writing(place, together, bytes, None)?;
         moving.call.returns(count);
@@ -134,8 +134,8 @@ impl CollectiveFile {
 
     /// Waits for a call and copies the bytes it read to `into`, which has the requested length. Returns the number of
     /// bytes moved.
-    pub(crate) fn end(&self, moving: Moving, into: &mut [u8]) -> Outcome<u64> {
-        let Moving { call, located, data, stops_at_end } = moving;
+    pub(crate) fn end(&self, moving: DataTransfer, into: &mut [u8]) -> Outcome<u64> {
+        let DataTransfer { call, located, data, stops_at_end } = moving;
         let wanted = &located.data;
         let moved = match data {
             Data::Moved => wanted.bytes(),
@@ -149,9 +149,11 @@ impl CollectiveFile {
     }
 
     /// Waits for a read and returns its bytes.
-    pub(crate) fn end_own(&self, moving: Moving) -> Outcome<Vec<u8>> {
+    pub(crate) fn end_own(&self, moving: DataTransfer) -> Outcome<Vec<u8>> {
         match moving {
-            Moving { call, located, data: Data::Read(data), stops_at_end } if located.data.is_once() => {
+            DataTransfer { call, located, data: Data::Read(data), stops_at_end }
+                if located.data.is_once() =>
+            {
                 let read = self.wait_for(&call, data)?;
                 self.ended(call, &located, stops_at_end, read.len() as u64);
                 Ok(read)
@@ -195,14 +197,20 @@ impl CollectiveFile {
     }
 
     /// Begins a read. If it fails, nothing uses the memory of the reader.
-    fn begin_reading(&self, place: CallPlace, together: bool, bytes: u64, reader: Reader) -> Outcome<Moving> {
+    fn begin_reading(
+        &self,
+        place: CallPlace,
+        together: bool,
+        bytes: u64,
+        reader: Reader,
+    ) -> Outcome<DataTransfer> {
         self.check_reads()?;
         let mut call = self.begin(Operation::Read, place, together);
         let located = self.locate(place, bytes);
         let way = call.goes(self.choose(&call, &located), pieces_of(&located));
         let waits = !matches!(reader, Reader::Leaves);
         let data = match (way, &located) {
-            (Way::Together(method), _) => {
+            (AccessPath::Together(method), _) => {
                 let how = self.state().hints.moves(method);
                 match (&located, reader) {
                     (Ok(located), Reader::Lends(memory)) if located.data.is_once() => {
@@ -213,7 +221,7 @@ impl CollectiveFile {
                 }
             }
             (_, Ok(located)) if located.selection().is_empty() => Data::Moved,
-            (Way::PageCache, Ok(located)) if waits && located.is_piece() => {
+            (AccessPath::PageCache, Ok(located)) if waits && located.is_piece() => {
                 Data::InPages { is_seen: self.is_seen(place) }
             }
             (_, Ok(located)) => {
@@ -221,7 +229,7 @@ impl CollectiveFile {
             }
             (_, Err(_)) => Data::Moved,
         };
-        Ok(Moving { call, located: located?, data, stops_at_end: waits && place == CallPlace::Own })
+        Ok(DataTransfer { call, located: located?, data, stops_at_end: waits && place == CallPlace::Own })
     }
 
     /// Begins a write. `lent` is the memory of the bytes if the writer waits. If it fails, nothing uses that memory.
@@ -231,13 +239,13 @@ impl CollectiveFile {
         together: bool,
         bytes: Cow<'_, [u8]>,
         lent: Option<LentMemory>,
-    ) -> Outcome<Moving> {
+    ) -> Outcome<DataTransfer> {
         self.check_writes()?;
         let mut call = self.begin(Operation::Write, place, together);
         let located = self.locate(place, bytes.len() as u64);
         let way = call.goes(self.choose(&call, &located), pieces_of(&located));
         let data = match (way, &located) {
-            (Way::Together(method), _) => {
+            (AccessPath::Together(method), _) => {
                 let how = self.state().hints.moves(method);
                 let (team, selection) = (self.members.team(), selection_of(&located));
                 Data::Written(match lent.filter(|_| located.is_ok()) {
@@ -249,7 +257,7 @@ impl CollectiveFile {
                 })
             }
             (_, Ok(located)) if located.selection().is_empty() => Data::Moved,
-            (Way::WriteCached, Ok(located)) => {
+            (AccessPath::WriteCached, Ok(located)) => {
                 self.write_cached(located.selection(), self.is_seen(place), &bytes)?
             }
             (_, Ok(located)) => {
@@ -258,7 +266,7 @@ impl CollectiveFile {
             }
             (_, Err(_)) => Data::Moved,
         };
-        Ok(Moving { call, located: located?, data, stops_at_end: false })
+        Ok(DataTransfer { call, located: located?, data, stops_at_end: false })
     }
 
     fn begin(&self, operation: Operation, place: CallPlace, together: bool) -> DataCall {
@@ -266,9 +274,9 @@ impl CollectiveFile {
         DataCall::begin(operation, together, traced, self.recorder.as_ref())
     }
 
-    fn alone(&self, way: Way, place: CallPlace) -> Alone {
-        let lock = (way == Way::Atomic).then(|| self.lock.clone());
-        Alone { handle: self.handle.clone(), is_seen: self.is_seen(place), lock }
+    fn alone(&self, way: AccessPath, place: CallPlace) -> Independent {
+        let lock = (way == AccessPath::Atomic).then(|| self.lock.clone());
+        Independent { handle: self.handle.clone(), is_seen: self.is_seen(place), lock }
     }
 
     /// Chooses the access path of a call. All members choose the same path for a collective call.

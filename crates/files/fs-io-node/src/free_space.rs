@@ -36,7 +36,7 @@ const PARTS_OF_OTHERS: u64 = 8;
 const COUNTED_DOWN_MAX: u64 = 64 << 20;
 
 /// The free space on each disk.
-pub(crate) struct DiskRoom {
+pub(crate) struct DiskFreeSpace {
     disks: Vec<Rc<Room>>,
 }
 
@@ -54,12 +54,12 @@ struct Room {
 /// Space reserved for an accepted write. Dropping it ends the reservation, since the data are on the disk or
 /// never will be.
 #[derive(Default)]
-pub(crate) struct TakenRoom {
+pub(crate) struct ReservedSpace {
     of: Option<Rc<Room>>,
     bytes: u64,
 }
 
-impl Drop for TakenRoom {
+impl Drop for ReservedSpace {
     fn drop(&mut self) {
         if let Some(room) = &self.of {
             room.promised.set(room.promised.get() - self.bytes);
@@ -67,10 +67,10 @@ impl Drop for TakenRoom {
     }
 }
 
-impl TakenRoom {
+impl ReservedSpace {
     /// Adds another reservation for the same block of `block_bytes` bytes. Both together take no more than
     /// the whole block, however often its bytes are written.
-    pub(crate) fn join(&mut self, mut other: TakenRoom, block_bytes: u64) {
+    pub(crate) fn join(&mut self, mut other: ReservedSpace, block_bytes: u64) {
         let (most, both) = (needed(0, block_bytes), self.bytes + other.bytes);
         other.bytes = both.saturating_sub(most);
         self.bytes = both - other.bytes;
@@ -83,20 +83,20 @@ impl TakenRoom {
 
 /// Reserved space, and the sum of all reservations, when a task began to ask a disk for its free space.
 #[derive(Clone, Copy)]
-pub(crate) struct RoomBefore {
+pub(crate) struct FreeSpaceBefore {
     promised: u64,
     taken: u64,
 }
 
-impl DiskRoom {
+impl DiskFreeSpace {
     /// Creates the state for `disks` disks, whose free space is not known yet.
     pub(crate) fn new(disks: usize) -> Self {
-        DiskRoom { disks: (0..disks).map(|_| Rc::default()).collect() }
+        DiskFreeSpace { disks: (0..disks).map(|_| Rc::default()).collect() }
     }
 
     /// Reserves space for `bytes` of a stripe that has `before` bytes on its disk; returns `None` if too
     /// little is known to be free.
-    pub(crate) fn take(&self, disk: usize, before: u64, bytes: u64) -> Option<TakenRoom> {
+    pub(crate) fn take(&self, disk: usize, before: u64, bytes: u64) -> Option<ReservedSpace> {
         let room = &self.disks[disk];
         let needed = needed(before, bytes);
         room.left.set(room.left.get().checked_sub(needed)?);
@@ -104,9 +104,9 @@ impl DiskRoom {
     }
 
     /// Returns the reservations, before the disk is asked for its free space.
-    pub(crate) fn before_asking(&self, disk: usize) -> RoomBefore {
+    pub(crate) fn before_asking(&self, disk: usize) -> FreeSpaceBefore {
         let room = &self.disks[disk];
-        RoomBefore { promised: room.promised.get(), taken: room.taken.get() }
+        FreeSpaceBefore { promised: room.promised.get(), taken: room.taken.get() }
     }
 
     /// Like [`take`](Self::take), after the disk has reported its `space`. A disk that does not know its
@@ -116,8 +116,8 @@ impl DiskRoom {
         disk: usize,
         (before, bytes): (u64, u64),
         space: Option<Space>,
-        asked: RoomBefore,
-    ) -> Option<TakenRoom> {
+        asked: FreeSpaceBefore,
+    ) -> Option<ReservedSpace> {
         let (room, needed) = (&self.disks[disk], needed(before, bytes));
         // Some of the writes reserved at the question may be on the disk by now, but the reported space may
         // be older: count them all.
@@ -130,10 +130,10 @@ impl DiskRoom {
 }
 
 impl Room {
-    fn promise(room: &Rc<Room>, bytes: u64) -> TakenRoom {
+    fn promise(room: &Rc<Room>, bytes: u64) -> ReservedSpace {
         room.promised.set(room.promised.get() + bytes);
         room.taken.set(room.taken.get() + bytes);
-        TakenRoom { of: Some(room.clone()), bytes }
+        ReservedSpace { of: Some(room.clone()), bytes }
     }
 }
 
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_is_not_there_for_others() {
-        let room = DiskRoom::new(2);
+        let room = DiskFreeSpace::new(2);
         assert!(room.take(1, 0, 1).is_none(), "nothing is known");
         let asked = room.before_asking(1);
         assert!(room.take_of(1, (0, 170_000), SPACE, asked).is_none(), "nor for what goes with them");
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn what_comes_and_goes_while_a_disk_is_asked_counts() {
-        let room = DiskRoom::new(1);
+        let room = DiskFreeSpace::new(1);
         let first = room.take_of(0, (1, 50_000), SPACE, room.before_asking(0)).expect("there is room");
         let asked = room.before_asking(0);
         // The data reach the disk, and another write is accepted, after the disk has reported its free space.
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_block_takes_no_more_than_all_of_its_bytes() {
-        let room = DiskRoom::new(1);
+        let room = DiskFreeSpace::new(1);
         let mut block = room.take_of(0, (0, 100), None, room.before_asking(0)).expect("there is room");
         for _ in 0..100 {
             block.join(room.take(0, 0, 100).expect("there is room"), 8192);

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 /// Yields once to the other ready tasks.
-pub async fn give_way() {
+pub async fn yield_now() {
     let mut given = false;
     poll_fn(|context| {
         if std::mem::replace(&mut given, true) {

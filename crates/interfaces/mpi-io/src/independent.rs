@@ -10,7 +10,7 @@ use crate::atomic::FileLock;
 const READ_BYTES: u64 = 1 << 20;
 
 /// Settings of an independent call.
-pub(crate) struct Alone {
+pub(crate) struct Independent {
     pub(crate) handle: Handle,
     /// True if the call must see writes of other processes, and they its writes.
     pub(crate) is_seen: bool,
@@ -18,12 +18,12 @@ pub(crate) struct Alone {
     pub(crate) lock: Option<FileLock>,
 }
 
-impl Alone {
+impl Independent {
     /// Begins to read the selection. Returns fewer bytes if the file ends within it.
     pub(crate) fn begin_read(self, tree: &Tree, selection: Selection) -> Pending<Vec<u8>> {
         match self.is_plain() && selection.runs() > 1 {
             true => self.handle.begin_read_selected(selection),
-            false => self.begin(tree, async move |alone: &Alone| alone.read(selection).await),
+            false => self.begin(tree, async move |alone: &Independent| alone.read(selection).await),
         }
     }
 
@@ -31,7 +31,7 @@ impl Alone {
     pub(crate) fn begin_write(self, tree: &Tree, selection: Selection, bytes: Vec<u8>) -> Pending<()> {
         match self.is_plain() {
             true => self.begin_plain_write(selection, bytes),
-            false => self.begin(tree, async move |alone: &Alone| alone.write(selection, bytes).await),
+            false => self.begin(tree, async move |alone: &Independent| alone.write(selection, bytes).await),
         }
     }
 
@@ -51,7 +51,7 @@ impl Alone {
     fn begin<T: Send + 'static>(
         self,
         tree: &Tree,
-        work: impl AsyncFnOnce(&Alone) -> node::Result<T> + Send + 'static,
+        work: impl AsyncFnOnce(&Independent) -> node::Result<T> + Send + 'static,
     ) -> Pending<T> {
         let name = self.handle.name().to_owned();
         tree.run(&name, move |node, _| async move {

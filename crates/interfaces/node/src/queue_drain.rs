@@ -13,7 +13,7 @@ use crate::open_file::OpenFiles;
 use crate::write_queue::{QueuedWrites, WriteQueue};
 
 /// Node thread's end of the queue.
-pub(crate) struct Taker {
+pub(crate) struct QueueDrain {
     queue: Arc<WriteQueue>,
     /// Permit for one task at a time, so that writes stay in order.
     turn: Permits,
@@ -21,9 +21,9 @@ pub(crate) struct Taker {
     left: RefCell<QueuedWrites>,
 }
 
-impl Taker {
+impl QueueDrain {
     pub(crate) fn new(queue: Arc<WriteQueue>) -> Self {
-        Taker { queue, turn: Permits::new(1), left: RefCell::default() }
+        QueueDrain { queue, turn: Permits::new(1), left: RefCell::default() }
     }
 
     /// Moves all queued writes into the write cache. Fails if there is no room, and none can be made.

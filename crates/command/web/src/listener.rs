@@ -25,7 +25,7 @@ const ANOTHER_NAME: &str =
     "this server has another name: use its address, its host name, or the name that it was started with\n";
 
 /// Listening socket of a server.
-pub struct Door {
+pub struct WebListener {
     listener: TcpListener,
     address: SocketAddr,
     name: Option<String>,
@@ -37,15 +37,15 @@ pub struct Visitor {
     with_body: bool,
 }
 
-impl Door {
+impl WebListener {
     /// Listens at `address`, or at any free port if its port is 0. `name` is an additional host name for requests.
     ///
     /// # Errors
     /// If the address is in use, or does not belong to this computer.
-    pub fn open(address: SocketAddr, name: Option<String>) -> io::Result<Door> {
+    pub fn open(address: SocketAddr, name: Option<String>) -> io::Result<WebListener> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        Ok(Door { listener, address, name })
+        Ok(WebListener { listener, address, name })
     }
 
     /// Returns the listening address, with the actual port.
@@ -59,7 +59,7 @@ impl Door {
         self,
         answer: impl Fn(&WebRequest, Visitor) -> io::Result<()> + Send + Sync + 'static,
     ) -> ! {
-        let Door { listener, address, name } = self;
+        let WebListener { listener, address, name } = self;
         let house = Arc::new(House { address, name, answer, connections: Mutex::default() });
         let mut number = 0;
         loop {
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn door() -> SocketAddr {
-        let door = Door::open((Ipv4Addr::LOCALHOST, 0).into(), None).expect("a free port");
+        let door = WebListener::open((Ipv4Addr::LOCALHOST, 0).into(), None).expect("a free port");
         let address = door.address();
         thread::spawn(move || {
             door.let_in(|request, visitor| {

@@ -8,7 +8,7 @@ use machine::{Duration, Instant, Machine};
 
 /// Timer state of an owner.
 #[derive(Default)]
-pub(super) struct InTime {
+pub(super) struct DeadlineTimer {
     /// Time at which the oldest entry began to wait, if any waits.
     oldest: Cell<Option<Instant>>,
     /// True if a timer task is running.
@@ -21,13 +21,13 @@ pub(super) trait Timed: 'static {
 
     fn machine(&self) -> &Self::Machine;
 
-    fn in_time(&self) -> &InTime;
+    fn in_time(&self) -> &DeadlineTimer;
 
     /// Processes all waiting entries. The timer has been cleared before this call.
     fn do_it(self: &Rc<Self>);
 }
 
-impl InTime {
+impl DeadlineTimer {
     /// Records that an entry waits from now on, unless an older one is waiting.
     pub(super) fn wait(&self, machine: &impl Machine) {
         if self.oldest.get().is_none() {

@@ -60,7 +60,7 @@ const NO_LOCK: KernelLock =
 const GENERATION: Generation = Generation(0);
 
 /// The kernel's side of the mount.
-pub(crate) struct KernelDoor {
+pub(crate) struct KernelRequests {
     tasks: Sender<MountTask>,
     settings: MountSettings,
     spare: SpareTaker,
@@ -97,9 +97,9 @@ askers!(
     ReplyXattr
 );
 
-impl KernelDoor {
+impl KernelRequests {
     pub(crate) fn new(tasks: Sender<MountTask>, settings: MountSettings, spare: SpareTaker) -> Self {
-        KernelDoor { tasks, settings, spare }
+        KernelRequests { tasks, settings, spare }
     }
 
     /// Starts `work` on the node thread; `tell` answers with its result. Counts the request as `operation`.
@@ -191,7 +191,7 @@ fn tell_contents(reply: ReplyData, data: Payload) {
     }
 }
 
-impl Filesystem for KernelDoor {
+impl Filesystem for KernelRequests {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let locks = LOCKS.into_iter().filter(|_| self.settings.locks != LockScope::Here);
         for flag in WANTED.into_iter().chain(locks) {

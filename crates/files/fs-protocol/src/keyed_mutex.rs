@@ -6,35 +6,35 @@ use std::collections::BTreeSet;
 use machine::Condition;
 
 /// A set of keyed locks.
-pub struct Turns<K> {
+pub struct KeyedMutex<K> {
     taken: RefCell<BTreeSet<K>>,
     returned: Condition,
 }
 
 /// Holds a key until dropped.
-pub struct Turn<'a, K: Ord> {
-    turns: &'a Turns<K>,
+pub struct KeyedGuard<'a, K: Ord> {
+    turns: &'a KeyedMutex<K>,
     thing: K,
 }
 
-impl<K> Default for Turns<K> {
+impl<K> Default for KeyedMutex<K> {
     fn default() -> Self {
-        Turns { taken: RefCell::default(), returned: Condition::new() }
+        KeyedMutex { taken: RefCell::default(), returned: Condition::new() }
     }
 }
 
-impl<K: Ord + Clone> Turns<K> {
+impl<K: Ord + Clone> KeyedMutex<K> {
     /// Blocks until the key is free, and takes it.
-    pub async fn take(&self, thing: K) -> Turn<'_, K> {
+    pub async fn take(&self, thing: K) -> KeyedGuard<'_, K> {
         while self.taken.borrow().contains(&thing) {
             self.returned.wait().await;
         }
         self.taken.borrow_mut().insert(thing.clone());
-        Turn { turns: self, thing }
+        KeyedGuard { turns: self, thing }
     }
 }
 
-impl<K: Ord> Drop for Turn<'_, K> {
+impl<K: Ord> Drop for KeyedGuard<'_, K> {
     fn drop(&mut self) {
         self.turns.taken.borrow_mut().remove(&self.thing);
         self.turns.returned.wake_all();

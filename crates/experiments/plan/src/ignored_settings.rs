@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use description::Misfit;
 use experiment::FieldSet;
 
-use crate::misfits::Misfits;
+use crate::plan_errors::PlanErrors;
 use crate::settings::Series;
 
 /// Settings without effect on any cell so far, by place and key, each with the reason; `None` once a cell uses the
 /// setting.
 #[derive(Debug, Default)]
-pub(crate) struct Unheeded(BTreeMap<(usize, usize, String), Option<String>>);
+pub(crate) struct IgnoredSettings(BTreeMap<(usize, usize, String), Option<String>>);
 
-impl Unheeded {
+impl IgnoredSettings {
     /// Records the effect of each setting on a cell of a series.
     pub(crate) fn note<C: FieldSet>(&mut self, series: &Series<'_, C>, case: &C::Case) {
         for (key, span) in &*series.keys {
@@ -27,7 +27,7 @@ impl Unheeded {
     }
 
     /// Reports every setting without effect on any cell.
-    pub(crate) fn tell(self, misfits: &Misfits) {
+    pub(crate) fn tell(self, misfits: &PlanErrors) {
         for ((start, end, key), why) in self.0 {
             if let Some(why) = why {
                 misfits

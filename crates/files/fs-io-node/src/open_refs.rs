@@ -21,18 +21,18 @@ pub(super) const GRACE: Duration = Duration::from_secs(60);
 const FILES: (u64, u64) = (1 << 12, 1 << 20);
 
 /// Number of times that each client holds each file.
-pub(super) struct Holds {
+pub(super) struct OpenRefs {
     of_clients: RefCell<BTreeMap<NodeId, BTreeMap<FileNumber, OpenCount>>>,
     shares: Shares,
 }
 
-impl Default for Holds {
+impl Default for OpenRefs {
     fn default() -> Self {
-        Holds { of_clients: RefCell::default(), shares: Shares::new(FILES.0, FILES.1) }
+        OpenRefs { of_clients: RefCell::default(), shares: Shares::new(FILES.0, FILES.1) }
     }
 }
 
-impl Holds {
+impl OpenRefs {
     /// Adds one hold of a client on a file. Returns false if the client has too many.
     pub(super) fn hold(&self, client: NodeId, number: FileNumber, used: OpenFor) -> bool {
         self.change(client, number, |count| count.add(used))
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn who_comes_back_says_what_it_holds() {
-        let holds = Holds::default();
+        let holds = OpenRefs::default();
         let hold = || holds.hold(ONE, FILE, OpenFor::Reading);
         assert!(hold() && hold() && holds.is_held(FILE));
         holds.gone(ONE);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_client_writes_until_it_has_closed_the_file_that_often() {
-        let holds = Holds::default();
+        let holds = OpenRefs::default();
         let other_writes = |client| holds.has_other_writers(NodeId(client), FILE);
         assert!(holds.hold(ONE, FILE, OpenFor::Writing) && holds.hold(ONE, FILE, OpenFor::Reading));
         assert!(holds.hold(NodeId(2), FILE, OpenFor::Reading));
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_client_with_too_many_files_is_in_nobodys_way() {
-        let holds = Holds::default();
+        let holds = OpenRefs::default();
         let hold = |client, number| holds.hold(client, number, OpenFor::Reading);
         let held =
             (0..).take_while(|&number| holds.hold_again(ONE, FileNumber(number), TWICE)).count() as u64;

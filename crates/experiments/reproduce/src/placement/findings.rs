@@ -8,7 +8,7 @@ use super::{Placed, PlacedCell, analysis, mean};
 use crate::Standing;
 
 /// A statement of the report.
-struct Said {
+struct PlacementFindings {
     section: &'static str,
     statement: &'static str,
     /// Published value, if the statement has one.
@@ -24,36 +24,36 @@ const ANYTHING_LESS: f64 = f64::NEG_INFINITY;
 const ANYTHING_MORE: f64 = f64::INFINITY;
 
 /// All statements, by section. Bounds are the tolerances of the published values, or an interpretation of the words.
-const SAID: [Said; 22] = [
-    Said {
+const SAID: [PlacementFindings; 22] = [
+    PlacementFindings {
         section: "2.2",
         statement: "Policy 3 takes 70 seconds (5 jobs), s",
         published: Some(70.0),
         bounds: None,
         measured: |cells| of_policy(cells, 3, 5),
     },
-    Said {
+    PlacementFindings {
         section: "2.2",
         statement: "Policy 4 is at most 10 % worse than policy 3 (3 to 5 jobs), %",
         published: Some(10.0),
         bounds: Some((0.0, 12.0)),
         measured: |cells| most((3..=5).map(|jobs| Some(100.0 * (against(cells, 4, 3, jobs)? - 1.0)))),
     },
-    Said {
+    PlacementFindings {
         section: "2.2",
         statement: "Policy 4 never performs as well as policy 3: its time against that, at least",
         published: None,
         bounds: Some((1.0, ANYTHING_MORE)),
         measured: |cells| least((1..=5).map(|jobs| against(cells, 4, 3, jobs))),
     },
-    Said {
+    PlacementFindings {
         section: "2.2",
         statement: "Policy 3 beats policy 2 (2 to 5 jobs): the time of policy 2 against it, at least",
         published: None,
         bounds: Some((1.0, ANYTHING_MORE)),
         measured: |cells| least((2..=5).map(|jobs| against(cells, 2, 3, jobs))),
     },
-    Said {
+    PlacementFindings {
         section: "2.2",
         statement: "Policy 2's time grows by more than its load (5 jobs): its time against the busiest disk's",
         published: None,
@@ -63,7 +63,7 @@ const SAID: [Said; 22] = [
             Some(cell.mean_seconds() / analysis::load(cell))
         },
     },
-    Said {
+    PlacementFindings {
         section: "2.2",
         statement: "Policy 1 gets bad once reading limits: its time with 4 jobs against policy 3's",
         published: None,
@@ -71,7 +71,7 @@ const SAID: [Said; 22] = [
         measured: |cells| against(cells, 1, 3, 4),
     },
     predicted("2.2", "Policy 2 with 5 jobs, s", |cells| of_policy(cells, 2, 5)),
-    Said {
+    PlacementFindings {
         section: "2.2",
         statement: "The jobs finish one after the other (policy 2, 5 jobs): the first against the last",
         published: None,
@@ -80,7 +80,7 @@ const SAID: [Said; 22] = [
             first_of(find(cells, 2, |case| case.options.policy.number() == 2 && case.options.jobs == 5)?)
         },
     },
-    Said {
+    PlacementFindings {
         section: "3.1",
         statement: "The bound N (r + w) of the copy, b_r = 8 and b_w = 1, s",
         published: Some(115.0),
@@ -96,28 +96,28 @@ const SAID: [Said; 22] = [
         let bound = analysis::times(cell).bound(cell.options().run_blocks as f64) / 1000.0;
         Some(cell.mean_seconds() / bound)
     }),
-    Said {
+    PlacementFindings {
         section: "3.2",
         statement: "Pending writes grow as predicted, b_r = 8: against 1/r - 1/w",
         published: Some(1.0),
         bounds: Some((0.9, 1.1)),
         measured: |cells| growth(cells, 8),
     },
-    Said {
+    PlacementFindings {
         section: "3.2",
         statement: "Pending writes grow as predicted, b_r = 4: against 1/r - 1/w",
         published: Some(1.0),
         bounds: Some((0.9, 1.1)),
         measured: |cells| growth(cells, 4),
     },
-    Said {
+    PlacementFindings {
         section: "3.2",
         statement: "They grow much faster for b_r = 8 than for 4: against each other",
         published: None,
         bounds: Some((1.3, ANYTHING_MORE)),
         measured: |cells| Some(slope(of_reads(cells, 8)?)? / slope(of_reads(cells, 4)?)?),
     },
-    Said {
+    PlacementFindings {
         section: "4",
         statement: "Where f is below 1/(d-1), all finish at about the same time: the first against the last, at least",
         published: None,
@@ -127,7 +127,7 @@ const SAID: [Said; 22] = [
             least(stable.map(|cell| first_of(cell)))
         },
     },
-    Said {
+    PlacementFindings {
         section: "4",
         statement: "As f increases the finish times diverge (f above 3): the first against the last, at most",
         published: None,
@@ -141,7 +141,7 @@ const SAID: [Said; 22] = [
         let diverged = interleaves(cells).filter(|cell| first_of(cell).is_some_and(|first| first < 0.9));
         least(diverged.map(|cell| Some(analysis::times(cell).ratio())))
     }),
-    Said {
+    PlacementFindings {
         section: "5",
         statement: "RR and RP improve on FCFS (policy 2, 5 jobs): the longer of their times against it",
         published: None,
@@ -156,7 +156,7 @@ const SAID: [Said; 22] = [
         };
         most(CURES.iter().flat_map(|&name| against(name)))
     }),
-    Said {
+    PlacementFindings {
         section: "5",
         statement: "3 jobs with 2000 blocks in portions, s",
         published: Some(46.0),
@@ -171,8 +171,8 @@ const fn predicted(
     section: &'static str,
     statement: &'static str,
     measured: fn(&[PlacedCell<'_>]) -> Option<f64>,
-) -> Said {
-    Said { section, statement, published: None, bounds: None, measured }
+) -> PlacementFindings {
+    PlacementFindings { section, statement, published: None, bounds: None, measured }
 }
 
 /// Schedulers that prevent the race.
@@ -274,7 +274,7 @@ fn is_as_reported(cell: &PlacedCell<'_>) -> bool {
     has_its_machine && (options.disks, options.run_blocks) == (disks, run_blocks)
 }
 
-impl Said {
+impl PlacementFindings {
     fn standing(&self, found: f64) -> &'static str {
         let Some((least, most)) = self.bounds else {
             return if self.published.is_some() { "fitted" } else { "predicted" };
@@ -290,14 +290,14 @@ pub(super) fn table(cells: &[PlacedCell<'_>]) -> NumbersTable {
         let text = format!("{value:.2}");
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     };
-    let bounds = |said: &Said| match said.bounds {
+    let bounds = |said: &PlacementFindings| match said.bounds {
         None => String::new(),
         Some((least, most)) if most.is_infinite() => format!("from {}", shown(least)),
         Some((least, most)) if least.is_infinite() => format!("up to {}", shown(most)),
         Some((least, most)) => format!("{} to {}", shown(least), shown(most)),
     };
     let reported: Vec<PlacedCell<'_>> = cells.iter().filter(|cell| is_as_reported(cell)).cloned().collect();
-    let row = |said: &Said| {
+    let row = |said: &PlacementFindings| {
         let found = (said.measured)(&reported)?;
         Some(vec![
             said.section.to_owned(),
@@ -329,8 +329,8 @@ mod tests {
 
     #[test]
     fn what_is_outside_is_near_or_missed_and_what_has_no_bounds_is_predicted_or_fitted() {
-        let of = |bounds, published| Said { bounds, published, ..predicted("2", "x", |_| None) };
-        let cases: [(Said, &[(f64, &str)]); 5] = [
+        let of = |bounds, published| PlacementFindings { bounds, published, ..predicted("2", "x", |_| None) };
+        let cases: [(PlacementFindings, &[(f64, &str)]); 5] = [
             (
                 of(Some((111.5, 118.5)), Some(115.0)),
                 &[(115.0, "met"), (120.0, "near"), (131.0, "missed"), (99.0, "missed")],

@@ -6,9 +6,9 @@ use description::Misfit;
 
 /// Mistakes found so far.
 #[derive(Default)]
-pub struct Misfits(RefCell<Vec<Misfit>>);
+pub struct PlanErrors(RefCell<Vec<Misfit>>);
 
-impl Misfits {
+impl PlanErrors {
     pub(crate) fn add(&self, misfit: Misfit) {
         self.0.borrow_mut().push(misfit);
     }

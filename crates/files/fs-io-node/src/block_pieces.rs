@@ -10,7 +10,7 @@ use layout::{Piece, Striping};
 use crate::coverage::Coverage;
 use crate::directory::{DirectoryError, Entry, ListedStretch, PiecesLeft};
 use crate::piece_run::PieceRun;
-use machine::give_way;
+use machine::yield_now;
 
 /// The members' pieces of one block.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl BlockPieces {
         let mut coverage = Coverage::none_of(self.bytes);
         for (looks, piece) in self.each_piece().enumerate() {
             if looks % LOOKS_IN_A_ROW == LOOKS_IN_A_ROW - 1 {
-                give_way().await;
+                yield_now().await;
             }
             coverage.insert(self.within(&piece));
         }
@@ -106,7 +106,7 @@ impl BlockPieces {
         let mut staying: Option<(usize, Range<u64>)> = None;
         for (looks, (&(start, order), &(end, _))) in ends.iter().zip(&ends[1..]).enumerate() {
             if looks % LOOKS_IN_A_ROW == LOOKS_IN_A_ROW - 1 {
-                give_way().await;
+                yield_now().await;
             }
             here.begin_or_end(times[order], pieces[order].node, order);
             let Some(latest) = here.latest().filter(|_| start < end) else { continue };
@@ -171,7 +171,7 @@ impl PiecesHere {
 
 /// The entries of all members for one file, distributed to the blocks of some of its stripes.
 #[derive(Debug, Default)]
-pub(crate) struct Dealt {
+pub(crate) struct PiecesByBlock {
     blocks: Vec<BlockPieces>,
     /// Indices of blocks, by stripe and offset within it.
     indices: BTreeMap<(u32, u64), usize>,
@@ -179,7 +179,7 @@ pub(crate) struct Dealt {
     latest: usize,
 }
 
-impl Dealt {
+impl PiecesByBlock {
     /// Adds a member's entries to the blocks of `stripes`. Fails if they make more pieces than `pieces`
     /// permits.
     pub(crate) async fn add(
@@ -196,7 +196,7 @@ impl Dealt {
             for entry in stretch.entries() {
                 looks += 1;
                 if looks % LOOKS_IN_A_ROW == 0 {
-                    give_way().await;
+                    yield_now().await;
                 }
                 let in_latest = self
                     .blocks
@@ -273,7 +273,7 @@ mod tests {
         let striping = Striping::new(BLOCK, 2).unwrap();
         let add = |entry| {
             let mut pieces = PiecesLeft::of(1);
-            done(Dealt::default().add(striping, &BTreeSet::from([0]), 0, &[entry], &mut pieces))
+            done(PiecesByBlock::default().add(striping, &BTreeSet::from([0]), 0, &[entry], &mut pieces))
         };
         assert!(matches!(add(entry(u64::MAX, 2, 0, 0)), Err(DirectoryError::Beyond { .. })));
         assert!(matches!(add(entry(0, 2, u64::MAX, 0)), Err(DirectoryError::Beyond { .. })));
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn many_pieces_of_the_same_bytes_are_dealt_at_once() {
         const BLOCK: u64 = 1 << 20;
-        let (striping, mut dealt) = (Striping::new(BLOCK, 1).unwrap(), Dealt::default());
+        let (striping, mut dealt) = (Striping::new(BLOCK, 1).unwrap(), PiecesByBlock::default());
         let count: u64 = 1 << 16;
         for member in 0..2 {
             let told: Vec<ListedStretch> = (0..count / 2).map(|time| entry(0, BLOCK, 0, time)).collect();
@@ -313,7 +313,7 @@ mod tests {
             stripes in 1u32..4,
         ) {
             let striping = Striping::new(BLOCK, stripes).unwrap();
-            let (mut dealt, all, mut left) = (Dealt::default(), (0..stripes).collect(), PiecesLeft::of(3));
+            let (mut dealt, all, mut left) = (PiecesByBlock::default(), (0..stripes).collect(), PiecesLeft::of(3));
             let mut expected: BTreeMap<u64, ((u64, u32, usize), u64)> = BTreeMap::new();
             for (order, &(member, offset, bytes, time)) in entries.iter().enumerate() {
                 let at = 1000 * order as u64;
@@ -357,7 +357,7 @@ mod tests {
             entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40), 0..30),
         ) {
             let striping = Striping::new(BLOCK, 2).unwrap();
-            let (mut dealt, all, mut left) = (Dealt::default(), BTreeSet::from([0, 1]), PiecesLeft::of(3));
+            let (mut dealt, all, mut left) = (PiecesByBlock::default(), BTreeSet::from([0, 1]), PiecesLeft::of(3));
             for &(member, offset, bytes) in &entries {
                 done(dealt.add(striping, &all, member, &[entry(offset, bytes, 0, 0)], &mut left)).unwrap();
             }

@@ -31,7 +31,7 @@ const AT_ONCE: u32 = 512;
 const GATHERED_FOR: Duration = Duration::from_millis(50);
 
 /// An orphan whose contents are to be removed.
-pub(super) struct DoomedFile {
+pub(super) struct OrphanFile {
     number: FileNumber,
     /// Value of [`Tree::crashes`] before the metadata server reported the orphan.
     crashes: u64,
@@ -79,7 +79,7 @@ impl<M: Machine> Tree<M> {
     /// [`crashes`](Self::crashes) before the request to the metadata server.
     pub(super) fn doom(&self, number: Option<FileNumber>, crashes: u64) {
         let Some(number) = number else { return };
-        self.inner.doomed.borrow_mut().push(DoomedFile { number, crashes });
+        self.inner.doomed.borrow_mut().push(OrphanFile { number, crashes });
         if self.inner.removing.count() > 0 {
             return;
         }
@@ -119,7 +119,7 @@ impl<M: Machine> Tree<M> {
     /// Removes the contents of orphans, and then their records. Returns the number of orphans removed completely. An
     /// orphan with contents on missing disks remains. Files that may have their names again, or are open here, are
     /// skipped.
-    async fn remove_contents(&self, doomed: &[DoomedFile]) -> Result<u64> {
+    async fn remove_contents(&self, doomed: &[OrphanFile]) -> Result<u64> {
         self.flush_names(Flushed::Nobody).await?;
         let crashes = self.crashes();
         let sure =
@@ -175,7 +175,7 @@ impl<M: Machine> Tree<M> {
             for (number, _) in numbers {
                 match partly_gone.get(&number).filter(|gone| there.is_subset(gone)) {
                     Some(gone) => drop(self.inner.partly_gone.borrow_mut().insert(number, gone.clone())),
-                    None => doomed.push(DoomedFile { number, crashes }),
+                    None => doomed.push(OrphanFile { number, crashes }),
                 }
             }
             if !doomed.is_empty() {

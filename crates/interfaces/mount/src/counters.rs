@@ -9,7 +9,7 @@ use fuser::Errno;
 
 /// Counters on the node thread.
 #[derive(Default)]
-pub(crate) struct MountTally {
+pub(crate) struct MountCounters {
     pub(crate) requests: RefCell<BTreeMap<&'static str, TimeHistogram>>,
     /// By error number.
     pub(crate) failures: RefCell<BTreeMap<i32, u64>>,
@@ -17,7 +17,7 @@ pub(crate) struct MountTally {
     pub(crate) written_bytes: Cell<u64>,
 }
 
-impl MountTally {
+impl MountCounters {
     /// Counts a request that is being answered.
     pub(crate) fn count(&self, operation: &'static str, took: Duration, failure: Option<Errno>) {
         let took = machine::Duration::from_nanos(took.as_nanos() as u64);

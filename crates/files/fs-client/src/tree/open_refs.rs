@@ -21,7 +21,7 @@ use crate::unexpected;
 const TELL_AGAIN: Duration = Duration::from_secs(10);
 
 /// Open files of a namespace.
-pub(super) struct TreeHolds {
+pub(super) struct TreeOpenRefs {
     /// Open count of each file.
     files: RefCell<BTreeMap<FileNumber, OpenCount>>,
     /// Disconnect count of the metadata server at the last report of open files.
@@ -33,10 +33,10 @@ pub(super) struct TreeHolds {
     is_kept: Cell<bool>,
 }
 
-impl TreeHolds {
+impl TreeOpenRefs {
     /// Returns an empty set. `disconnects` is the metadata server's disconnect count so far.
     pub(super) fn new(disconnects: u64) -> Self {
-        TreeHolds {
+        TreeOpenRefs {
             files: RefCell::default(),
             told: Cell::new(disconnects),
             telling: Permits::new(1),

@@ -1,7 +1,7 @@
 //! The namespace of the set, if this node is the metadata server.
 //!
 //! - Each operation is one transaction of the node's metadata store.
-//! - A client with a file open holds it (`holds.rs`): an unlinked file is not reported as an orphan while a
+//! - A client with a file open holds it (`open_refs.rs`): an unlinked file is not reported as an orphan while a
 //!   client holds it. After a restart of the node clients report their holds again. So for [`GRACE`] only
 //!   files created since the start are reported as orphans.
 
@@ -16,13 +16,13 @@ use namespace::{
 };
 
 use super::account::Account;
-use super::holds::{GRACE, Holds};
 use super::locks::LockTable;
+use super::open_refs::{GRACE, OpenRefs};
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{FileId, HELD_MAX, LockAnswer, LockChange, LockStep, OpenCount, OpenFor, Reply};
 
 /// The metadata server of a set.
-pub(super) struct Keeper<M> {
+pub(super) struct MetadataServer<M> {
     machine: M,
     /// The incarnation of the node.
     incarnation: u64,
@@ -35,14 +35,14 @@ struct OpenFiles {
     began: Instant,
     /// Time at which all holders of files in an earlier incarnation have reported their holds.
     grace_ends: Cell<Instant>,
-    holds: Holds,
-    doomed_here: RefCell<DoomedHere>,
+    holds: OpenRefs,
+    doomed_here: RefCell<OrphansHere>,
 }
 
 /// Files that have lost their last name since the node started, under one incarnation of its store. Under
 /// another incarnation they may have names again.
 #[derive(Default)]
-struct DoomedHere {
+struct OrphansHere {
     run: u64,
     /// For each file, the time at which all its holders have reported their holds.
     files: BTreeMap<FileNumber, Instant>,
@@ -50,7 +50,7 @@ struct DoomedHere {
 
 impl OpenFiles {
     fn new(began: Instant) -> Self {
-        let (holds, doomed_here) = (Holds::default(), RefCell::default());
+        let (holds, doomed_here) = (OpenRefs::default(), RefCell::default());
         OpenFiles { began, grace_ends: Cell::new(began + GRACE), holds, doomed_here }
     }
 
@@ -64,7 +64,7 @@ impl OpenFiles {
     fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeMap<FileNumber, Instant>> {
         let mut doomed = self.doomed_here.borrow_mut();
         if doomed.run != run {
-            *doomed = DoomedHere { run, files: BTreeMap::new() };
+            *doomed = OrphansHere { run, files: BTreeMap::new() };
         }
         RefMut::map(doomed, |doomed| &mut doomed.files)
     }
@@ -89,10 +89,10 @@ impl OpenFiles {
     }
 }
 
-impl<M: Machine> Keeper<M> {
+impl<M: Machine> MetadataServer<M> {
     pub(super) fn new(machine: M, incarnation: u64) -> Self {
         let began = machine.now();
-        Keeper { machine, incarnation, open: OpenFiles::new(began), locks: LockTable::new(began) }
+        MetadataServer { machine, incarnation, open: OpenFiles::new(began), locks: LockTable::new(began) }
     }
 
     /// Handles the disconnect of a client. Its locks end with its lease.
