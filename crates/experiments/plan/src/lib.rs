@@ -15,8 +15,8 @@
 //!
 //! - `value.rs`: TOML values with their places in the file.
 //! - `reference.rs`: the keys of a plan that are not fields of its cases.
-//! - `plan.rs`: the file, its check and its cells; `settings.rs`: settings of cells; `plan_errors.rs`, `ignored_settings.rs`: all
-//!   mistakes of a plan, and settings without effect.
+//! - `plan.rs`: the file, its check and its cells; `settings.rs`: settings of cells; `plan_errors.rs`,
+//!   `ignored_settings.rs`: all mistakes of a plan, and settings without effect.
 //! - `kind.rs`: differences between the kinds of plans; `pattern_plan.rs`, `placement_plan.rs`: the two kinds;
 //!   `plan_set.rs`: plans of one kind that run together.
 //! - `planned_trial.rs`, `run.rs`: trials, and the threads that run them; `selection.rs`: selection of trials by name.

@@ -24,8 +24,8 @@
 //!   `file_view.rs`: the view of a process on a file
 //! - `shared_pointer.rs`, `atomic.rs`: state shared by processes on any hosts
 //! - `hints.rs`: the hints of an `MPI_Info` in force; `hint_file.rs`: ROMIO's hint file
-//! - `call_place.rs`: the starting position of a call; `access_path.rs`: its access path and the reason; `data_call.rs`: a call
-//!   in flight; `account.rs`: totals of all calls
+//! - `call_place.rs`: the starting position of a call; `access_path.rs`: its access path and the reason;
+//!   `data_call.rs`: a call in flight; `account.rs`: totals of all calls
 //! - `recording.rs`: the log of this process's calls, for replay
 //! - `process.rs`: the session of this process; `open_files.rs`: files open when it ends
 //! - `names.rs`: names of files on Starfish

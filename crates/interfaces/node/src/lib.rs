@@ -40,7 +40,8 @@
 //! - `hidden.rs`: temporary names of files that are not whole yet.
 //! - `open_file.rs`: the node thread's half of an open file; `uncached_reads.rs`: reads that bypass the page cache.
 //! - `lease.rs`: pages lent to other threads.
-//! - `write_queue.rs`: writes on their way to the write cache; `cached_write.rs`: its input; `queue_drain.rs`: its output.
+//! - `write_queue.rs`: writes on their way to the write cache; `cached_write.rs`: its input; `queue_drain.rs`: its
+//!   output.
 //! - `temporary_paths.rs`: files that are removed with the session.
 //! - [`ConnectedNode`] in `connected.rs`: a connected node, for programs that need no thread.
 //! - [`whole_file`]: files copied in and out; [`sparse`]: their holes.

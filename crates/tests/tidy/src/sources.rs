@@ -51,7 +51,7 @@ const MAY_BE_UNSAFE: [&str; 19] = [
     "crates/traces/libtlv/src/c.rs",
     "crates/machines/machine/src/lent.rs",
     "crates/interfaces/mpi-io/src/c.rs",
-    "crates/interfaces/mpi-io/src/moving.rs",
+    "crates/interfaces/mpi-io/src/data_transfer.rs",
     "crates/interfaces/mpi-io/src/process.rs",
     "crates/interfaces/node/src/lease.rs",
     "crates/interfaces/python/src/fresh_bytes.rs",
