@@ -13,60 +13,59 @@ use crate::samples::{MetricValue, Samples};
 const REQUESTS: MetricFamily = MetricFamily::times(
     "starfish_agent_request",
     &["operation", "class"],
-    "Requests served: from when each had come to when its answer had left, by what was asked for and how urgent it was",
+    "Time from the arrival of a request to the departure of its reply, by operation and priority class",
 );
 const FAILURES: MetricFamily = MetricFamily::counter(
     "starfish_agent_request_failures",
     &["kind"],
-    "Requests whose answer was a failure, by its kind; a name that is not there is one, too",
+    "Failed requests, by kind of failure; lookups of missing names count, too",
 );
 const REFUSED: MetricFamily = MetricFamily::counter(
     "starfish_agent_refused_requests",
     &[],
-    "Requests refused because their client had too many under way",
+    "Requests refused because their client had too many in flight",
 );
 const BAD_MESSAGES: MetricFamily =
-    MetricFamily::counter("starfish_agent_bad_messages", &[], "Messages that made no sense");
+    MetricFamily::counter("starfish_agent_bad_messages", &[], "Malformed messages");
 const SENT: MetricFamily =
-    MetricFamily::counter("starfish_agent_sent", &[], "Data that has left for clients: what they read")
-        .in_unit(Bytes);
+    MetricFamily::counter("starfish_agent_sent", &[], "Data sent to clients: their reads").in_unit(Bytes);
 const RECEIVED: MetricFamily =
-    MetricFamily::counter("starfish_agent_received", &[], "Data that has come from clients: what they write")
+    MetricFamily::counter("starfish_agent_received", &[], "Data received from clients: their writes")
         .in_unit(Bytes);
 const CLIENTS: MetricFamily =
     MetricFamily::gauge("starfish_agent_clients", &[], "Clients that are connected");
-const OPEN_STRIPES: MetricFamily =
-    MetricFamily::gauge("starfish_agent_open_stripes", &[], "Stripes of files that are open");
+const OPEN_STRIPES: MetricFamily = MetricFamily::gauge("starfish_agent_open_stripes", &[], "Open stripes");
 const WAITING: MetricFamily = MetricFamily::gauge(
     "starfish_agent_waiting_requests",
     &["class"],
-    "Requests for blocks that wait for a thread",
+    "Block requests that wait for a thread",
 );
 const BUSY_THREADS: MetricFamily =
-    MetricFamily::gauge("starfish_agent_busy_threads", &[], "Threads that serve requests for blocks");
+    MetricFamily::gauge("starfish_agent_busy_threads", &[], "Threads that serve block requests");
 const CACHE_READS: MetricFamily = MetricFamily::counter(
     "starfish_agent_cache_reads",
     &["result"],
-    "Reads of blocks: hit if all was in the cache, miss if a disk or a prefetch had to be waited for",
+    "Block reads: hit if the cache had all bytes, miss if the read waited for a disk or a prefetch",
 );
 const CACHE_READ_BYTES: MetricFamily =
     MetricFamily::counter("starfish_agent_cache_read", &["result"], "Bytes of these reads").in_unit(Bytes);
-const PREFETCHES: MetricFamily = MetricFamily::counter(
-    "starfish_agent_cache_prefetches",
-    &[],
-    "Blocks that were begun to be read before anybody had asked for them",
-);
+const PREFETCHES: MetricFamily =
+    MetricFamily::counter("starfish_agent_cache_prefetches", &[], "Blocks prefetched");
 const BLOCKS: MetricFamily =
     MetricFamily::gauge("starfish_agent_cache_blocks", &[], "Blocks in the cache, clean and dirty");
 const BLOCKS_MAX: MetricFamily =
-    MetricFamily::gauge("starfish_agent_cache_max_blocks", &[], "Blocks that may be in the cache");
+    MetricFamily::gauge("starfish_agent_cache_max_blocks", &[], "Capacity of the cache in blocks");
 const DIRTY_BLOCKS: MetricFamily = MetricFamily::gauge(
     "starfish_agent_cache_dirty_blocks",
     &[],
-    "Blocks with something that has been written and is not at its disk",
+    "Blocks with written data that are not on their disk",
 );
-const DIRTY_BYTES: MetricFamily =
-    MetricFamily::gauge("starfish_agent_cache_dirty", &[], "How much that is").in_unit(Bytes);
+const DIRTY_BYTES: MetricFamily = MetricFamily::gauge(
+    "starfish_agent_cache_dirty",
+    &[],
+    "Written bytes in the cache that are not on their disk",
+)
+.in_unit(Bytes);
 const DISK: MetricFamily =
     MetricFamily::info("starfish_agent_disk", &["disk", "directory"], "The disks, in the order of --root");
 const DISK_UP: MetricFamily = MetricFamily::gauge(
@@ -75,24 +74,21 @@ const DISK_UP: MetricFamily = MetricFamily::gauge(
     "1 if the disk answers, 0 if it fails or has not answered for a second",
 );
 const DISK_SIZE: MetricFamily =
-    MetricFamily::gauge("starfish_agent_disk_size", &["disk"], "How much the disk holds").in_unit(Bytes);
+    MetricFamily::gauge("starfish_agent_disk_size", &["disk"], "Size of the disk").in_unit(Bytes);
 const DISK_FREE: MetricFamily =
-    MetricFamily::gauge("starfish_agent_disk_free", &["disk"], "How much of it is free").in_unit(Bytes);
+    MetricFamily::gauge("starfish_agent_disk_free", &["disk"], "Free space on the disk").in_unit(Bytes);
 const DISK_WAITS: MetricFamily = MetricFamily::times(
     "starfish_agent_disk_wait",
     &["disk"],
-    "Reads and writes: how long each has waited for its turn at the disk",
+    "Time that a read or write waited in the queue of the disk",
 );
 const DISK_ACCESSES: MetricFamily = MetricFamily::times(
     "starfish_agent_disk_access",
     &["disk", "direction"],
-    "Reads and writes: how long each was at the disk",
+    "Time that a read or write took at the disk",
 );
-const DISK_FLUSHES: MetricFamily = MetricFamily::times(
-    "starfish_agent_disk_flush",
-    &["disk"],
-    "How long it took to bring what was written of a stripe onto the medium",
-);
+const DISK_FLUSHES: MetricFamily =
+    MetricFamily::times("starfish_agent_disk_flush", &["disk"], "Time to flush a stripe to stable storage");
 const DISK_READ_BYTES: MetricFamily =
     MetricFamily::counter("starfish_agent_disk_read", &["disk"], "Data read from the disk").in_unit(Bytes);
 const DISK_WRITTEN_BYTES: MetricFamily =
@@ -101,22 +97,22 @@ const DISK_WRITTEN_BYTES: MetricFamily =
 const DISK_FAILURES: MetricFamily = MetricFamily::counter(
     "starfish_agent_disk_failures",
     &["disk"],
-    "Reads, writes and flushes of the disk that failed",
+    "Failed reads, writes and flushes of the disk",
 );
 const HELD_UP: MetricFamily = MetricFamily::counter(
     "starfish_agent_disk_held_up_reads",
     &["disk"],
-    "Reads that were held up by many writes of another client: a race may be on",
+    "Reads delayed by many writes of another client, possibly a race",
 );
 const DISK_WAITING: MetricFamily = MetricFamily::gauge(
     "starfish_agent_disk_waiting_accesses",
     &["disk"],
-    "Reads and writes that wait for their turn at the disk",
+    "Reads and writes in the queue of the disk",
 );
 const PENDING_WRITES: MetricFamily = MetricFamily::gauge(
     "starfish_agent_disk_pending_write",
     &["disk"],
-    "Blocks that wait to be written to the disk, or are being written",
+    "Blocks that wait to be written to the disk or are being written",
 )
 .in_unit(Bytes);
 

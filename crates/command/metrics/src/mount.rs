@@ -10,63 +10,55 @@ use crate::samples::Samples;
 const REQUESTS: MetricFamily = MetricFamily::times(
     "starfish_mount_request",
     &["operation"],
-    "Calls of the kernel: from when each had come to when it was answered, by what FUSE calls it",
+    "Time from the arrival of a kernel request to its reply, by FUSE operation",
 );
 const FAILURES: MetricFamily = MetricFamily::counter(
     "starfish_mount_request_failures",
     &["errno"],
-    "Calls that were answered with an error, by its name; a name that is not there is one, too",
+    "Kernel requests that failed, by error name; lookups of missing names count, too",
 );
-const UNDER_WAY: MetricFamily = MetricFamily::gauge(
-    "starfish_mount_waiting_requests",
-    &[],
-    "Calls of the kernel that are not answered yet",
-);
+const UNDER_WAY: MetricFamily =
+    MetricFamily::gauge("starfish_mount_waiting_requests", &[], "Kernel requests in flight");
 const READ: MetricFamily = MetricFamily::counter(
     "starfish_mount_read",
     &[],
-    "Data that the kernel was given; what its own pages have it does not ask for",
+    "Data returned to the kernel; reads from the kernel's page cache do not count",
 )
 .in_unit(Bytes);
 const WRITTEN: MetricFamily =
-    MetricFamily::counter("starfish_mount_written", &[], "Data that the kernel has given").in_unit(Bytes);
+    MetricFamily::counter("starfish_mount_written", &[], "Data written by the kernel").in_unit(Bytes);
 const OPEN_FILES: MetricFamily =
-    MetricFamily::gauge("starfish_mount_open_files", &[], "Handles that programs have open on files");
+    MetricFamily::gauge("starfish_mount_open_files", &[], "File handles that programs have open");
 const PAGE_READS: MetricFamily = MetricFamily::counter(
     "starfish_mount_page_reads",
     &["result"],
-    "Reads of pages in the memory of the mount: hit if all was there, miss if an agent or a prefetch had to be waited for",
+    "Reads from the mount's page cache: hit if it had all bytes, miss if the read waited for an agent or a prefetch",
 );
 const PAGE_READ_BYTES: MetricFamily =
     MetricFamily::counter("starfish_mount_page_read", &["result"], "Bytes of these reads").in_unit(Bytes);
 const PAGES: MetricFamily =
-    MetricFamily::gauge("starfish_mount_page_cache", &[], "How much these pages are").in_unit(Bytes);
+    MetricFamily::gauge("starfish_mount_page_cache", &[], "Size of the mount's page cache").in_unit(Bytes);
 const PAGES_MAX: MetricFamily =
-    MetricFamily::gauge("starfish_mount_page_cache_max", &[], "How much they may be").in_unit(Bytes);
+    MetricFamily::gauge("starfish_mount_page_cache_max", &[], "Capacity of the mount's page cache")
+        .in_unit(Bytes);
 const ASKED: MetricFamily = MetricFamily::times(
     "starfish_mount_agent_request",
     &["operation", "class"],
-    "Requests to agents: how long each was waited for, by what was asked for and how urgent it was",
+    "Time from sending a request to an agent to its reply, by operation and priority class",
 );
 const ASKED_FAILURES: MetricFamily = MetricFamily::counter(
     "starfish_mount_agent_request_failures",
     &["kind"],
-    "Requests to agents whose answer was a failure, by its kind; gone, if the agent was",
+    "Requests to agents that failed, by kind of failure; kind gone if the agent was disconnected",
 );
-const ASKED_WAITING: MetricFamily = MetricFamily::gauge(
-    "starfish_mount_agent_waiting_requests",
-    &[],
-    "Requests to agents that are not answered yet",
-);
-const AGENT_LOSSES: MetricFamily = MetricFamily::counter(
-    "starfish_mount_agent_losses",
-    &[],
-    "How often the connection to an agent was lost",
-);
+const ASKED_WAITING: MetricFamily =
+    MetricFamily::gauge("starfish_mount_agent_waiting_requests", &[], "Requests to agents in flight");
+const AGENT_LOSSES: MetricFamily =
+    MetricFamily::counter("starfish_mount_agent_losses", &[], "Lost connections to agents");
 const SENT: MetricFamily =
-    MetricFamily::counter("starfish_mount_sent", &[], "Data that has left for agents").in_unit(Bytes);
+    MetricFamily::counter("starfish_mount_sent", &[], "Data sent to agents").in_unit(Bytes);
 const RECEIVED: MetricFamily =
-    MetricFamily::counter("starfish_mount_received", &[], "Data that has come from agents").in_unit(Bytes);
+    MetricFamily::counter("starfish_mount_received", &[], "Data received from agents").in_unit(Bytes);
 
 /// All families of a mount.
 pub static FAMILIES: [MetricFamily; 16] = [

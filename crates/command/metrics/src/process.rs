@@ -14,21 +14,20 @@ use crate::samples::{MetricValue, Samples};
 const BUILD: MetricFamily = MetricFamily::info("starfish_build", &["version"], "The release of Starfish");
 
 const START: MetricFamily =
-    MetricFamily::gauge("process_start_time", &[], "When the process was started, in seconds since 1970")
+    MetricFamily::gauge("process_start_time", &[], "Start time of the process, in seconds since 1970")
         .in_unit(Seconds);
 
 const CPU: MetricFamily =
-    MetricFamily::counter("process_cpu", &[], "Time of processors that the process has used")
-        .in_unit(Seconds);
+    MetricFamily::counter("process_cpu", &[], "Processor time that the process has used").in_unit(Seconds);
 
 const MEMORY: MetricFamily =
-    MetricFamily::gauge("process_resident_memory", &[], "Memory that the process has now").in_unit(Bytes);
+    MetricFamily::gauge("process_resident_memory", &[], "Resident memory of the process").in_unit(Bytes);
 
 const OPEN_FILES: MetricFamily =
-    MetricFamily::gauge("process_open_fds", &[], "Files and connections that the process has open");
+    MetricFamily::gauge("process_open_fds", &[], "Open files and connections of the process");
 
 const OPEN_FILES_MAX: MetricFamily =
-    MetricFamily::gauge("process_max_fds", &[], "Files and connections that it may have open");
+    MetricFamily::gauge("process_max_fds", &[], "Limit of open files and connections");
 
 /// The families of any process.
 pub static FAMILIES: [MetricFamily; 6] = [BUILD, START, CPU, MEMORY, OPEN_FILES, OPEN_FILES_MAX];
