@@ -14,7 +14,7 @@
 //! - All locks of a client belong to one lease. The lease ends if the client sends nothing for [`LEASE`], not
 //!   with its connection: to this node, a killed client looks like one that is still writing. A client relies
 //!   on its lease for less than that (`fs-client/src/tree/locks.rs`).
-//! - A lease is valid for its own client only, and a client locks files that it [holds](super::holds).
+//! - A lease is valid for its own client only, and a client locks files that it [has open](super::open_refs).
 //! - Leases are in memory. A restarted metadata server grants no lock until all leases of earlier
 //!   incarnations have ended. Until then clients reclaim their locks.
 
