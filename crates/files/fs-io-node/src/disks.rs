@@ -22,11 +22,11 @@ use crate::schedule::{DiskRequest, DiskUser, Position, Urgency, schedule_of};
 use crate::scheduling::Scheduling;
 use crate::settings::IoNodeSettings;
 
-/// Longest stripe in bytes: the bytes that a disk adds for its own purposes cannot overflow a number.
+/// Limit of a stripe in bytes: half the limit of a file, so that a length plus the overhead of a disk cannot overflow.
 const STRIPE_BYTES_MAX: u64 = layout::FILE_BYTES_MAX / 2;
 
-/// Limit of runs of a block that are written one by one; a block with more runs is read first, and then
-/// written as a whole.
+/// Limit of runs of a block that are written one by one. With more runs, the gaps between them are read first, and the
+/// span of all runs is written at once.
 pub(super) const RUNS_MAX: usize = 4;
 
 /// The right to use a disk, until this is dropped.
@@ -74,7 +74,7 @@ impl<M: Machine> Drop for PendingWrite<'_, M> {
 pub(super) struct HeldUpReads {
     /// Number of delayed reads.
     pub(super) reads: u64,
-    /// Largest number of waiting writes of one job at these times.
+    /// Largest number of writes of one job that waited when a read was delayed.
     pub(super) writes_most: u64,
 }
 
@@ -150,7 +150,7 @@ impl<M: Machine> Disks<M> {
         DiskUse { _access: access, _turn: turn, _pending: pending, _span: span }
     }
 
-    /// Counts bytes read from, or written to, a disk, or the failure.
+    /// Counts the bytes of a successful read or write, or else a failure.
     pub(super) fn count_bytes<T>(
         &self,
         home: Home,
@@ -238,7 +238,8 @@ impl<M: Machine> Disks<M> {
         outcome
     }
 
-    /// Writes runs of a buffer, which holds the block at `offset` of an object, for a job, at its turn.
+    /// Waits for a turn, then writes these runs of `buffer`, which holds the block at `offset` of the object. The write
+    /// counts for `job`.
     pub(super) async fn write_runs(
         &self,
         home: Home,
@@ -260,7 +261,8 @@ impl<M: Machine> Disks<M> {
         Ok(outcome?)
     }
 
-    /// Extends a stripe to `end`, if it is shorter, so that its space is allocated on the disk.
+    /// Extends a stripe to `end`, if it is shorter. Its positions on the disk are known then. On a real disk the new part
+    /// is a hole.
     pub(super) async fn extend(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
         let _turn = stripe.sizing.take().await;
         if end <= stripe.length.bytes() {

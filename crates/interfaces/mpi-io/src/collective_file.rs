@@ -1,12 +1,12 @@
 //! An open file of MPI: a file of the namespace and the processes that opened it together (its members).
 //!
-//! A call reads or writes (`data_transfer.rs`) a range of the stream that a view shows, thus a selection of the file. A
-//! collective call moves the selections of all members at once. An independent call goes through the page cache if it
+//! A view shows parts of the file as one stream, and a call reads or writes a range of that stream (`data_transfer.rs`).
+//! A collective call moves the selections of all members at once. An independent call goes through the page cache if it
 //! is one piece, and otherwise in one request to each agent.
 //!
-//! Written data are with the agents when the call returns. MPI only requires that other processes see them after a
-//! sync, but libraries rely on seeing them at once; a hint says that a program does not. In atomic mode each call is
-//! made independently, under the lock of the file.
+//! If several processes have the file open for writing, a write sends its data to the agents before it completes. MPI
+//! requires this only at a sync, but libraries rely on it. A hint turns it off, and a write cache replaces it. In atomic
+//! mode each call is made independently, under the lock of the file.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -65,7 +65,7 @@ pub(crate) fn argument(why: &str) -> MpiError {
 }
 
 impl CollectiveFile {
-    /// Opens the file at a place together with the other processes that pass the same member name.
+    /// Opens the file at a place together with the other processes that pass the same team name.
     pub(crate) fn open(
         started: Connected,
         place: &NamedPlace,
@@ -85,7 +85,7 @@ impl CollectiveFile {
             Some(Err(error)) => (started, Err(error)),
             None => (started, Ok(false)),
         };
-        // The answer to the open request contains these attributes.
+        // Number and attributes came with the answer to the open: they cost no request.
         let open = || -> Outcome<(Handle, FileNumber, Stat)> {
             cached.clone()?;
             let handle = open_handle(&started, path, mode, rank == 0, &hints)?;
@@ -155,7 +155,7 @@ impl CollectiveFile {
     }
 
     /// Flushes written data to stable storage when the process ends without closing the file. Does not wait for the
-    /// other members and does none of their work.
+    /// other members, and skips the collective steps of a close.
     pub(crate) fn end_with_process(&self) -> Outcome<()> {
         self.members.leave();
         self.handle.close()?;
@@ -167,7 +167,7 @@ impl CollectiveFile {
         &self.place.path
     }
 
-    /// Records the start of a call of this name in the trace of this process.
+    /// Records a call of this name in the trace of this process, until the result is dropped.
     pub(crate) fn traced(&self, name: &'static str) -> TracedCall {
         let mut call = self.started.session.traced_call(name);
         call.say(|| [("file", self.number.0)]);
@@ -194,7 +194,7 @@ impl CollectiveFile {
     }
 }
 
-/// Opens the file for one member. Ignores impossible striping, as any impossible hint.
+/// Opens the file for one member. If the hinted striping is impossible, opens it without, as for any bad hint.
 fn open_handle(
     started: &Connected,
     path: &str,
@@ -216,8 +216,8 @@ fn open_handle(
     opened(started.session.open(path, options))
 }
 
-/// Returns the error for a missing file. If its directory is missing, the error says so, since programs do not expect
-/// that case.
+/// Returns the error for a missing file. If its directory is missing, the error says so, since a
+/// program that creates a file does not expect "no such file".
 fn missing(started: &Connected, path: &str, error: node::Error) -> MpiError {
     let directory = path.trim_end_matches('/').rsplit_once('/').map_or("", |(directory, _)| directory);
     let look = TreeOperation::Look { at: Location::of_path(directory), follow: true };
@@ -246,7 +246,7 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Returns the file offset of the shared pointer, for the view of a sequential file.
+    /// Returns the offset in the file of the shared pointer: the value of `MPI_DISPLACEMENT_CURRENT`.
     pub(crate) fn current_displacement(&self) -> Outcome<u64> {
         if !self.mode.is_sequential {
             return Err(argument("MPI_DISPLACEMENT_CURRENT is for files opened with MPI_MODE_SEQUENTIAL"));
@@ -337,7 +337,7 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Flushes all written data to stable storage; collective. Afterwards each member reads the others' writes.
+    /// Flushes all written data to stable storage; collective. Later reads of each member see the writes of all.
     pub(crate) fn sync(&self) -> Outcome<()> {
         let recorded = self.recorder.as_ref().map(|recorder| (recorder, recorder.common_call()));
         self.members.sync(&self.handle)?;
@@ -348,7 +348,8 @@ impl CollectiveFile {
         Ok(())
     }
 
-    /// Turns atomic mode on or off; collective. In atomic mode a call sees each other call whole or not at all.
+    /// Turns atomic mode on or off; collective. In atomic mode a call sees either all or nothing of any other
+    /// call.
     pub(crate) fn set_atomic(&self, is_atomic: bool) -> Outcome<()> {
         let all = self.members.gather(is_atomic.into())?;
         if all.iter().any(|&other| other != u64::from(is_atomic)) {

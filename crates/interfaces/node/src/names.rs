@@ -28,7 +28,7 @@ fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Pat
         machine::Error::OtherProgram { .. } => {
             let why = "another program answers there, which is no Starfish agent".to_owned();
             named(ErrorKind::Unreachable, why)
-                .with_remedy("Check the port. `starfish agents status` tells those of agents")
+                .with_remedy("Check the port. `starfish agents status` shows the ports of agents")
         }
         // Keep only the reason: the subject is named already.
         machine::Error::Io { why, .. } => {
@@ -51,7 +51,7 @@ pub(crate) struct Names {
 const REMEDY_FOR_DISK: &str = "Is that disk mounted? Put it back and restart the agent; files that do not lie on it can be used meanwhile";
 
 impl Names {
-    /// Adds the name of an agent. Fails with its first name if it has one already.
+    /// Adds the name of an agent. Fails with the known name if this node already has one.
     pub(crate) fn enter(&mut self, node: NodeId, agent: &Agent) -> std::result::Result<(), &str> {
         if let Some(known) = self.present.iter().position(|(other, _)| *other == node) {
             return Err(&self.present[known].1.name);
@@ -60,7 +60,8 @@ impl Names {
         Ok(())
     }
 
-    /// Adds an agent that does not answer, with the reason. `key_file` is the named file of the cluster key.
+    /// Adds an agent that does not answer, with the reason. `key_file` is the key file that the
+    /// user named.
     pub(crate) fn enter_absent(&mut self, agent: &Agent, error: machine::Error, key_file: Option<&Path>) {
         self.absent.push(unreachable_agent(agent, error, key_file));
     }
@@ -79,8 +80,7 @@ impl Names {
         &self.absent
     }
 
-    /// Returns an error with the agents that do not answer and the disks that cannot be used, like
-    /// [`absence`](Self::absence).
+    /// Returns one error about all absent agents and unusable disks; `None` if there are none.
     pub(crate) fn incompleteness(&self) -> Option<Error> {
         let all: Vec<Error> = self.absent.iter().chain(&self.failing).cloned().collect();
         in_one(&all)
@@ -105,7 +105,7 @@ impl Names {
         self.present.iter().map(|(_, agent)| agent.name.as_str())
     }
 
-    /// Returns one error about the agents that do not answer for the same reason as the first; `None` if all answer.
+    /// Returns one error about all agents that do not answer; `None` if all answer.
     pub(crate) fn absence(&self) -> Option<Error> {
         in_one(&self.absent)
     }
@@ -118,7 +118,7 @@ impl Names {
                 fs::Error::MissingStripe { index, count, .. } => {
                     (format!("stripe {index} of {count}"), absence.kind())
                 }
-                // Keep the error's own kind: the rest of the file can be read, and so can other files.
+                // Do not report the agent as unreachable: only this part of the file is missing.
                 fs::Error::UnknownDisk { identity, .. } => {
                     (format!("disk {identity:016x}, where a part of it is,"), kind_of(error))
                 }
@@ -158,7 +158,8 @@ impl Names {
     }
 }
 
-/// Combines several errors into one about those with the same reason as the first.
+/// Combines several errors into one. Kind, subjects and remedy are those of the first reason; the other reasons follow,
+/// each with its agents.
 fn in_one(errors: &[Error]) -> Option<Error> {
     let [first, others @ ..] = errors else { return None };
     if others.is_empty() {
@@ -180,7 +181,7 @@ fn in_one(errors: &[Error]) -> Option<Error> {
     Some(first.remedy().into_iter().fold(error, Error::with_remedy))
 }
 
-/// True if an absent agent may have the missing file, stripe or disk.
+/// True if the error concerns a file, stripe or disk that an absent agent may have.
 fn may_be_elsewhere(error: &fs::Error) -> bool {
     matches!(
         error,
@@ -208,7 +209,7 @@ mod tests {
             fs::Error::Machine(machine::Error::PeerGone { node: NodeId(node), why: "it hangs".to_owned() })
         };
         let by_hand = names.explain("x", &gone(1)).to_string();
-        // The agent may belong to a set on another computer.
+        // Without a log path it is unknown how the agent was started, so the remedy suggests both ways.
         assert!(by_hand.contains("--root and --listen") && by_hand.contains("standard error"), "{by_hand}");
         let of_a_set = names.explain("x", &gone(2)).to_string();
         assert!(of_a_set.contains("/state/log") && of_a_set.contains("`starfish agents up`"), "{of_a_set}");
@@ -239,7 +240,7 @@ mod tests {
         }
         let error = machine::Error::OtherProgram { what: what() };
         let told = unreachable_agent(&agent("a:1", None), error, None);
-        assert_eq!(told.remedy(), Some("Check the port. `starfish agents status` tells those of agents"));
+        assert_eq!(told.remedy(), Some("Check the port. `starfish agents status` shows the ports of agents"));
     }
 
     #[test]
@@ -249,13 +250,13 @@ mod tests {
         assert_eq!(names.absence(), None);
         assert_eq!(names.explain("x", &missing).kind(), ErrorKind::Damaged);
         for name in ["a:1", "b:1"] {
-            let why = machine::Error::Io { what: "connecting".into(), why: "ConnectedNode refused".into() };
+            let why = machine::Error::Io { what: "connecting".into(), why: "Connection refused".into() };
             names.absent.push(unreachable_agent(&agent(name, None), why, None));
         }
         let error = names.explain("x", &missing);
         assert_eq!(error.kind(), ErrorKind::Unreachable);
         let expected =
-            "stripe 1 of 3 is not on the agents that answer. agent a:1, agent b:1: ConnectedNode refused";
+            "stripe 1 of 3 is not on the agents that answer. agent a:1, agent b:1: Connection refused";
         assert_eq!(error.why(), expected);
         assert_eq!(
             names.explain("x", &fs::Error::NotFound { name: "x".into() }).kind(),
@@ -293,7 +294,7 @@ mod tests {
         assert!(Names::default().explain("a b", &missing).to_string().starts_with("a b: no such file. "));
     }
 
-    /// Lists errors of the file system with their kind and a word of their remedy.
+    /// Lists errors of the file system with their kind and a part of their remedy.
     #[test]
     fn each_error_of_the_file_system_has_a_kind_and_a_remedy() {
         let (name, node) = (|| "x".to_owned(), NodeId(7));

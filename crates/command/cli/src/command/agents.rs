@@ -540,7 +540,7 @@ fn down(arguments: &CommonArguments) -> Result<()> {
     for MountFinding { directory, .. } in mounts::find(&addresses) {
         let visible = visible(&directory);
         say!(
-            "{visible} is a mount of these agents: programs there block until `{}`",
+            "{visible} is a mount of these agents: programs there get errors until `{}`",
             arguments.command("up")
         );
     }

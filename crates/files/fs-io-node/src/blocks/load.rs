@@ -48,7 +48,8 @@ impl<M: Machine> Blocks<M> {
         self.load(stripe, place, user).await
     }
 
-    /// Reads the block from its disk. Bytes written to it in the meantime take precedence.
+    /// Reads the block from its disk. Bytes that are valid in the cache, or are written during the read, take
+    /// precedence.
     async fn load(&self, stripe: &OpenStripe, place: CacheSlot, user: DiskUser) -> Result<(), Box<Failure>> {
         let (key, own) = {
             let mut cache = self.cache.borrow_mut();
@@ -66,7 +67,7 @@ impl<M: Machine> Blocks<M> {
             .machine
             .contain("reading a block", self.read_disk(stripe, key.block * stripe.block_bytes(), into, user));
         let outcome = read.await.flatten();
-        // A failed read does not return its buffer.
+        // A failed read has consumed its buffer: the block gets a new one.
         let has_none = outcome.is_err() && self.cache.borrow_mut().block(place).buffer.is_none();
         let empty = if has_none { Some(self.buffers.take(stripe.block_bytes()).await) } else { None };
         let mut cache = self.cache.borrow_mut();

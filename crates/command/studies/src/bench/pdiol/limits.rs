@@ -1,4 +1,4 @@
-//! Physical limits of this computer, measured in the same run.
+//! Physical limits of this computer, measured in the same run as the benchmark.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,8 +17,8 @@ use crate::bench::bare_stripe::{bare, receive_in_turn, stripe_files};
 use crate::bench::rounds::median;
 use crate::bench::times::{Times, measure};
 
-/// Physical limits, and results of the file system without slow disks. Throughputs are in MiB/s, processor times in
-/// seconds for each GiB.
+/// Limits of the hardware, and for comparison throughputs of the file system with disks at full speed. Throughputs are
+/// in MiB/s, processor times in seconds for each GiB.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Limits {
     /// Throughput of copying in memory.
@@ -49,11 +49,14 @@ pub const AGENTS: usize = 4;
 /// Size of a file that is in an agent's cache after it was read once.
 const SMALL_BYTES: u64 = PAGE_BYTES * 8;
 
-/// Number of times that the file is read, and idle time before each page.
+/// Number of reads of the small file.
 const SMALL_ROUNDS: u32 = 40;
+
+/// Idle time before each page.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// Measures all limits with `bytes` bytes, before the disks are slowed down. Compared quantities are measured in turn.
+/// Measures all limits with `bytes` bytes, before the disks are slowed down. Quantities of one
+/// round are measured alternately, so that a drift affects all of them.
 pub fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> Result<Limits> {
     testbed.write(AGENTS, bytes)?;
     testbed.write(1, SMALL_BYTES)?;
