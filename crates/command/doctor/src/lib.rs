@@ -1,14 +1,15 @@
 //! Diagnosis of agents and mounts: their answers, and the problems that follow from them.
 //!
 //! - `agent.rs`: one agent's report of its disks and its computer.
-//! - `measure.rs`: its write and read throughput in several rounds, and other work of its computer at the same time.
+//! - `agent_throughput.rs`: its write and read throughput in several rounds, and other work of its computer at the
+//!   same time.
 //! - `mounts.rs`: mounts of this user on this computer.
 //! - `names.rs`: the namespace.
 //! - `judge.rs`: problems and notes; a function of these findings alone.
 
 mod agent;
+mod agent_throughput;
 mod judge;
-mod measure;
 pub mod mounts;
 mod names;
 
@@ -51,7 +52,7 @@ pub fn diagnose(names: &[String], connecting: &Cluster, measured_bytes: Option<u
     let examined = diagnosis.examine_agents(names, connecting);
     let Diagnosis { agents, problems, .. } = &mut diagnosis;
     if let Some(bytes_max) = measured_bytes {
-        measure::all(connecting, agents, &examined, bytes_max, problems)?;
+        agent_throughput::all(connecting, agents, &examined, bytes_max, problems)?;
     }
     problems.extend(judge::problems(agents));
     diagnosis.notes = judge::notes(agents);

@@ -15,7 +15,7 @@ use machine::Duration;
 
 use crate::error::{Error, Place, shown};
 use crate::file_names::FileNames;
-use crate::lines::Lines;
+use crate::line_reader::Lines;
 use crate::request::{Request, checked_move, parse_seconds};
 
 /// Bytes in a sector of block traces.

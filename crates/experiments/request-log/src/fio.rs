@@ -17,7 +17,7 @@ use machine::Duration;
 
 use crate::error::{Error, Place, shown};
 use crate::file_names::FileNames;
-use crate::lines::Lines;
+use crate::line_reader::Lines;
 use crate::request::{Action, Request, checked_move, parse_time};
 
 /// Beginning of the first line of a fio log.

@@ -16,7 +16,7 @@
 //! - `log.rs`: a whole log in memory, node by node, and its totals; `collector.rs` builds it.
 //! - `reader.rs`: reads any format, request by request: `text.rs`, `table.rs` (CSV), `dxt.rs` (output of
 //!   `darshan-dxt-parser`), `fio.rs` and `blkparse.rs`.
-//! - `lines.rs`, `file_names.rs`: lines of bounded length, names of files.
+//! - `line_reader.rs`, `file_names.rs`: lines of bounded length, names of files.
 //! - `error.rs`: errors in a log, and their places.
 //! - `generator.rs`: random logs; `merge.rs`: merges the logs of several jobs.
 //!
@@ -31,7 +31,7 @@ mod error;
 mod file_names;
 mod fio;
 mod generator;
-mod lines;
+mod line_reader;
 mod log;
 mod merge;
 mod reader;

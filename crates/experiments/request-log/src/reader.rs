@@ -7,7 +7,7 @@ use crate::calls::LogTables;
 use crate::dxt::DxtReader;
 use crate::error::{Error, Place, shown};
 use crate::fio::{self, FioReader};
-use crate::lines::LINE_BYTES_MAX;
+use crate::line_reader::LINE_BYTES_MAX;
 use crate::request::Request;
 use crate::table::{Columns, TableReader};
 use crate::text::{self, TextReader};

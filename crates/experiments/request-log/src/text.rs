@@ -38,7 +38,7 @@ use machine::Duration;
 
 use crate::calls::{CallMethod, CommonTurn, LogTables, LoggedCall, ToldOpening};
 use crate::error::{Error, Place, shown};
-use crate::lines::{CALL_BYTES_MAX, Lines};
+use crate::line_reader::{CALL_BYTES_MAX, Lines};
 use crate::request::{Action, NO_FILE, READ, Request, SYNC, Stretch, WRITE};
 use crate::request::{checked_move, escaped, parse_seconds, parse_seconds_taken, seconds, unescaped};
 

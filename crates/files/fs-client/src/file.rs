@@ -13,9 +13,9 @@ use machine::{Class, Machine, Memory, NodeId, NodeNotes, Payload, Work};
 use namespace::TreeRefusal;
 
 use super::Client;
-use super::attachments::Attachments;
-use super::length::Length;
-use super::serving::OpenMemory;
+use super::attached_stripes::Attachments;
+use super::known_length::Length;
+use super::serve_nodes::OpenMemory;
 use super::unflushed::{FileWrites, UnflushedMark};
 use crate::Features;
 use crate::endpoint::{Answer, Mailbox};

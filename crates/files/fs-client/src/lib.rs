@@ -1,15 +1,15 @@
 //! The client: the file system's half on a compute node.
 //!
 //! - this file: connects to I/O nodes and sends them requests.
-//! - `serving.rs`: serves requests that other nodes send to this node.
+//! - `serve_nodes.rs`: serves requests that other nodes send to this node.
 //! - `stripes.rs`: describes files; opens, creates, flushes and removes their stripes.
-//! - `attachments.rs`: known state of the stripes of an open file.
+//! - `attached_stripes.rs`: known state of the stripes of an open file.
 //! - `file.rs`: an open file, and the traditional method of reading and writing it.
-//! - `length.rs`: the file's length as far as this client knows it.
+//! - `known_length.rs`: the file's length as far as this client knows it.
 //! - `holes.rs`: finds data and holes.
-//! - `unflushed.rs`: records of unflushed writes, with the stamps of `durability.rs`.
+//! - `unflushed.rs`: records of unflushed writes, with the stamps of `write_stamps.rs`.
 //! - `collective.rs`: reads and writes a file together with a group of compute nodes.
-//! - `listed.rs`: collective access to arbitrary lists of extents; `directories.rs`: encodes the lists for I/O nodes.
+//! - `listed.rs`: collective access to arbitrary lists of extents; `extent_lists.rs`: encodes the lists for I/O nodes.
 //! - `selected.rs`: access to a selection of a file in closed form, collectively or alone.
 //! - `rendezvous.rs`: common part of listed and selected access.
 //! - `team.rs`: processes that synchronise at an I/O node.
@@ -17,38 +17,38 @@
 //! - `pages/`: the page cache, for programs that read or write a file sequentially.
 //! - `deadline_timer.rs`: the timer task that flushes expired entries of both caches.
 //! - `tree/`: the namespace.
-//! - `partial.rs`: a result that lacks the answers of failed I/O nodes.
+//! - `partial_answer.rs`: a result that lacks the answers of failed I/O nodes.
 //! - `check.rs`: has I/O nodes read files back and verify them.
-//! - `remains.rs`: reads the intact rest of a damaged file.
-//! - `examination.rs`: the state of an I/O node; `recordings.rs`: event recordings of I/O nodes.
+//! - `damaged_file.rs`: reads the intact rest of a damaged file.
+//! - `io_node_state.rs`: the state of an I/O node; `node_recordings.rs`: event recordings of I/O nodes.
 //! - `two_phase.rs`: two-phase collective operations, by single requests and an exchange among the compute nodes;
 //!   `selected_two_phase.rs`: the same for selections.
 
-mod attachments;
+mod attached_stripes;
 mod check;
 mod collective;
+mod damaged_file;
 mod deadline_timer;
-mod directories;
-mod durability;
-mod examination;
+mod extent_lists;
 mod file;
 mod holes;
-mod length;
+mod io_node_state;
+mod known_length;
 mod listed;
+mod node_recordings;
 mod pages;
-mod partial;
-mod recordings;
-mod remains;
+mod partial_answer;
 mod rendezvous;
 mod selected;
 mod selected_two_phase;
-mod serving;
+mod serve_nodes;
 mod stripes;
 mod team;
 mod tree;
 mod two_phase;
 mod unflushed;
 mod write_cache;
+mod write_stamps;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,14 +63,14 @@ use machine::{Condition, InFlight, Machine, Memory, NodeId, Payload};
 
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveSettings, Group};
-pub use directories::FileEntries;
-pub use examination::{DiskExamination, Examination, HeldUpExamination};
+pub use damaged_file::{Remains, Remnant};
+pub use extent_lists::FileEntries;
 pub use file::File;
+pub use io_node_state::{DiskExamination, Examination, HeldUpExamination};
 pub use listed::ListedSettings;
+pub use node_recordings::NodeRecording;
 pub use pages::{Advice, PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Prefetch};
-pub use partial::Partial;
-pub use recordings::NodeRecording;
-pub use remains::{Remains, Remnant};
+pub use partial_answer::Partial;
 pub use rendezvous::{MoveTimes, Moved};
 pub use selected::{Company, SelectedSettings};
 pub use stripes::{DisksByIdentity, NumberedFile};

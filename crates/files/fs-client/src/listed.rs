@@ -9,7 +9,7 @@
 
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
-use super::directories::{
+use super::extent_lists::{
     Directory, DirectoryOfEntries, DirectoryOfRuns, FileEntries, directories_by_io_node,
 };
 use super::file::{check_memory, check_no_file_ends_before};

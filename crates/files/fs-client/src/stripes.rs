@@ -11,7 +11,7 @@ use layout::{Extent, Striping, stripe_disks};
 use machine::{Machine, NO_DISK, NodeId};
 use serde::{Deserialize, Serialize};
 
-use super::attachments::{Attachment, Attachments};
+use super::attached_stripes::{Attachment, Attachments};
 use super::file::run_of;
 use super::{Client, File, Partial, Remains, unexpected};
 use crate::endpoint::Answer;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use machine::NodeId;
 
-use super::durability::{Durability, Unflushed, first_kept};
+use super::write_stamps::{Durability, Unflushed, first_kept};
 use crate::name;
 use crate::protocol::FileId;
 

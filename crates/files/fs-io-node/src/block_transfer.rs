@@ -12,11 +12,11 @@ use std::rc::Rc;
 use machine::{Buf, BufferPool, Line, Machine, NodeId, Payload, PlaceInLine, TaskGroup, yield_now};
 
 use super::IoNode;
-use super::account::Account;
-use super::batch_sizes::BatchSizes;
-use super::collectives::PatchedBlock;
+use super::client_account::Account;
+use super::collective_admission::PatchedBlock;
 use super::disks::RUNS_MAX;
 use super::open_stripe::{Barred, OpenStripe};
+use super::portion_sizes::PortionSizes;
 use crate::error::{Failure, Result as FsResult};
 use crate::exchange::Exchange;
 use crate::keyed_mutex::KeyedGuard;
@@ -67,7 +67,7 @@ pub(super) struct BlockTransfer<M: Machine, I> {
     blocks: RefCell<I>,
     buffers: BufferPool,
     block_bytes: u64,
-    portions: BatchSizes,
+    portions: PortionSizes,
     /// Queue of writes: blocks are written in the order in which they were taken, whichever has its data
     /// first, so that the disk seeks less.
     writes: Line,
@@ -138,7 +138,7 @@ where
     ) -> Rc<Self> {
         let buffers = node.settings.buffers_per_disk;
         let portions =
-            BatchSizes::new(blocks_at_once as usize, block_bytes, exchange.member_count(), buffers);
+            PortionSizes::new(blocks_at_once as usize, block_bytes, exchange.member_count(), buffers);
         let buffers = BufferPool::new(block_bytes * buffers as u64 * blocks_at_once);
         let (node, exchange, blocks) = (node.clone(), exchange.clone(), RefCell::new(blocks));
         Rc::new(BlockTransfer {

@@ -26,12 +26,12 @@ use std::rc::Rc;
 
 use machine::{Buf, BufferPool, Condition, Duration, Machine, NodeId, Payload, RangeSet, Work};
 
-use super::account::Account;
+use super::client_account::Account;
 use super::counts::CacheCounts;
 use super::disks::{Disks, check_length};
-use super::fences::Fences;
+use super::lease_fences::Fences;
 use super::open_stripe::{Barred, OpenStripe};
-use super::stripes::Stripes;
+use super::open_stripes::Stripes;
 use crate::cache::{BlockKey, Cache, CacheOccupancy, CacheSlot, StripeKey};
 use crate::endpoint::{Caller, Endpoint};
 use crate::error::{Failure, FailureKind};

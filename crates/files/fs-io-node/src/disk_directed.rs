@@ -17,8 +17,8 @@ use layout::{BlockRequest, BlockRequests, Extent, Piece};
 use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
 use super::IoNode;
-use super::account::Account;
 use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
+use super::client_account::Account;
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Collective, Direction, Reply};

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
 
-use crate::backlog::{Backlog, HeldUp};
+use crate::backlog_detector::{Backlog, HeldUp};
 use crate::schedule::{DiskRequest, DiskSchedule, Number, Position};
 
 /// The queue of one disk.

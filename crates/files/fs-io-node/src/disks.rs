@@ -11,9 +11,9 @@ use layout::Extent;
 use machine::{Buf, Disk, Duration, Instant, Machine, NodeId, NotedSpan, Work};
 
 use super::counts::IoNodeDiskCounts;
-use super::home::Home;
 use super::open_stripe::OpenStripe;
-use crate::backlog::HeldUp;
+use super::stripe_place::Home;
+use crate::backlog_detector::HeldUp;
 use crate::disk_queue::{DiskQueue, DiskTurn};
 use crate::error::{Failure, FailureKind};
 use crate::free_space::{DiskFreeSpace, ReservedSpace};
@@ -69,7 +69,7 @@ impl<M: Machine> Drop for PendingWrite<'_, M> {
     }
 }
 
-/// Reads delayed at a disk: see `backlog.rs`.
+/// Reads delayed at a disk: see `backlog_detector.rs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HeldUpReads {
     /// Number of delayed reads.
@@ -261,8 +261,8 @@ impl<M: Machine> Disks<M> {
         Ok(outcome?)
     }
 
-    /// Extends a stripe to `end`, if it is shorter. Its positions on the disk are known then. On a real disk the new part
-    /// is a hole.
+    /// Extends a stripe to `end`, if it is shorter. Its positions on the disk are known then. On a real disk the new
+    /// part is a hole.
     pub(super) async fn extend(&self, stripe: &OpenStripe, end: u64) -> Result<(), Box<Failure>> {
         let _turn = stripe.sizing.take().await;
         if end <= stripe.length.bytes() {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use machine::{Disk, Machine, NodeId, TaskGroup};
 
 use super::IoNode;
-use super::account::Account;
+use super::client_account::Account;
 use super::disks::check_length;
 use super::open_stripe::OpenStripe;
 use crate::error::Failure;

@@ -9,78 +9,78 @@
 //! Its modules, in the order in which a request reaches them; the head of each file states its invariants:
 //!
 //! - this file: the service, and the dispatch of requests.
-//! - `account.rs`: the requests in flight for each client; `shares.rs`: sharing of limited resources among
-//!   clients; `commands.rs`: memory and turns of commands.
-//! - `block_accesses.rs`: requests for parts of blocks, from the queue to the answer; `pool.rs`: the threads
+//! - `client_account.rs`: the requests in flight for each client; `client_quotas.rs`: sharing of limited resources
+//!   among clients; `command_admission.rs`: memory and turns of commands.
+//! - `block_requests.rs`: requests for parts of blocks, from the queue to the answer; `thread_pool.rs`: the threads
 //!   that serve them.
-//! - `stripes.rs`: the open stripes; `open_stripe.rs`: one of them, with its length (`length.rs`), its
-//!   writers (`writers.rs`), and its lost writes (`lost_ranges.rs`).
+//! - `open_stripes.rs`: the open stripes; `open_stripe.rs`: one of them, with its length (`stripe_length.rs`), its
+//!   writers (`unflushed_writers.rs`), and its lost writes (`lost_writes.rs`).
 //! - `blocks.rs`: the blocks in memory (the traditional method).
-//! - `disks.rs`: the turns at each disk; `home.rs`: the place of a stripe on them.
-//! - `stored_stripes.rs`: stripes on the disks, opened, created, flushed and removed; `objects.rs`: the
-//!   object of a name on a disk; `listing.rs`: lists of the stripes.
+//! - `disks.rs`: the turns at each disk; `stripe_place.rs`: the place of a stripe on them.
+//! - `stored_stripes.rs`: stripes on the disks, opened, created, flushed and removed; `stripe_label.rs`: the
+//!   object of a name on a disk; `stripe_listing.rs`: lists of the stripes.
 //! - `flush.rs`: flushing accepted data to stable storage; `holes.rs`: finding data and holes in stripes.
-//! - `collectives.rs`: collective requests served at the same time; `disk_directed.rs`: a request with a
+//! - `collective_admission.rs`: collective requests served at the same time; `disk_directed.rs`: a request with a
 //!   dense view; `listed.rs`: a request with lists of extents; `selected.rs`: a request with selections in
 //!   closed form.
-//! - `staged.rs`: data that clients send in advance for the last two; `block_transfer.rs`: moving the blocks
-//!   of all three; `batch_sizes.rs`: the number of blocks moved at once.
-//! - `meetings.rs`: barriers of clients at this node: `memberships.rs`, for joint flushes of write caches;
+//! - `staged_requests.rs`: data that clients send in advance for the last two; `block_transfer.rs`: moving the blocks
+//!   of all three; `portion_sizes.rs`: the number of blocks moved at once.
+//! - `barrier.rs`: barriers of clients at this node: `joint_flushes.rs`, for joint flushes of write caches;
 //!   `teams.rs`, for processes with ranks.
 //! - `metadata_server.rs`: the metadata server, if this node is one; `open_refs.rs`: the files that clients have open;
 //!   `locks.rs`: locks on ranges of files.
-//! - `fences.rs`: ended leases of locks, under which no more writes are accepted.
-//! - `scrub.rs`: reading back the contents of the disks; `recordings.rs`: recording the node's activity on
+//! - `lease_fences.rs`: ended leases of locks, under which no more writes are accepted.
+//! - `scrub.rs`: reading back the contents of the disks; `event_recordings.rs`: recording the node's activity on
 //!   request.
-//! - `cache.rs`, `request_queue.rs`, `schedule/`, `block_pieces.rs`, `piece_run.rs`: decisions without futures.
-//! - `disk_queue.rs`: the queue of a disk; `backlog.rs`: the jobs delayed there; `free_space.rs`: the free space of
-//!   a disk.
+//! - `cache.rs`, `request_queue.rs`, `schedule/`, `pieces_by_block.rs`, `strided_pieces.rs`: decisions without futures.
+//! - `disk_queue.rs`: the queue of a disk; `backlog_detector.rs`: the jobs delayed there; `free_space.rs`: the free
+//!   space of a disk.
 //! - `counts.rs`: counters of the node's activity; `disk_health.rs`: checks that its disks answer.
 
-mod account;
-mod backlog;
-mod batch_sizes;
-mod block_accesses;
-mod block_pieces;
+mod backlog_detector;
+mod barrier;
+mod block_requests;
 mod block_transfer;
 mod blocks;
 mod cache;
-mod collectives;
-mod commands;
+mod client_account;
+mod client_quotas;
+mod collective_admission;
+mod command_admission;
 mod counts;
 mod disk_directed;
 mod disk_health;
 mod disk_queue;
 mod disks;
-mod fences;
+mod event_recordings;
 mod flush;
 mod free_space;
 mod holes;
-mod home;
-mod length;
+mod joint_flushes;
+mod lease_fences;
 mod listed;
-mod listing;
 mod locks;
-mod lost_ranges;
-mod meetings;
-mod memberships;
+mod lost_writes;
 mod metadata_server;
-mod objects;
 mod open_refs;
 mod open_stripe;
-mod piece_run;
-mod pool;
-mod recordings;
+mod open_stripes;
+mod pieces_by_block;
+mod portion_sizes;
 mod request_queue;
 mod schedule;
 mod scrub;
 mod selected;
-mod shares;
-mod staged;
+mod staged_requests;
 mod stored_stripes;
-mod stripes;
+mod strided_pieces;
+mod stripe_label;
+mod stripe_length;
+mod stripe_listing;
+mod stripe_place;
 mod teams;
-mod writers;
+mod thread_pool;
+mod unflushed_writers;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -98,26 +98,26 @@ use crate::error::{Failure, FailureKind};
 use crate::keyed_mutex::KeyedMutex;
 use crate::protocol::{ExaminedComputer, ExaminedDisk, ExaminedHeldUp, FileId, Flushing, Reply, Request};
 use crate::settings::IoNodeSettings;
-use account::{Account, Accounts};
-use block_accesses::BlockAccess;
+use block_requests::BlockAccess;
 use blocks::Blocks;
-use collectives::Collectives;
-use commands::{Commands, needs_no_turn};
+use client_account::{Account, Accounts};
+use collective_admission::Collectives;
+use command_admission::{Commands, needs_no_turn};
 pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts};
 use disk_health::DiskHealth;
 use disks::{Disks, HeldUpReads};
+use event_recordings::Recordings;
+use joint_flushes::{Memberships, Wanted};
 use listed::Directories;
-use listing::Listings;
-use memberships::{Memberships, Wanted};
 use metadata_server::MetadataServer;
-use pool::Pool;
-use recordings::Recordings;
+use open_stripes::Stripes;
 use scrub::Scrubber;
 use selected::Selections;
 pub use stored_stripes::REMOVED_AT_ONCE;
 use stored_stripes::StoredStripes;
-use stripes::Stripes;
+use stripe_listing::Listings;
 use teams::{Coming, Teams};
+use thread_pool::Pool;
 
 /// A running I/O node.
 struct IoNode<M: Machine> {

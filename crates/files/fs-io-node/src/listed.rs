@@ -17,15 +17,15 @@ use layout::Piece;
 use machine::{Buf, Disk, Machine, NodeId, Payload, TaskGroup, Work};
 
 use super::IoNode;
-use super::account::Account;
 use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
-use super::staged::{Staged, Weight};
-use crate::block_pieces::{BlockPieces, PiecesByBlock};
+use super::client_account::Account;
+use super::staged_requests::{Staged, StagedSize};
 use crate::directory::{ListedStretch, PiecesLeft, bytes_of, length};
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
-use crate::piece_run::PieceRun;
+use crate::pieces_by_block::{BlockPieces, PiecesByBlock};
 use crate::protocol::{Direction, FileId, Listed, MemoryId, Reply};
+use crate::strided_pieces::PieceRun;
 
 /// Limit of staged entries of one client.
 const ENTRIES_OF_CLIENT_MAX: u64 = 1 << 20;
@@ -43,7 +43,7 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<Reply, Box<Failure>> {
         let entries = stretches.iter().flat_map(|(_, of_file)| of_file).map(ListedStretch::count).sum();
         self.machine.compute(Work::TakeEntries { entries }).await;
-        let weight = Weight { count: length(&stretches), bytes: bytes_of(&stretches) };
+        let weight = StagedSize { count: length(&stretches), bytes: bytes_of(&stretches) };
         let most = ENTRIES_OF_CLIENT_MAX;
         let refused = |count| {
             Failure::invalid(format!("directories of {count} entries from {client}; at most {most} here"))

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use machine::{Instant, NodeId};
 use namespace::FileNumber;
 
-use super::shares::{Share, Shares};
+use super::client_quotas::{Share, Shares};
 use crate::error::Failure;
 use crate::name;
 use crate::protocol::{FENCED_MAX, HeldLock, LockAnswer, LockChange, LockStep};

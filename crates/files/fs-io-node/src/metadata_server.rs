@@ -15,7 +15,7 @@ use namespace::{
     WrittenContents, perform,
 };
 
-use super::account::Account;
+use super::client_account::Account;
 use super::locks::LockTable;
 use super::open_refs::{GRACE, OpenRefs};
 use crate::error::{Failure, FailureKind};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use machine::{Duration, NodeId};
 use namespace::FileNumber;
 
-use super::shares::Shares;
+use super::client_quotas::Shares;
 use crate::protocol::{OpenCount, OpenFor};
 
 /// Time after its start for which the metadata server waits for the holders of files in an earlier

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use machine::{InFlight, OperationInFlight, Permits};
 
-use super::home::Home;
-use super::length::StripeLength;
-use super::lost_ranges::LostRanges;
-use super::writers::Writers;
+use super::lost_writes::LostWrites;
+use super::stripe_length::StripeLength;
+use super::stripe_place::Home;
+use super::unflushed_writers::Writers;
 use crate::cache::StripeKey;
 use crate::error::{Failure, FailureKind};
 use crate::protocol::{FileId, Label};
@@ -23,7 +23,7 @@ pub(super) struct OpenStripe {
     opening: u64,
     pub(super) home: Home,
     pub(super) length: StripeLength,
-    pub(super) losses: LostRanges,
+    pub(super) losses: LostWrites,
     pub(super) writers: Writers,
     /// Writes to the disk that are queued or in flight.
     pub(super) writes: InFlight,
@@ -77,7 +77,7 @@ impl OpenStripe {
             opening,
             home,
             length: StripeLength::on_disk(bytes),
-            losses: LostRanges::default(),
+            losses: LostWrites::default(),
             writers: Writers::default(),
             writes: InFlight::new(),
             sizing: Permits::new(1),

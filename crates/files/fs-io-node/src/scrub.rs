@@ -11,8 +11,8 @@ use layout::Extent;
 use machine::{BufferPool, Disk, Error, Machine, NodeId, Work, yield_now};
 
 use super::disks::Disks;
-use super::home::Home;
-use super::objects::read_label;
+use super::stripe_label::read_label;
+use super::stripe_place::Home;
 use crate::error::Failure;
 use crate::number;
 use crate::protocol::{Damage, Direction, FileId, Reply, SCRUB_BYTES_MAX};

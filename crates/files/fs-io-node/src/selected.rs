@@ -14,11 +14,11 @@ use layout::Extent;
 use machine::{Buf, Disk, Machine, NodeId, TaskGroup, Work};
 
 use super::IoNode;
-use super::account::Account;
 use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
-use super::collectives::roomy_queue_bytes;
+use super::client_account::Account;
+use super::collective_admission::roomy_queue_bytes;
 use super::disk_directed::LISTED_MAX;
-use super::staged::{Staged, Weight};
+use super::staged_requests::{Staged, StagedSize};
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::protocol::{Direction, FileId, Reply, Selected, SelectedPart, Selecting, Selectors};
@@ -65,7 +65,7 @@ impl<M: Machine> IoNode<M> {
         let nodes = selecting.part.selection.nodes();
         let stripes = size_of_val(&*selecting.part.stripes) as u64;
         let bytes = nodes.saturating_add(2).saturating_mul(NODE_BYTES).saturating_add(stripes);
-        let weight = Weight { count: nodes.saturating_add(NODES_OF_PART), bytes };
+        let weight = StagedSize { count: nodes.saturating_add(NODES_OF_PART), bytes };
         let most = NODES_OF_CLIENT_MAX;
         let (memory, refused) = (selecting.memory, |nodes| {
             let text = format!(

@@ -19,8 +19,8 @@ use layout::Striping;
 use machine::{Disk, Machine, NodeId};
 
 use super::IoNode;
-use super::objects::found;
 use super::open_stripe::{Barred, OpenStripe};
+use super::stripe_label::found;
 use crate::error::{Failure, FailureKind};
 use crate::number;
 use crate::protocol::{FileId, Label, ListedStripe, REMOVED_MAX, Reply, StripePlaces};

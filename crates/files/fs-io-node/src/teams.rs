@@ -1,6 +1,6 @@
 //! Teams: clients that know each other by their ranks, and enter barriers here at any time.
 //!
-//! Members of a *job* (`memberships.rs`) join and leave, and are notified of barriers. A team has a fixed size,
+//! Members of a *job* (`joint_flushes.rs`) join and leave, and are notified of barriers. A team has a fixed size,
 //! which each member states. The team is formed when all members have joined, and lost with the first of them
 //! that disconnects.
 //!
@@ -16,8 +16,8 @@ use std::rc::Rc;
 
 use machine::{Condition, NodeId};
 
-use super::meetings::{Meeting, Served, with_names};
-use super::shares::{Share, Shares};
+use super::barrier::{Meeting, Served, with_names};
+use super::client_quotas::{Share, Shares};
 use crate::error::{Failure, FailureKind};
 use crate::name;
 use crate::protocol::{BROUGHT_BY_ALL_MAX, BROUGHT_BYTES_MAX, MeetingId, Reply, TeamStep};

@@ -1,12 +1,12 @@
 //! An open file of MPI: a file of the namespace and the processes that opened it together (its members).
 //!
-//! A view shows parts of the file as one stream, and a call reads or writes a range of that stream (`data_transfer.rs`).
-//! A collective call moves the selections of all members at once. An independent call goes through the page cache if it
-//! is one piece, and otherwise in one request to each agent.
+//! A view shows parts of the file as one stream, and a call reads or writes a range of that stream
+//! (`data_transfer.rs`). A collective call moves the selections of all members at once. An independent call goes
+//! through the page cache if it is one piece, and otherwise in one request to each agent.
 //!
 //! If several processes have the file open for writing, a write sends its data to the agents before it completes. MPI
-//! requires this only at a sync, but libraries rely on it. A hint turns it off, and a write cache replaces it. In atomic
-//! mode each call is made independently, under the lock of the file.
+//! requires this only at a sync, but libraries rely on it. A hint turns it off, and a write cache replaces it. In
+//! atomic mode each call is made independently, under the lock of the file.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

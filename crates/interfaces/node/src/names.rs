@@ -80,7 +80,7 @@ impl Names {
         &self.absent
     }
 
-    /// Returns one error about all absent agents and unusable disks; `None` if there are none.
+    /// Returns one error about all absent agents and unusable disks, or `None`.
     pub(crate) fn incompleteness(&self) -> Option<Error> {
         let all: Vec<Error> = self.absent.iter().chain(&self.failing).cloned().collect();
         in_one(&all)

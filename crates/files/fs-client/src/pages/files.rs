@@ -12,7 +12,7 @@ use machine::{InFlight, Machine, Permits};
 
 use super::failures::WriteFailures;
 use crate::File;
-use crate::length::Length;
+use crate::known_length::Length;
 use crate::protocol::FileId;
 
 /// The files of a cache.

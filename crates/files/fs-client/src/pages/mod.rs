@@ -19,7 +19,7 @@
 //! - `failures.rs`: failed writes of a file, and the handles that have not reported them.
 //! - `table.rs`: the pages, the state of each, and the order of eviction.
 //! - `window.rs`: selects pages to prefetch.
-//! - `reads.rs`: the background reads in flight, and their promotion at I/O nodes.
+//! - `background_reads.rs`: the background reads in flight, and their promotion at I/O nodes.
 //! - `write_list.rs`: the queue of dirty pages to send, and the number of write agents.
 //! - `transfer.rs`: reads pages in and sends them out, as all of these decide.
 //!
@@ -30,10 +30,10 @@
 //! memory would exhaust the pool, and the machine could receive no more messages. So a page *adopts* the data that fill
 //! it ([`machine::Buf::adopt`]), and the pool has its bytes back before the next message needs them.
 
+mod background_reads;
 mod failures;
 mod files;
 mod paged_file;
-mod reads;
 mod table;
 mod transfer;
 mod window;
@@ -52,8 +52,8 @@ pub use window::Prefetch;
 use super::{Client, File, NumberedFile};
 use crate::error::{Error, Result};
 use crate::protocol::FileId;
+use background_reads::BackgroundReads;
 use files::{Files, LogicalFile};
-use reads::BackgroundReads;
 use table::PageTable;
 use write_list::WriteList;
 

@@ -4,7 +4,7 @@
 //! write list for one of a few write agents, which bound the writes in flight.
 //!
 //! Pages that a caller waits for are requested at demand priority, others in the background. A page requested in the
-//! background is promoted when a caller needs it, unless that would not help (`reads.rs`).
+//! background is promoted when a caller needs it, unless that would not help (`background_reads.rs`).
 
 use std::rc::Rc;
 

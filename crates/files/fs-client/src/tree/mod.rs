@@ -2,8 +2,8 @@
 //!
 //! - this file: finds the metadata server and sends requests.
 //! - `open_refs.rs`: files that are open.
-//! - `open_file.rs`: an open file, with close-to-open consistency among clients; `publishing.rs`: reports writes that
-//!   no caller flushes; `sync_together.rs`: flushes the writes of a team's members.
+//! - `open_file.rs`: an open file, with close-to-open consistency among clients; `report_writes.rs`: reports writes
+//!   that no caller flushes; `sync_together.rs`: flushes the writes of a team's members.
 //! - `orphans.rs`: removes the contents of orphans.
 //! - `changed_directories.rs`: directories as of this client's last change; `unflushed_names.rs`: its unflushed
 //!   changes.
@@ -18,7 +18,7 @@ mod open_file;
 mod open_refs;
 mod orphans;
 mod prefetched_entries;
-mod publishing;
+mod report_writes;
 mod sync_together;
 mod unflushed_names;
 

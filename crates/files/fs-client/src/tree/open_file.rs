@@ -4,7 +4,7 @@
 //!   in a state that all handles of this client on the file share.
 //! - Close-to-open: [`flush`](OpenTreeFile::flush) sends writes to the I/O nodes and reports them to the metadata
 //!   server, which assigns the file its next version. A client that opens the file then sees that its pages are of
-//!   another version. Without a flush that happens some time later (`publishing.rs`).
+//!   another version. Without a flush that happens some time later (`report_writes.rs`).
 //! - The metadata server's size ends before the first byte that the I/O nodes have not accepted.
 //! - The metadata server assigns the offset of an append, so that no two appends overlap. An append waits until the
 //!   bytes before it are reported, so that no client sees a gap.

@@ -9,10 +9,10 @@ use machine::{Machine, NodeId, Payload};
 use namespace::{FileNumber, Inode, TreeAnswer, TreeOperation};
 
 use super::Tree;
-use crate::durability::{Durability, Unflushed};
 use crate::error::{Error, Result};
 use crate::protocol::{Flushing, Reply, Request};
 use crate::unexpected;
+use crate::write_stamps::{Durability, Unflushed};
 
 /// Limit of files and directories whose changes are remembered. A loss of changes to older ones is reported only by a
 /// flush of all names.

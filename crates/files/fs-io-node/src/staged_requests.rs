@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use machine::NodeId;
 
-use super::shares::{Share, Shares};
+use super::client_quotas::{Share, Shares};
 use crate::error::Failure;
 use crate::protocol::MemoryId;
 
@@ -20,7 +20,7 @@ pub(super) struct Staged<T> {
 
 /// Weight of staged data.
 #[derive(Clone, Copy)]
-pub(super) struct Weight {
+pub(super) struct StagedSize {
     /// Number of entries or nodes, which is limited for each client.
     pub(super) count: u64,
     /// Bytes of memory.
@@ -52,7 +52,7 @@ impl<T> Staged<T> {
         client: NodeId,
         memory: MemoryId,
         mut parts: Vec<T>,
-        weight: Weight,
+        weight: StagedSize,
         most: u64,
         refused: impl FnOnce(u64) -> Failure,
     ) -> Result<(), Box<Failure>> {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn add(staged: &Staged<u64>, memory: MemoryId, weight: u64) -> Result<(), Box<Failure>> {
-        let weight = Weight { count: weight, bytes: 100 };
+        let weight = StagedSize { count: weight, bytes: 100 };
         staged.add(CLIENT, memory, vec![weight.count], weight, 10, |all| Failure::invalid(format!("{all}")))
     }
 

@@ -14,8 +14,8 @@
 
 use machine::{Condition, NodeId};
 
-use super::account::Account;
-use super::shares::{Share, Shares};
+use super::client_account::Account;
+use super::client_quotas::{Share, Shares};
 use crate::error::Failure;
 use crate::protocol::Request;
 

@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use machine::{Machine, Payload, Work};
 
-use super::account::{Account, Accounts};
 use super::blocks::{Data, Writer};
-use super::pool::Serving;
+use super::client_account::{Account, Accounts};
+use super::thread_pool::Serving;
 use super::{IoNode, of_defect};
 use crate::Features;
 use crate::endpoint::Caller;

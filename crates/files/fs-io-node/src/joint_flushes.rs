@@ -23,9 +23,9 @@ use std::rc::Rc;
 
 use machine::{Condition, Duration, Instant, Machine, NodeId, Payload, first_of};
 
-use super::account::Account;
-use super::meetings::{Meeting, Served, with_names};
-use super::shares::{Share, Shares};
+use super::barrier::{Meeting, Served, with_names};
+use super::client_account::Account;
+use super::client_quotas::{Share, Shares};
 use crate::endpoint::{Endpoint, Mailbox};
 use crate::error::{Failure, FailureKind};
 use crate::name;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use machine::{InFlight, NodeId, Permits};
 
-use super::listing::Bookmark;
+use super::stripe_listing::Bookmark;
 use crate::error::{Failure, FailureKind};
 
 /// The accounts of all connected clients.

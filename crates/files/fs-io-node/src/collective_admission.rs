@@ -7,7 +7,7 @@
 
 use machine::{Buf, BufferPool, Condition, InFlight, Message, OperationInFlight};
 
-use super::account::Account;
+use super::client_account::Account;
 use crate::error::Failure;
 use crate::keyed_mutex::KeyedMutex;
 use crate::protocol::FileId;

@@ -15,7 +15,7 @@ const FRACTION: usize = 8;
 const MEMBER_BYTES_MIN: u64 = 256 << 10;
 
 /// The portions of an operation at one disk.
-pub(super) struct BatchSizes {
+pub(super) struct PortionSizes {
     /// Capacity of a buffer in blocks.
     most: usize,
     /// Lower limit of a portion in blocks, if the first ones are as large, except for the last few.
@@ -25,12 +25,12 @@ pub(super) struct BatchSizes {
     last: Cell<usize>,
 }
 
-impl BatchSizes {
+impl PortionSizes {
     /// Creates portions of at most `most` blocks of `block_bytes` bytes, of which `members` have parts, for
     /// `buffers` buffers.
     pub(super) fn new(most: usize, block_bytes: u64, members: usize, buffers: usize) -> Self {
         let fewest = (MEMBER_BYTES_MIN * members as u64).div_ceil(block_bytes.max(1)) as usize;
-        BatchSizes { most, fewest, buffers, last: Cell::new(0) }
+        PortionSizes { most, fewest, buffers, last: Cell::new(0) }
     }
 
     pub(super) fn most(&self) -> usize {
@@ -57,7 +57,7 @@ mod tests {
 
     /// Returns the sizes of the portions that two buffers take, one after the other.
     fn portions(blocks: usize, most: usize, members: usize) -> Vec<usize> {
-        let (portions, mut left) = (BatchSizes::new(most, BLOCK, members, 2), blocks);
+        let (portions, mut left) = (PortionSizes::new(most, BLOCK, members, 2), blocks);
         let next = || {
             let portion = portions.next(left);
             left -= portion;

@@ -12,13 +12,13 @@ use crate::error::{Failure, FailureKind};
 
 /// The lost bytes of a stripe, until they are written again.
 #[derive(Default)]
-pub(super) struct LostRanges {
+pub(super) struct LostWrites {
     bytes: RefCell<RangeSet>,
     /// Reason for the last loss.
     why: RefCell<String>,
 }
 
-impl LostRanges {
+impl LostWrites {
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.borrow().is_empty()
     }

@@ -9,7 +9,7 @@ use layout::{Piece, Striping};
 
 use crate::coverage::Coverage;
 use crate::directory::{DirectoryError, Entry, ListedStretch, PiecesLeft};
-use crate::piece_run::PieceRun;
+use crate::strided_pieces::PieceRun;
 use machine::yield_now;
 
 /// The members' pieces of one block.

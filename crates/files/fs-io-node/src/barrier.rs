@@ -1,7 +1,7 @@
 //! A barrier of clients at this I/O node: each makes a contribution, and all get the same result.
 //!
 //! The users of a barrier decide which members must enter, and how to handle the loss of a member: the
-//! members of a job (`memberships.rs`) or of a team (`teams.rs`).
+//! members of a job (`joint_flushes.rs`) or of a team (`teams.rs`).
 
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;

@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use machine::Object;
 
-use super::home::Home;
 use super::open_stripe::{OpenStripe, not_open};
+use super::stripe_place::Home;
 use crate::cache::StripeKey;
 use crate::error::Failure;
 use crate::protocol::{FileId, Label};

@@ -11,7 +11,7 @@ use machine::{Instant, Machine, NoteRing};
 use recording::KEPT_EVENTS;
 use trace::{ProcessInfo, ProcessNumber};
 
-use super::account::Account;
+use super::client_account::Account;
 use crate::error::Failure;
 use crate::protocol::{RECORDED_BYTES_MAX, RecordingStep, Reply};
 use crate::span_names;
