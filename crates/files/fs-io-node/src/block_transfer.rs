@@ -104,18 +104,24 @@ impl<M: Machine> IoNode<M> {
         Ok(StripePart { stripe, barred: Some(barred), bytes_before })
     }
 
-    /// Completes writes of stripes that bypassed the cache, and flushes them to stable storage if `to_media`.
-    pub(super) async fn wrote_parts(
+    /// Waits until the buffers of an operation have moved all blocks. Completes writes to the stripes `written`, which
+    /// bypassed the cache, and flushes them to stable storage if `to_media`.
+    pub(super) async fn end_transfer(
         &self,
-        stripes: &[Rc<StripePart>],
+        buffers: TaskGroup<Box<Failure>>,
+        exchange: &Rc<Exchange<M>>,
+        written: &[Rc<StripePart>],
         to_media: bool,
     ) -> Result<(), Box<Failure>> {
-        for part in stripes {
-            // Blocks read into the cache during the operation may be older than its writes.
+        let outcome = buffers.join().await;
+        let finished = exchange.finish().await;
+        for part in written {
+            // Blocks read into the cache during the operation may be older than its writes, also if it failed.
             self.blocks.forget(&part.stripe.bypass_cache(), 0).await;
-            if to_media {
-                self.flush_disk(&part.stripe).await?;
-            }
+        }
+        outcome.and(finished.map_err(Box::<Failure>::from))?;
+        for part in written.iter().filter(|_| to_media) {
+            self.flush_disk(&part.stripe).await?;
         }
         Ok(())
     }

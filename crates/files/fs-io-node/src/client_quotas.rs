@@ -49,9 +49,12 @@ impl Shares {
         let before = inner.taken.get(&client).copied().unwrap_or(0);
         let Some(after) = before.checked_add(amount) else { return false };
         let beyond = |taken: u64| taken.saturating_sub(inner.each);
-        let free = inner.free.checked_sub(beyond(after) - beyond(before));
-        let Some(free) = free.filter(|&free| beyond(after) <= free) else { return false };
-        inner.free = free;
+        let more = beyond(after) - beyond(before);
+        // A client that takes nothing from the others always may, for example to release a lock.
+        if more > 0 && (more > inner.free || beyond(after) > inner.free - more) {
+            return false;
+        }
+        inner.free -= more;
         inner.taken.insert(client, after);
         true
     }
@@ -105,6 +108,13 @@ mod tests {
         let shares = Shares::new(4, 1000);
         assert!(!shares.try_add(NodeId(0), 505) && shares.try_add(NodeId(0), 504));
         assert!(shares.try_add(NodeId(1), 254), "the other half is free");
+    }
+
+    #[test]
+    fn a_client_with_more_than_its_half_may_still_add_nothing() {
+        let shares = Shares::new(4, 1000);
+        assert!(shares.try_add(NodeId(0), 504) && shares.try_add(NodeId(1), 254));
+        assert!(shares.try_add(NodeId(0), 0) && !shares.try_add(NodeId(0), 1));
     }
 
     proptest! {

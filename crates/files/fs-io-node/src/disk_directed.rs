@@ -88,13 +88,8 @@ impl<M: Machine> IoNode<M> {
             BlockTransfer::new(self, client, request.direction, &exchange, blocks, room)
                 .start(&buffers, account);
         }
-        let outcome = buffers.join().await;
-        let finished = exchange.finish().await;
-        outcome.and(finished.map_err(Box::<Failure>::from))?;
-        if is_write {
-            self.wrote_parts(&parts, true).await?;
-        }
-        Ok(())
+        let written = if is_write { &parts[..] } else { &[] };
+        self.end_transfer(buffers, &exchange, written, true).await
     }
 
     /// Fails for an invalid group: for example if its size is not that of the view.

@@ -90,12 +90,8 @@ impl<M: Machine> IoNode<M> {
             BlockTransfer::new(self, client, direction, &exchange, blocks, (block_bytes, 1))
                 .start(&group, account);
         }
-        let outcome = group.join().await;
-        let finished = exchange.finish().await;
-        outcome.and(finished.map_err(Box::<Failure>::from))?;
-        if request.direction == Direction::Write {
-            self.wrote_parts(&stripes, true).await?;
-        }
+        let written = if request.direction == Direction::Write { &stripes[..] } else { &[] };
+        self.end_transfer(group, &exchange, written, true).await?;
         Ok(Reply::Moved { blocks: counts, hidden })
     }
 

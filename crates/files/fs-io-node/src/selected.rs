@@ -107,11 +107,14 @@ impl<M: Machine> IoNode<M> {
         for stripe in stripes {
             let end = stripe.label.striping.stripe_bytes(all.end(), stripe.label.stripe);
             let part = self.make_ready(client, stripe, is_write.then_some(end)).await?;
-            if is_write && !request.to_media {
-                all.members.iter().for_each(|&member| part.stripe.writers.note(member));
-            }
             parts.push(Rc::new(part));
         }
+        let note_writers = || {
+            for part in parts.iter().filter(|_| is_write && !request.to_media) {
+                all.members.iter().for_each(|&member| part.stripe.writers.note(member));
+            }
+        };
+        note_writers();
         let (memory, members) = (request.memory, all.members.clone());
         let group = ExchangeGroup { memory, members, own: None, dimensions: 1, queue_buffers, queue_bytes };
         let exchange = Exchange::new(self.endpoint.clone(), group);
@@ -129,12 +132,11 @@ impl<M: Machine> IoNode<M> {
             BlockTransfer::new(self, client, request.direction, &exchange, blocks, room)
                 .start(&buffers, account);
         }
-        let outcome = buffers.join().await;
-        let finished = exchange.finish().await;
-        outcome.and(finished.map_err(Box::<Failure>::from))?;
-        if is_write {
-            self.wrote_parts(&parts, request.to_media).await?;
-        }
+        let written = if is_write { &parts[..] } else { &[] };
+        let outcome = self.end_transfer(buffers, &exchange, written, request.to_media).await;
+        // A flush during the operation has forgotten them, and may have missed its last writes.
+        note_writers();
+        outcome?;
         Ok(match request.selectors {
             Selectors::Members(_) => {
                 Reply::Moved { blocks: moved.iter().map(|blocks| blocks.get()).collect(), hidden: 0 }

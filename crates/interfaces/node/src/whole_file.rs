@@ -59,7 +59,7 @@ impl Method {
     fn window_bytes(self) -> u64 {
         match self {
             Method::Traditional => 8 << 20,
-            Method::DiskDirected => 32 << 20,
+            Method::DiskDirected => 16 << 20,
         }
     }
 
@@ -71,7 +71,7 @@ impl Method {
     fn piece_bytes_min(self) -> u64 {
         match self {
             Method::Traditional => 256 << 10,
-            Method::DiskDirected => 8 << 20,
+            Method::DiskDirected => 4 << 20,
         }
     }
 }
@@ -304,12 +304,16 @@ where
             Ok(())
         }
     };
-    in_lanes(machine, lanes, lane).await?;
-    // Send the end only after all pieces were read: the writer makes the rest a hole. If the writer has failed, its
-    // outcome has the reason.
-    let _ = full.send(ArrivingPiece { number: begun.get(), offset: bytes, bytes: Vec::new() });
+    let moved_all = in_lanes(machine, lanes, lane).await;
+    if moved_all.is_ok() {
+        // Only now that all have been read is the rest a hole. If the writer has failed, it reports the reason.
+        let _ = full.send(ArrivingPiece { number: begun.get(), offset: bytes, bytes: Vec::new() });
+    }
     drop(full);
-    Ok(writer.outcome().await?)
+    // Also after a failure: nothing is written to the output after this returns.
+    let output = writer.outcome().await;
+    moved_all?;
+    Ok(output?)
 }
 
 /// Returns a channel with the empty buffers that `lanes` lanes need.
@@ -475,10 +479,8 @@ fn read_parts<R: SparseRead>(
             // If the receiver has been dropped, the loop ends soon: no more buffers come.
             let _ = parts.send(LeavingPart::Hole(hole));
         }
-        bytes.resize(window.rest_of_piece(at) as usize, 0);
-        let (length, has_ended) = read_to_hole(&mut input, &mut bytes, window)?;
-        bytes.truncate(length);
-        let offset = at;
+        let has_ended = read_to_hole(&mut input, &mut bytes, window.rest_of_piece(at) as usize, window)?;
+        let (offset, length) = (at, bytes.len());
         at += length as u64;
         written += length as u64;
         if length > 0 && parts.send(LeavingPart::Data { offset, bytes }).is_err() || has_ended {
@@ -488,20 +490,30 @@ fn read_parts<R: SparseRead>(
     Ok((input, Uploaded { bytes: at, written }))
 }
 
-/// Reads until `bytes` is full, a hole begins or the input ends. Returns the number of bytes, and true if it has ended.
-fn read_to_hole(input: &mut impl SparseRead, bytes: &mut [u8], window: Window) -> io::Result<(usize, bool)> {
-    let mut filled = 0;
-    for part in bytes.chunks_mut(window.stride() as usize) {
+/// Reads into `bytes` until it has `most` bytes, a hole begins or the input ends. Returns true if the input has ended.
+///
+/// The buffer grows with the input: a small file takes little memory, and a buffer that is reused is not cleared again.
+fn read_to_hole(
+    input: &mut impl SparseRead,
+    bytes: &mut Vec<u8>,
+    most: usize,
+    window: Window,
+) -> io::Result<bool> {
+    let (mut filled, mut has_ended) = (0, false);
+    while filled < most && !has_ended {
         if filled > 0 && window.left_out(input)? > 0 {
             break;
         }
-        let length = read_full(input, part)?;
-        filled += length;
-        if length < part.len() {
-            return Ok((filled, true));
+        let end = most.min(filled + window.stride() as usize);
+        if bytes.len() < end {
+            bytes.resize(end, 0);
         }
+        let length = read_full(input, &mut bytes[filled..end])?;
+        has_ended = length < end - filled;
+        filled += length;
     }
-    Ok((filled, false))
+    bytes.truncate(filled);
+    Ok(has_ended)
 }
 
 /// Reads until `bytes` is full or the input ends. Returns the number of bytes.
