@@ -189,7 +189,7 @@ enum LeavingPart {
 ///
 /// # Errors
 /// The first error of either side. Then no further transfers begin, and those in flight are not waited for; the same
-/// holds if this is dropped.
+/// holds if this is dropped. When this returns, nothing more is written to `output`.
 pub async fn download<W: SparseWrite + Send + 'static>(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
