@@ -29,7 +29,7 @@ use std::rc::Rc;
 use flume::{Receiver, Sender};
 use fs::{CollectiveMethod, Company, File, Remains, Remnant, SelectedSettings};
 use layout::{Extent, Selection, Striping};
-use machine::{Memory, RangeSet, TaskGroup};
+use machine::{Memory, Permits, RangeSet, TaskGroup};
 use real::RealMachine;
 
 use crate::blocking_work::BlockingWork;
@@ -55,6 +55,15 @@ impl Method {
         }
     }
 
+    /// Returns the least number of lanes.
+    fn lanes_min(self) -> u64 {
+        match self {
+            Method::Traditional => LANES_MIN,
+            // One request is in flight, and the other lane prepares its buffer.
+            Method::DiskDirected => 2,
+        }
+    }
+
     /// Returns the number of bytes in flight between the agents and this node.
     fn window_bytes(self) -> u64 {
         match self {
@@ -71,7 +80,7 @@ impl Method {
     fn piece_bytes_min(self) -> u64 {
         match self {
             Method::Traditional => 256 << 10,
-            Method::DiskDirected => 4 << 20,
+            Method::DiskDirected => 8 << 20,
         }
     }
 }
@@ -126,7 +135,7 @@ impl Window {
     fn of(striping: Striping, method: Method) -> Self {
         let row = striping.block_bytes() * u64::from(striping.stripe_count());
         let piece_bytes = row * method.piece_bytes_min().div_ceil(row);
-        let lanes = (method.window_bytes() / piece_bytes).clamp(LANES_MIN, LANES_MAX) as usize;
+        let lanes = (method.window_bytes() / piece_bytes).clamp(method.lanes_min(), LANES_MAX) as usize;
         Window { piece_bytes, lanes, block_bytes: striping.block_bytes() }
     }
 
@@ -202,10 +211,10 @@ pub async fn download<W: SparseWrite + Send + 'static>(
     let stretches = connection.explained(file.name(), stretches_of_data(file, bytes).await)?;
     moved(bytes - stretches.iter().map(|stretch| stretch.bytes).sum::<u64>());
     let pieces = stretches.into_iter().flat_map(move |stretch| window.pieces(stretch));
-    let source = (connection.clone(), file.clone());
+    let source = (connection.clone(), file.clone(), Permits::new(REQUESTS_IN_FLIGHT));
     let read = move |piece: Extent, buffer: Vec<u8>| {
-        let (connection, file) = source.clone();
-        async move { Ok(read_piece(&connection, &file, method, piece, buffer).await?) }
+        let (connection, file, turns) = source.clone();
+        async move { Ok(read_piece(&connection, &file, (method, &turns), piece, buffer).await?) }
     };
     in_order(&machine, window.lanes, (bytes, pieces), read, output, moved).await
 }
@@ -328,7 +337,7 @@ fn empty_buffers(lanes: usize) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>) {
 async fn read_piece(
     connection: &ConnectedNode,
     file: &File<RealMachine>,
-    method: Method,
+    (method, turns): (Method, &Permits),
     piece: Extent,
     mut buffer: Vec<u8>,
 ) -> Result<Vec<u8>> {
@@ -340,7 +349,7 @@ async fn read_piece(
     let memory = Memory::real(buffer);
     let found = match method {
         Method::Traditional => file.read(piece.offset, piece.bytes, &memory, 0).await,
-        Method::DiskDirected => read_in_order_of_disks(file, piece, &memory).await,
+        Method::DiskDirected => read_in_order_of_disks(file, turns, piece, &memory).await,
     };
     let found = connection.explained(file.name(), found)?;
     if found != piece.bytes {
@@ -350,6 +359,10 @@ async fn read_piece(
     Ok(memory.into_vec().expect("real memory"))
 }
 
+/// Disk-directed requests of a file in flight. The blocks of one request follow each other on each disk. With a second
+/// request in flight, each disk would seek between the two.
+const REQUESTS_IN_FLIGHT: u64 = 1;
+
 /// Settings with which the agents move a piece in the order of their disks: each block in a separate message, without
 /// intermediate copies.
 const ORDER_OF_DISKS: SelectedSettings = SelectedSettings {
@@ -358,12 +371,24 @@ const ORDER_OF_DISKS: SelectedSettings = SelectedSettings {
     to_media: false,
 };
 
-async fn read_in_order_of_disks(file: &File<RealMachine>, piece: Extent, memory: &Memory) -> fs::Result<u64> {
+async fn read_in_order_of_disks(
+    file: &File<RealMachine>,
+    turns: &Permits,
+    piece: Extent,
+    memory: &Memory,
+) -> fs::Result<u64> {
+    let _turn = turns.take().await;
     file.read_selected(Company::Independent, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
     Ok(piece.bytes)
 }
 
-async fn write_in_order_of_disks(file: &File<RealMachine>, piece: Extent, memory: &Memory) -> fs::Result<()> {
+async fn write_in_order_of_disks(
+    file: &File<RealMachine>,
+    turns: &Permits,
+    piece: Extent,
+    memory: &Memory,
+) -> fs::Result<()> {
+    let _turn = turns.take().await;
     file.write_selected(Company::Independent, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
 }
 
@@ -424,8 +449,10 @@ pub async fn upload<R: SparseRead + Send + 'static>(
     let (parts, leaving) = flume::unbounded::<LeavingPart>();
     let (emptied, spare) = empty_buffers(window.lanes);
     let reader = BlockingWork::begin(move || read_parts(input, window, &parts, &spare));
+    let turns = Permits::new(REQUESTS_IN_FLIGHT);
     let lane = || {
-        let (connection, file, moved) = (connection.clone(), file.clone(), moved.clone());
+        let (connection, file, moved, turns) =
+            (connection.clone(), file.clone(), moved.clone(), turns.clone());
         let (leaving, emptied) = (leaving.clone(), emptied.clone());
         async move {
             while let Ok(part) = leaving.recv_async().await {
@@ -441,7 +468,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
                 let written = match method {
                     Method::Traditional => file.write(offset, length, &memory, 0).await,
                     Method::DiskDirected => {
-                        write_in_order_of_disks(&file, Extent::new(offset, length), &memory).await
+                        write_in_order_of_disks(&file, &turns, Extent::new(offset, length), &memory).await
                     }
                 };
                 connection.explained(file.name(), written)?;
@@ -557,7 +584,9 @@ mod tests {
         {
             let window = Window::of(Striping::new(block, disks).expect("a striping"), method);
             assert!(window.piece_bytes.is_multiple_of(block * u64::from(disks)));
-            assert!(window.piece_bytes >= method.piece_bytes_min() && window.lanes >= 3);
+            assert!(
+                window.piece_bytes >= method.piece_bytes_min() && window.lanes as u64 >= method.lanes_min()
+            );
             let under_way = window.piece_bytes * window.lanes as u64;
             assert!(under_way <= method.window_bytes().max(3 * window.piece_bytes), "{window:?}");
         }
