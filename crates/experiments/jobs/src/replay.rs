@@ -49,7 +49,7 @@ pub struct ReplayJob {
     /// Byte ranges that any member writes, by file.
     written: Arc<[RangeSet]>,
     /// Collective operations of all members, if they move batches.
-    turns: Arc<[KeyedGuard]>,
+    turns: Arc<[Turn]>,
 }
 
 /// Access method of a replay.
@@ -92,7 +92,7 @@ pub enum Think {
 
 /// A collective operation of a replay by batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum KeyedGuard {
+enum Turn {
     /// The members move their batches, whose requests refer to these files.
     Move(Operation, BTreeSet<u32>),
     Sync,
@@ -207,7 +207,7 @@ fn batch(requests: &[Request], bytes_max: u64) -> Option<(Operation, usize)> {
 }
 
 /// Returns the collective operations of the members of a log, in batches of at most `bytes` bytes.
-fn turns(log: &RequestLog, bytes: u64) -> Vec<KeyedGuard> {
+fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
     let mut rest: Vec<&[Request]> = log.nodes().iter().map(|node| &node.requests[..]).collect();
     let mut turns = Vec::new();
     while rest.iter().any(|requests| !requests.is_empty()) {
@@ -223,7 +223,7 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<KeyedGuard> {
             files.extend(stretches(&requests[..done]).map(|(_, stretch)| stretch.file));
             *requests = &requests[done..];
         }
-        turns.push(kind.map_or(KeyedGuard::Sync, |operation| KeyedGuard::Move(operation, files)));
+        turns.push(kind.map_or(Turn::Sync, |operation| Turn::Move(operation, files)));
     }
     turns
 }
@@ -458,7 +458,7 @@ impl<M: Machine> ReplayPart<M> {
         let mut rest = self.requests();
         for turn in &*self.job.turns {
             match turn {
-                KeyedGuard::Sync => {
+                Turn::Sync => {
                     // Batches were flushed to stable storage when they were moved.
                     if let Some((sync, after)) = rest.split_first() {
                         clock.think(self.machine(), sync).await;
@@ -466,7 +466,7 @@ impl<M: Machine> ReplayPart<M> {
                     }
                     self.member.client()?.barrier(&self.member.group).await?;
                 }
-                KeyedGuard::Move(operation, files) => {
+                Turn::Move(operation, files) => {
                     let next = batch(rest, bytes).filter(|(kind, _)| kind == operation);
                     let (batch, after) = rest.split_at(next.map_or(0, |(_, count)| count));
                     rest = after;

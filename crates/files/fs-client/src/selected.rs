@@ -46,7 +46,7 @@ impl Default for SelectedSettings {
 /// Participants in the access to a selection.
 pub enum Company<'a, M: Machine> {
     /// Only this node.
-    Independent,
+    Alone,
     /// All members of a group.
     Group(&'a Group),
     /// All members of a team, in this turn.
@@ -149,7 +149,7 @@ impl<M: Machine> File<M> {
         match company {
             Company::Group(group) => self.move_with(group, operation, parts, then).await,
             Company::Team(turn) if !turn.is_alone() => self.move_with(turn, operation, parts, then).await,
-            Company::Team(_) | Company::Independent => {
+            Company::Team(_) | Company::Alone => {
                 self.move_alone(operation, parts?).await?;
                 let told = then(operation.selection.end()).await?;
                 Ok(Moved { told, ..Moved::default() })

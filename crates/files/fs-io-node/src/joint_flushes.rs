@@ -47,13 +47,13 @@ pub(super) struct Memberships<M: Machine> {
     endpoint: Rc<Endpoint<M>>,
     /// The incarnation of the node.
     incarnation: u64,
-    by_group: RefCell<BTreeMap<u64, Rc<Membership>>>,
+    by_group: RefCell<BTreeMap<u64, Rc<JobMembers>>>,
     memberships: Shares,
 }
 
 /// The members of a job that know the same I/O nodes: the member that begins a flush asks all its I/O nodes
 /// to move the data that any member has reported there.
-struct Membership {
+struct JobMembers {
     job: String,
     group: u64,
     /// The members, in the order in which they have joined.
@@ -183,7 +183,7 @@ impl<M: Machine> Memberships<M> {
     }
 
     /// Notifies all members that a flush has begun. Removes a member that cannot take part from the job.
-    async fn tell(&self, roster: &Membership, flush: &Flush) {
+    async fn tell(&self, roster: &JobMembers, flush: &Flush) {
         let (members, mailbox) = (flush.members.borrow().clone(), Mailbox::new());
         for (index, member) in members.iter().enumerate() {
             let Flush { number, file, .. } = *flush;
@@ -199,7 +199,7 @@ impl<M: Machine> Memberships<M> {
     }
 
     /// Returns the membership of a job for these I/O nodes; a new, unregistered one if it does not exist.
-    fn of_job(&self, job: &str, io_nodes: u64) -> Result<Rc<Membership>, Box<Failure>> {
+    fn of_job(&self, job: &str, io_nodes: u64) -> Result<Rc<JobMembers>, Box<Failure>> {
         name::check(job).map_err(|why| Failure::invalid(format!("job name {job:?}: {why}")))?;
         // The group differs for each incarnation of this node.
         let group = name::hash_of(job, &[self.incarnation, io_nodes]);
@@ -210,12 +210,12 @@ impl<M: Machine> Memberships<M> {
                 let why = format!("the names of jobs {job} and {} collide: rename one of them", other.job);
                 Err(Failure::invalid(why).into())
             }
-            None => Ok(Rc::new(Membership::new(job.to_owned(), group))),
+            None => Ok(Rc::new(JobMembers::new(job.to_owned(), group))),
         }
     }
 
     /// Returns the membership of a group, if a client is a member of it.
-    fn of_member(&self, client: NodeId, group: u64) -> Result<Rc<Membership>, Box<Failure>> {
+    fn of_member(&self, client: NodeId, group: u64) -> Result<Rc<JobMembers>, Box<Failure>> {
         let roster = self.by_group.borrow().get(&group).cloned();
         roster.filter(|roster| roster.has(client)).ok_or_else(|| {
             let why = format!("{client} is no member of the group {group:016x}");
@@ -267,9 +267,9 @@ impl<M: Machine> Memberships<M> {
     }
 }
 
-impl Membership {
+impl JobMembers {
     fn new(job: String, group: u64) -> Self {
-        Membership {
+        JobMembers {
             job,
             group,
             members: RefCell::default(),
@@ -431,8 +431,8 @@ mod tests {
     const GROUP: u64 = 7;
 
     /// Returns a job with three members, and a flush of them.
-    fn flush_of_three() -> (Membership, Rc<Flush>) {
-        let roster = Membership::new("job".into(), GROUP);
+    fn flush_of_three() -> (JobMembers, Rc<Flush>) {
+        let roster = JobMembers::new("job".into(), GROUP);
         let shares = Shares::new(1, 0);
         for node in (0..3).map(NodeId) {
             let _membership = Rc::new(shares.try_take(node, 1).expect("its first"));
@@ -442,7 +442,7 @@ mod tests {
         (roster, flush)
     }
 
-    fn come(roster: &Membership, flush: &Flush, step: usize, members: &[u64], brought: Option<&str>) {
+    fn come(roster: &JobMembers, flush: &Flush, step: usize, members: &[u64], brought: Option<&str>) {
         let meeting =
             flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step as u32 });
         for &node in members {

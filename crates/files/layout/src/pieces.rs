@@ -37,14 +37,14 @@ pub struct Pieces(State);
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every extent asked about")]
 enum State {
-    PiecesByBlock(PiecesByBlock),
+    Dealt(Dealt),
     Copies(Copies),
 }
 
 impl Pieces {
     /// Returns the pieces of an extent within the file, for an array distributed over nodes.
     pub(crate) fn dealt(axes: Axes, extent: Extent) -> Self {
-        Pieces(State::PiecesByBlock(PiecesByBlock::new(axes, extent)))
+        Pieces(State::Dealt(Dealt::new(axes, extent)))
     }
 
     /// Returns the extent once for each node.
@@ -60,7 +60,7 @@ impl Iterator for Pieces {
     #[inline]
     fn next(&mut self) -> Option<Piece> {
         match &mut self.0 {
-            State::PiecesByBlock(dealt) => dealt.next(),
+            State::Dealt(dealt) => dealt.next(),
             State::Copies(copies) => copies.next(),
         }
     }
@@ -70,7 +70,7 @@ impl FusedIterator for Pieces {}
 
 /// A pass along the file, run by run.
 #[derive(Clone, Debug)]
-struct PiecesByBlock {
+struct Dealt {
     axes: Axes,
     file_offset: u64,
     end: u64,
@@ -82,7 +82,7 @@ struct PiecesByBlock {
     row_local: u64,
 }
 
-impl PiecesByBlock {
+impl Dealt {
     fn new(axes: Axes, extent: Extent) -> Self {
         let mut spots = [Spot::default(); DIMENSIONS_MAX];
         for (spot, axis) in spots.iter_mut().zip(axes.all()) {
@@ -90,7 +90,7 @@ impl PiecesByBlock {
             *spot = Spot::at(axis, index);
         }
         let (file_offset, end) = (extent.offset, extent.end());
-        let mut dealt = PiecesByBlock { axes, file_offset, end, spots, row_node: 0, row_local: 0 };
+        let mut dealt = Dealt { axes, file_offset, end, spots, row_node: 0, row_local: 0 };
         dealt.find_row();
         dealt
     }

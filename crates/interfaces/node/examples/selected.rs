@@ -95,7 +95,7 @@ fn start_client(rank: u64, plan: Plan, addresses: &Sender<Peer>) -> thread::Join
 
 /// Method of moving the file.
 #[derive(Clone, Copy)]
-enum AccessPath {
+enum Way {
     Dense(CollectiveSettings),
     Selected(SelectedSettings),
 }
@@ -113,14 +113,14 @@ async fn move_all(machine: RealMachine, rank: u32, plan: Plan) -> Result<()> {
     team.turn(team.next_turn(), TeamStep::Meet).await.gather(Ok(0)).await?;
     let dense = CollectiveSettings::disk_directed().presorted();
     let selected = |queued, to_media| {
-        AccessPath::Selected(SelectedSettings {
+        Way::Selected(SelectedSettings {
             method: CollectiveMethod::DiskDirected { presort: true },
             queued,
             to_media,
         })
     };
     for (name, way) in [
-        ("dense view, queued", AccessPath::Dense(dense.queued())),
+        ("dense view, queued", Way::Dense(dense.queued())),
         ("selected, queued, to the media", selected(true, true)),
         ("selected, plain, to the media", selected(false, true)),
         ("selected, queued", selected(true, false)),
@@ -147,7 +147,7 @@ async fn move_file(
     group: &Group,
     team: &TeamMembership<RealMachine>,
     view: &View,
-    way: AccessPath,
+    way: Way,
     is_write: bool,
 ) -> Result<Duration> {
     let node = group.rank as u32;
@@ -157,11 +157,9 @@ async fn move_file(
     team.turn(team.next_turn(), TeamStep::Meet).await.gather(Ok(0)).await?;
     let start = machine.now();
     match way {
-        AccessPath::Dense(settings) if is_write => {
-            file.write_collective(group, view, &memory, settings).await?
-        }
-        AccessPath::Dense(settings) => file.read_collective(group, view, &memory, settings).await?,
-        AccessPath::Selected(settings) => {
+        Way::Dense(settings) if is_write => file.write_collective(group, view, &memory, settings).await?,
+        Way::Dense(settings) => file.read_collective(group, view, &memory, settings).await?,
+        Way::Selected(settings) => {
             let method = settings.method;
             let step = if is_write { TeamStep::write(method) } else { TeamStep::read(method) };
             let turn = team.turn(team.next_turn(), step).await;

@@ -378,7 +378,7 @@ async fn read_in_order_of_disks(
     memory: &Memory,
 ) -> fs::Result<u64> {
     let _turn = turns.take().await;
-    file.read_selected(Company::Independent, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
+    file.read_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
     Ok(piece.bytes)
 }
 
@@ -389,7 +389,7 @@ async fn write_in_order_of_disks(
     memory: &Memory,
 ) -> fs::Result<()> {
     let _turn = turns.take().await;
-    file.write_selected(Company::Independent, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
+    file.write_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
 }
 
 /// Returns a selection of the whole piece.

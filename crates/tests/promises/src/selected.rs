@@ -113,7 +113,7 @@ async fn move_parts<M: Machine>(
                 moved.expect("all members are there");
             };
             match with.0 {
-                With::Nobody => moving(Company::Independent).await,
+                With::Nobody => moving(Company::Alone).await,
                 With::Group => moving(Company::Group(&Group::new(with.1, members, rank))).await,
                 With::Team => {
                     let team =
@@ -352,9 +352,7 @@ pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Ba
             let memory = Memory::real(expected[extent.offset as usize..extent.end() as usize].to_vec());
             let (selection, settings) = (Selection::contiguous(extent).expect("an extent"), TO_DISKS);
             tasks.begin(&nodes[node], async move {
-                file.write_selected(Company::Independent, &selection, &memory, settings)
-                    .await
-                    .expect("written");
+                file.write_selected(Company::Alone, &selection, &memory, settings).await.expect("written");
                 file.flush().await.expect("flushed");
             });
             // The other write begins while the first waits, and may progress or complete.
@@ -386,11 +384,11 @@ pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Te
             let part = part.expect("a part");
             let bytes = contents(part.bytes());
             let memory = Memory::real(bytes.clone());
-            writer.write_selected(Company::Independent, &part, &memory, settings).await.expect("written");
+            writer.write_selected(Company::Alone, &part, &memory, settings).await.expect("written");
             let at = all.bytes_before(part.span().offset) as usize;
             expected[at..at + bytes.len()].copy_from_slice(&bytes);
             let memory = Memory::real(vec![0; expected.len()]);
-            reader.read_selected(Company::Independent, &all, &memory, settings).await.expect("read");
+            reader.read_selected(Company::Alone, &all, &memory, settings).await.expect("read");
             assert!(bytes_of(memory) == expected);
             let there = clients[1].numbered_stripes(&file).await.expect("told");
             let touched = (all.bytes_before(part.end()) > 100) || there.len() < 3;
@@ -501,7 +499,7 @@ pub fn what_is_selected_is_told_again_to_a_new_run(testbed: &impl Testbed, base:
         let memory = Memory::real(vec![1; selection.bytes() as usize]);
         let settings = TO_DISKS;
         let (mut collectives, lost) = (0, nodes[0].node());
-        for company in [Company::Group(&group), Company::Independent] {
+        for company in [Company::Group(&group), Company::Alone] {
             for (restarts, flushed) in [(0, Ok(())), (1, Ok(())), (2, Err(lost))] {
                 if restarts > 0 {
                     io_node.start_anew();

@@ -13,7 +13,7 @@ use crate::mount_point::MountPoint;
 
 /// Kind of failure of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AccessPath {
+enum DiskFault {
     Removed,
     Unmounted,
     ReadOnly,
@@ -24,20 +24,20 @@ enum AccessPath {
     Hung,
 }
 
-impl AccessPath {
+impl DiskFault {
     /// Returns true if the agent does not answer.
     fn is_away(self) -> bool {
-        matches!(self, AccessPath::Killed | AccessPath::Hung)
+        matches!(self, DiskFault::Killed | DiskFault::Hung)
     }
 
     /// Returns true if the disk cannot be used at all.
     fn is_gone(self) -> bool {
-        self.is_away() || matches!(self, AccessPath::Removed | AccessPath::Unmounted)
+        self.is_away() || matches!(self, DiskFault::Removed | DiskFault::Unmounted)
     }
 
     /// Returns true if only one stripe cannot be read.
     fn is_of_one_stripe(self) -> bool {
-        matches!(self, AccessPath::NewerStripe | AccessPath::DamagedHeader)
+        matches!(self, DiskFault::NewerStripe | DiskFault::DamagedHeader)
     }
 }
 
@@ -121,22 +121,22 @@ impl Trial {
     }
 
     /// Makes the disk fail. Returns false if that is impossible here.
-    fn fail(&mut self, way: AccessPath) -> bool {
+    fn fail(&mut self, fault: DiskFault) -> bool {
         let root = self.root().to_owned();
-        match way {
-            AccessPath::Removed => fs::remove_dir_all(&root).expect("our directory"),
-            AccessPath::Unmounted => {
+        match fault {
+            DiskFault::Removed => fs::remove_dir_all(&root).expect("our directory"),
+            DiskFault::Unmounted => {
                 fs::rename(&root, root.with_extension("away")).expect("our directory");
                 fs::create_dir(&root).expect("room");
             }
-            AccessPath::ReadOnly => return self.make_read_only(&root),
-            AccessPath::Full => self.store.restart_limited(self.victim, "-f 64"),
-            AccessPath::NewerStripe | AccessPath::DamagedHeader => self.hurt_a_stripe(&root, way),
-            AccessPath::Killed => {
+            DiskFault::ReadOnly => return self.make_read_only(&root),
+            DiskFault::Full => self.store.restart_limited(self.victim, "-f 64"),
+            DiskFault::NewerStripe | DiskFault::DamagedHeader => self.hurt_a_stripe(&root, fault),
+            DiskFault::Killed => {
                 self.store.agents[self.victim].signal("KILL");
                 wait(&mut self.store.agents[self.victim].child);
             }
-            AccessPath::Hung => self.store.agents[self.victim].signal("STOP"),
+            DiskFault::Hung => self.store.agents[self.victim].signal("STOP"),
         }
         true
     }
@@ -170,13 +170,13 @@ impl Trial {
     }
 
     /// Damages the header of a stripe of a file that is on all disks.
-    fn hurt_a_stripe(&mut self, root: &Path, way: AccessPath) {
+    fn hurt_a_stripe(&mut self, root: &Path, fault: DiskFault) {
         let before = stripes_in(root);
         self.put("hurt", "5");
         let stripe = stripes_in(root).difference(&before).next().expect("it is on all disks").clone();
         self.change_while_stopped(|_| {
             let file = fs::OpenOptions::new().write(true).open(&stripe).expect("ours");
-            let (at, bytes) = if way == AccessPath::NewerStripe { (8, [9]) } else { (100, [0xA5]) };
+            let (at, bytes) = if fault == DiskFault::NewerStripe { (8, [9]) } else { (100, [0xA5]) };
             file.write_all_at(&bytes, at).expect("room");
             true
         });
@@ -186,152 +186,152 @@ impl Trial {
     }
 
     /// Checks which files can be read.
-    fn check_contents(&self, way: AccessPath) {
-        let is_readable = matches!(way, AccessPath::ReadOnly | AccessPath::Full);
+    fn check_contents(&self, fault: DiskFault) {
+        let is_readable = matches!(fault, DiskFault::ReadOnly | DiskFault::Full);
         for (names, is_fine) in [(&self.beside, true), (&self.on, is_readable)] {
             for name in names {
                 let path = format!("d/{name}");
                 let got = finish(self.command(&["get", &path, "back", "--force"]));
                 let printed = finish(self.command(&["cat", &path]));
                 for output in [&got, &printed] {
-                    assert_eq!(output.status.success(), is_fine, "{way:?} {name}: {}", said(output));
+                    assert_eq!(output.status.success(), is_fine, "{fault:?} {name}: {}", said(output));
                     assert!(
                         is_fine || said(output).contains(self.address()),
-                        "{way:?} {name}: {}",
+                        "{fault:?} {name}: {}",
                         said(output)
                     );
                 }
                 if is_fine {
-                    assert_eq!(hash(&self.store.path("back")), self.original, "{way:?} {name}");
-                    assert_eq!(blake3::hash(&printed.stdout), self.original, "{way:?} {name}");
+                    assert_eq!(hash(&self.store.path("back")), self.original, "{fault:?} {name}");
+                    assert_eq!(blake3::hash(&printed.stdout), self.original, "{fault:?} {name}");
                 }
             }
         }
     }
 
     /// Puts a new file on all disks: it avoids an unusable disk, and fails on one that cannot be written to.
-    fn check_put(&self, way: AccessPath) {
+    fn check_put(&self, fault: DiskFault) {
         let put = finish(self.command(&["put", "local", "d/new", "--block", "64KiB"]));
-        let is_fine = way.is_of_one_stripe() || (way.is_gone() && !way.is_away());
-        assert_eq!(put.status.success(), is_fine, "{way:?}: {}", said(&put));
-        assert!(way.is_of_one_stripe() || said(&put).contains(self.address()), "{way:?}: {}", said(&put));
-        if way.is_away() {
+        let is_fine = fault.is_of_one_stripe() || (fault.is_gone() && !fault.is_away());
+        assert_eq!(put.status.success(), is_fine, "{fault:?}: {}", said(&put));
+        assert!(fault.is_of_one_stripe() || said(&put).contains(self.address()), "{fault:?}: {}", said(&put));
+        if fault.is_away() {
             let put = finish(self.command(&["put", "local", "d/new", "--without-missing"]));
-            assert!(put.status.success(), "{way:?}: {}", said(&put));
+            assert!(put.status.success(), "{fault:?}: {}", said(&put));
         }
-        if put.status.success() || way.is_away() {
+        if put.status.success() || fault.is_away() {
             let got = finish(self.command(&["get", "d/new", "back", "--force"]));
-            assert!(got.status.success(), "{way:?}: {}", said(&got));
+            assert!(got.status.success(), "{fault:?}: {}", said(&got));
             assert_eq!(hash(&self.store.path("back")), self.original);
         }
     }
 
-    fn check_fsck(&self, way: AccessPath) {
+    fn check_fsck(&self, fault: DiskFault) {
         let output = finish(self.command(&["fsck", "--format", "json"]));
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         let findings = report["findings"].as_array().expect("a list");
         let found = |row: &Value| row["file"].as_str().expect("text").to_owned();
         let found: BTreeSet<String> = findings.iter().map(found).collect();
-        let hurt = if matches!(way, AccessPath::ReadOnly | AccessPath::Full) {
+        let hurt = if matches!(fault, DiskFault::ReadOnly | DiskFault::Full) {
             BTreeSet::new()
         } else {
             self.on.clone()
         };
         let hurt: BTreeSet<String> = hurt.iter().map(|name| format!("/d/{name}")).collect();
-        assert_eq!(found, hurt, "{way:?}: {report}");
-        assert_eq!(output.status.success(), hurt.is_empty(), "{way:?}: {report}");
+        assert_eq!(found, hurt, "{fault:?}: {report}");
+        assert_eq!(output.status.success(), hurt.is_empty(), "{fault:?}: {report}");
         let failures = report["failures"].as_array().expect("a list");
-        assert_eq!(failures.len(), usize::from(way.is_gone()), "{way:?}: {report}");
+        assert_eq!(failures.len(), usize::from(fault.is_gone()), "{fault:?}: {report}");
         let named = |value: &Value| value.to_string().contains(self.address());
-        assert!(findings.iter().chain(failures).all(named), "{way:?}: {report}");
+        assert!(findings.iter().chain(failures).all(named), "{fault:?}: {report}");
         // Files on the other disks were read completely.
         let least = self.beside.len() as u64 * 700_000;
-        assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes >= least), "{way:?}: {report}");
+        assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes >= least), "{fault:?}: {report}");
     }
 
-    fn check_mount(&self, way: AccessPath) {
-        let path = self.store.path(&format!("mounted {way:?}"));
+    fn check_mount(&self, fault: DiskFault) {
+        let path = self.store.path(&format!("mounted {fault:?}"));
         fs::create_dir(&path).expect("a directory");
         let (path, without) = (path.to_str().expect("text"), ["--without-missing"]);
-        let options = if way.is_away() { &without[..] } else { &[] };
+        let options = if fault.is_away() { &without[..] } else { &[] };
         let mounted =
             finish(self.command(&[&["mount", path, "--background", "--log", "log"], options].concat()));
-        assert!(mounted.status.success(), "{way:?}: {}", said(&mounted));
+        assert!(mounted.status.success(), "{fault:?}: {}", said(&mounted));
         let inside = Path::new(path).join("d");
         let names = fs::read_dir(&inside).expect("names are elsewhere");
         let names: BTreeSet<String> =
             names.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
-        assert!(self.on.union(&self.beside).all(|name| names.contains(name)), "{way:?}: {names:?}");
-        let is_readable = matches!(way, AccessPath::ReadOnly | AccessPath::Full);
+        assert!(self.on.union(&self.beside).all(|name| names.contains(name)), "{fault:?}: {names:?}");
+        let is_readable = matches!(fault, DiskFault::ReadOnly | DiskFault::Full);
         for (names, is_fine) in [(&self.beside, true), (&self.on, is_readable)] {
             for name in names {
                 let read = fs::read(inside.join(name)).map(|read| blake3::hash(&read));
                 match is_fine {
-                    true => assert_eq!(read.expect("it is elsewhere"), self.original, "{way:?} {name}"),
-                    false => assert!(read.is_err(), "{way:?} {name}"),
+                    true => assert_eq!(read.expect("it is elsewhere"), self.original, "{fault:?} {name}"),
+                    false => assert!(read.is_err(), "{fault:?} {name}"),
                 }
             }
         }
         let unmounted = finish(self.command(&["umount", path]));
-        assert!(unmounted.status.success(), "{way:?}: {}", said(&unmounted));
+        assert!(unmounted.status.success(), "{fault:?}: {}", said(&unmounted));
     }
 }
 
-fn check(way: AccessPath) {
+fn check(fault: DiskFault) {
     let mut trial = Trial::begin();
     let can_mount = MountPoint::is_possible(&trial.store);
-    if !trial.fail(way) {
-        return println!("SKIPPED: no disk can be made {way:?} here");
+    if !trial.fail(fault) {
+        return println!("SKIPPED: no disk can be made {fault:?} here");
     }
     let listed = finish(trial.command(&["ls", "d"]));
     let names: BTreeSet<String> =
         String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect();
-    assert!(listed.status.success(), "{way:?}: {}", said(&listed));
-    assert_eq!(names, trial.on.union(&trial.beside).cloned().collect(), "{way:?}");
-    trial.check_contents(way);
-    trial.check_fsck(way);
+    assert!(listed.status.success(), "{fault:?}: {}", said(&listed));
+    assert_eq!(names, trial.on.union(&trial.beside).cloned().collect(), "{fault:?}");
+    trial.check_contents(fault);
+    trial.check_fsck(fault);
     if can_mount {
-        trial.check_mount(way);
+        trial.check_mount(fault);
     }
-    trial.check_put(way);
+    trial.check_put(fault);
 }
 
 #[test]
 fn a_directory_that_is_removed() {
-    check(AccessPath::Removed);
+    check(DiskFault::Removed);
 }
 
 #[test]
 fn a_disk_that_is_unmounted() {
-    check(AccessPath::Unmounted);
+    check(DiskFault::Unmounted);
 }
 
 #[test]
 fn a_disk_that_is_read_only() {
-    check(AccessPath::ReadOnly);
+    check(DiskFault::ReadOnly);
 }
 
 #[test]
 fn a_disk_that_is_full() {
-    check(AccessPath::Full);
+    check(DiskFault::Full);
 }
 
 #[test]
 fn a_stripe_of_a_newer_version() {
-    check(AccessPath::NewerStripe);
+    check(DiskFault::NewerStripe);
 }
 
 #[test]
 fn a_damaged_header() {
-    check(AccessPath::DamagedHeader);
+    check(DiskFault::DamagedHeader);
 }
 
 #[test]
 fn an_agent_that_is_killed() {
-    check(AccessPath::Killed);
+    check(DiskFault::Killed);
 }
 
 #[test]
 fn an_agent_that_hangs() {
-    check(AccessPath::Hung);
+    check(DiskFault::Hung);
 }

@@ -60,8 +60,7 @@ impl<M: Machine> ReplayPart<M> {
             (ReplayAccess::Calls { .. } | ReplayAccess::Requests, _) if selection.runs() > 1 => {
                 let method = CollectiveMethod::DiskDirected { presort: true };
                 let settings = SelectedSettings { method, queued: true, to_media: false };
-                self.move_selected(*file, (*operation, selection), Company::Independent, settings, outcome)
-                    .await
+                self.move_selected(*file, (*operation, selection), Company::Alone, settings, outcome).await
             }
             _ => self.move_pieces(*file, (*operation, selection), outcome).await,
         }

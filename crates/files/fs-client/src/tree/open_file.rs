@@ -611,5 +611,5 @@ impl<M: Machine> OpenTreeFile<M> {
 }
 
 fn company<'a, M: Machine>(team: Option<&'a TeamTurn<'a, M>>) -> Company<'a, M> {
-    team.map_or(Company::Independent, Company::Team)
+    team.map_or(Company::Alone, Company::Team)
 }

@@ -222,7 +222,7 @@ impl Directory {
         let make = || OpenOptions::new().read(true).write(true).create_new(true).open(&path);
         let mut file = match make() {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                self.yield_now(name)?;
+                self.remove_incomplete(name)?;
                 make()
             }
             made => made,
@@ -248,7 +248,7 @@ impl Directory {
     }
 
     /// Prepares the creation of an object. Fails if a new one of that name exists, and removes an incomplete file.
-    fn yield_now(&self, name: &str) -> Result<()> {
+    fn remove_incomplete(&self, name: &str) -> Result<()> {
         let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
         if !self.is_there(name, ObjectFileKind::New).map_err(failed)? {
             return Ok(());

@@ -75,7 +75,7 @@ pub struct Metadata {
     requests: flume::Sender<Request>,
     /// Requests in flight on the thread.
     handed_over: InFlight,
-    keeper: Arc<Mutex<MetadataServer>>,
+    keeper: Arc<Mutex<StoreThread>>,
     run: Run,
     watch: Rc<HangWatch>,
     reports: Reports,
@@ -107,7 +107,7 @@ impl Metadata {
         let database = database_at(place, &run, &reports)?;
         let watch = HangWatch::watch(database.described(), settings.limits.silence * SILENCES);
         let told = reports.clone();
-        let keeper = MetadataServer { database, copies, reports };
+        let keeper = StoreThread { database, copies, reports };
         let keeper = Arc::new(Mutex::new(keeper));
         let thread = thread::Builder::new().name("metadata".to_owned());
         let served = keeper.clone();
@@ -233,7 +233,7 @@ fn of_server(_address: &str, _run: &Run, _reports: &Reports) -> Result<Box<dyn D
 }
 
 /// State of the thread.
-struct MetadataServer {
+struct StoreThread {
     database: Box<dyn Database>,
     copies: Option<Copies>,
     reports: Reports,
@@ -265,7 +265,7 @@ impl Batch {
 }
 
 /// Serves requests until the store is closed or no handles are left. Then makes a last copy.
-fn serve(keeper: &Mutex<MetadataServer>, requests: &flume::Receiver<Request>) {
+fn serve(keeper: &Mutex<StoreThread>, requests: &flume::Receiver<Request>) {
     let keeper = || keeper.lock().expect("whoever has it does not panic");
     let closed = loop {
         if let ControlFlow::Break(closed) = keeper().copy_if_due(requests) {
@@ -295,7 +295,7 @@ fn serve(keeper: &Mutex<MetadataServer>, requests: &flume::Receiver<Request>) {
     }
 }
 
-impl MetadataServer {
+impl StoreThread {
     fn copy_if_due(&mut self, requests: &flume::Receiver<Request>) -> Served {
         match self.copies.as_ref().is_some_and(Copies::is_due) {
             true => self.copy(|keeper| keeper.serve_waiting(requests)),
@@ -409,7 +409,7 @@ mod tests {
         let run = Run::default();
         let server = Postgres::at(&address, run, reports.clone()).expect("an address");
         server.give_up();
-        let keeper = MetadataServer { database: Box::new(server), copies: None, reports };
+        let keeper = StoreThread { database: Box::new(server), copies: None, reports };
         let (tell, answers) = flume::unbounded();
         let ask = |_| -> Box<dyn Asked> {
             let body = |_: &mut dyn Transaction| Ok(Ok::<(), ()>(()));

@@ -224,7 +224,7 @@ mod tests {
                 progress.look();
             }
         }
-        let yield_now = [&silent, &slow, &whole].map(|arrival| arrival.progress.gives_way.get());
-        assert_eq!(yield_now, [true, false, false]);
+        let evicted = [&silent, &slow, &whole].map(|arrival| arrival.progress.gives_way.get());
+        assert_eq!(evicted, [true, false, false]);
     }
 }
