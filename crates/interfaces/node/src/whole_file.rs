@@ -18,7 +18,7 @@
 //! Holes are skipped: pieces are parts of data ranges, on both sides ([`sparse`](crate::sparse)).
 //!
 //! The traditional method moves a piece by requests for its blocks. The disk-directed one moves it by one request to
-//! each agent, which moves the blocks in the order of its disks, and pieces are longer.
+//! each agent, which moves the blocks in the order of its disks. Such pieces are longer, and only one is in flight.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -54,36 +54,18 @@ impl Method {
             Method::DiskDirected => "disk-directed",
         }
     }
-
-    /// Returns the least number of lanes.
-    fn lanes_min(self) -> u64 {
-        match self {
-            Method::Traditional => LANES_MIN,
-            // One request is in flight, and the other lane prepares its buffer.
-            Method::DiskDirected => 2,
-        }
-    }
-
-    /// Returns the number of bytes in flight between the agents and this node.
-    fn window_bytes(self) -> u64 {
-        match self {
-            Method::Traditional => 8 << 20,
-            Method::DiskDirected => 16 << 20,
-        }
-    }
-
-    /// Returns the minimum size of a piece in bytes.
-    ///
-    /// Traditional: shorter pieces cost more by switching between pieces than they save. If possible a piece is one
-    /// block on every disk: then requests reach each disk in the order of its blocks. Disk-directed: an agent can only
-    /// sort the requests that it knows.
-    fn piece_bytes_min(self) -> u64 {
-        match self {
-            Method::Traditional => 256 << 10,
-            Method::DiskDirected => 8 << 20,
-        }
-    }
 }
+
+/// Bytes in flight between the agents and this node by the traditional method.
+const WINDOW_BYTES: u64 = 8 << 20;
+
+/// Minimum size of a piece in bytes by the traditional method: shorter pieces cost more by switching between pieces
+/// than they save. If possible a piece is one block on every disk: then requests reach each disk in the order of its
+/// blocks.
+const PIECE_BYTES_MIN: u64 = 256 << 10;
+
+/// Minimum size of a piece in bytes by the disk-directed method: an agent can only sort the blocks of one request.
+const SORTED_BYTES_MIN: u64 = 8 << 20;
 
 /// Minimum of lanes: with three, one piece can be empty, one can leave and one can arrive.
 const LANES_MIN: u64 = 3;
@@ -134,9 +116,16 @@ impl Window {
     /// Returns a window whose pieces each have the same number of blocks on every disk.
     fn of(striping: Striping, method: Method) -> Self {
         let row = striping.block_bytes() * u64::from(striping.stripe_count());
-        let piece_bytes = row * method.piece_bytes_min().div_ceil(row);
-        let lanes = (method.window_bytes() / piece_bytes).clamp(method.lanes_min(), LANES_MAX) as usize;
-        Window { piece_bytes, lanes, block_bytes: striping.block_bytes() }
+        let rows = |bytes: u64| row * bytes.div_ceil(row);
+        let (piece_bytes, lanes) = match method {
+            Method::Traditional => {
+                let piece_bytes = rows(PIECE_BYTES_MIN);
+                (piece_bytes, (WINDOW_BYTES / piece_bytes).clamp(LANES_MIN, LANES_MAX))
+            }
+            // One request is in flight, and the other lane prepares its buffer.
+            Method::DiskDirected => (rows(SORTED_BYTES_MIN), 2),
+        };
+        Window { piece_bytes, lanes: lanes as usize, block_bytes: striping.block_bytes() }
     }
 
     /// Returns the pieces of a data range.
@@ -211,10 +200,10 @@ pub async fn download<W: SparseWrite + Send + 'static>(
     let stretches = connection.explained(file.name(), stretches_of_data(file, bytes).await)?;
     moved(bytes - stretches.iter().map(|stretch| stretch.bytes).sum::<u64>());
     let pieces = stretches.into_iter().flat_map(move |stretch| window.pieces(stretch));
-    let source = (connection.clone(), file.clone(), Permits::new(REQUESTS_IN_FLIGHT));
+    let source = Striped::new(connection, file, method);
     let read = move |piece: Extent, buffer: Vec<u8>| {
-        let (connection, file, turns) = source.clone();
-        async move { Ok(read_piece(&connection, &file, (method, &turns), piece, buffer).await?) }
+        let source = source.clone();
+        async move { Ok(source.read(piece, buffer).await?) }
     };
     in_order(&machine, window.lanes, (bytes, pieces), read, output, moved).await
 }
@@ -275,7 +264,7 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
     };
     let output = in_order(&machine, LANES_OF_REMAINS, blocks, read, output, moved).await?;
     let lost = lost.take();
-    Ok((output, lost.ranges().map(|range| Extent::new(range.start, range.end - range.start)).collect()))
+    Ok((output, lost.ranges().map(Extent::from).collect()))
 }
 
 /// Reads pieces of at most `bytes` bytes in `lanes` lanes, and writes them to `output` in their order.
@@ -334,35 +323,6 @@ fn empty_buffers(lanes: usize) -> (Sender<Vec<u8>>, Receiver<Vec<u8>>) {
     (emptied, spare)
 }
 
-async fn read_piece(
-    connection: &ConnectedNode,
-    file: &File<RealMachine>,
-    (method, turns): (Method, &Permits),
-    piece: Extent,
-    mut buffer: Vec<u8>,
-) -> Result<Vec<u8>> {
-    if method == Method::DiskDirected {
-        // Zero the buffer: the agents send no data where the file has none.
-        buffer.clear();
-    }
-    buffer.resize(piece.bytes as usize, 0);
-    let memory = Memory::real(buffer);
-    let found = match method {
-        Method::Traditional => file.read(piece.offset, piece.bytes, &memory, 0).await,
-        Method::DiskDirected => read_in_order_of_disks(file, turns, piece, &memory).await,
-    };
-    let found = connection.explained(file.name(), found)?;
-    if found != piece.bytes {
-        let why = "it became shorter while it was read";
-        return Err(Error::new(ErrorKind::Io, file.name(), why));
-    }
-    Ok(memory.into_vec().expect("real memory"))
-}
-
-/// Disk-directed requests of a file in flight. The blocks of one request follow each other on each disk. With a second
-/// request in flight, each disk would seek between the two.
-const REQUESTS_IN_FLIGHT: u64 = 1;
-
 /// Settings with which the agents move a piece in the order of their disks: each block in a separate message, without
 /// intermediate copies.
 const ORDER_OF_DISKS: SelectedSettings = SelectedSettings {
@@ -371,25 +331,63 @@ const ORDER_OF_DISKS: SelectedSettings = SelectedSettings {
     to_media: false,
 };
 
-async fn read_in_order_of_disks(
-    file: &File<RealMachine>,
-    turns: &Permits,
-    piece: Extent,
-    memory: &Memory,
-) -> fs::Result<u64> {
-    let _turn = turns.take().await;
-    file.read_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
-    Ok(piece.bytes)
+/// The file on the agents, whose pieces are moved by a method.
+#[derive(Clone)]
+struct Striped {
+    connection: ConnectedNode,
+    file: File<RealMachine>,
+    method: Method,
+    /// For disk-directed requests: one at a time, since the blocks of one request follow each other on each disk. With
+    /// a second request in flight, each disk would seek between the two.
+    turns: Permits,
 }
 
-async fn write_in_order_of_disks(
-    file: &File<RealMachine>,
-    turns: &Permits,
-    piece: Extent,
-    memory: &Memory,
-) -> fs::Result<()> {
-    let _turn = turns.take().await;
-    file.write_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
+impl Striped {
+    fn new(connection: &ConnectedNode, file: &File<RealMachine>, method: Method) -> Self {
+        Striped { connection: connection.clone(), file: file.clone(), method, turns: Permits::new(1) }
+    }
+
+    /// Reads a piece into `buffer`, and returns it.
+    async fn read(&self, piece: Extent, mut buffer: Vec<u8>) -> Result<Vec<u8>> {
+        if self.method == Method::DiskDirected {
+            // Zero the buffer: the agents send no data where the file has none.
+            buffer.clear();
+        }
+        buffer.resize(piece.bytes as usize, 0);
+        let (file, memory) = (&self.file, Memory::real(buffer));
+        let found = match self.method {
+            Method::Traditional => file.read(piece.offset, piece.bytes, &memory, 0).await,
+            Method::DiskDirected => self.read_selected(piece, &memory).await,
+        };
+        if self.connection.explained(file.name(), found)? != piece.bytes {
+            let why = "it became shorter while it was read";
+            return Err(Error::new(ErrorKind::Io, file.name(), why));
+        }
+        Ok(memory.into_vec().expect("real memory"))
+    }
+
+    /// Writes `bytes` at an offset, and returns them.
+    async fn write(&self, offset: u64, bytes: Vec<u8>) -> Result<Vec<u8>> {
+        let piece = Extent::new(offset, bytes.len() as u64);
+        let (file, memory) = (&self.file, Memory::real(bytes));
+        let written = match self.method {
+            Method::Traditional => file.write(piece.offset, piece.bytes, &memory, 0).await,
+            Method::DiskDirected => self.write_selected(piece, &memory).await,
+        };
+        self.connection.explained(file.name(), written)?;
+        Ok(memory.into_vec().expect("real memory"))
+    }
+
+    async fn read_selected(&self, piece: Extent, memory: &Memory) -> fs::Result<u64> {
+        let _turn = self.turns.take().await;
+        self.file.read_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
+        Ok(piece.bytes)
+    }
+
+    async fn write_selected(&self, piece: Extent, memory: &Memory) -> fs::Result<()> {
+        let _turn = self.turns.take().await;
+        self.file.write_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
+    }
 }
 
 /// Returns a selection of the whole piece.
@@ -449,10 +447,9 @@ pub async fn upload<R: SparseRead + Send + 'static>(
     let (parts, leaving) = flume::unbounded::<LeavingPart>();
     let (emptied, spare) = empty_buffers(window.lanes);
     let reader = BlockingWork::begin(move || read_parts(input, window, &parts, &spare));
-    let turns = Permits::new(REQUESTS_IN_FLIGHT);
+    let target = Striped::new(connection, file, method);
     let lane = || {
-        let (connection, file, moved, turns) =
-            (connection.clone(), file.clone(), moved.clone(), turns.clone());
+        let (target, moved) = (target.clone(), moved.clone());
         let (leaving, emptied) = (leaving.clone(), emptied.clone());
         async move {
             while let Ok(part) = leaving.recv_async().await {
@@ -463,18 +460,10 @@ pub async fn upload<R: SparseRead + Send + 'static>(
                     }
                     LeavingPart::Data { offset, bytes } => (offset, bytes),
                 };
-                let length = bytes.len() as u64;
-                let memory = Memory::real(bytes);
-                let written = match method {
-                    Method::Traditional => file.write(offset, length, &memory, 0).await,
-                    Method::DiskDirected => {
-                        write_in_order_of_disks(&file, &turns, Extent::new(offset, length), &memory).await
-                    }
-                };
-                connection.explained(file.name(), written)?;
-                moved(length);
+                let bytes = target.write(offset, bytes).await?;
+                moved(bytes.len() as u64);
                 // After the end of the input no buffer is needed any more.
-                let _ = emptied.send(memory.into_vec().expect("real memory"));
+                let _ = emptied.send(bytes);
             }
             Ok(())
         }
@@ -577,18 +566,17 @@ mod tests {
 
     #[test]
     fn pieces_are_whole_rows_and_memory_is_bounded() {
-        let stripings = [(512, 1), (65_536, 4), (262_144, 4), (1 << 20, 16), (3000, 7)];
-        for ((block, disks), method) in stripings
-            .into_iter()
-            .flat_map(|striping| [(striping, Method::Traditional), (striping, Method::DiskDirected)])
-        {
-            let window = Window::of(Striping::new(block, disks).expect("a striping"), method);
-            assert!(window.piece_bytes.is_multiple_of(block * u64::from(disks)));
-            assert!(
-                window.piece_bytes >= method.piece_bytes_min() && window.lanes as u64 >= method.lanes_min()
-            );
+        for (block, disks) in [(512, 1), (65_536, 4), (262_144, 4), (1 << 20, 16), (3000, 7)] {
+            let striping = Striping::new(block, disks).expect("a striping");
+            let [window, sorted] =
+                [Method::Traditional, Method::DiskDirected].map(|method| Window::of(striping, method));
+            for window in [window, sorted] {
+                assert!(window.piece_bytes.is_multiple_of(block * u64::from(disks)));
+            }
+            assert!(window.piece_bytes >= PIECE_BYTES_MIN && window.lanes >= 3);
             let under_way = window.piece_bytes * window.lanes as u64;
-            assert!(under_way <= method.window_bytes().max(3 * window.piece_bytes), "{window:?}");
+            assert!(under_way <= WINDOW_BYTES.max(3 * window.piece_bytes), "{window:?}");
+            assert!(sorted.piece_bytes >= SORTED_BYTES_MIN && sorted.lanes == 2, "{sorted:?}");
         }
     }
 
