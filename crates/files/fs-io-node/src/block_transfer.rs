@@ -104,23 +104,24 @@ impl<M: Machine> IoNode<M> {
         Ok(StripePart { stripe, barred: Some(barred), bytes_before })
     }
 
-    /// Waits until the buffers of an operation have moved all blocks. Completes writes to the stripes `written`, which
+    /// Waits until the buffers of an operation on these stripes have moved all blocks. Completes its writes, which
     /// bypassed the cache, and flushes them to stable storage if `to_media`.
     pub(super) async fn end_transfer(
         &self,
         buffers: TaskGroup<Box<Failure>>,
         exchange: &Rc<Exchange<M>>,
-        written: &[Rc<StripePart>],
+        parts: &[Rc<StripePart>],
         to_media: bool,
     ) -> Result<(), Box<Failure>> {
         let outcome = buffers.join().await;
         let finished = exchange.finish().await;
-        for part in written {
+        let written = || parts.iter().filter(|part| part.barred.is_some());
+        for part in written() {
             // Blocks read into the cache during the operation may be older than its writes, also if it failed.
             self.blocks.forget(&part.stripe.bypass_cache(), 0).await;
         }
         outcome.and(finished.map_err(Box::<Failure>::from))?;
-        for part in written.iter().filter(|_| to_media) {
+        for part in written().filter(|_| to_media) {
             self.flush_disk(&part.stripe).await?;
         }
         Ok(())

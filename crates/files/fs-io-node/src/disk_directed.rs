@@ -88,8 +88,7 @@ impl<M: Machine> IoNode<M> {
             BlockTransfer::new(self, client, request.direction, &exchange, blocks, room)
                 .start(&buffers, account);
         }
-        let written = if is_write { &parts[..] } else { &[] };
-        self.end_transfer(buffers, &exchange, written, true).await
+        self.end_transfer(buffers, &exchange, &parts, true).await
     }
 
     /// Fails for an invalid group: for example if its size is not that of the view.

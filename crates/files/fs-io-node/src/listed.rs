@@ -90,8 +90,7 @@ impl<M: Machine> IoNode<M> {
             BlockTransfer::new(self, client, direction, &exchange, blocks, (block_bytes, 1))
                 .start(&group, account);
         }
-        let written = if request.direction == Direction::Write { &stripes[..] } else { &[] };
-        self.end_transfer(group, &exchange, written, true).await?;
+        self.end_transfer(group, &exchange, &stripes, true).await?;
         Ok(Reply::Moved { blocks: counts, hidden })
     }
 

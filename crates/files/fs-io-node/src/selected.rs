@@ -132,8 +132,7 @@ impl<M: Machine> IoNode<M> {
             BlockTransfer::new(self, client, request.direction, &exchange, blocks, room)
                 .start(&buffers, account);
         }
-        let written = if is_write { &parts[..] } else { &[] };
-        let outcome = self.end_transfer(buffers, &exchange, written, request.to_media).await;
+        let outcome = self.end_transfer(buffers, &exchange, &parts, request.to_media).await;
         // A flush during the operation has forgotten them, and may have missed its last writes.
         note_writers();
         outcome?;
