@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use machine::Duration;
+use machine::{Duration, RangeSet};
 use sim::{BusStatistics, DiskCounts, DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
 use trace::{ArgumentValue, Mark, Span, Timeline};
 
@@ -335,17 +335,9 @@ fn wait(waits: &mut Waits, nanoseconds: u64) {
 }
 
 /// Returns the total time within a range that at least one of the ranges covers.
-fn together(mut stretches: Vec<Stretch>, (first, last): Stretch) -> Duration {
-    stretches.sort_unstable();
-    let (mut until, mut sum) = (first, 0);
-    for (begin, end) in stretches {
-        let (begin, end) = (begin.max(until), end.min(last));
-        if begin < end {
-            sum += end - begin;
-            until = end;
-        }
-    }
-    Duration::from_nanos(sum)
+fn together(stretches: Vec<Stretch>, (first, last): Stretch) -> Duration {
+    let covered: RangeSet = stretches.into_iter().map(|(begin, end)| begin..end).collect();
+    Duration::from_nanos(covered.within(&(first..last)).map(|part| part.end - part.start).sum())
 }
 
 #[cfg(test)]

@@ -557,7 +557,7 @@ impl<M: Machine> ReplayPart<M> {
         queued: bool,
     ) -> Result<(), Error> {
         let ranges: RangeSet = entries.iter().map(|entry| entry.offset..entry.extent().end()).collect();
-        let extents = ranges.ranges().map(|range| Extent::new(range.start, range.end - range.start));
+        let extents = ranges.ranges().map(Extent::from);
         let selection = Selection::list(&extents.collect::<Vec<_>>()).expect("in order, and of a file");
         let packed = self.member.contents.memory(selection.bytes());
         let bytes = entries.iter().map(|entry| entry.bytes).sum();

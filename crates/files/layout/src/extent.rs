@@ -1,5 +1,7 @@
 //! A range of consecutive bytes.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 /// The largest file, in bytes: offsets fit in a signed 64-bit number, as operating systems require.
@@ -14,6 +16,12 @@ pub struct Extent {
     pub offset: u64,
     /// Length in bytes.
     pub bytes: u64,
+}
+
+impl From<Range<u64>> for Extent {
+    fn from(range: Range<u64>) -> Self {
+        Extent::new(range.start, range.end.saturating_sub(range.start))
+    }
 }
 
 impl Extent {
@@ -43,7 +51,7 @@ impl Extent {
         Extent::new(offset, self.end().min(limit) - offset)
     }
 
-    /// Returns the parts of the extent between multiples of `unit`, in order; none is empty.
+    /// Returns the parts of the extent between multiples of `unit`, in order, without empty parts.
     ///
     /// # Panics
     /// Panics if `unit` is 0.

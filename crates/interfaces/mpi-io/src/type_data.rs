@@ -228,7 +228,7 @@ impl OverlappingRuns {
 /// Returns the union of these runs.
 fn union(runs: &[Chunk]) -> Outcome<Selection> {
     let all: RangeSet = runs.iter().map(|run| run.file_offset..run.file_extent().end()).collect();
-    let extents = all.ranges().map(|run| Extent::new(run.start, run.end - run.start));
+    let extents = all.ranges().map(Extent::from);
     Ok(Selection::list(&extents.collect::<Vec<_>>())?)
 }
 
