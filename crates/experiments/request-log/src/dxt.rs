@@ -130,7 +130,7 @@ impl<R: BufRead> DxtReader<R> {
                 }
             };
             match (*self.module.get_or_insert(module), module) {
-                // Requests of MPI-IO are skipped here, so none is missing.
+                // Requests of MPI-IO are skipped here; do not report them as missing.
                 (Module::Posix, Module::MpiIo) => self.told.awaited = 0,
                 (Module::MpiIo, Module::Posix) => {
                     let error = Error::new(Place::Line(number), "requests of POSIX after those of MPI-IO");

@@ -121,7 +121,7 @@ impl<M: Machine> File<M> {
     }
 }
 
-/// Cuts the pieces so that none is longer than a block.
+/// Cuts the pieces into pieces of at most a block.
 fn cut(pieces: impl Iterator<Item = Piece>, block_bytes: u64) -> impl Iterator<Item = Piece> {
     pieces.flat_map(move |piece| {
         let starts = (0..piece.bytes).step_by(block_bytes as usize);

@@ -13,7 +13,7 @@ pub fn random() -> Result<u64> {
     getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, "drawing a random number", error))
 }
 
-/// Returns the name of a new node. All such names have the same length, so that none is the beginning of another.
+/// Returns the name of a new node. All such names have the same length, so that no name is a prefix of another.
 ///
 /// # Errors
 /// As those of [`random`].

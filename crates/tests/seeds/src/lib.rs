@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A run depends only on its [`Kind`] and its seed, so that two words identify a failure and repeat it. A few hundred
-//! runs are part of all tests (`tests/seeds.rs`); the program `seeds` runs as many as time permits.
+//! runs are part of all tests (`tests/seeds.rs`); the program `seeds` continues until a run fails.
 //!
 //! - `kind.rs`: kinds of runs; `draw.rs`: pseudorandom numbers from a seed
 //! - `testbed.rs`: simulated machines of the runs; `crashing_nodes.rs`: I/O nodes that crash and restart

@@ -60,7 +60,7 @@ const SENTENCE_WORDS_MAX: usize = 35;
 /// Number of occurrences of a habit, by area and habit. An area is a crate, a document, or all decision records.
 pub type HabitCounts = BTreeMap<(String, &'static str), usize>;
 
-/// HabitCounts the habits in all comments and documents.
+/// Counts the habits in all comments and documents.
 pub fn counts(tree: &Tree) -> HabitCounts {
     let mut counts = HabitCounts::new();
     for text in tree.texts() {
@@ -77,7 +77,8 @@ pub fn counts(tree: &Tree) -> HabitCounts {
             }
             let opens_badly = words.first().is_some_and(|word| OPENINGS.contains(&&**word));
             add(OPENING, usize::from(paragraph.opens_doc && opens_badly));
-            add(LONG, sentences(&paragraph.text).filter(|&words| words > SENTENCE_WORDS_MAX).count());
+            let long = sentences(&paragraph.text).into_iter().filter(|&words| words > SENTENCE_WORDS_MAX);
+            add(LONG, long.count());
         }
     }
     counts
@@ -111,7 +112,7 @@ pub fn language_gets_no_worse(tree: &Tree, recorded: &str) -> Vec<String> {
     worse.collect()
 }
 
-/// The area of a file, or `None` if its language is not counted.
+/// Returns the area of a file; `None` if its language is not counted.
 fn area(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
@@ -130,7 +131,7 @@ struct Paragraph {
     opens_doc: bool,
 }
 
-/// The paragraphs of a file's comments, or of a document, without code and tables.
+/// Returns the paragraphs of a file's comments, or of a document, without code and tables.
 fn paragraphs(text: &Text) -> Vec<Paragraph> {
     let is_source = text.path.ends_with(".rs");
     let (mut all, mut is_code, mut in_comment, mut is_open) = (Vec::<Paragraph>::new(), false, false, false);
@@ -160,14 +161,14 @@ fn paragraphs(text: &Text) -> Vec<Paragraph> {
     all
 }
 
-/// The words of a text, in lower case.
+/// Returns the words of a text, in lower case.
 fn words(text: &str) -> Vec<String> {
     let is_part = |character: char| character.is_alphanumeric() || character == '\'';
     let words = text.split(|character| !is_part(character)).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
 }
 
-/// Number of times that a phrase occurs.
+/// Returns the number of times that a phrase occurs.
 fn occurrences(phrase: &str, words: &[String]) -> usize {
     let phrase: Vec<&str> = phrase.split(' ').collect();
     words
@@ -176,20 +177,10 @@ fn occurrences(phrase: &str, words: &[String]) -> usize {
         .count()
 }
 
-/// Length in words of each sentence.
-fn sentences(text: &str) -> impl Iterator<Item = usize> {
-    text.split_inclusive(['.', '!', '?', ':', ';'])
-        .fold(vec![String::new()], |mut sentences, part| {
-            let is_new =
-                sentences.last().is_some_and(|last| last.ends_with(['.', '!', '?'])) && part.starts_with(' ');
-            match sentences.last_mut().filter(|_| !is_new) {
-                Some(last) => last.push_str(part),
-                None => sentences.push(part.to_owned()),
-            }
-            sentences
-        })
-        .into_iter()
-        .map(|sentence| sentence.split_whitespace().count())
+/// Returns the number of words of each sentence.
+fn sentences(text: &str) -> Vec<usize> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.split_inclusive(|word| word.ends_with(['.', '!', '?'])).map(<[_]>::len).collect()
 }
 
 #[cfg(test)]
@@ -224,8 +215,7 @@ mod tests {
 
     #[test]
     fn sentences_have_lengths() {
-        let lengths = |text| sentences(text).collect::<Vec<_>>();
-        assert_eq!(lengths("One two. Three: four; five? Six `a.b` seven"), [2, 3, 3]);
+        assert_eq!(sentences("One two. Three: four; five? Six `a.b` seven"), [2, 3, 3]);
         let long = "word ".repeat(40);
         let tree = Tree::of(&[("docs/a.md", &*long), ("docs/adr/0001-a.md", &*long)]);
         assert_eq!(

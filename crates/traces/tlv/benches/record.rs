@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use tlv::{Recording, Settings, State, StateInfo};
 
-/// Number of records in half of a buffer, so that none is dropped.
+/// Number of records in half of a buffer: few enough that the buffer drops no record.
 const BURST: usize = 16_000;
 const BURSTS: usize = 15;
 

@@ -33,7 +33,7 @@ pub struct Imported {
     pub malformed: u64,
     /// Number of times that the recording program lost events.
     pub losses: u64,
-    /// Nanoseconds added to all times, so that none is negative.
+    /// Nanoseconds added to all times, so that all of them are at least 0.
     pub moved_ns: u64,
     /// True if the trace was truncated.
     pub is_cut: bool,

@@ -10,8 +10,8 @@ use doctor::mounts;
 
 /// Unmount the directory of a `starfish mount`.
 ///
-/// When it returns, all written data are on the disks of the agents. If that is impossible, the directory is unmounted
-/// all the same, and the command fails with the reason.
+/// A successful command has persisted all written data on the disks of the agents. If data cannot be persisted, the
+/// command unmounts the directory all the same and fails with the reason.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

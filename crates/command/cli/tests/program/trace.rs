@@ -111,7 +111,7 @@ fn slices(path: &Path) -> BTreeMap<String, Vec<Slice>> {
             kind => assert_eq!(kind, 4, "slices and counts are all there is"),
         }
     }
-    // Tasks may still run at the end. Parts of the machine are recorded when they are done, so none is open.
+    // Tasks may still run at the end. Work of the machine's parts is recorded at its end, so its spans are complete.
     let is_part =
         |track: &u64| ["processor", "link", "disk", "bus"].iter().any(|part| tracks[track].starts_with(part));
     assert!(open.iter().all(|(track, open)| open.is_empty() || !is_part(track)), "{open:?}");

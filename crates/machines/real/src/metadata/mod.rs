@@ -352,7 +352,8 @@ impl StoreThread {
         }
     }
 
-    /// Returns true if copies are configured and none is in flight, after waiting for at most this time.
+    /// Waits for a copy in flight, for at most this time. Returns true if copies are configured and no copy is in
+    /// flight.
     fn has_last_copy_ended(&mut self, within: Duration) -> bool {
         self.copies.as_mut().is_some_and(|copies| copies.has_ended(within))
     }
