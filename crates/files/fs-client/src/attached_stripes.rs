@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_forgotten_stripes_those_count_as_made_that_others_know_of() {
+    fn a_forgotten_stripe_counts_as_created_only_if_others_reported_it() {
         let attachments = Attachments::new(vec![7; 5], 1, BTreeSet::new(), 0);
         (1..4).for_each(|stripe| attachments.set(stripe, Attachment::Attached));
         assert_eq!(attachments.stored(), 4);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_here_and_lost_may_be_made_again_whatever_others_know() {
+    fn a_lost_stripe_created_here_is_missing_until_it_is_created_again() {
         let attachments = Attachments::new(vec![7; 5], 1, BTreeSet::new(), 0);
         (1..4).for_each(|stripe| attachments.set_made(stripe));
         attachments.note_written_flushed(&BTreeSet::from([2]));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn of_open_stripes_those_are_doubtful_that_nobody_else_knows_of() {
+    fn open_stripes_that_others_have_not_reported_are_doubtful() {
         let attachments = Attachments::new(vec![7; 5], 1, BTreeSet::new(), 3);
         [0, 1, 3].into_iter().for_each(|stripe| attachments.set(stripe, Attachment::Attached));
         assert!(!attachments.forget_doubtful(3) && attachments.stored() == 2);

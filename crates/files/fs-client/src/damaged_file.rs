@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_halved_where_units_of_the_stripe_begin() {
+    fn parts_are_halved_at_unit_boundaries_of_the_stripe() {
         let halves = |offset, bytes, stripe_offset| halves(Extent::new(offset, bytes), stripe_offset);
         assert_eq!(halves(100_000, 4096, 8192), None);
         assert_eq!(halves(100_000, 4097, 8192), Some([Extent::new(100_000, 4096), Extent::new(104_096, 1)]));

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn small_records_at_equal_distances_are_a_few_bytes() {
+    fn equally_spaced_small_records_need_one_request() {
         let record =
             |number: u64| (7, Entry { offset: 32 * number, bytes: 8, at: 8 * number, time: 50 * number });
         let entries: Vec<_> = (0..50_000).map(record).collect();
@@ -217,7 +217,7 @@ mod tests {
     proptest! {
         /// Both encodings contain the same entries in the same order, and their headers are within the limit.
         #[test]
-        fn what_is_told_is_what_there_is(
+        fn requests_contain_all_entries_in_order(
             entries in prop::collection::vec((0u64..2, 0u64..4, 0u64..3, 0u64..3, any::<bool>()), 0..6000),
         ) {
             let (mut list, mut entry) = (Vec::new(), Entry { offset: 0, bytes: 8, at: 1 << 60, time: 1 << 62 });

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_heard_does_not_cut_off_what_was_written_here() {
+    fn a_shorter_reported_length_does_not_cut_off_local_writes() {
         let length = Length::heard(100);
         length.reach(50);
         length.reach(150);
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_count_is_theirs_to_tell() {
+    fn a_reported_length_can_cut_off_settled_writes() {
         let length = Length::heard(0);
         length.reach(150);
         length.settle(149);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_takes_ones_own_end_along() {
+    fn a_truncation_also_shortens_the_end_of_local_writes() {
         let length = Length::heard(100);
         length.reach(150);
         length.cut(120);

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_for_a_header_is_told_in_parts() {
+    fn a_selection_too_long_for_a_header_is_sent_in_parts() {
         let (regular, most) = (Selection::vector(Extent::new(5, 8), 1 << 40, 32).expect("a vector"), 60_000);
         for (selection, count) in [(regular, 1), (Selection::empty(), 0), (irregular(100_000), 8)] {
             let mut parts = Vec::new();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_part_has_its_place_in_a_header() {
+    fn the_longest_part_fits_into_a_header() {
         let stripes = 4000;
         let most = Message::HEADER_BYTES_MAX - OTHER_BYTES - STRIPE_BYTES * stripes;
         let mut parts = Vec::new();

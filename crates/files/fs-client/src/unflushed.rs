@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_equal_for_the_same_runs_of_the_same_nodes() {
+    fn marks_are_equal_only_for_the_same_nodes_and_incarnations() {
         let runs = |accepted: &[(u64, u64)]| {
             hash_of(&accepted.iter().map(|&(node, run)| (NodeId(node), run)).collect())
         };
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_after_a_mark_stays_to_be_flushed() {
+    fn writes_after_a_mark_stay_unflushed() {
         let files = unflushed();
         let writes = files.open(FileId(1));
         writes.note_accepted(NODE, 7, 0, [0]);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_file_is_remembered_while_few_are_closed_after_it() {
+    fn closed_files_are_forgotten_in_order_of_closing() {
         let files = unflushed();
         write(&files, 0, &[]);
         assert!(files.files.borrow().is_empty(), "all of it is flushed");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_of_all_files_reports_once_what_forgotten_ones_have_lost() {
+    fn a_flush_of_all_files_reports_losses_of_forgotten_files_once() {
         let files = unflushed();
         write(&files, 0, &[(1, 7), (2, 8)]);
         (1..=CLOSED_MAX as u64 / 2).for_each(|file| write(&files, file, &[(3, 9)]));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_the_media_needs_no_room() {
+    fn closed_files_without_unflushed_writes_take_no_space() {
         let files = unflushed();
         write(&files, 1, &[(1, 7)]);
         write(&files, 2, &[(1, 7), (2, 7)]);

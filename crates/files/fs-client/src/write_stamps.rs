@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_run_has_accepted_is_lost_unless_it_has_flushed_it() {
+    fn an_unflushed_write_to_an_earlier_incarnation_is_lost() {
         for flushes in [false, true] {
             let durability = Durability::default();
             let mut unflushed = written(&durability, &[7]);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_later_run_has_accepted_hides_no_loss() {
+    fn a_write_to_a_later_incarnation_hides_no_loss() {
         let durability = Durability::default();
         let mut unflushed = written(&durability, &[7, 8]);
         assert_eq!(lost(&mut unflushed, &durability), 1);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_late_is_of_the_run_before() {
+    fn a_late_reply_belongs_to_the_earlier_incarnation() {
         let durability = Durability::default();
         durability.hear(NODE, 7, 0);
         durability.hear(NODE, 8, 0);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_late_of_an_earlier_run_hides_nothing() {
+    fn a_late_reply_of_an_earlier_incarnation_hides_no_loss() {
         let durability = Durability::default();
         // The next incarnation answers first, after the connection was lost.
         let mut unflushed = written(&durability, &[]);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_accepted_where_the_disk_was_before_is_lost_unless_it_was_flushed_there() {
+    fn an_unflushed_write_is_lost_if_its_disk_moves_to_another_node() {
         let durability = Durability::default();
         for is_flushed in [false, true] {
             let mut unflushed = written(&durability, &[7]);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_is_of_what_was_accepted_before_it_began() {
+    fn a_flush_covers_only_writes_accepted_before_its_start() {
         let durability = Durability::default();
         let mut unflushed = written(&durability, &[7]);
         let begun = durability.last();
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_accepted_before_a_node_was_gone_may_be_lost_until_it_answers() {
+    fn a_write_before_a_disconnect_may_be_lost_until_the_node_answers() {
         let durability = Durability::default();
         let unflushed = written(&durability, &[7]);
         assert!(!unflushed.may_have_lost(&durability, 0) && unflushed.may_have_lost(&durability, 1));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_things_those_written_to_first_are_forgotten() {
+    fn the_keys_written_first_are_forgotten_first() {
         let durability = Durability::default();
         let mut unflushed = Unflushed::default();
         let note = |unflushed: &mut Unflushed<u32>, key| {
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_runs_are_remembered_than_there_is_room_for() {
+    fn the_number_of_remembered_incarnations_is_limited() {
         let durability = Durability::default();
         let mut unflushed = written(&durability, &[0]);
         durability.flushed(NODE, 0, durability.last());

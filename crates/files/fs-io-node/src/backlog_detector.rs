@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_behind_a_backlog_that_does_not_shrink_is_held_up_in_the_order_of_arrival_alone() {
+    fn a_constant_write_backlog_delays_reads_only_in_order_of_arrival() {
         for scheduling in Scheduling::ALL {
             let (held_up, reads) = beside_a_writer(scheduling, 200, false);
             assert_eq!(held_up > 0, scheduling == Scheduling::Fcfs, "{scheduling}: {held_up} of {reads}");
@@ -186,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_backlog_and_one_that_shrinks_hold_nobody_up() {
+    fn a_short_or_shrinking_backlog_delays_no_reads() {
         assert_eq!(beside_a_writer(Scheduling::Fcfs, 20, false).0, 0);
         assert_eq!(beside_a_writer(Scheduling::Fcfs, 200, true).0, 0);
     }
 
     #[test]
-    fn a_job_is_not_held_up_by_its_own_writes() {
+    fn a_job_is_not_delayed_by_its_own_writes() {
         let mut backlog = Backlog::default();
         (0..300).for_each(|block| backlog.add(&request(WRITER, Direction::Write, block)));
         let read = request(WRITER, Direction::Read, 500);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_nothing_waiting_is_forgotten() {
+    fn a_job_without_waiting_requests_is_forgotten() {
         let mut backlog = Backlog::default();
         for job in 0..100 {
             for direction in [Direction::Read, Direction::Write] {

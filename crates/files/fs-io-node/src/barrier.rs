@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_have_their_names_once_and_no_text_grows_without_end() {
+    fn failures_show_names_of_nodes_and_have_a_limited_length() {
         let names = BTreeMap::from([(NodeId(0x1f), "node 2".into()), (NodeId(2), "node 1f".repeat(100))]);
         let with_names = |text: &str| with_names(Failure::invalid(text), &names).text;
         assert_eq!(with_names("node 1f and node 3, a node"), "node 2 and node 3, a node");

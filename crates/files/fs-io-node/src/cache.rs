@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_goes_first() {
+    fn the_least_recently_used_block_is_evicted_first() {
         let (mut cache, _) = cache_of(&[1, 2, 3]);
         let place = cache.pin(key(1)).expect("present");
         cache.unpin(place);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_loading_and_dirty_blocks_stay() {
+    fn pinned_loading_and_dirty_blocks_are_not_evicted() {
         let (mut cache, _) = cache_of(&[1, 2, 3]);
         cache.pin(key(1)).expect("present");
         for (block, loading) in [(2, true), (3, false)] {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_wait_to_be_written_are_counted_with_their_bytes() {
+    fn dirty_blocks_and_their_bytes_are_counted() {
         let (mut cache, _) = cache_of(&[1, 2, 3]);
         for (block, written) in [(1, 0..2), (1, 4..7), (3, 1..2)] {
             let place = cache.pin(key(block)).expect("present");
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_is_not_written() {
+    fn abandoned_blocks_are_not_written() {
         let (mut cache, _) = cache_of(&[1, 2]);
         let place = cache.pin(key(2)).expect("present");
         cache.block(place).mark_written(0..4, NodeId(1));
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_first_of_a_block_takes_no_memory_for_the_rest() {
+    fn the_first_write_to_a_block_takes_no_memory_for_the_rest() {
         let (mut cache, _) = cache_of(&[1]);
         let place = cache.pin(key(1)).expect("present");
         let block = cache.block(place);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_not_valid_but_for_what_was_written_again() {
+    fn lost_bytes_are_invalid_unless_they_were_rewritten() {
         let (mut cache, _) = cache_of(&[1, 2]);
         let place = cache.pin(key(2)).expect("present");
         let block = cache.block(place);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn forgetting_leaves_other_stripes_and_earlier_blocks() {
+    fn forget_keeps_other_stripes_and_earlier_blocks() {
         let (mut cache, _) = cache_of(&[1, 2, 3]);
         assert!(cache.forget(stripe(1), 0));
         assert!(cache.forget(stripe(0), 2));

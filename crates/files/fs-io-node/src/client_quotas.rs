@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_greedy_others_are_each_client_has_its_part() {
+    fn each_client_has_its_share_despite_greedy_clients() {
         let shares = Shares::new(4, 1000);
         let greedy = |client| std::iter::from_fn(move || Some(client));
         let taken: Vec<u64> = (0..100)
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn one_large_request_gets_half_at_most() {
+    fn one_large_request_gets_at_most_half() {
         let shares = Shares::new(4, 1000);
         assert!(!shares.try_add(NodeId(0), 505) && shares.try_add(NodeId(0), 504));
         assert!(shares.try_add(NodeId(1), 254), "the other half is free");
     }
 
     #[test]
-    fn a_client_with_more_than_its_half_may_still_add_nothing() {
+    fn a_client_at_its_limit_may_add_zero_but_not_one() {
         let shares = Shares::new(4, 1000);
         assert!(shares.try_add(NodeId(0), 504) && shares.try_add(NodeId(1), 254));
         assert!(shares.try_add(NodeId(0), 0) && !shares.try_add(NodeId(0), 1));
@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_returned_is_free_again(takes in prop::collection::vec((0u64..5, 0u64..40), 0..60)) {
+        fn returned_shares_are_free_again(takes in prop::collection::vec((0u64..5, 0u64..40), 0..60)) {
             let shares = Shares::new(10, 100);
             let mut kept = Vec::new();
             for (client, amount) in takes {

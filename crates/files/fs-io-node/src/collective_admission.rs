@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_asks_for_many_leaves_half_to_others() {
+    fn a_client_with_many_collective_operations_leaves_half_to_others() {
         let (collectives, one, other) = (Collectives::new(), Account::default(), Account::default());
         let of_one = turns(&collectives, &one);
         let of_other = turns(&collectives, &other);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_any_group_leave_memory_to_others() {
+    fn queues_of_one_group_take_at_most_a_quarter_of_the_memory() {
         assert_eq!(queue_buffers(16, 8192), 32);
         for (members, block_bytes) in [(1 << 20, 8192), (9, 1 << 20), (1, QUEUE_BYTES)] {
             let buffers = queue_buffers(members, block_bytes);
@@ -144,7 +144,7 @@ mod tests {
         }
     }
     #[test]
-    fn queues_are_roomy_where_that_takes_nobody_a_queue() {
+    fn larger_queues_do_not_reduce_the_number_of_queues() {
         assert_eq!(roomy_queue_bytes(8, 65_536), 4 * 65_536);
         for (members, block_bytes) in [(8, 1 << 20), (64, 65_536), (1000, 65_536), (1, 4 << 20), (0, 8192)] {
             let bytes = roomy_queue_bytes(members, block_bytes);

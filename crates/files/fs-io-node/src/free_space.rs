@@ -150,7 +150,7 @@ mod tests {
     const SPACE: Option<Space> = Some(Space { bytes: 1 << 20, free: 200_000 });
 
     #[test]
-    fn what_is_taken_is_not_there_for_others() {
+    fn reserved_space_is_not_available_to_others() {
         let room = DiskFreeSpace::new(2);
         assert!(room.take(1, 0, 1).is_none(), "nothing is known");
         let asked = room.before_asking(1);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_while_a_disk_is_asked_counts() {
+    fn writes_during_a_query_of_free_space_are_counted() {
         let room = DiskFreeSpace::new(1);
         let first = room.take_of(0, (1, 50_000), SPACE, room.before_asking(0)).expect("there is room");
         let asked = room.before_asking(0);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_takes_no_more_than_all_of_its_bytes() {
+    fn a_block_reserves_at_most_its_size() {
         let room = DiskFreeSpace::new(1);
         let mut block = room.take_of(0, (0, 100), None, room.before_asking(0)).expect("there is room");
         for _ in 0..100 {

@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_is_over_when_all_have_come_twice() {
+    fn a_flush_ends_after_all_members_entered_both_barriers() {
         let (roster, flush) = flush_of_three();
         come(&roster, &flush, 0, &[2, 0], None);
         assert_eq!(outcome(&flush, 0), None);
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_of_which_a_member_is_gone_fails_and_names_it() {
+    fn a_flush_fails_with_the_name_of_a_disconnected_member() {
         // Before the first barrier or after it, with or without another failure.
         for (met, gone, others, brought) in [
             (false, 2, [0, 1], None),
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_fails_if_another_member_was_gone_before_the_first_one() {
+    fn a_flush_fails_with_the_name_of_the_first_disconnected_member() {
         let (roster, flush) = flush_of_three();
         come(&roster, &flush, 0, &[0, 1, 2], None);
         roster.lose(NodeId(2), "is gone", Instant::START);
@@ -507,21 +507,21 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_a_failure_tells_of_has_its_name() {
+    fn a_failure_shows_the_name_of_a_member() {
         let (_, flush) = flush_of_three();
         let told = flush.with_names(Failure::invalid(format!("{} is gone", NodeId(2))));
         assert_eq!(told.text, "member 2 is gone");
     }
 
     #[test]
-    fn a_flush_that_nobody_is_left_of_is_over() {
+    fn a_flush_ends_if_all_members_disconnect() {
         let (roster, _) = flush_of_three();
         (0..3).for_each(|node| roster.lose(NodeId(node), "is gone", Instant::START));
         assert!(roster.flush.borrow().is_none());
     }
 
     #[test]
-    fn members_that_write_are_waited_for_and_others_are_not() {
+    fn a_full_member_waits_only_for_members_that_write() {
         let (roster, flush) = flush_of_three();
         (0..2).for_each(|step| come(&roster, &flush, step, &[0, 1, 2], None));
         let out = |node, ms: u64| roster.run_out(NodeId(node), Instant::START + Duration::from_millis(ms));
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_of_one_file_will_not_do_for_all() {
+    fn a_flush_of_one_file_does_not_cover_all_files() {
         let (roster, whole) = flush_of_three();
         assert!(whole.covers(None) && whole.covers(Some(FileId(1))));
         let of_one = roster.begin(Some(FileId(1)), false, Instant::START);

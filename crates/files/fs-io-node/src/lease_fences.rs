@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_under_an_ended_lease_is_refused_and_memory_is_bounded() {
+    fn writes_under_an_ended_lease_are_rejected_and_fences_are_limited() {
         let (fences, client, other) = (Fences::default(), NodeId(1), NodeId(2));
         fences.raise(client, &[7, 8, 7]).expect("raised");
         assert!(fences.check(Some(7)).is_err_and(|failure| failure.kind == FailureKind::Fenced));

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn each_client_has_its_share_of_locks_whichever_lease_they_are_of() {
+    fn a_client_gets_a_limited_share_of_locks_and_returns_it() {
         let table = LockTable::new(Instant::START);
         let lease = lock(&table, 2, 0..1, 0);
         let change = |client, first, last, step| {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_has_ended_is_remembered_however_many_locks_others_had() {
+    fn an_ended_lease_is_remembered_despite_many_locks_of_others() {
         let table = LockTable::new(Instant::START);
         let first = lock(&table, 1, 1..2, 1);
         table.end_leases(Instant::START + LEASE);

@@ -426,7 +426,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_a_start_what_is_older_may_be_open_until_those_who_have_it_open_have_said_so() {
+    fn files_created_before_a_restart_may_be_open_for_a_minute() {
         let seconds = Duration::from_secs;
         let began = Instant::from_nanos(7);
         let files = OpenFiles::new(began);

@@ -101,7 +101,7 @@ mod tests {
     const FOR_WRITING: OpenCount = OpenCount { reading: 0, writing: 1 };
 
     #[test]
-    fn who_comes_back_says_what_it_holds() {
+    fn a_reconnected_client_reports_its_open_files() {
         let holds = OpenRefs::default();
         let hold = || holds.hold(ONE, FILE, OpenFor::Reading);
         assert!(hold() && hold() && holds.is_held(FILE));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_writes_until_it_has_closed_the_file_that_often() {
+    fn a_client_counts_as_a_writer_until_its_last_close_for_writing() {
         let holds = OpenRefs::default();
         let other_writes = |client| holds.has_other_writers(NodeId(client), FILE);
         assert!(holds.hold(ONE, FILE, OpenFor::Writing) && holds.hold(ONE, FILE, OpenFor::Reading));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_with_too_many_files_is_in_nobodys_way() {
+    fn a_client_with_too_many_open_files_does_not_limit_others() {
         let holds = OpenRefs::default();
         let hold = |client, number| holds.hold(client, number, OpenFor::Reading);
         let held =

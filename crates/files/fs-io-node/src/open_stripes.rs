@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_been_used_for_longest_is_pushed_out_with_all_its_stripes() {
+    fn the_least_recently_used_file_is_evicted_with_all_its_stripes() {
         let stripes = Stripes::default();
         for file in [3, 1, 2] {
             open(&stripes, file, 0);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_stripe_in_use_or_with_something_to_flush_or_to_tell_stays() {
+    fn files_in_use_unflushed_or_with_an_unreported_failure_are_kept() {
         let stripes = Stripes::default();
         for file in 1..=4 {
             open(&stripes, file, 0);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn pushing_out_is_seldom() {
+    fn an_eviction_removes_many_stripes() {
         let stripes = Stripes::default();
         for file in 0..OPEN_MAX as u64 {
             open(&stripes, file, 0);

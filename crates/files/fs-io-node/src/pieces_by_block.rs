@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_beyond_any_file_is_refused() {
+    fn entries_with_too_large_offsets_or_too_many_pieces_are_rejected() {
         let striping = Striping::new(BLOCK, 2).unwrap();
         let add = |entry| {
             let mut pieces = PiecesLeft::of(1);
@@ -292,7 +292,7 @@ mod tests {
 
     /// Many pieces that cover all of a large block take no longer than the same number of small ones.
     #[test]
-    fn many_pieces_of_the_same_bytes_are_dealt_at_once() {
+    fn many_overlapping_pieces_leave_only_the_last_one() {
         const BLOCK: u64 = 1 << 20;
         let (striping, mut dealt) = (Striping::new(BLOCK, 1).unwrap(), PiecesByBlock::default());
         let count: u64 = 1 << 16;
@@ -308,7 +308,7 @@ mod tests {
     proptest! {
         /// After distribution each byte of the file comes from the memory of its latest writer.
         #[test]
-        fn the_latest_write_stays(
+        fn each_byte_comes_from_its_latest_write(
             entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40, 0u64..6), 0..30),
             stripes in 1u32..4,
         ) {
@@ -353,7 +353,7 @@ mod tests {
 
         /// Without `latest_only` all pieces of all entries are kept.
         #[test]
-        fn readers_get_all_they_ask_for(
+        fn readers_get_all_requested_bytes(
             entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40), 0..30),
         ) {
             let striping = Striping::new(BLOCK, 2).unwrap();

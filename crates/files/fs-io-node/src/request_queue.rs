@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn by_arrival_the_first_is_the_first_whoever_asks() {
+    fn sharing_by_arrival_serves_requests_in_order_of_arrival() {
         let mut queue = RequestQueue::new(Sharing::Arrival, None);
         for number in 0..10 {
             queue.push(Class::Demand, NodeId(number / 9), BLOCK, number);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_bytes_and_not_of_requests() {
+    fn shares_count_bytes_and_not_requests() {
         let mut queue = RequestQueue::new(Sharing::Fair, None);
         for number in 0..400 {
             queue.push(Class::Demand, NodeId(1), 8 * BLOCK, (1, number));
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_idle_has_saved_nothing_up() {
+    fn an_idle_client_saves_up_no_bandwidth() {
         let mut queue = RequestQueue::new(Sharing::Fair, None);
         queue.push(Class::Demand, NodeId(2), BLOCK, (2, 0));
         for number in 0..100 {
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_no_answers_leaves_half_of_what_was_free_to_whoever_comes() {
+    fn a_client_without_receiving_replies_gets_half_of_the_free_slots() {
         let mut queue = RequestQueue::new(Sharing::Fair, Some(16));
         for client in 1..=3 {
             for number in 0..20 {
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn background_leaves_a_quarter_of_the_slots_to_demand_however_many_ask() {
+    fn background_requests_leave_a_quarter_of_the_slots_to_demand() {
         let mut queue = RequestQueue::new(Sharing::Fair, Some(16));
         for client in 0..100 {
             queue.push(Class::Background, NodeId(client), BLOCK, client);
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promoted_is_found_wherever_it_waits_and_its_client_keeps_its_turn() {
+    fn promotion_finds_all_waiting_requests_and_clients_keep_their_turns() {
         let mut queue = RequestQueue::new(Sharing::Fair, None);
         for number in 0..40 {
             queue.push(Class::Background, NodeId(number % 4), BLOCK, number / 4);
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_without_end_leaves_room_for_others() {
+    fn a_client_with_endless_requests_leaves_queue_space_to_others() {
         let mut queue = RequestQueue::new(Sharing::Fair, Some(16));
         let mut fill = |client| {
             let mut waiting = 0_u64;
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_not_served_and_others_are() {
+    fn only_requests_of_a_forgotten_client_are_dropped() {
         for sharing in [Sharing::Arrival, Sharing::Fair] {
             let mut queue = RequestQueue::new(sharing, None);
             for number in 0..6 {
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_can_be_taken_out_for_an_answer_that_leaves_as_is_said() {
+    fn a_sent_reply_admits_no_more_requests_than_reported() {
         for slots in 12..20 {
             let mut queue = RequestQueue::new(Sharing::Fair, Some(slots));
             for number in 0..90 {
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_held_back_has_saved_nothing_up() {
+    fn a_delayed_client_saves_up_no_bandwidth() {
         let mut queue = RequestQueue::new(Sharing::Fair, Some(2));
         for number in 0..200 {
             queue.push(Class::Demand, NodeId(1), BLOCK, (1, number));
@@ -633,7 +633,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_request_is_served_once_and_in_its_clients_order(
+        fn each_request_is_served_once_in_the_order_of_its_client(
             steps in proptest::collection::vec((0..4_u64, 1..200_u64, 0..3_usize, 0..3_usize), 1..200),
             slots in 1..12_usize,
         ) {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_of_one_schedule_and_leads_back_to_it() {
+    fn each_schedule_parses_from_its_name() {
         for scheduling in Scheduling::ALL {
             assert_eq!(scheduling.name().parse(), Ok(scheduling));
         }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_reads_is_what_users_are_told() {
+    fn the_documented_limit_of_passing_reads_is_the_real_one() {
         let meaning = Scheduling::BoundedReadPriority.meaning();
         assert!(meaning.contains(&format!(" {READS_BEFORE_WRITE} reads")));
     }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_is_one() {
+    fn adjacent_damaged_ranges_are_merged() {
         let mut damage = Vec::new();
         for (start, end) in [(0, 4096), (4096, 8192), (12288, 12300)] {
             note(&mut damage, part(start, end));

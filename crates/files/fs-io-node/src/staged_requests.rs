@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_taken_once_and_weighs_until_then() {
+    fn staged_requests_are_taken_once_and_count_until_then() {
         let staged = Staged::default();
         for weight in [3, 4] {
             add(&staged, memory(1, 1), weight).expect("not too much");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_operation_of_a_group_takes_the_place_of_an_earlier_one() {
+    fn a_later_operation_of_a_group_replaces_an_earlier_one() {
         let staged = Staged::default();
         add(&staged, memory(1, 1), 9).expect("not too much");
         add(&staged, memory(1, 2), 8).expect("the other is forgotten");

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_or_goes_back_is_no_run() {
+    fn overlapping_or_descending_pieces_form_no_run() {
         for second in [piece(4, 103), piece(4, 90), piece(5, 110), Piece { bytes: 3, ..piece(4, 110) }] {
             assert!(!PieceRun::from(piece(0, 100)).extend(&second), "{second:?}");
         }
@@ -95,7 +95,7 @@ mod tests {
     proptest! {
         /// Pieces combined into runs are the same pieces, one by one.
         #[test]
-        fn a_run_is_its_pieces(places in prop::collection::vec((0u64..3, 0u64..4), 1..30)) {
+        fn runs_contain_the_same_pieces(places in prop::collection::vec((0u64..3, 0u64..4), 1..30)) {
             let (mut runs, mut pieces): (Vec<PieceRun>, Vec<Piece>) = (Vec::new(), Vec::new());
             let (mut at, mut offset) = (0, 0);
             for (skipped, distance) in places {

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stripe_is_as_long_as_what_was_accepted() {
+    fn the_length_of_a_stripe_includes_accepted_writes() {
         let length = StripeLength::on_disk(10);
         length.reach(5);
         assert_eq!(length.bytes(), 10);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_write_leaves_the_stripe_as_long_as_there_is_anything_of_it() {
+    fn a_lost_write_shortens_a_stripe_to_the_end_of_its_other_data() {
         let length = StripeLength::on_disk(10);
         for end in [20, 30, 40, 50] {
             length.reach(end);

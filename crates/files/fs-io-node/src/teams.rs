@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn members_who_wait_for_different_things_are_told() {
+    fn members_at_different_barriers_get_an_error() {
         let teams = Teams::default();
         let group = pair(&teams);
         let mut one = meet(&teams, group, 3, 10, None);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn members_who_come_to_one_meeting_for_different_things_are_told_what() {
+    fn different_operations_at_one_barrier_are_named_in_the_error() {
         let teams = Teams::default();
         let group = pair(&teams);
         let mut one = move_data(&teams, group, 11, Direction::Read);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn all_know_what_each_has_brought() {
+    fn each_member_gets_the_data_of_all_members() {
         let teams = Teams::default();
         let group = pair(&teams);
         for operation in [1, 2, 9] {
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn who_brings_too_much_is_refused() {
+    fn too_much_data_at_a_barrier_is_rejected() {
         let teams = Teams::default();
         let group = pair(&teams);
         let coming = Coming { step: TeamStep::Meet, brings: vec![0; BROUGHT_BYTES_MAX + 1] };
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_one_is_everybodys() {
+    fn a_failure_of_one_member_fails_all() {
         let teams = Teams::default();
         let group = pair(&teams);
         let told = format!("{} has no memory", NodeId(11));
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_waited_for_no_more() {
+    fn a_barrier_does_not_wait_for_a_disconnected_member() {
         let teams = Teams::default();
         let group = pair(&teams);
         let mut waiting = meet(&teams, group, 1, 10, None);
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_that_never_forms_is_told_apart_from_the_next() {
+    fn a_team_that_never_forms_does_not_block_the_next() {
         let teams = Teams::default();
         let mut waiting = form(&teams, 11, 1, 2);
         assert!(poll(&mut waiting).is_none());

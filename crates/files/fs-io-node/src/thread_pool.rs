@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_made_as_they_are_needed_and_no_more_than_there_may_be() {
+    fn threads_are_created_when_needed_up_to_the_limit() {
         let pool = pool(2);
         assert!(put(&pool, Class::Demand, 0), "there is none yet");
         let serving = next(&pool).expect("there is a request");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_thread_is_woken_before_another_is_made() {
+    fn an_idle_thread_is_woken_before_another_is_created() {
         let pool = pool(9);
         assert!(put(&pool, Class::Demand, 0));
         drop(next(&pool));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn some_threads_are_kept_for_requests_on_demand() {
+    fn some_threads_are_reserved_for_demand_requests() {
         let pool = pool(KEPT_FOR_DEMAND);
         for offset in 0..KEPT_FOR_DEMAND as u64 {
             assert!(put(&pool, Class::Background, offset));

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn each_writer_is_told_the_first_failure_once() {
+    fn each_writer_gets_the_first_failure_once() {
         let writers = Writers::default();
         writers.note(ONE);
         writers.fail(&Failure::invalid("first"));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wrote_after_a_flush_began_is_not_forgotten_with_it() {
+    fn a_flush_does_not_forget_clients_that_wrote_after_its_start() {
         let writers = Writers::default();
         writers.note(ONE);
         writers.note(OTHER);

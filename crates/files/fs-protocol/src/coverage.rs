@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_same_as_a_list_of_runs(ranges in prop::collection::vec((0u64..300, 0u64..200), 0..12)) {
+        fn a_coverage_equals_a_list_of_ranges(ranges in prop::collection::vec((0u64..300, 0u64..200), 0..12)) {
             let (mut coverage, mut list) = (Coverage::none_of(500), RangeSet::default());
             for (start, bytes) in ranges {
                 let range = start..start + bytes;

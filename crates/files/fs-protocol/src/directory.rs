@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_beyond_all_files_is_refused() {
+    fn a_run_beyond_the_largest_file_is_rejected() {
         let run = |first, stride, count| {
             ListedStretch::Run(EntryRun { first, stride, later: vec![1; count] }).check()
         };
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn many_members_may_fill_their_logs_with_small_entries_of_one_file() {
+    fn all_members_can_fill_their_logs_with_small_entries_of_one_file() {
         let mut pieces = PiecesLeft::of(4096);
         assert!((0..4096).all(|member| pieces.take(member, 2 * 2 * (1 << 18)).is_ok()));
         // One member may use the whole common share, but not the unused shares of other members.
@@ -251,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_entry_knows_its_stripes(offset in 0u64..200, bytes in 0u64..200, stripes in 1u32..5) {
+        fn an_entry_returns_the_stripes_of_its_bytes(offset in 0u64..200, bytes in 0u64..200, stripes in 1u32..5) {
             let striping = Striping::new(16, stripes).unwrap();
             let found: BTreeSet<u32> = entry(offset, bytes, 0, 0).stripes(striping).collect();
             let expected = (offset..offset + bytes).map(|byte| striping.place_of(byte).stripe).collect();

@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn namespaces_are_told_apart_by_who_keeps_them_their_size_and_age() {
+    fn the_error_lists_servers_sizes_and_ages_of_several_namespaces() {
         let kept = |node, inodes, seconds: i64| KeptNamespace {
             node: NodeId(node),
             inodes,

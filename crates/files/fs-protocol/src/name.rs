@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_lead_elsewhere_are_refused() {
+    fn invalid_file_names_are_rejected() {
         for name in ["", "/etc/passwd", "..", "../x", "a/../b", "a//b", "a/", "./a", "a\0b", "a\nb"] {
             assert!(check(name).is_err(), "{name:?}");
         }
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_names_are_fine() {
+    fn ordinary_file_names_are_accepted() {
         for name in
             ["a", "with space", "größe.dat", "deep/er/name", "...", "a..b", &"x".repeat(NAME_BYTES_MAX)]
         {

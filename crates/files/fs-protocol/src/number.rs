@@ -26,7 +26,7 @@ mod tests {
     use crate::name::{NameError, check};
 
     #[test]
-    fn a_number_has_one_name_which_no_file_has() {
+    fn a_file_number_has_one_object_name_and_no_file_has_that_name() {
         for number in [0, 1, 0xABC, u64::MAX] {
             let name = object_name(FileId(number));
             assert_eq!((number_of(&name), check(&name)), (Some(FileId(number)), Err(NameError::Absolute)));

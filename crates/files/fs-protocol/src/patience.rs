@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_goes_on_is_waited_for_and_who_does_not_is_not() {
+    fn a_wait_ends_only_without_progress() {
         let mut wait = Wait { under_way: 2, ..Wait::default() };
         for look in 1..20 {
             wait.moved = look % LOOKS == 0;

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_those_that_are_kept_byte_by_byte() {
+    fn range_locks_equal_locks_of_single_bytes() {
         let (mut state, mut bytes, mut locks) = (7, Bytes::default(), RangeLocks::default());
         for _ in 0..20_000 {
             let owner = draw(&mut state, 3) as usize;
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_to_the_end_has_no_byte_after_it() {
+    fn a_range_can_end_at_the_last_offset() {
         let mut locks = RangeLocks::default();
         locks.set(1, LockRange::WHOLE, Some(LockMode::Shared));
         locks.set(1, LockRange { first: 10, last: u64::MAX }, None);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_many_locks_is_a_look_at_few_runs() {
+    fn many_locks_are_stored_in_few_runs() {
         const LOCKS: u64 = 66_000;
         let (mut state, mut locks) = (7, RangeLocks::default());
         let byte = |first| LockRange { first, last: first };

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_many_pieces_gives_way_and_none_is_looked_at_twice() {
+    fn a_scan_of_many_pieces_yields_and_visits_each_piece_once() {
         const BYTES: u64 = 1 << 20;
         let alternate = |first| Selection::vector(Extent::new(first, 1), BYTES / 2, 2).expect("a vector");
         let (times, runs) = runs_of((0..8).map(|member| (member, alternate(0))).collect(), BYTES);

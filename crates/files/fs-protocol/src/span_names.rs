@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_request_is_counted_under_its_own_name() {
+    fn each_request_has_a_unique_operation_name() {
         let named = |request: Request| request.spans().operation.name();
         assert_eq!(named(Request::Describe), "describe");
         assert_eq!(named(Request::Record(RecordingStep::Fetch)), "fetch recording");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_have_numbers_of_their_own() {
+    fn each_message_has_a_unique_number() {
         let numbers = (0..20).flat_map(|node| {
             (0..500_u64).flat_map(move |tag| {
                 [question, answer].map(|number| number(NodeId(node), (tag + 1) << 32 | (tag % 3)))

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_in_the_first_step_that_is_not_shorter() {
+    fn a_time_is_counted_in_the_first_step_that_is_not_shorter() {
         for (nanoseconds, step) in
             [(0, 0), (1, 0), (1000, 0), (1001, 1), (2000, 1), (2001, 2), (1 << 40, TimeHistogram::STEPS)]
         {
@@ -76,7 +76,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_are_counted_once_within_the_bounds(times in proptest::collection::vec(any::<u64>(), 0..50)) {
+        fn each_time_is_counted_once_within_its_bounds(times in proptest::collection::vec(any::<u64>(), 0..50)) {
             let mut histogram = TimeHistogram::default();
             for &time in &times {
                 histogram.add(Duration::from_nanos(time));

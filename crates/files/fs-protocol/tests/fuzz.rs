@@ -44,7 +44,7 @@ fn look_at_label(bytes: &[u8]) {
 /// others, fields not at all. `STARFISH_FRAMES=write cargo test -p fs-protocol --test fuzz` adds examples, at
 /// any place, and rewrites all of them for another version.
 #[test]
-fn all_releases_of_a_version_write_frames_alike() {
+fn all_releases_of_a_version_encode_frames_identically() {
     const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/frames.txt");
     let in_hex = |frame: Vec<u8>| frame.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let lines: Vec<String> =

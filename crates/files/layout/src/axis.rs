@@ -229,14 +229,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_dimensions_inside_lengthen_the_runs() {
+    fn whole_inner_dimensions_lengthen_the_runs() {
         let axes = Axes::new(8, &[Dimension::cyclic(1280, 16), Dimension::whole(1024)]);
         assert_eq!(axes.all().len(), 1);
         assert_eq!((axes.inner().length, axes.inner().run), (10 << 20, 8192));
     }
 
     #[test]
-    fn whole_dimensions_outside_repeat_an_even_deal() {
+    fn whole_outer_dimensions_repeat_an_even_distribution() {
         let even = Axes::new(8, &[Dimension::whole(5), Dimension::cyclic(8, 4)]);
         assert_eq!(even, Axes::new(8, &[Dimension::cyclic(40, 4)]));
         let uneven = Axes::new(8, &[Dimension::whole(5), Dimension::cyclic(9, 4)]);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn walking_an_axis_agrees_with_going_there() {
+    fn advancing_along_an_axis_agrees_with_direct_positioning() {
         let axes = Axes::new(1, &[Dimension { length: 23, ..Dimension::cyclic(0, 3) }]);
         let axis = axes.inner();
         let mut spot = Spot::at(axis, 0);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_file_has_bytes_beyond_the_largest() {
+    fn an_extent_beyond_the_largest_file_is_of_no_file() {
         assert!(Extent::new(FILE_BYTES_MAX - 2, 2).is_of_a_file());
         for (offset, bytes) in [(FILE_BYTES_MAX - 2, 3), (u64::MAX, 2), (2, u64::MAX)] {
             assert!(!Extent::new(offset, bytes).is_of_a_file(), "{bytes} at {offset}");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_the_extent_and_none_crosses_a_multiple() {
+    fn parts_cover_the_extent_and_cross_no_multiple() {
         for (offset, bytes) in
             [(0, 0), (3, 0), (0, 10), (3, 4), (9, 1), (9, 2), (10, 10), (7, 95), (u64::MAX - 7, 7)]
         {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn clipping_keeps_what_lies_below_the_limit() {
+    fn clipping_keeps_the_bytes_below_the_limit() {
         assert_eq!(Extent::new(2, 5).clip(10), Extent::new(2, 5));
         assert_eq!(Extent::new(2, 5).clip(4), Extent::new(2, 2));
         assert_eq!(Extent::new(9, 5).clip(4), Extent::new(4, 0));

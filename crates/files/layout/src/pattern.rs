@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_read_as_it_is_written() {
+    fn every_pattern_name_is_parsed_and_printed_identically() {
         let names: Vec<_> = Pattern::all().map(|pattern| pattern.to_string()).collect();
         assert_eq!(names, Pattern::NAMES);
         for omitted in ["rnn", "rnc", "rbn", "wnn", "wnc", "wbn"] {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_told_what_would_be() {
+    fn an_invalid_pattern_name_is_rejected_with_the_valid_forms() {
         assert!(reason("wa").contains("whose data"));
         assert!(reason("xb").contains("r (read) or w (write)"));
         assert!(reason("").contains("begins with"));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_with_its_numbers() {
+    fn a_mismatch_of_pattern_and_problem_is_reported_with_its_numbers() {
         let view = |name: &str, problem: Problem| {
             let pattern: Pattern = name.parse().unwrap();
             pattern.view(&problem).unwrap_err().to_string()

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_stripes_fall_on_different_nodes() {
+    fn consecutive_stripes_lie_on_different_nodes() {
         assert_eq!(pairs(&[2, 1, 3]), [(0, 0), (1, 0), (2, 0), (0, 1), (2, 1), (2, 2)]);
     }
 
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn no_disks_and_absurdly_many_are_errors() {
+    fn no_disks_or_too_many_disks_are_errors() {
         assert!(stripe_disks(&[]).is_err());
         assert!(stripe_disks(&[0, 0]).is_err());
         assert!(stripe_disks(&[u32::MAX, u32::MAX]).is_err());

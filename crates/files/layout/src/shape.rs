@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_shapes_are_those_of_the_reports() {
+    fn the_default_shapes_equal_those_of_the_reports() {
         assert_eq!(Shape::most_square(1280), Shape { rows: 40, columns: 32 });
         assert_eq!(Shape::most_square(1_310_720), Shape { rows: 1280, columns: 1024 });
         assert_eq!(Grid::most_square(16), Grid { rows: 4, columns: 4 });
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_are_written_as_they_are_read() {
+    fn sides_are_parsed_and_printed_identically() {
         assert_eq!("40x32".parse(), Ok(Shape { rows: 40, columns: 32 }));
         assert_eq!(" 4 x 2".parse(), Ok(Grid { rows: 4, columns: 2 }));
         assert_eq!(Shape { rows: 40, columns: 32 }.to_string(), "40x32");

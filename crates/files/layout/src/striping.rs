@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_dealt_round_robin() {
+    fn blocks_are_distributed_round_robin() {
         let places: Vec<_> = (0..7).map(|block| striping().place_of_block(block)).collect();
         let stripes: Vec<_> = places.iter().map(|place| place.stripe).collect();
         let blocks: Vec<_> = places.iter().map(|place| place.block).collect();
@@ -272,14 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_reach_of_a_stripe_is_the_size_of_the_file() {
+    fn the_file_size_is_the_furthest_end_of_a_stripe() {
         assert_eq!(striping().file_bytes(&[20, 15, 10]), Ok(45));
         assert_eq!(striping().file_bytes(&[0, 0, 0]), Ok(0));
         assert_eq!(striping().file_bytes(&[0, 1, 0]), Ok(11), "the hole before it counts");
     }
 
     #[test]
-    fn requests_end_at_the_borders_of_blocks() {
+    fn requests_end_at_block_boundaries() {
         let requests: Vec<_> = striping().requests(Extent::new(5, 20)).collect();
         let request = |stripe, stripe_offset, file_offset, bytes| BlockRequest {
             stripe,
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stripe_holds_every_so_manyth_block() {
+    fn a_stripe_contains_every_nth_block() {
         let offsets = |stripe| -> Vec<_> {
             let blocks = striping().blocks_of_stripe(stripe, 45);
             blocks.map(|request| (request.file_offset, request.bytes)).collect()
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_parameters_are_errors() {
+    fn invalid_parameters_are_errors() {
         assert!(Striping::new(0, 3).is_err());
         assert!(Striping::new(u64::MAX, 3).is_err());
         assert!(Striping::new(10, 0).is_err());

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_meet_where_rows_meet_are_one_chunk() {
+    fn adjacent_runs_of_consecutive_rows_form_one_chunk() {
         // 0 1 2 0 | 0 1 2 0: two rows of four records, cyclic over three nodes.
         let view = View::new(1, &[Dimension::whole(2), Dimension::cyclic(4, 3)], 3).unwrap();
         let chunks: Vec<_> = view.chunks(0).map(|chunk| (chunk.file_offset, chunk.bytes)).collect();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extent_need_not_respect_records() {
+    fn an_extent_can_begin_and_end_within_records() {
         let view = View::new(10, &[Dimension::cyclic(4, 2)], 2).unwrap();
         let pieces = view.pieces(Extent::new(25, 10));
         let places: Vec<_> = pieces.map(|piece| (piece.node, piece.memory_offset, piece.bytes)).collect();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_impossible_is_an_error() {
+    fn an_invalid_view_is_an_error() {
         let error = |record_bytes, dimensions: &[Dimension], nodes| {
             View::new(record_bytes, dimensions, nodes).unwrap_err()
         };

@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn any_place_is_a_byte_or_an_error(
+    fn any_stripe_offset_is_a_byte_of_the_file_or_an_error(
         striping in striping(), stripe: u32, offset: u64, block: u64, lengths in vec(any::<u64>(), 0..4),
     ) {
         if let Ok(found) = striping.file_offset_of(StripePlace { stripe, offset }) {
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn the_lengths_of_the_stripes_say_the_size_of_the_file(
+    fn the_stripe_lengths_determine_the_file_size(
         striping in small_striping(), file_bytes in 0..5000_u64,
     ) {
         let lengths: Vec<_> =
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn the_blocks_of_all_stripes_are_the_file(striping in small_striping(), file_bytes in 0..3000_u64) {
+    fn the_blocks_of_all_stripes_form_the_file(striping in small_striping(), file_bytes in 0..3000_u64) {
         let stripes = 0..striping.stripe_count();
         let mut blocks: Vec<_> =
             stripes.flat_map(|stripe| striping.blocks_of_stripe(stripe, file_bytes)).collect();
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn chunks_are_the_file_dealt_out_and_each_memory_is_dense(view in view()) {
+    fn chunks_distribute_the_whole_file_and_fill_each_memory(view in view()) {
         let expected = of_view(&view);
         let mut found = vec![None; expected.len()];
         for node in 0..view.nodes() {
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_cover_an_extent_exactly_and_agree_with_the_chunks(
+    fn pieces_cover_an_extent_exactly_and_agree_with_chunks(
         view in view(), from in 0.0..1.0, bytes in prop_oneof![0..10_u64, 0..100_000_u64],
     ) {
         let expected = of_view(&view);
@@ -146,7 +146,7 @@ proptest! {
     }
 
     #[test]
-    fn a_record_is_one_more_dimension(view in view_of(3)) {
+    fn a_record_equals_one_more_dimension_of_bytes(view in view_of(3)) {
         let mut dimensions = view.dimensions().to_vec();
         dimensions.push(Dimension::whole(view.record_bytes()));
         let bytewise = View::new(1, &dimensions, view.nodes()).unwrap();
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_sent_is_what_arrives(view in view(), striping in striping()) {
+    fn encoded_views_and_stripings_are_decoded(view in view(), striping in striping()) {
         let bytes = postcard::to_allocvec(&view).unwrap();
         prop_assert!(bytes.len() < 40, "a view is small");
         prop_assert_eq!(postcard::from_bytes::<View>(&bytes).unwrap(), view);
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_arrives_is_harmless(bytes in vec(any::<u8>(), 0..60)) {
+    fn any_bytes_decode_to_a_valid_view_or_an_error(bytes in vec(any::<u8>(), 0..60)) {
         let _ = postcard::from_bytes::<Striping>(&bytes);
         if let Ok(view) = postcard::from_bytes::<View>(&bytes) {
             exercise(&view);
@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn absurd_numbers_are_errors_or_harmless(
+    fn absurd_numbers_decode_to_a_valid_view_or_an_error(
         record_bytes in number(), nodes in number(), replicated: bool,
         dimensions in vec((number(), prop_oneof![
             Just(Distribution::None),

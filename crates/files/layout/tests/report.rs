@@ -85,7 +85,7 @@ fn chunks_and_strides_of_8_byte_records_are_those_of_the_report() {
 }
 
 #[test]
-fn writing_spreads_the_file_as_reading_does() {
+fn write_patterns_distribute_the_file_as_read_patterns_do() {
     for name in Pattern::NAMES.iter().filter(|name| name.starts_with('w')) {
         let reading = name.replacen('w', "r", 1);
         assert_eq!(view(name, 8), view(&reading, 8));
@@ -93,7 +93,7 @@ fn writing_spreads_the_file_as_reading_does() {
 }
 
 #[test]
-fn all_of_a_file_not_distributed_is_on_node_0() {
+fn node_0_has_all_of_an_undistributed_file() {
     for name in ["rn", "rnn"] {
         assert_eq!(view(name, 8192).node_bytes(0), FILE_BYTES);
         assert_eq!(view(name, 8192).node_bytes(1), 0);
@@ -132,7 +132,7 @@ fn rows_that_do_not_divide_leave_some_nodes_with_fewer() {
 }
 
 #[test]
-fn what_the_report_omits_is_the_same_as_something_else() {
+fn patterns_omitted_in_the_report_equal_others() {
     for record_bytes in [8, 8192] {
         assert!(view("rnn", record_bytes).agrees_with(&view("rn", record_bytes)));
         assert!(view("rnc", record_bytes).agrees_with(&view("rc", record_bytes)));
@@ -184,7 +184,7 @@ fn groups_of_rows_are_localities_on_disk() {
 }
 
 #[test]
-fn small_records_in_blocks_of_rows_meet_at_one_disk() {
+fn first_chunks_of_small_records_in_row_blocks_lie_on_one_disk() {
     let first_disks = |name| -> BTreeSet<_> {
         first_blocks(name, 8).iter().map(|&block| striping().place_of_block(block).stripe).collect()
     };
@@ -199,7 +199,7 @@ fn small_records_in_blocks_of_rows_meet_at_one_disk() {
 }
 
 #[test]
-fn a_block_of_small_records_goes_to_the_nodes_piece_by_piece() {
+fn a_block_of_small_records_is_split_among_nodes() {
     let pieces = |name| view(name, 8).pieces(Extent::new(5 * BLOCK_BYTES, BLOCK_BYTES)).collect::<Vec<_>>();
     assert_eq!(pieces("rb").len(), 1);
     assert_eq!(pieces("rc").len(), 1024);

@@ -145,19 +145,19 @@ fn extent() -> impl Strategy<Value = Extent> {
 
 proptest! {
     #[test]
-    fn a_selection_is_its_bytes(known in known(), extent in extent()) {
+    fn a_selection_equals_its_bytes(known in known(), extent in extent()) {
         check(&known.selection, &known.offsets, extent)?;
     }
 
     /// A slice equals the slice of a prefix, down to the structure of the tree.
     #[test]
-    fn a_slice_is_cut_off_at_either_end(known in known(), position in 0..60_u64, bytes in 0..90_u64) {
+    fn a_slice_can_be_cut_at_either_end(known in known(), position in 0..60_u64, bytes in 0..90_u64) {
         let until = known.selection.slice(0, position + bytes).unwrap();
         prop_assert_eq!(until.slice(position, bytes), known.selection.slice(position, bytes));
     }
 
     #[test]
-    fn a_vector_is_its_bytes(
+    fn a_vector_equals_its_bytes(
         offset in 0..50_u64, bytes in 0..9_u64, count in 0..9_u64, gap in 0..9_u64, extent in extent(),
     ) {
         let vector = Selection::vector(Extent::new(offset, bytes), count, bytes + gap).unwrap();
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn a_list_is_its_bytes_or_overlaps(
+    fn a_list_equals_its_bytes_unless_they_overlap(
         extents in vec((0..150_u64, 0..20_u64), 0..7), in_order: bool, extent in extent(),
     ) {
         let mut extents: Vec<_> = extents.into_iter().map(|(at, bytes)| Extent::new(at, bytes)).collect();
@@ -185,13 +185,13 @@ proptest! {
     }
 
     #[test]
-    fn a_box_is_its_bytes(element_bytes in 0..4_u64, sides in vec(side(), 0..5), extent in extent()) {
+    fn a_subarray_equals_its_bytes(element_bytes in 0..4_u64, sides in vec(side(), 0..5), extent in extent()) {
         let selection = Selection::subarray(element_bytes, &sides).unwrap();
         check(&selection, &box_by_definition(element_bytes, &sides), extent)?;
     }
 
     #[test]
-    fn what_is_dealt_to_a_node_is_its_bytes(
+    fn the_part_of_a_node_equals_its_bytes(
         record_bytes in 1..4_u64, mut dimensions in vec(dimension(), 1..6), node: u32, extent in extent(),
     ) {
         // Keep all dimensions after the third short, so that the bytes can be checked one by one.
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_node_has_of_a_view_are_its_chunks(view in view()) {
+    fn a_selection_of_a_view_has_the_chunks_of_the_node(view in view()) {
         for node in 0..=view.nodes() {
             let selection = Selection::of_view(&view, node);
             prop_assert!(selection.chunks().eq(view.chunks(node)));
@@ -222,21 +222,21 @@ proptest! {
     }
 
     #[test]
-    fn whatever_arrives_is_harmless(bytes in vec(any::<u8>(), 0..80)) {
+    fn any_bytes_decode_to_a_valid_selection_or_an_error(bytes in vec(any::<u8>(), 0..80)) {
         if let Ok(selection) = postcard::from_bytes::<Selection>(&bytes) {
             exercise(&selection)?;
         }
     }
 
     #[test]
-    fn whatever_is_written_is_harmless(text in "[0-9]{0,3}:?[-0-9:,()\\[\\]+]{0,40}") {
+    fn any_text_parses_to_a_valid_selection_or_an_error(text in "[0-9]{0,3}:?[-0-9:,()\\[\\]+]{0,40}") {
         if let Ok(selection) = text.parse::<Selection>() {
             exercise(&selection)?;
         }
     }
 
     #[test]
-    fn absurd_nodes_are_errors_or_harmless(offset in number(), nodes in vec(node(), 0..12)) {
+    fn absurd_nodes_decode_to_a_valid_selection_or_an_error(offset in number(), nodes in vec(node(), 0..12)) {
         let bytes = postcard::to_allocvec(&(offset, nodes)).unwrap();
         if let Ok(selection) = postcard::from_bytes::<Selection>(&bytes) {
             exercise(&selection)?;
@@ -244,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn absurd_arrays_are_errors_or_harmless(
+    fn absurd_arrays_form_a_valid_selection_or_an_error(
         record_bytes in number(), node in number(), sides in vec((number(), number(), number()), 0..6),
     ) {
         let boxes: Vec<_> =
@@ -324,7 +324,7 @@ fn cyclic(length: u64, run: u64, parts: u32) -> Dimension {
 }
 
 #[test]
-fn a_selection_is_written_as_a_word() {
+fn a_selection_is_printed_and_parsed_as_one_word() {
     for text in ["-", "100:8", "0:(8+24)4000", "7:[8,92,(2+2)8,5,1]", "0:((1+1)4+9)16"] {
         assert_eq!(text.parse::<Selection>().expect(text).to_string(), text);
     }
@@ -349,7 +349,7 @@ fn a_selection_is_written_as_a_word() {
 }
 
 #[test]
-fn a_block_cyclic_array_travels_in_fewer_bytes_than_eight_records() {
+fn a_block_cyclic_array_is_encoded_in_less_than_64_bytes() {
     // Includes uneven sides, which are not a whole number of runs or cycles.
     for (length, run) in [(1024, 4), (1000, 7), (1 << 16, 1)] {
         let dimensions = [cyclic(length, run, 4); 3];
@@ -361,7 +361,7 @@ fn a_block_cyclic_array_travels_in_fewer_bytes_than_eight_records() {
 }
 
 #[test]
-fn a_place_far_into_a_file_is_found_at_once() {
+fn a_distant_offset_is_found_without_walking_the_runs() {
     // A walk from the beginning would pass 2^55 runs.
     let tiled = Selection::vector(Extent::new(100, 8), 3, 16).unwrap().tiled(64).unwrap();
     let far = 100 + (1 << 60);
@@ -383,7 +383,7 @@ fn a_place_far_into_a_file_is_found_at_once() {
 /// Small calls through an irregular view do this. If each slice copied the parts before it, the test would take
 /// minutes.
 #[test]
-fn small_slices_of_a_long_list_cost_little() {
+fn small_slices_of_a_long_list_are_cheap() {
     const PARTS: u64 = 100_000;
     let extents: Vec<Extent> = (0..PARTS).map(|part| Extent::new(part * 10 + part % 3, 4)).collect();
     let view = Selection::list(&extents).unwrap().tiled(PARTS * 10).unwrap();
@@ -394,7 +394,7 @@ fn small_slices_of_a_long_list_cost_little() {
 }
 
 #[test]
-fn whole_repetitions_are_cut_off_without_lists() {
+fn slices_of_whole_repetitions_need_no_list() {
     let vector = Selection::vector(Extent::new(5, 2), 9, 10).unwrap();
     assert_eq!(vector.slice(0, 18), Ok(vector.clone()));
     assert_eq!(vector.slice(4, 6), Selection::vector(Extent::new(25, 2), 3, 10));
@@ -403,7 +403,7 @@ fn whole_repetitions_are_cut_off_without_lists() {
 }
 
 #[test]
-fn a_file_view_of_mpi_is_a_type_moved_tiled_and_sliced() {
+fn an_mpi_file_view_is_a_shifted_tiled_and_sliced_type() {
     // Displacement 1000, bytes 2, 3 and 8 of every 12 bytes: five bytes from position 4 on.
     let of_type = Selection::list(&[Extent::new(2, 2), Extent::new(8, 1)]).unwrap();
     let wanted = of_type.shifted(1000).unwrap().tiled(12).unwrap().slice(4, 5).unwrap();
@@ -412,7 +412,7 @@ fn a_file_view_of_mpi_is_a_type_moved_tiled_and_sliced() {
 }
 
 #[test]
-fn what_makes_one_run_is_one_run() {
+fn adjacent_extents_form_one_run() {
     let one = Selection::contiguous(Extent::new(4, 12)).unwrap();
     let extents: Vec<_> = (0..4).map(|number| Extent::new(4 + number * 3, 3)).collect();
     assert_eq!(Selection::list(&extents).unwrap(), one);
@@ -423,7 +423,7 @@ fn what_makes_one_run_is_one_run() {
 }
 
 #[test]
-fn what_is_impossible_is_an_error() {
+fn an_invalid_selection_is_an_error() {
     let at = |offset, bytes| Extent::new(offset, bytes);
     let overlapping = Selection::list(&[at(0, 4), at(9, 0), at(3, 1)]).unwrap_err();
     assert_eq!(overlapping, SelectionError::PartOverlaps { part: 2, offset: 3, end: 4 });
@@ -453,7 +453,7 @@ fn what_is_impossible_is_an_error() {
 }
 
 #[test]
-fn levels_have_a_limit() {
+fn the_number_of_levels_is_limited() {
     let mut selection = Selection::contiguous(Extent::new(0, 2)).unwrap();
     let one_more = |of: &Selection| {
         // The second copy is cut short, so that no level can be merged with the one inside it.
@@ -468,7 +468,7 @@ fn levels_have_a_limit() {
 }
 
 #[test]
-fn a_selection_that_was_sent_wrong_says_what_is_wrong() {
+fn an_invalid_encoded_selection_is_rejected_with_the_reason() {
     use SentNode::{List, Repeat, Run};
     let wrong = [
         (vec![Run(0)], "node 0 (from 0) of an encoded selection is empty"),
@@ -496,7 +496,7 @@ fn a_selection_that_was_sent_wrong_says_what_is_wrong() {
 }
 
 #[test]
-fn a_view_of_which_every_node_has_all_is_one_run_of_each() {
+fn each_node_selects_one_run_of_a_replicated_view() {
     let view = View::replicated(8, &[Dimension::whole(100)], 3).unwrap();
     let whole = Selection::contiguous(Extent::new(0, 800)).unwrap();
     assert_eq!([Selection::of_view(&view, 2), Selection::of_view(&view, 3)], [whole, Selection::empty()]);

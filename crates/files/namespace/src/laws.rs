@@ -163,7 +163,7 @@ fn link_to(target: &str) -> NewInode {
 }
 
 #[test]
-fn a_file_lives_without_names_until_it_is_forgotten() {
+fn an_orphan_exists_until_it_is_forgotten() {
     let mut tree = Tree::new();
     let number = tree.file("a").expect("a file").number;
     let linked = tree.inode(TreeOperation::Link { number, at: Location::of_path("b") }).expect("a link");
@@ -187,7 +187,7 @@ fn a_file_lives_without_names_until_it_is_forgotten() {
 }
 
 #[test]
-fn each_append_reserves_bytes_of_its_own_and_each_change_is_a_version() {
+fn each_append_reserves_a_range_and_each_change_has_a_version() {
     let mut tree = Tree::new();
     let number = tree.file("log").expect("a file").number;
     let mut ends = Vec::new();
@@ -228,7 +228,7 @@ fn each_append_reserves_bytes_of_its_own_and_each_change_is_a_version() {
 /// A power failure may lose the last transactions. A client that saw their results must notice that later results
 /// differ.
 #[test]
-fn what_was_lost_and_what_came_after_have_different_versions_and_numbers() {
+fn lost_and_later_changes_have_different_versions_and_file_numbers() {
     let mut tree = Tree::new();
     let number = tree.file("log").expect("a file").number;
     let before = tree.table.clone();
@@ -253,7 +253,7 @@ fn files_begin_on_each_disk_in_turn() {
 }
 
 #[test]
-fn exchanged_directories_know_where_they_are() {
+fn exchanged_directories_have_the_correct_parents() {
     let mut tree = Tree::new();
     for path in ["one", "one/in", "two", "two/file"] {
         let new = if path.ends_with("file") { new_file() } else { NewInode::Directory };
@@ -295,7 +295,7 @@ fn a_large_directory_is_listed_in_parts_and_in_order() {
 }
 
 #[test]
-fn names_of_any_bytes_up_to_255_are_names_and_no_others() {
+fn names_are_limited_to_255_bytes_without_slash_and_nul() {
     let mut tree = Tree::new();
     let root = FileNumber::ROOT;
     let mut make = |path: Vec<u8>| {
@@ -312,7 +312,7 @@ fn names_of_any_bytes_up_to_255_are_names_and_no_others() {
 }
 
 #[test]
-fn extended_attributes_come_and_go_with_their_inode() {
+fn extended_attributes_are_removed_with_their_inode() {
     let mut tree = Tree::new();
     let number = tree.file("a").expect("a file").number;
     let set = |name: &str, value: usize, mode| TreeOperation::SetExtended {
@@ -335,7 +335,7 @@ fn extended_attributes_come_and_go_with_their_inode() {
 }
 
 #[test]
-fn a_file_is_unfinished_until_the_name_is_changed_that_it_was_made_under() {
+fn a_file_is_unfinished_until_its_first_name_is_renamed() {
     let mut tree = Tree::new();
     let striping = Striping::new(4096, 3).expect("a striping");
     let unfinished = NewInode::UnfinishedFile { striping, disks: 0 };
@@ -357,7 +357,7 @@ fn a_file_is_unfinished_until_the_name_is_changed_that_it_was_made_under() {
 }
 
 #[test]
-fn numbers_that_contents_have_already_are_given_to_no_file() {
+fn numbers_of_existing_contents_are_not_assigned_to_files() {
     let mut tree = Tree::new();
     let before = tree.file("before").expect("a file");
     let mend =
@@ -375,7 +375,7 @@ fn numbers_that_contents_have_already_are_given_to_no_file() {
 }
 
 #[test]
-fn what_is_damaged_is_found_and_mended() {
+fn damage_of_a_namespace_is_found_and_repaired() {
     let mut tree = Tree::new();
     for path in ["d", "d/e", "d/e/f", "g"] {
         tree.make(path, NewInode::Directory).expect("made");
@@ -435,7 +435,7 @@ fn what_is_damaged_is_found_and_mended() {
 
 /// Restored records may say both that a file has a name and that it has none.
 #[test]
-fn a_file_with_a_name_is_not_forgotten_and_ceases_to_be_doomed() {
+fn a_file_with_a_name_is_neither_forgotten_nor_an_orphan() {
     let mut tree = Tree::new();
     let file = tree.file("named").expect("a file");
     let number = file.number;
@@ -460,7 +460,7 @@ fn a_file_with_a_name_is_not_forgotten_and_ceases_to_be_doomed() {
 }
 
 #[test]
-fn a_namespace_is_begun_once_and_a_newer_one_is_let_alone() {
+fn a_namespace_is_created_once_and_a_newer_format_is_rejected() {
     let mut tree = Tree::new();
     let begin = TreeOperation::Begin { origin: 1, mode: 0, uid: 0, gid: 0 };
     assert_eq!(tree.ask(begin.clone()), Err(TreeRefusal::HasNamespace));
@@ -476,7 +476,7 @@ fn a_namespace_is_begun_once_and_a_newer_one_is_let_alone() {
 }
 
 #[test]
-fn inodes_say_which_stripes_are_stored_and_those_of_before_are_read_still() {
+fn inodes_record_stored_stripes_and_older_inodes_are_readable() {
     let mut tree = Tree::new();
     let format =
         |tree: &Tree| tree.table.entries().find(|(key, _)| *key == keys::HEADER).expect("a header").1[0];
@@ -506,7 +506,7 @@ fn inodes_say_which_stripes_are_stored_and_those_of_before_are_read_still() {
 }
 
 #[test]
-fn inodes_say_how_much_nobody_has_written() {
+fn inodes_record_the_number_of_stored_bytes() {
     let mut tree = Tree::new();
     let file = tree.file("a").expect("a file").number;
     let size = |bytes| AttributeChanges { size: Some(bytes), ..AttributeChanges::default() };
@@ -680,7 +680,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_refused_operation_changes_nothing_and_the_records_agree(acts in proptest::collection::vec(any_act(), 1..60)) {
+    fn a_refused_operation_changes_nothing_and_records_stay_consistent(acts in proptest::collection::vec(any_act(), 1..60)) {
         let mut tree = Tree::new();
         for act in &acts {
             let before = tree.table.clone();
@@ -692,7 +692,7 @@ proptest! {
     }
 
     #[test]
-    fn programs_find_what_they_find_in_a_directory_of_this_computer(acts in proptest::collection::vec(any_act(), 1..60)) {
+    fn operations_have_the_same_results_as_in_a_local_directory(acts in proptest::collection::vec(any_act(), 1..60)) {
         let here = tempfile::tempdir().expect("a directory");
         let mut tree = Tree::new();
         for act in acts.iter().filter(|act| !leads_out(act)) {
@@ -712,7 +712,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_in_the_store_is_an_answer_and_nothing_worse(
+    fn garbage_in_the_store_causes_no_panic(
         garbage in proptest::collection::vec((any::<prop::sample::Index>(), proptest::collection::vec(any::<u8>(), 0..40)), 1..8),
         acts in proptest::collection::vec(any_act(), 1..20),
     ) {

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_numbers_wherever_they_stand() {
+    fn equal_names_at_different_addresses_have_one_number() {
         let mut names = NumberedNames::default();
         let many: Vec<&'static str> = (0..1000).map(|number| &*format!("name {number}").leak()).collect();
         for round in 0..2 {

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_rounded_to_the_slow_side() {
+    fn fractions_are_rounded_to_the_slower_side() {
         assert_eq!(nanoseconds("0.1 ns"), Some(1));
         assert_eq!(nanoseconds("1e-200 s"), Some(1));
         assert_eq!(Rate::parse("2.3 MiB/s"), Some(Rate(2_411_724)));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_quantities_are_rejected() {
         for text in [
             "",
             " ",

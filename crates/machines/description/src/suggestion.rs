@@ -28,7 +28,7 @@ mod tests {
     use super::unknown;
 
     #[test]
-    fn the_nearest_word_is_named_if_there_is_one() {
+    fn the_error_suggests_a_similar_word_if_there_is_one() {
         let known = ["compute", "io", "file_size", "patterns"];
         for (word, meant) in
             [("oi", ""), ("compte", "compute"), ("filesize", "file_size"), ("pattern", "patterns")]

@@ -16,14 +16,14 @@ fn assert_refused(text: &str, from: &str, to: &str, expected: &str) {
 }
 
 #[test]
-fn built_in_machines_are_possible() {
+fn built_in_machines_are_valid() {
     for (name, _) in MachineDescription::BUILT_IN {
         MachineDescription::load(name).unwrap();
     }
 }
 
 #[test]
-fn the_starfish_machine_is_that_of_table_1() {
+fn the_starfish_machine_equals_that_of_table_1() {
     let machine = MachineDescription::load("starfish-1996").unwrap();
     assert_eq!((machine.nodes.compute.value, machine.nodes.io.value), (16, 16));
     assert_eq!(machine.processor.clock.value.0, 50_000_000);
@@ -36,7 +36,7 @@ fn the_starfish_machine_is_that_of_table_1() {
 }
 
 #[test]
-fn impossible_machines_are_refused_with_the_line() {
+fn invalid_machines_are_rejected_with_the_line() {
     assert_refused(STARFISH, "compute = { value = 16,", "compute = { value = 0,", "expected from 1 to");
     assert_refused(
         STARFISH,
@@ -72,7 +72,7 @@ fn impossible_machines_are_refused_with_the_line() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_keys_are_named() {
     let complaint =
         |text: String| MachineDescription::parse(&text, "some.toml").expect_err("a refusal").to_string();
     let without =
@@ -86,7 +86,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn a_number_that_cannot_be_is_told_with_those_that_can() {
+fn an_invalid_number_is_reported_with_the_valid_range() {
     let bare = STARFISH.replace("{ value = 16, source = \"Table 1: 16 I/O processors\" }", "-4");
     let told = MachineDescription::parse(&bare, "some.toml").expect_err("a refusal").to_string();
     assert!(told.contains(", expected a table { value") && !told.contains("expected expected"), "{told}");
@@ -100,7 +100,7 @@ fn a_number_that_cannot_be_is_told_with_those_that_can() {
 }
 
 #[test]
-fn any_value_can_be_overridden_and_is_checked_as_if_written() {
+fn any_value_can_be_overridden_and_is_checked() {
     let with = |key, value| MachineDescription::load_with("starfish-1996", &[(key, value)]);
     assert_eq!(with("nodes.compute", "8").unwrap().nodes.compute.value, 8);
     for rate in ["400e6 B/s", "\"400e6 B/s\""] {
@@ -142,7 +142,7 @@ fn any_value_can_be_overridden_and_is_checked_as_if_written() {
 }
 
 #[test]
-fn a_torus_grows_with_its_nodes_unless_its_size_is_given() {
+fn a_torus_grows_with_its_nodes_unless_its_size_is_specified() {
     let with = |overrides: &[(&str, &str)]| MachineDescription::load_with("starfish-1996", overrides);
     for (compute, size) in [("8", (6, 6)), ("19", (6, 6)), ("20", (7, 6)), ("32", (7, 7)), ("1000", (32, 32))]
     {

@@ -24,7 +24,7 @@ fn assert_refused(text: &str, from: &str, to: &str, expected: &str) {
 }
 
 #[test]
-fn built_in_descriptions_are_possible() {
+fn built_in_descriptions_are_valid() {
     for (name, _) in DiskDescription::BUILT_IN {
         DiskDescription::load(name).unwrap();
     }
@@ -38,13 +38,13 @@ fn a_path_is_read_from_the_file_system() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_known_ones() {
+fn the_error_for_an_unknown_name_lists_the_known_ones() {
     let error = DiskDescription::load("hp97561").unwrap_err().to_string();
     assert!(error.contains("hp97561") && error.contains("hp97560, st318416w, streaming-20"), "{error}");
 }
 
 #[test]
-fn what_is_badly_written_is_refused() {
+fn malformed_descriptions_are_rejected() {
     let cases = [
         ("kind = \"mechanical\"", "kind = \"magnetic\"", "unknown variant `magnetic`"),
         ("short_base         =", "shirt_base         =", "unknown field `shirt_base`, expected one of"),
@@ -76,7 +76,7 @@ fn what_is_badly_written_is_refused() {
 }
 
 #[test]
-fn what_is_impossible_is_refused() {
+fn impossible_values_are_rejected() {
     let cases = [
         ("value = \"1.6 ms\"", "value = \"2.5 ms\"", "head switch within the track skew"),
         ("value = 18,", "value = 17,", "cylinder skew of at least the 3.64ms"),
@@ -107,7 +107,7 @@ fn what_is_impossible_is_refused() {
 }
 
 #[test]
-fn impossible_regions_are_refused() {
+fn impossible_regions_are_rejected() {
     let regions = "value = [\n    \"1:4-646:3\",\n    \"654:0-1298:18\",\n    \"1308:0-1952:18\",\n]";
     let cases = [
         ("[]", "at least one region"),
@@ -123,7 +123,7 @@ fn impossible_regions_are_refused() {
 }
 
 #[test]
-fn an_endless_text_is_refused() {
+fn a_too_long_text_is_rejected() {
     let text = "#".repeat(SIZE_LIMIT + 1);
     let error = DiskDescription::parse(&text, "endless.toml").unwrap_err().to_string();
     assert!(error.starts_with("endless.toml:1: expected at most"), "{error}");
@@ -133,13 +133,13 @@ proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1996), ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_read_or_refused_with_file_and_line(text in any::<String>()) {
+    fn any_text_is_parsed_or_rejected_with_file_and_line(text in any::<String>()) {
         check_refusal(&text)?;
     }
 
     /// A valid description with an arbitrary piece replaced, which reaches deeper code than noise.
     #[test]
-    fn any_damage_is_read_or_refused_with_file_and_line(
+    fn any_damage_is_parsed_or_rejected_with_file_and_line(
         start in 0..HP97560.len(),
         length in 0_usize..40,
         damage in "[ -~\n]{0,12}",
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_is_read_or_refused_with_file_and_line(value in "[0-9.e-]{1,12} (ns|s|KiB|B|MiB/s|rpm)") {
+    fn any_value_is_parsed_or_rejected_with_file_and_line(value in "[0-9.e-]{1,12} (ns|s|KiB|B|MiB/s|rpm)") {
         for old in ["512 B", "1.6 ms", "4002 rpm", "128 KiB"] {
             check_refusal(&HP97560.replace(old, &value))?;
         }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slot_that_begins_now_is_the_next() {
+    fn a_slot_that_begins_now_is_the_next_slot() {
         let rotation = rotation(0.3);
         for slot in (30..100_000).map(SectorSlot) {
             let begins = rotation.begins(slot);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_phase_is_time_already_turned() {
+    fn the_phase_is_rotation_before_the_start() {
         let rotation = rotation(0.5);
         assert_eq!(rotation.begins(rotation.next(Instant::START, 36)), Instant::START);
         assert_eq!(rotation.begins(rotation.next(Instant::START, 0)), Instant::from_nanos(7_496_252));

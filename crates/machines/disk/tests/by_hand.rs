@@ -49,7 +49,7 @@ fn the_disk_has_the_visible_size_of_the_drive() {
 }
 
 #[test]
-fn a_read_is_overhead_then_seek_then_rotation_then_transfer() {
+fn a_read_takes_overhead_seek_rotation_and_transfer() {
     let mut disk = hp97560();
     // The arm arrives 2.2 + 3.64 ms after the start; slot 50 is the first to carry angle 50 after that.
     assert_eq!(disk.read(Instant::START, 0, SECTORS), slot(66));
@@ -88,7 +88,7 @@ fn the_skews_allow_the_published_sequential_rate() {
 }
 
 #[test]
-fn going_on_to_the_next_cylinder_takes_the_cylinder_skew() {
+fn continuing_on_the_next_cylinder_takes_the_cylinder_skew() {
     let mut disk = hp97560();
     let last_track_of_cylinder_1 = 14 * 72;
     // Track 1:18 begins at angle 162 + 18 * 8 = 18 (mod 72); the arm arrives in slot 28.
@@ -98,7 +98,7 @@ fn going_on_to_the_next_cylinder_takes_the_cylinder_skew() {
 }
 
 #[test]
-fn going_on_to_the_next_region_takes_a_seek_over_the_spare_tracks() {
+fn continuing_in_the_next_region_takes_a_seek_over_the_spare_tracks() {
     let mut disk = hp97560();
     // Track 646:3 begins at angle 646 * 162 + 3 * 8 = 60 (mod 72); the arm arrives after 2.2 + 13.168 ms, in
     // slot 73.
@@ -119,7 +119,7 @@ fn data_in_the_cache_cost_only_the_overhead() {
 }
 
 #[test]
-fn a_read_that_skips_ahead_starts_anew() {
+fn a_read_that_skips_ahead_repositions_the_disk() {
     let mut disk = hp97560();
     let now = disk.read(Instant::START, 0, SECTORS);
     // The overhead lasts until slot 66 + 10.6. Sector 24 has passed by then, in slot 74, and passes again a turn later.
@@ -154,7 +154,7 @@ fn read_ahead_pauses_when_the_cache_is_full() {
 }
 
 #[test]
-fn what_read_ahead_has_overwritten_is_read_again() {
+fn blocks_overwritten_by_read_ahead_are_read_again() {
     let mut disk = hp97560();
     let mut now = disk.read(Instant::START, 0, SECTORS);
     for block in 1..=20 {
@@ -166,7 +166,7 @@ fn what_read_ahead_has_overwritten_is_read_again() {
 }
 
 #[test]
-fn a_read_elsewhere_stops_read_ahead_where_it_is() {
+fn a_read_elsewhere_stops_read_ahead_at_once() {
     let mut disk = hp97560();
     let now = disk.read(Instant::START, 0, SECTORS);
     let later = now + MILLISECOND;
@@ -179,7 +179,7 @@ fn a_read_elsewhere_stops_read_ahead_where_it_is() {
 }
 
 #[test]
-fn a_full_stroke_takes_as_long_as_the_curve_says() {
+fn a_full_stroke_takes_the_time_of_the_seek_curve() {
     let mut disk = changed(|disk| {
         disk.regions.value = vec![description::Region {
             first: description::TrackAddress { cylinder: 1961, head: 0 },
@@ -201,7 +201,7 @@ fn a_write_is_reported_when_its_data_are_in_the_buffer() {
 }
 
 #[test]
-fn writes_that_continue_each_other_fill_the_buffer_and_no_more() {
+fn sequential_writes_fill_the_buffer_without_overflow() {
     let mut disk = hp97560();
     let room = 128 * 1024 / 512 / SECTORS as usize;
     let (mut now, mut settled, mut most) = (Instant::START, Vec::new(), 0);
@@ -222,7 +222,7 @@ fn writes_that_continue_each_other_fill_the_buffer_and_no_more() {
 }
 
 #[test]
-fn one_write_waits_in_the_buffer_and_the_next_before_it() {
+fn one_write_waits_in_the_buffer_and_the_next_waits_for_the_buffer() {
     let mut disk = hp97560();
     let first_reported = write(&mut disk, Instant::START, 0);
     let first_settled = disk.settled();
@@ -250,7 +250,7 @@ fn a_sequential_writer_waits_only_for_the_medium() {
 }
 
 #[test]
-fn a_sequential_write_that_comes_late_waits_a_rotation() {
+fn a_late_sequential_write_waits_a_rotation() {
     let mut disk = hp97560();
     write(&mut disk, Instant::START, 0);
     let late = disk.settled();
@@ -280,7 +280,7 @@ fn a_write_stops_read_ahead_and_starts_from_its_track() {
 }
 
 #[test]
-fn a_repositioned_write_pays_what_is_exposed() {
+fn a_repositioned_write_pays_the_exposed_time() {
     let exposed = Duration::from_micros(300);
     let mut disk = changed(|disk| {
         disk.controller.exposed_per_repositioned_write = Some(Sourced::new(Time(exposed), "this test"));
@@ -310,7 +310,7 @@ fn the_end_of_the_disk_ends_read_ahead() {
 }
 
 #[test]
-fn a_streaming_disk_charges_only_for_going_elsewhere() {
+fn a_streaming_disk_charges_only_for_repositioning() {
     let mut disk = Model::new(&DiskDescription::load("streaming-20").unwrap(), 0.0);
     let transfer = Duration::from_micros(3_125); // 64 KiB at 20 * 2^20 B/s
     let first = disk.read(Instant::START, 1_000, 128);
@@ -324,7 +324,7 @@ fn a_streaming_disk_charges_only_for_going_elsewhere() {
 }
 
 #[test]
-fn a_streaming_disk_need_not_read_ahead() {
+fn a_streaming_disk_can_lack_read_ahead() {
     let mut disk = Model::new(&DiskDescription::load("st318416w").unwrap(), 0.0);
     let transfer = Duration::from_micros(3_125);
     let first = disk.read(Instant::START, 1_000, 128);

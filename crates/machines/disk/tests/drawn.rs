@@ -38,7 +38,7 @@ fn read_times(disk: &mut Model, blocks: impl Iterator<Item = u64>) -> Vec<Durati
 }
 
 #[test]
-fn a_seek_is_linear_in_the_distance_and_none_within_a_cylinder() {
+fn a_seek_is_linear_in_distance_and_free_within_a_cylinder() {
     let mut disk = without_latency();
     let mut now = Instant::START;
     let mut seek_to = |sector| {
@@ -58,7 +58,7 @@ fn a_seek_is_linear_in_the_distance_and_none_within_a_cylinder() {
 }
 
 #[test]
-fn the_arm_stays_where_an_access_ends() {
+fn the_arm_stays_at_the_end_of_an_access() {
     let mut disk = without_latency();
     let end = disk.read(Instant::START, CYLINDER - BLOCK, 2 * BLOCK);
     assert_eq!(end, Instant::START + BLOCK_TIME * 2, "going on to the next cylinder takes nothing");
@@ -67,7 +67,7 @@ fn the_arm_stays_where_an_access_ends() {
 }
 
 #[test]
-fn the_transfer_takes_its_rate_for_reads_and_writes_alike() {
+fn reads_and_writes_have_the_same_transfer_rate() {
     for blocks in [1, 8, 12, 40] {
         let mut disk = without_latency();
         let read = disk.read(Instant::START, 0, blocks * BLOCK);
@@ -80,7 +80,7 @@ fn the_transfer_takes_its_rate_for_reads_and_writes_alike() {
 
 /// The sum of n uniform latencies has the standard deviation 16.66 ms * sqrt(n / 12); four of them are allowed.
 #[test]
-fn the_latency_is_uniform_with_the_mean_that_is_given_also_for_accesses_that_continue() {
+fn the_latency_of_any_access_is_uniform_with_the_specified_mean() {
     let accesses = 20_000;
     for seed in 0..3 {
         let latencies: Vec<f64> = read_times(&mut drawn(seed), (0..accesses).map(|block| block % 80))
@@ -100,7 +100,7 @@ fn the_latency_is_uniform_with_the_mean_that_is_given_also_for_accesses_that_con
 }
 
 #[test]
-fn the_times_are_those_of_the_seed() {
+fn the_seed_determines_the_times() {
     let times = |seed| read_times(&mut drawn(seed), (0..1_000).map(|block| block * 7 % 4_000));
     assert_eq!(times(5), times(5));
     assert_ne!(times(5), times(6));
@@ -109,7 +109,7 @@ fn the_times_are_those_of_the_seed() {
 }
 
 #[test]
-fn a_write_is_done_when_it_is_on_the_medium() {
+fn a_write_completes_when_it_is_on_the_medium() {
     let mut disk = drawn(1);
     let written = disk.write(Instant::START, 0, BLOCK);
     assert!(written >= Instant::START + BLOCK_TIME && written <= Instant::START + BLOCK_TIME + LATENCY_MOST);
@@ -117,7 +117,7 @@ fn a_write_is_done_when_it_is_on_the_medium() {
 }
 
 #[test]
-fn the_phases_of_an_access_follow_each_other_and_are_what_is_counted() {
+fn recorded_phases_are_consecutive_and_agree_with_statistics() {
     let mut disk = drawn(2);
     disk.record_phases();
     let end = disk.read(Instant::START, 10 * CYLINDER, BLOCK);

@@ -71,7 +71,7 @@ fn run(seed: u64) -> (Instant, disk::Statistics) {
 }
 
 #[test]
-fn no_command_is_answered_early_and_no_disk_is_busier_than_time() {
+fn no_command_completes_early_and_no_disk_is_busy_longer_than_time() {
     for seed in 0..1_000 {
         run(seed);
     }

@@ -121,7 +121,7 @@ fn contiguous_writes_lose_no_rotation() {
 
 /// The purpose of the exposed time: 0.3 ms bring both kinds of random writes to the published figures.
 #[test]
-fn exposed_time_would_explain_the_published_writes() {
+fn exposed_time_explains_the_published_writes() {
     let mut description = DiskDescription::load("hp97560").unwrap();
     if let DiskDescription::Mechanical(disk) = &mut description {
         let exposed = Sourced::new(Time(Duration::from_micros(300)), "this test");
@@ -136,7 +136,7 @@ fn exposed_time_would_explain_the_published_writes() {
 }
 
 #[test]
-fn contiguous_runs_move_as_often_as_published() {
+fn contiguous_runs_have_the_published_number_of_movements() {
     let description = DiskDescription::load("hp97560").unwrap();
     for seed in 0..5 {
         assert_eq!(run(&description, Layout::Contiguous, read, seed).1, 144);

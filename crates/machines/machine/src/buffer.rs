@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_returns_with_what_was_taken_for_it() {
+    fn a_share_returns_with_the_buffer_taken_for_it() {
         let (pool, part) = (BufferPool::new(100), BufferPool::new(30));
         let share = part.try_take(30).expect("room for it");
         let mut take = std::pin::pin!(pool.take_for(share));
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn scattered_parts_are_gathered_again() {
+    fn gather_returns_scattered_parts() {
         let (pool, places) = (BufferPool::new(60), [(1, 3), (4, 1), (7, 8), (20, 5)]);
         let bytes = places.iter().map(|(_, bytes)| bytes).sum();
         let real = Payload::from((1..18).collect::<Vec<u8>>());
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn phantoms_are_put_in_any_order_and_the_last_one_counts() {
+    fn of_overlapping_phantoms_the_last_put_stays() {
         const BYTES: u64 = 40;
         let pool = BufferPool::new(2 * BYTES);
         for (step, bytes) in [(7, 1), (7, 3), (11, 9)] {
@@ -556,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn adopted_memory_goes_back_to_its_lender_at_once() {
+    fn adopted_memory_is_free_at_its_lender_at_once() {
         let (network, cache) = (BufferPool::new(8), BufferPool::new(100));
         let received = lent(&network, &[1; 8]);
         let place = received.as_contiguous().map(<[u8]>::as_ptr);
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn lenders_get_spare_memory_for_what_is_adopted() {
+    fn lenders_get_spare_memory_for_adopted_memory() {
         let (network, cache) = (BufferPool::new(8), BufferPool::new(8));
         let mut memory = Vec::new();
         for round in 0..3 {
@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_follow_what_is_put_and_damage_is_never_forgotten() {
+    fn checksums_follow_puts_and_keep_damage_detectable() {
         let pool = BufferPool::new(1 << 20);
         let bytes: Vec<u8> = (0..20_000u32).map(|at| (at / 3) as u8).collect();
         let sent = |bytes: Vec<u8>| {
@@ -643,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_are_noted_and_sent_as_they_were_noted() {
+    fn recorded_checksums_are_sent_unchanged() {
         let pool = BufferPool::new(1 << 20);
         let mut buffer = pool.try_take(10_000).expect("room");
         buffer.fill_memory(vec![3; 10_000]);

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn units_begin_behind_a_short_first_one() {
+    fn units_begin_after_a_short_first_unit() {
         let sums = Checksums { lead: 10, sums: vec![5; 3] };
         assert_eq!(Checksums::count(10, 10 + 4096 + 1), 3);
         assert_eq!(
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_of_whole_units_are_taken_over() {
+    fn checksums_of_whole_units_are_reused() {
         let mut memory = bytes(5 * UNIT);
         let sums = Checksums::of(&memory);
         memory[2 * UNIT + 5] ^= 1;
@@ -283,7 +283,7 @@ mod tests {
         /// Changes of any kind leave checksums that match, and checksums of damaged data never do. Units changed in
         /// parts have none.
         #[test]
-        fn changes_are_followed(
+        fn checksums_follow_changes_and_detect_damage(
             length in 1usize..20_000,
             changes in proptest::collection::vec(
                 (any::<proptest::sample::Index>(), any::<proptest::sample::Index>(), any::<bool>()), 1..6),

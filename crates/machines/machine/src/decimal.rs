@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn every_digit_counts() {
+    fn every_digit_of_a_decimal_counts() {
         let sixty = format!("0.{}5", "0".repeat(60));
         for (text, unit, expected) in [
             ("0", 7, [0, 0, 0]),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn invalid_decimals_are_rejected() {
         let long = "1".repeat(39);
         for text in
             ["", ".", "1.", ".5", "-1", "+1", "1e", "e5", "1e99999", "0x10", "1 ", "1.2.3", "nan", &long]

@@ -26,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_are_there_the_first_counts() {
+    fn the_first_future_wins_if_both_are_ready() {
         assert_eq!(poll(first_of(ready(1), ready(2))), Poll::Ready(1));
         assert_eq!(poll(first_of(pending(), ready(2))), Poll::Ready(2));
         assert_eq!(poll(first_of(ready(1), pending())), Poll::Ready(1));

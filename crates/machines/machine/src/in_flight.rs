@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_begun_later_is_not_waited_for() {
+    fn a_wait_ignores_operations_begun_later() {
         let all = InFlight::new();
         assert!(is_over(&mut pin!(all.begun_before())), "nothing is in flight");
         let (first, second) = (all.begin(), all.begin());

@@ -124,7 +124,7 @@ mod tests {
     use crate::memory::Loan;
 
     #[test]
-    fn what_is_placed_is_there_at_once_and_gaps_are_filled_where_they_are_asked_for() {
+    fn placed_bytes_are_visible_at_once_and_gaps_are_filled() {
         let mut own = [9; 12];
         // SAFETY: nothing uses it before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 8);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_the_bytes_there_are_stays_its_owners() {
+    fn memory_behind_the_settled_bytes_stays_untouched() {
         let mut own = [9; 8];
         // SAFETY: nothing uses it before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 2);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reaches_memory_that_is_its_owners_again() {
+    fn nothing_is_written_to_memory_after_its_return() {
         let mut own = [9; 4];
         // SAFETY: nothing uses it before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::new(&mut own) }, 4);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_stays_when_the_memory_changes() {
+    fn a_taken_payload_outlives_its_memory() {
         let own = vec![1, 2, 3];
         // SAFETY: nothing writes to it before the loan is over.
         let loan = Loan::of(unsafe { LentMemory::to_be_read(&own) }, 0);

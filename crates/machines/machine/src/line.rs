@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ready_first_waits_for_who_joined_before() {
+    fn a_ready_member_waits_for_members_that_joined_before() {
         let line = Line::new();
         let (one, two, three) = (line.join(), line.join(), line.join());
         let (begun, acted) = (Cell::new(false), Cell::new(0));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_holds_nobody_up() {
+    fn a_cancelled_member_delays_no_others() {
         let line = Line::new();
         let (one, two, three) = (line.join(), line.join(), line.join());
         let mut third = pin!(three.begin(async {}));

@@ -251,7 +251,7 @@ mod tests {
     use crate::payload::Source;
 
     #[test]
-    fn real_memory_gives_back_what_was_placed() {
+    fn real_memory_returns_placed_bytes() {
         let memory = Memory::real(vec![9; 6]);
         memory.place(2, &Payload::from(vec![1, 2]));
         assert_eq!(memory.get(1, 4).to_vec(), Some(vec![9, 1, 2, 9]));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn phantom_memory_knows_which_bytes_lie_where() {
+    fn phantom_memory_returns_placed_phantoms() {
         let (memory, file) = (Memory::phantom(100), Source(5));
         memory.place(10, &Payload::phantom(file, 1000, 20));
         memory.place(15, &Payload::phantom(file, 0, 5));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_memories_are_one() {
+    fn joined_memories_act_as_one_memory() {
         let memory = Memory::joined(vec![
             Memory::real(vec![1; 3]),
             Memory::real(vec![2; 2]),

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_sees_what_is_kept_and_its_own_changes_in_order() {
+    fn a_transaction_sees_stored_entries_and_its_own_changes_in_order() {
         let mut table = MetadataTable::default();
         let fill = |t: &mut dyn Transaction| {
             ["a", "b", "d", "e"].iter().try_for_each(|key| t.put(key.as_bytes(), b"old"))
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_refused() {
+    fn a_too_long_key_is_rejected() {
         let table = MetadataTable::default();
         let key = [0; METADATA_KEY_BYTES_MAX + 1];
         let error = table.attempt(|t| t.put(&key, b"")).unwrap_err();

@@ -616,7 +616,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbouring_phantoms_merge_and_others_do_not() {
+    fn only_adjacent_phantoms_are_merged() {
         let file = Source(7);
         let mut payload = Payload::phantom(file, 0, 8);
         payload.push(&Payload::phantom(file, 8, 8));
@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_pools_keeps_nothing_of_theirs() {
+    fn a_payload_moved_out_of_pools_occupies_no_pool() {
         let pool = crate::BufferPool::new(4);
         let mut lent = pool.try_take(4).expect("room");
         lent.fill_memory(vec![1, 2, 3, 4]);

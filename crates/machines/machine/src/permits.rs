@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn permits_are_given_in_order_and_nobody_overtakes() {
+    fn permits_are_granted_in_order_of_arrival() {
         let permits = Permits::new(5);
         let mut given: Vec<Permit> = (0..5).map(|_| permits.try_take().expect("it is free")).collect();
         assert!(permits.try_take().is_none());
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_waiting_holds_nobody_up() {
+    fn a_cancelled_wait_delays_no_others() {
         let permits = Permits::new(3);
         let one = permits.try_take();
         let mut small = pin!(permits.take_many(2));

@@ -136,7 +136,7 @@ mod tests {
     use crate::mix;
 
     #[test]
-    fn touching_ranges_become_one() {
+    fn adjacent_ranges_are_merged() {
         let set: RangeSet = [8, 0, 24, 16].map(|start| start..start + 8).into_iter().collect();
         assert_eq!(set, RangeSet::from(0..32));
     }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_has_what_was_inserted_and_not_removed() {
+    fn a_set_contains_inserted_ranges_until_they_are_removed() {
         for seed in 0..500 {
             let draw = |number: u64, below: u64| mix(mix(seed) ^ number) % below;
             let range = |number| draw(number, 120)..draw(number, 120) + draw(number + 50, 16);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_may_reach_to_the_last_offset() {
+    fn a_set_can_extend_to_the_last_offset() {
         let mut set = RangeSet::from(5..u64::MAX);
         set.insert(0..u64::MAX);
         assert_eq!((set.len(), set.span()), (1, Some(0..u64::MAX)));

@@ -35,7 +35,7 @@ mod tests {
     use super::parse_bytes;
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_are_parsed_with_common_units() {
         for (text, bytes) in [
             ("0", 0),
             ("8", 8),
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_number_of_bytes_is_refused() {
+    fn invalid_and_fractional_sizes_are_rejected() {
         for text in [
             "",
             " ",

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_at_their_index() {
+    fn each_kind_of_work_has_its_name() {
         assert_eq!(Work::BuildRequest.name(), "build_request");
         assert_eq!(Work::Copy { bytes: 1 }.name(), "copy");
         assert_eq!(Work::MatchPiece { dimensions: 1 }.name(), "match_piece");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_counted_in_its_own_unit() {
+    fn each_kind_of_work_has_its_unit() {
         for (work, unit, units) in [
             (Work::Copy { bytes: 3 }, Some("bytes"), 3),
             (Work::SortBlocks { blocks: 4 }, Some("blocks"), 4),

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_pieces_travel_together_and_long_ones_as_they_are() {
+    fn short_pieces_are_copied_together_and_long_ones_sent_in_place() {
         let memory: Vec<u8> = (0..=255).cycle().take(4096).collect();
         let all = Payload::from(memory.clone());
         let mut payload = Payload::empty();

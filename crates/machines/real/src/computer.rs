@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_what_is_not_idle() {
+    fn busy_time_excludes_idle_time() {
         let stat = "cpu  100 20 30 4000 500 6 7 8 90 1\ncpu0 1 1 1 1\ncpu11 1 1 1 1\nintr 3\n";
         assert_eq!(ticks_of_work(stat), Some(171));
         assert_eq!(stat.lines().filter(|line| is_of_one_processor(line)).count(), 2);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn this_computer_is_one_and_works_for_this_node() {
+    fn this_computer_has_a_constant_id_and_counts_busy_time() {
         let (first, mut second) = (this().expect("Linux"), this().expect("Linux"));
         while second.worked_for_node < first.worked_for_node + Duration::from_nanos(3 * TICK) {
             second = this().expect("Linux");

@@ -147,7 +147,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_millis(80);
 
     #[test]
-    fn a_part_that_hangs_ends_all_waits_until_it_answers_again() {
+    fn waits_for_a_hanging_part_end_until_it_answers_again() {
         let test = async {
             let watch = HangWatch::watch("disk directory /d".to_owned(), PATIENCE);
             let (first, start) = (watch.begin().expect("it answers"), Instant::now());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_slow_is_not_stuck() {
+    fn a_slow_part_does_not_count_as_hanging() {
         let test = async {
             let watch = HangWatch::watch("a disk".to_owned(), PATIENCE);
             let _long = watch.begin().expect("it answers");

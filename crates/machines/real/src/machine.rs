@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_connections_share_the_descriptors_there_are() {
+    fn files_and_connections_share_the_available_descriptors() {
         assert_eq!(share_descriptors(1024, false), (464, 232));
         assert_eq!(share_descriptors(1024, true), (0, 464));
         assert_eq!(share_descriptors(256, false), (80, 40));

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drivers_are_known_by_their_names() {
+    fn drivers_are_parsed_from_their_names() {
         for name in Driver::NAMES {
             assert_eq!(name.parse::<Driver>().map(|driver| driver.to_string()), Ok(name.to_owned()));
         }

@@ -52,7 +52,7 @@ async fn read(machine: &RealMachine, object: Object, bytes: u64) -> machine::Res
 }
 
 #[test]
-fn what_a_killed_node_left_half_made_is_removed_and_foreign_files_are_left_alone() {
+fn incomplete_files_of_a_killed_node_are_removed_and_foreign_files_kept() {
     let prepare = |path: &Path| {
         for name in [".unborn-7", "README", "a%zz.stripe", "thing.begun~"] {
             fs::write(path.join(name), "something").expect("room");
@@ -70,7 +70,7 @@ fn what_a_killed_node_left_half_made_is_removed_and_foreign_files_are_left_alone
 }
 
 #[test]
-fn damage_is_told_with_the_path_and_what_is_wrong() {
+fn damage_is_reported_with_path_and_reason() {
     type Damage = fn(&mut Vec<u8>);
     let damages: [(&str, Damage); 7] = [
         ("shorter than the header", |bytes| bytes.truncate(4095)),
@@ -160,7 +160,7 @@ fn version_2(name: &str, label: &[u8], contents: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn files_of_earlier_programs_are_read_and_written() {
+fn files_of_earlier_releases_are_read_and_written() {
     let bytes = (1 << 20) + 5 * UNIT + 77;
     let old = move |path: &Path| {
         fs::write(path.join("old.begun"), version_2("old", b"label", &contents(bytes))).expect("room");
@@ -205,7 +205,7 @@ fn a_directory_belongs_to_one_agent() {
 }
 
 #[test]
-fn a_missing_directory_is_made_but_not_all_the_way_to_it() {
+fn a_directory_without_a_parent_is_not_created() {
     let directory = temporary();
     let missing = DiskSettings::plain(directory.path().join("not/there"));
     let settings = Settings { disks: vec![missing], ..Settings::new(NodeId(1), common::stranger::keys()) };
@@ -230,7 +230,7 @@ fn objects_outlive_the_node() {
 }
 
 #[test]
-fn the_space_of_a_removed_object_is_free_and_so_is_its_name() {
+fn a_removed_object_frees_its_space_and_name() {
     on_a_disk(
         |_| {},
         async |machine, path| {
@@ -252,7 +252,7 @@ fn the_space_of_a_removed_object_is_free_and_so_is_its_name() {
 }
 
 #[test]
-fn there_can_be_more_objects_than_open_files() {
+fn more_objects_can_exist_than_open_files() {
     on_a_disk(
         |_| {},
         async |machine, _| {
@@ -270,7 +270,7 @@ fn there_can_be_more_objects_than_open_files() {
 }
 
 #[test]
-fn objects_nobody_opened_are_unknown() {
+fn an_unopened_object_is_not_found() {
     on_a_disk(
         |_| {},
         async |machine, _| {
@@ -284,7 +284,7 @@ fn objects_nobody_opened_are_unknown() {
 }
 
 #[test]
-fn large_and_scattered_payloads_are_written_whole() {
+fn large_and_scattered_payloads_are_written_completely() {
     on_a_disk(
         |_| {},
         async |machine, _| {
@@ -357,7 +357,7 @@ async fn read_part(
 }
 
 #[test]
-fn a_block_that_is_not_what_was_written_is_damaged_and_the_rest_is_not() {
+fn a_changed_block_is_damaged_and_the_others_are_readable() {
     type Damage = fn(&mut [u8]);
     // Each function damages the unit at 2 * UNIT, or that unit of the second group.
     let far = (1 << 20) + 2 * UNIT;
@@ -422,7 +422,7 @@ fn a_block_that_is_not_what_was_written_is_damaged_and_the_rest_is_not() {
 }
 
 #[test]
-fn zeros_in_the_place_of_what_was_flushed_are_not_read_as_a_hole() {
+fn zeros_in_place_of_flushed_data_are_damage_and_not_a_hole() {
     type Damage = fn(&mut Vec<u8>);
     const MIB: usize = 1 << 20;
     let bytes = 3 * MIB + 5 * UNIT + 100;
@@ -481,7 +481,7 @@ fn zeros_in_the_place_of_what_was_flushed_are_not_read_as_a_hole() {
 /// Overwrites the file from each of its first pages to its end, after one flush and after several that each extended
 /// the object.
 #[test]
-fn a_lost_end_of_a_file_is_not_taken_for_an_earlier_length() {
+fn a_lost_end_of_a_file_is_not_mistaken_for_an_earlier_length() {
     const MIB: usize = 1 << 20;
     for (driver, flushes) in
         drivers().into_iter().flat_map(|driver| (1..=3).map(move |flushes| (driver, flushes)))
@@ -530,7 +530,7 @@ fn a_lost_end_of_a_file_is_not_taken_for_an_earlier_length() {
 }
 
 #[test]
-fn what_was_put_behind_an_object_is_no_part_of_it() {
+fn bytes_appended_to_the_file_of_an_object_are_ignored() {
     let bytes = UNIT + 100;
     let longer: [fn(&mut Vec<u8>); 4] = [
         |file| file.extend([0; 50]),
@@ -563,7 +563,7 @@ fn what_was_put_behind_an_object_is_no_part_of_it() {
 }
 
 #[test]
-fn holes_and_lengths_over_4_gib_are_sound() {
+fn holes_and_offsets_over_4_gib_are_read_correctly() {
     on_a_disk(
         |_| {},
         async |machine, _| {
@@ -585,7 +585,7 @@ fn holes_and_lengths_over_4_gib_are_sound() {
 }
 
 #[test]
-fn zeros_in_the_place_of_data_take_no_room() {
+fn zeros_written_over_data_free_their_space() {
     const BYTES: usize = 3 << 20;
     on_a_disk(
         |_| {},
@@ -632,7 +632,7 @@ impl Draw {
 }
 
 #[test]
-fn random_writes_and_cuts_agree_with_a_vector_over_new_starts() {
+fn random_writes_and_truncations_agree_with_a_vector_over_restarts() {
     const BYTES: usize = 3 << 20;
     for (driver, seed) in drivers().into_iter().zip(1..) {
         let (directory, reports) = (temporary(), Reports::default());
@@ -687,7 +687,7 @@ fn random_writes_and_cuts_agree_with_a_vector_over_new_starts() {
 
 /// The system keeps the writes of a killed agent, so they exist although nothing was flushed.
 #[test]
-fn an_object_that_was_never_flushed_outlives_its_agent_and_what_is_torn_of_one_has_never_been() {
+fn an_unflushed_object_outlives_its_agent_unless_it_is_incomplete() {
     for driver in drivers() {
         let (directory, reports) = (temporary(), Reports::default());
         let path = directory.path().join("disk-1");
@@ -737,7 +737,7 @@ fn refused(driver: Driver, directory: &Path) -> Error {
 }
 
 #[test]
-fn a_disk_whose_identity_is_damaged_or_gone_is_not_started_with_another_one() {
+fn a_disk_with_a_damaged_or_missing_identity_does_not_start() {
     for driver in drivers() {
         let directory = temporary();
         let path = directory.path().join("disk-1");

@@ -77,7 +77,7 @@ fn a_killed_node_loses_no_transaction() {
 
 /// After a power cut the journal may lack unflushed writes, from any point on.
 #[test]
-fn a_power_cut_leaves_what_was_flushed_and_the_first_of_the_rest() {
+fn a_power_cut_keeps_flushed_transactions_and_a_prefix_of_later_ones() {
     let (place, directory) = place();
     let from = directory.clone();
     let (flushed_bytes, all_bytes) = on_store(&directory, &Reports::default(), |store| async move {
@@ -116,7 +116,7 @@ fn check_power_cuts(whole: &Path, flushed: u64, all: u64) {
 }
 
 #[test]
-fn two_nodes_cannot_have_one_store() {
+fn two_nodes_cannot_share_a_store() {
     let (_place, directory) = place();
     let again = directory.clone();
     on_store(&directory, &Reports::default(), |store| async move {
@@ -140,7 +140,7 @@ fn outcome_of_reading(directory: &Path) -> (Result<usize>, Reports) {
 }
 
 #[test]
-fn what_is_not_a_store_of_ours_is_refused_and_left_as_it_is() {
+fn a_foreign_database_is_rejected_and_stays_unchanged() {
     let (_place, directory) = place();
     left_in(&directory);
     assert!(!directory.exists(), "nothing was put");
@@ -172,7 +172,7 @@ fn what_is_not_a_store_of_ours_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn another_directory_in_the_place_of_the_disk_is_not_taken_for_a_store_without_entries() {
+fn a_replaced_directory_is_not_mistaken_for_an_empty_store() {
     let (place, directory) = place();
     let path = place.path().to_owned();
     let outcome = on_store(&directory, &Reports::default(), |store| async move {
@@ -188,7 +188,7 @@ fn another_directory_in_the_place_of_the_disk_is_not_taken_for_a_store_without_e
 }
 
 #[test]
-fn a_panic_costs_its_transaction_and_no_other() {
+fn a_panic_fails_its_transaction_only() {
     let (_place, directory) = place();
     let reports = Reports::default();
     on_store(&directory, &reports, |store| async move {
@@ -233,7 +233,7 @@ fn copied(directory: &Path, to: &Path, every: Duration, reports: &Reports) -> Se
 }
 
 #[test]
-fn copies_are_made_while_the_store_is_used_and_when_it_is_closed() {
+fn copies_are_made_of_a_store_in_use_and_on_close() {
     let (place, directory) = place();
     let copies = place.path().join("copies");
     fs::create_dir(&copies).expect("room");
@@ -269,7 +269,7 @@ fn copies_are_made_while_the_store_is_used_and_when_it_is_closed() {
 }
 
 #[test]
-fn the_last_copy_is_waited_for_longer_than_the_network() {
+fn a_node_waits_for_the_last_copy_after_its_network_has_drained() {
     let (place, directory) = place();
     let copies = place.path().join("copies");
     fs::create_dir(&copies).expect("room");
@@ -284,7 +284,7 @@ fn the_last_copy_is_waited_for_longer_than_the_network() {
 
 /// A pipe without a reader blocks on opening, like a server that has disconnected.
 #[test]
-fn a_copy_that_does_not_arrive_holds_up_no_transaction_and_is_reported() {
+fn a_blocked_copy_is_reported_and_delays_no_transaction() {
     let (place, directory) = place();
     let copies = place.path().join("copies");
     fs::create_dir(&copies).expect("room");
@@ -311,7 +311,7 @@ fn a_copy_that_does_not_arrive_holds_up_no_transaction_and_is_reported() {
 }
 
 #[test]
-fn copies_do_not_take_the_place_of_the_store() {
+fn copies_never_replace_the_store() {
     let (place, directory) = place();
     on_store(&directory, &Reports::default(), |store| async move {
         make_counted_transactions(&store, 0..1).await;
@@ -350,7 +350,7 @@ proptest! {
 
     /// Arbitrary changed bytes of the file are never read as valid contents, and the node continues.
     #[test]
-    fn of_a_damaged_file_nothing_wrong_is_read(
+    fn no_wrong_entry_is_read_from_a_damaged_file(
         places in proptest::collection::vec((any::<u64>(), any::<u8>(), 1_usize..64), 1..5),
     ) {
         let (_place, directory) = filled();
@@ -383,7 +383,7 @@ fn check(number: u64, found: &[u8]) {
 }
 
 #[test]
-fn damage_of_an_entry_is_told_and_the_others_are_read() {
+fn a_damaged_entry_is_reported_and_others_are_readable() {
     let (_place, directory) = filled();
     let path = directory.join(FILE);
     let content = fs::read(&path).expect("it is there");

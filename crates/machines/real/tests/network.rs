@@ -65,7 +65,7 @@ async fn join_and_throw(
 }
 
 #[test]
-fn strangers_are_refused_and_told_why_if_they_can_understand() {
+fn strangers_are_refused_with_the_reason_if_they_know_the_protocol() {
     for driver in drivers() {
         let reports = Reports::default();
         let limits = Limits { connections: 1, ..Limits::default() };
@@ -114,7 +114,7 @@ fn strangers_are_refused_and_told_why_if_they_can_understand() {
 }
 
 #[test]
-fn whoever_says_nothing_is_not_waited_for() {
+fn a_silent_caller_is_refused() {
     for driver in drivers() {
         let reports = Reports::default();
         let limits = Limits { handshake: Duration::from_millis(30), ..Limits::default() };
@@ -133,7 +133,7 @@ async fn connect_error(machine: &RealMachine, node: u64, address: SocketAddr) ->
 }
 
 #[test]
-fn a_peer_that_cannot_be_reached_is_named_with_the_reason() {
+fn an_unreachable_peer_is_reported_with_the_reason() {
     for driver in drivers() {
         let adapt = |settings| settings;
         run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
@@ -163,7 +163,7 @@ fn a_peer_that_cannot_be_reached_is_named_with_the_reason() {
 }
 
 #[test]
-fn whoever_listens_at_an_address_is_connected_and_tells_its_name() {
+fn the_node_at_an_address_is_connected_and_identifies_itself() {
     for driver in drivers() {
         let reports = Reports::default();
         let adapt = |settings| Settings { listen: Some(([0, 0, 0, 0], 0).into()), ..settings };
@@ -199,7 +199,7 @@ fn whoever_listens_at_an_address_is_connected_and_tells_its_name() {
 }
 
 #[test]
-fn a_frame_that_breaks_the_rules_ends_its_connection_only() {
+fn an_invalid_frame_ends_only_its_connection() {
     for driver in drivers() {
         let adapt = |settings| settings;
         run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
@@ -232,7 +232,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_bytes_disturb_nobody(
+    fn random_bytes_disturb_no_other_connection(
         throws in proptest::collection::vec((any::<bool>(), any::<bool>(), proptest::collection::vec(any::<u8>(), 0..3000)), 1..6),
     ) {
         let adapt = |settings| settings;
@@ -264,7 +264,7 @@ proptest! {
 }
 
 #[test]
-fn a_node_that_does_not_receive_holds_up_its_senders() {
+fn a_node_that_does_not_receive_blocks_its_senders() {
     const MESSAGES: u8 = 64;
     for driver in drivers() {
         let limits = Limits { receive_bytes: 2 << 20, ..Limits::default() };
@@ -290,7 +290,7 @@ fn a_node_that_does_not_receive_holds_up_its_senders() {
 }
 
 #[test]
-fn a_send_given_up_midway_leaves_whole_frames() {
+fn a_cancelled_send_leaves_complete_frames() {
     for driver in drivers() {
         let limits = Limits { receive_bytes: 4 << 20, ..Limits::default() };
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
@@ -325,7 +325,7 @@ fn a_send_given_up_midway_leaves_whole_frames() {
 }
 
 #[test]
-fn what_was_being_sent_when_a_node_closed_still_arrives() {
+fn messages_in_flight_arrive_after_a_node_closes() {
     for driver in drivers() {
         let adapt = |settings| settings;
         run_nodes(driver, 2, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
@@ -349,7 +349,7 @@ fn what_was_being_sent_when_a_node_closed_still_arrives() {
 }
 
 #[test]
-fn senders_do_not_wait_for_a_peer_that_has_vanished() {
+fn senders_do_not_wait_for_a_disconnected_peer() {
     for driver in drivers() {
         let adapt = |settings| settings;
         run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
@@ -377,7 +377,7 @@ fn senders_do_not_wait_for_a_peer_that_has_vanished() {
 }
 
 #[test]
-fn nodes_on_threads_of_their_own_talk_and_end_in_order() {
+fn nodes_on_separate_threads_communicate_and_shut_down_cleanly() {
     for driver in drivers() {
         let (addresses, listening) = std::sync::mpsc::channel();
         let listener = std::thread::spawn(move || {
@@ -401,7 +401,7 @@ fn nodes_on_threads_of_their_own_talk_and_end_in_order() {
 }
 
 #[test]
-fn a_task_that_panics_is_reported_and_the_node_goes_on() {
+fn a_panicking_task_is_reported_and_the_node_continues() {
     for driver in drivers() {
         let reports = Reports::default();
         let settings = Settings { driver, reporter: reports.reporter(), ..Settings::new(NodeId(1), keys()) };
@@ -421,7 +421,7 @@ fn command(number: u8) -> Message {
 }
 
 #[test]
-fn who_takes_no_data_still_gets_and_gives_commands() {
+fn a_peer_that_receives_no_data_can_exchange_commands() {
     for driver in drivers() {
         let adapt = |settings| settings;
         run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
@@ -453,7 +453,7 @@ fn who_takes_no_data_still_gets_and_gives_commands() {
 }
 
 #[test]
-fn commands_come_before_the_data_that_wait_for_the_same_node() {
+fn commands_overtake_data_queued_for_the_same_node() {
     for driver in drivers() {
         let limits = Limits { receive_bytes: 2 << 20, ..Limits::default() };
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
@@ -475,7 +475,7 @@ fn commands_come_before_the_data_that_wait_for_the_same_node() {
 }
 
 #[test]
-fn a_node_that_was_called_and_says_nothing_is_lost() {
+fn a_silent_called_node_is_disconnected() {
     for driver in drivers() {
         let silence = Duration::from_millis(200);
         let limits = Limits { silence, recall: Duration::ZERO, ..Limits::default() };
@@ -501,7 +501,7 @@ fn a_node_that_was_called_and_says_nothing_is_lost() {
 }
 
 #[test]
-fn a_node_that_answers_is_not_lost_however_little_is_said() {
+fn an_idle_node_that_answers_pings_stays_connected() {
     for driver in drivers() {
         let limits = Limits { silence: Duration::from_millis(100), ..Limits::default() };
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
@@ -515,7 +515,7 @@ fn a_node_that_answers_is_not_lost_however_little_is_said() {
 }
 
 #[test]
-fn who_calls_again_over_a_new_network_is_let_in_once_the_old_connection_is_silent() {
+fn a_reconnecting_node_replaces_its_silent_connection() {
     for driver in drivers() {
         let adapt = |settings| settings;
         run_nodes(driver, 1, &Reports::default(), adapt, async |nodes: Vec<RealMachine>| {
@@ -549,7 +549,7 @@ fn who_calls_again_over_a_new_network_is_let_in_once_the_old_connection_is_silen
 }
 
 #[test]
-fn a_node_started_anew_at_its_address_is_called_again() {
+fn a_node_restarted_at_its_address_is_reconnected() {
     for driver in drivers() {
         let limits = Limits { recall: Duration::from_secs(2), ..Limits::default() };
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
@@ -623,7 +623,7 @@ async fn expect_service(nodes: &[RealMachine], messages: u8, limit: Duration) {
 }
 
 #[test]
-fn who_goes_while_his_data_wait_for_memory_is_gone_at_once() {
+fn a_disconnect_is_reported_while_data_wait_for_memory() {
     for driver in drivers() {
         let limits = Limits { receive_bytes: 16 << 20, ..Limits::default() };
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
@@ -663,7 +663,7 @@ fn who_goes_while_his_data_wait_for_memory_is_gone_at_once() {
 }
 
 #[test]
-fn a_lane_closed_in_order_does_not_keep_the_other_open() {
+fn a_cleanly_closed_lane_closes_the_other() {
     for driver in drivers() {
         let limits = Limits { drain: Duration::from_millis(200), ..Limits::default() };
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
@@ -683,7 +683,7 @@ fn a_lane_closed_in_order_does_not_keep_the_other_open() {
 }
 
 #[test]
-fn messages_that_stop_in_the_middle_hold_nobody_up() {
+fn stalled_messages_do_not_block_other_nodes() {
     const STALLED: u64 = 40;
     for driver in drivers() {
         let limits = Limits { receive_bytes: 16 << 20, ..Limits::default() };
@@ -707,7 +707,7 @@ fn messages_that_stop_in_the_middle_hold_nobody_up() {
 }
 
 #[test]
-fn hundreds_who_call_and_say_nothing_keep_nobody_out() {
+fn hundreds_of_silent_callers_do_not_keep_others_out() {
     for driver in drivers() {
         let reports = Reports::default();
         let adapt = |settings| settings;
@@ -750,7 +750,7 @@ async fn call(listener: &RealMachine, keys: Keys) -> Result<NodeId, Error> {
 }
 
 #[test]
-fn nodes_talk_if_they_have_a_key_in_common_and_agree_on_encryption() {
+fn nodes_connect_only_with_a_common_key_and_equal_encryption() {
     use KeyMismatch::{ClearHere, ClearThere, Differ};
     let clear = |key| Keys { encrypts: false, ..Keys::new(key) };
     let replacing = |current, previous| Keys { previous: Some(previous), ..Keys::new(current) };
@@ -793,7 +793,7 @@ fn nodes_talk_if_they_have_a_key_in_common_and_agree_on_encryption() {
 }
 
 #[test]
-fn a_handshake_that_was_overheard_proves_nothing() {
+fn a_replayed_handshake_is_rejected() {
     for driver in drivers() {
         let reports = Reports::default();
         run_nodes(

@@ -68,19 +68,19 @@ impl conformance::Testbed for OnServer {
 }
 
 #[test]
-fn the_laws_of_stores_are_kept() {
+fn the_store_keeps_the_laws_of_metadata_stores() {
     if programs().is_none() {
         return;
     }
-    conformance::transactions_come_one_after_the_other(&OnServer);
-    conformance::a_refused_transaction_changes_nothing(&OnServer);
-    conformance::entries_are_in_the_order_of_their_keys(&OnServer);
-    conformance::a_dropped_transaction_leaves_nothing_half_done(&OnServer);
-    conformance::who_looks_sees_what_was_committed(&OnServer);
+    conformance::transactions_of_many_tasks_are_serial(&OnServer);
+    conformance::a_rejected_transaction_changes_nothing(&OnServer);
+    conformance::entries_are_sorted_by_their_keys(&OnServer);
+    conformance::a_cancelled_transaction_is_done_completely_or_not_at_all(&OnServer);
+    conformance::a_read_only_transaction_sees_committed_changes(&OnServer);
 }
 
 #[test]
-fn a_killed_server_takes_no_transaction_with_it_and_none_is_done_twice() {
+fn a_killed_server_loses_and_repeats_no_transaction() {
     let Some(mut server) = Server::start() else { return };
     let address = server.new_database();
     let working = {
@@ -108,7 +108,7 @@ fn a_killed_server_takes_no_transaction_with_it_and_none_is_done_twice() {
 }
 
 #[test]
-fn a_database_is_one_nodes() {
+fn a_database_serves_only_one_node_at_a_time() {
     let Some(server) = Server::start() else { return };
     let address = server.new_database();
     let (other, third) = (address.clone(), address.clone());
@@ -133,7 +133,7 @@ fn a_database_is_one_nodes() {
 }
 
 #[test]
-fn what_others_have_changed_is_noticed_and_a_newer_version_refused() {
+fn foreign_changes_are_detected_and_a_newer_version_is_rejected() {
     let Some(server) = Server::start() else { return };
     let address = server.new_database();
     let mut meddler = {
@@ -166,7 +166,7 @@ fn what_others_have_changed_is_noticed_and_a_newer_version_refused() {
 /// A server that takes over, or a restored backup, may lack the last commits: the store then has an earlier number. The
 /// next user continues with the present contents, in a new incarnation.
 #[test]
-fn a_store_that_is_not_as_it_was_left_is_in_another_run() {
+fn a_store_changed_by_others_gets_a_new_incarnation() {
     let Some(server) = Server::start() else { return };
     let address = server.new_database();
     let text = address.clone();
@@ -213,7 +213,7 @@ fn a_store_that_is_not_as_it_was_left_is_in_another_run() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn a_missing_server_is_reported() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let address = format!("host={} user=starfish dbname=none", place.path().display());
     let told = on_store(&address, |store| async move {
@@ -233,7 +233,7 @@ fn a_server_that_is_not_there_is_told() {
 
 /// SIGSTOP stops the server's process of the session, like a stalled disk; the kernel keeps the connection alive.
 #[test]
-fn a_server_that_is_connected_and_silent_ends_the_wait() {
+fn a_wait_for_a_silent_connected_server_ends() {
     let Some(server) = Server::start() else { return };
     let address = server.new_database();
     let metadata = Some(MetadataPlace::Postgres(address.clone()));

@@ -229,7 +229,7 @@ async fn tamper(nodes: Vec<RealMachine>, keys: Keys, tampering: Tampering, repor
 }
 
 #[test]
-fn no_act_of_a_program_in_between_passes_unnoticed() {
+fn every_tampering_between_two_nodes_is_detected() {
     let rounds = std::env::var("STARFISH_TAMPERINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(150);
     let mut runner = TestRunner::deterministic();
     let mut noticed = 0;

@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_out_by_time_and_then_by_order_of_making() {
+    fn events_are_ordered_by_time_and_then_by_creation() {
         let mut agenda = Agenda::default();
         let (mut state, mut expected) = (1_u64, Vec::new());
         for index in 0..1000 {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn events_may_be_added_at_any_time() {
+    fn events_can_be_added_at_any_time() {
         let (mut agenda, mut reference) = (Agenda::default(), std::collections::BTreeSet::new());
         let (mut state, mut now) = (1_u64, 0);
         for index in 0..10_000 {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn events_at_the_end_of_time_come_last_and_in_order() {
+    fn events_at_the_last_instant_come_last_and_in_order() {
         let mut agenda = Agenda::default();
         let target = |index| EventTarget::new(Kind::Task, index);
         [u64::MAX, 5, u64::MAX].into_iter().enumerate().for_each(|(at, time)| agenda.push(time, target(at)));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_gives_back_its_parts() {
+    fn an_event_target_returns_its_kind_and_index() {
         let kinds = [
             Kind::Task,
             Kind::Foreign,

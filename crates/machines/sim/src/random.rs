@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_differ_by_name_and_by_seed_and_by_nothing_else() {
+    fn random_streams_depend_on_name_and_seed_only() {
         let draw = |seed, name| RandomStream::new(seed, name).below(u64::MAX);
         assert_eq!(draw(1, "disk 1 phase"), draw(1, "disk 1 phase"));
         assert_ne!(draw(1, "disk 1 phase"), draw(1, "disk 2 phase"));

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_wait_is_of_the_time_since_it_was_taken() {
+    fn the_longest_wait_covers_the_time_since_the_last_query() {
         let mut waits = Waits::default();
         [5, 0, 9].into_iter().for_each(|wait| waits.add(wait));
         let before = waits.take();

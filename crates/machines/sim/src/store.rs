@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn contiguous_objects_lie_one_after_the_other_and_grow_in_place() {
+    fn contiguous_objects_are_consecutive_and_grow_in_place() {
         let mut store = store(Layout::Contiguous { reserve_bytes: 10 * 8192 }, 100);
         let (first, second) = (store.create("a", b"").expect("new"), store.create("b", b"").expect("new"));
         assert!(store.reserve(first, 0, 8192) && store.reserve(second, 5 * 8192, 6 * 8192));
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_or_cut_is_free_again() {
+    fn removed_and_truncated_blocks_are_free_again() {
         for layout in [Layout::Contiguous { reserve_bytes: 8192 }, Layout::Random] {
             let mut store = store(layout, 100);
             for _ in 0..50 {
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_takes_none() {
+    fn a_reservation_that_does_not_fit_takes_no_space() {
         for layout in [Layout::Contiguous { reserve_bytes: 8192 }, Layout::Random] {
             let mut store = store(layout, 100);
             let id = store.create("a", b"").expect("new");
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_its_disk_has_holes() {
+    fn an_object_longer_than_its_disk_has_holes() {
         for layout in [Layout::Contiguous { reserve_bytes: 8192 }, Layout::Random] {
             let mut store = store(layout, 100);
             let free = |store: &ObjectStore| store.space().expect("it is a disk").free / 8192;
@@ -617,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn random_places_are_all_over_the_disk() {
+    fn random_blocks_are_spread_over_the_disk() {
         let mut store = store(Layout::Random, 10_000);
         let id = store.create("a", b"").expect("new");
         assert!(store.reserve(id, 0, 1000 * 8192));
@@ -629,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_object_has_lost_its_end() {
+    fn a_truncated_object_loses_its_end() {
         let mut store = store(Layout::Random, 10);
         let id = store.create("a", b"").expect("new");
         store.object_mut(id).expect("made").put(0, &Payload::from(vec![1; 100]));

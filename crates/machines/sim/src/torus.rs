@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interleaving_uses_every_place_once() {
+    fn interleaving_uses_every_router_once() {
         for (compute, io) in [(16, 16), (3, 7), (7, 3), (1, 1)] {
             let mut places: Vec<u32> = (0..compute + io).map(|node| interleaved(node, compute, io)).collect();
             places.sort_unstable();
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_goes_on_in_the_second_channel_past_the_end() {
+    fn a_route_continues_in_the_second_channel_past_the_end() {
         let ring = Ring::new(5, 100, 10);
         assert_eq!(ring.way(1, 3), [110, 120]);
         assert_eq!(ring.way(3, 1), [132, 122]);
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shorter_way_round_is_taken() {
+    fn a_route_takes_the_shorter_direction() {
         assert_eq!(shorter(0, 5, 6), (false, 1));
         assert_eq!(shorter(5, 0, 6), (true, 1));
         assert_eq!(shorter(1, 4, 6), (true, 3));

@@ -64,7 +64,7 @@ fn run(seed: u64, layout: Layout) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_run_is_a_function_of_its_seed() {
+fn the_seed_and_the_layout_determine_a_run() {
     for layout in [Layout::default(), Layout::Random] {
         assert_eq!(run(1, layout), run(1, layout));
         assert_ne!(run(1, layout).0, run(2, layout).0);

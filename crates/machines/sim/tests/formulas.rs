@@ -37,7 +37,7 @@ fn receive(log: &Log, at: &SimMachine, messages: usize, arrived: &'static str) {
 }
 
 #[test]
-fn a_lone_message_on_the_torus_takes_its_hops_and_its_bytes() {
+fn a_lone_message_takes_the_time_of_its_hops_and_bytes() {
     // Node n is at column n % 6 and row n / 6; routes may wrap around.
     for (from, to, hops) in [(0, 1, 1), (0, 5, 1), (0, 7, 2), (0, 21, 6), (1, 20, 4), (31, 0, 2)] {
         let simulation = simulation(&starfish(&[]));
@@ -52,7 +52,7 @@ fn a_lone_message_on_the_torus_takes_its_hops_and_its_bytes() {
 }
 
 #[test]
-fn two_messages_share_a_link_one_after_the_other() {
+fn two_messages_use_a_link_one_after_the_other() {
     let simulation = simulation(&starfish(&[]));
     let log = Log::default();
     send(&log, simulation.node(0), 2, 100, "first left");
@@ -76,7 +76,7 @@ fn two_messages_share_a_link_one_after_the_other() {
 }
 
 #[test]
-fn messages_of_sixteen_nodes_to_one_queue_at_its_door() {
+fn messages_of_sixteen_nodes_to_one_node_queue_at_the_receiver() {
     let simulation = simulation(&starfish(&[]));
     let log = Log::default();
     for node in simulation.compute_nodes() {
@@ -113,7 +113,7 @@ fn send_of_all_classes(log: &Log, from: &SimMachine, to: usize) {
 }
 
 #[test]
-fn a_more_urgent_message_is_the_next_to_leave_for_the_torus() {
+fn the_most_urgent_message_enters_the_torus_next() {
     let simulation = simulation(&starfish(&[]));
     let log = Log::default();
     send_of_all_classes(&log, simulation.node(0), 1);
@@ -131,7 +131,7 @@ fn a_more_urgent_message_is_the_next_to_leave_for_the_torus() {
 }
 
 #[test]
-fn on_a_switch_control_goes_in_between_and_background_when_the_link_is_free() {
+fn on_a_switch_control_interleaves_and_background_waits_for_a_free_link() {
     let simulation = simulation(&switch());
     let (log, ring) = (Log::default(), Rc::new(RefCell::new(NoteRing::new(100))));
     simulation.record(ring.clone());
@@ -161,7 +161,7 @@ fn switch() -> MachineDescription {
 }
 
 #[test]
-fn a_switch_has_a_queue_at_each_port_and_none_between() {
+fn a_switch_has_queues_at_its_ports_only() {
     let simulation = simulation(&switch());
     let log = Log::default();
     // 125e6 B/s are 8 ns per byte; the fabric takes 10 us.
@@ -185,7 +185,7 @@ fn a_switch_has_a_queue_at_each_port_and_none_between() {
 }
 
 #[test]
-fn a_message_costs_its_sender_a_thread_and_its_receiver_an_interrupt() {
+fn a_message_costs_thread_time_at_the_sender_and_an_interrupt() {
     let costs = [("processor.system.send_message", "50"), ("processor.system.receive_message", "100")];
     let simulation = simulation(&starfish(&costs));
     let log = Log::default();
@@ -232,7 +232,7 @@ fn done_by_four_processes(processors: &str, works: [Work; 2]) -> Vec<u64> {
 }
 
 #[test]
-fn processes_of_one_computer_have_its_processors_in_order_of_asking() {
+fn processes_of_one_computer_get_processors_in_order_of_arrival() {
     // Clock of 3 GHz.
     let (thread, interrupt) = ((Work::CallMemget, 100), (Work::HandleMemget { bytes: 8 }, 200));
     for (work, time) in [thread, interrupt] {
@@ -250,7 +250,7 @@ fn processes_of_one_computer_have_its_processors_in_order_of_asking() {
 }
 
 #[test]
-fn an_interrupt_that_has_to_wait_for_a_processor_takes_nothing_from_work_that_is_through_by_then() {
+fn an_interrupt_waiting_for_a_processor_delays_no_completed_work() {
     let changes = [
         ("nodes.compute", "2"),
         ("processor.shared", "1"),
@@ -279,7 +279,7 @@ fn an_interrupt_that_has_to_wait_for_a_processor_takes_nothing_from_work_that_is
 }
 
 #[test]
-fn interrupts_come_first_and_threads_take_turns() {
+fn interrupts_precede_threads_and_threads_take_turns() {
     let simulation = simulation(&starfish(&[]));
     let log = Log::default();
     let node = simulation.node(0);
@@ -319,7 +319,7 @@ fn interrupts_come_first_and_threads_take_turns() {
 }
 
 #[test]
-fn urgent_threads_go_before_those_that_wait_and_yielding_ones_behind_them() {
+fn urgent_threads_precede_waiting_threads_and_yielding_ones_follow() {
     let levels =
         [("processor.cost.copy.level", "yielding"), ("processor.cost.complete_disk_request.level", "urgent")];
     let simulation = simulation(&starfish(&levels));
@@ -362,7 +362,7 @@ fn urgent_threads_go_before_those_that_wait_and_yielding_ones_behind_them() {
 }
 
 #[test]
-fn switching_to_another_thread_costs_and_going_on_does_not() {
+fn switching_threads_costs_time_and_continuing_does_not() {
     let simulation = simulation(&starfish(&[("processor.system.switch_thread", "10")]));
     let log = Log::default();
     let node = simulation.node(0);
@@ -403,7 +403,7 @@ fn two_disks(buses: &str) -> Simulation {
 }
 
 #[test]
-fn two_disks_share_a_bus_one_after_the_other() {
+fn two_disks_use_a_bus_one_after_the_other() {
     const BYTES: u64 = 8192;
     let disk = DiskDescription::load("streaming-20").expect("built in");
     let medium = Model::new(&disk, 0.0).read(Instant::START, 0, BYTES / 512).as_nanos();
@@ -481,7 +481,7 @@ fn accesses_of_one_disk_queue_and_a_flush_waits_for_the_medium() {
 }
 
 #[test]
-fn an_access_that_is_handed_over_takes_that_much_longer() {
+fn handing_over_an_access_adds_its_time() {
     let taken = |hand_over: &str| {
         let changes = [("disks.hand_over", hand_over)];
         let simulation = simulation(&MachineDescription::load_with("loopback", &changes).expect("sound"));
@@ -498,7 +498,7 @@ fn an_access_that_is_handed_over_takes_that_much_longer() {
 }
 
 #[test]
-fn sixteen_disks_read_a_contiguous_file_near_their_rate() {
+fn sixteen_disks_read_a_contiguous_file_near_their_media_rate() {
     const BLOCKS: u64 = 80;
     let simulation = simulation(&starfish(&[]));
     for node in simulation.io_nodes() {
@@ -521,7 +521,7 @@ fn sixteen_disks_read_a_contiguous_file_near_their_rate() {
 }
 
 #[test]
-fn a_reply_may_go_to_the_node_itself() {
+fn a_node_can_send_a_message_to_itself() {
     let simulation = simulation(&starfish(&[]));
     let node = simulation.node(3).clone();
     let received = simulation.run(async move {

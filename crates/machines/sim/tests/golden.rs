@@ -12,7 +12,7 @@ fn the_golden_workload_is_exact() {
 }
 
 #[test]
-fn without_variation_nobody_queues() {
+fn without_variation_no_request_queues() {
     let requests = 1_000;
     let outcome = golden_workload::run(requests, false);
     assert_eq!(outcome.end, requests * 8_000_000);

@@ -13,7 +13,7 @@ use common::{simulation, starfish, until};
 use machine::{Condition, Error, Machine, Net, Work};
 
 #[test]
-fn a_run_in_which_nothing_can_happen_any_more_names_all_who_wait() {
+fn the_error_of_a_stalled_run_names_all_waiting_tasks() {
     let simulation = simulation(&starfish(&[]));
     for node in &simulation.nodes()[..2] {
         let machine = node.clone();
@@ -28,7 +28,7 @@ fn a_run_in_which_nothing_can_happen_any_more_names_all_who_wait() {
 }
 
 #[test]
-fn a_task_that_never_waits_is_stopped_and_named() {
+fn an_endless_task_is_stopped_and_named() {
     let simulation = simulation(&starfish(&[]));
     let machine = simulation.node(2).clone();
     simulation.node(2).spawn("restless", async move {
@@ -45,7 +45,7 @@ fn a_task_that_never_waits_is_stopped_and_named() {
 }
 
 #[test]
-fn many_tasks_of_one_instant_are_not_taken_for_one_that_never_waits() {
+fn many_tasks_of_one_instant_are_not_mistaken_for_an_endless_task() {
     const PARENTS: u32 = 12;
     const CHILDREN: u32 = 95_000;
     let simulation = simulation(&starfish(&[]));
@@ -78,7 +78,7 @@ fn many_tasks_of_one_instant_are_not_taken_for_one_that_never_waits() {
 
 /// If requests take no time, one task may serve any number of others in an instant.
 #[test]
-fn a_task_that_many_others_wake_is_not_taken_for_one_that_never_waits() {
+fn a_task_woken_by_many_others_is_not_mistaken_for_an_endless_task() {
     const CLIENTS: u32 = 500_000;
     let simulation = simulation(&starfish(&[]));
     let machine = simulation.node(2).clone();
@@ -203,7 +203,7 @@ fn waits_inside_combinators_are_woken_through_their_wakers() {
 }
 
 #[test]
-fn a_waker_may_outlive_its_task_its_run_and_its_simulation() {
+fn a_waker_can_outlive_its_task_its_run_and_its_simulation() {
     let kept = std::rc::Rc::new(std::cell::RefCell::new(Vec::<Waker>::new()));
     let first = simulation(&starfish(&[]));
     let keeper = kept.clone();
@@ -249,7 +249,7 @@ fn a_simulation_drops_its_tasks_when_it_is_dropped() {
 }
 
 #[test]
-fn one_simulation_may_run_inside_another() {
+fn one_simulation_can_run_inside_another() {
     let (outer, inner) = (simulation(&starfish(&[])), simulation(&starfish(&[])));
     let machine = outer.node(0).clone();
     let inner_machine = inner.node(0).clone();

@@ -40,7 +40,7 @@ fn left_of_twenty(seed: u64) -> (u64, u64) {
 }
 
 #[test]
-fn a_crash_leaves_what_was_flushed_and_some_of_the_rest_in_its_order() {
+fn a_crash_keeps_flushed_transactions_and_a_prefix_of_later_ones() {
     let left: Vec<u64> = (0..40).map(|seed| left_of_twenty(seed).0).collect();
     assert!(left.iter().all(|left| (8..=20).contains(left)), "{left:?}");
     assert!(left.contains(&8) && left.contains(&20), "{left:?}");
@@ -48,7 +48,7 @@ fn a_crash_leaves_what_was_flushed_and_some_of_the_rest_in_its_order() {
 }
 
 #[test]
-fn who_is_in_the_middle_of_a_flush_when_the_node_crashes_stops_nobody_after() {
+fn a_flush_interrupted_by_a_crash_does_not_block_later_ones() {
     let simulation = node();
     simulation.expect_crashes();
     let machine = simulation.io_nodes()[0].clone();
@@ -74,7 +74,7 @@ fn who_is_in_the_middle_of_a_flush_when_the_node_crashes_stops_nobody_after() {
 }
 
 #[test]
-fn transactions_take_the_processor_and_flushes_share_the_device() {
+fn transactions_take_processor_time_and_flushes_share_the_device() {
     let simulation = node();
     let (all, machine) = (store(&simulation), simulation.io_nodes()[0].clone());
     let taken = simulation.run(async move {
@@ -93,7 +93,7 @@ fn transactions_take_the_processor_and_flushes_share_the_device() {
 }
 
 #[test]
-fn a_transaction_waits_for_a_flush_that_has_begun() {
+fn a_transaction_waits_for_a_flush_in_flight() {
     let simulation = node();
     let (all, machine) = (store(&simulation), simulation.io_nodes()[0].clone());
     let taken = simulation.run(async move {
@@ -126,7 +126,7 @@ async fn futures(
 }
 
 #[test]
-fn a_machine_whose_description_says_nothing_of_metadata_has_no_store() {
+fn a_machine_has_no_metadata_store_unless_it_is_described() {
     let description = MachineDescription::load("golden").expect("built in");
     let simulation = Simulation::new(&description, Settings::default());
     assert!(simulation.nodes().iter().all(|node| node.metadata().is_none()));

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_left_leaves_on_demand_once_somebody_waits() {
+    fn an_unsent_background_read_is_sent_as_demand_after_promotion() {
         let reads = BackgroundReads::default();
         let (one, other) = (in_background(&reads), in_background(&reads));
         assert!(!reads.promote(NODE, one), "its request will say so");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_told_if_others_are_in_front() {
+    fn a_promotion_is_sent_if_other_reads_are_ahead() {
         let reads = BackgroundReads::default();
         let pages = [in_background(&reads), in_background(&reads), in_background(&reads)];
         pages.iter().for_each(|&page| _ = reads.leave(NODE, page));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_is_slow_is_told() {
+    fn a_promotion_is_sent_to_a_slow_node() {
         let reads = BackgroundReads::default();
         let first = in_background(&reads);
         reads.end(NODE, first, PROMOTED_AFTER + Duration::from_nanos(1));

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_told_once_by_the_first_of_what_failed_together() {
+    fn each_handle_reports_the_first_failure_once() {
         let failures = WriteFailures::default();
         let (one, other) = (failures.cursor(), failures.cursor());
         failures.note(Ok(()));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_later_is_told_what_nobody_has_been() {
+    fn a_later_handle_reports_an_unreported_failure() {
         let failures = WriteFailures::default();
         failures.note(failure("first"));
         let (later, last) = (failures.cursor(), failures.cursor());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_what_was_forgotten() {
+    fn a_forgotten_failure_is_not_reported() {
         let failures = WriteFailures::default();
         let handle = failures.cursor();
         failures.note(failure("first"));

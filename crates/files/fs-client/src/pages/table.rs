@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_used_since_gets_a_second_chance() {
+    fn a_recently_used_page_gets_a_second_chance() {
         let mut table = table_of(&[1, 2, 3]);
         let mut none = Vec::new();
         assert_eq!(table.make_room(PAGE, &mut none), Room::Made);
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_and_pending_pages_stay() {
+    fn pinned_and_pending_pages_are_not_evicted() {
         let mut table = table_of(&[1, 2]);
         let pinned = table.pin(key(1)).expect("there");
         let reading = table.pin(key(2)).expect("there");
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dirty_page_is_written_before_it_goes() {
+    fn a_dirty_page_is_written_before_eviction() {
         let mut table = PageTable::new(PAGE);
         enter(&mut table, 1, Some(2..5));
         let mut to_write = Vec::new();
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_during_a_write_is_dirty_anew() {
+    fn a_page_modified_during_its_write_back_is_dirty_again() {
         let mut table = PageTable::new(PAGE);
         enter(&mut table, 1, Some(0..PAGE));
         let place = table.unwritten(1, false)[0];
@@ -638,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_could_not_be_written_stays_dirty_and_is_no_way_to_room() {
+    fn a_page_whose_write_failed_stays_dirty_and_is_not_evicted() {
         let mut table = PageTable::new(PAGE);
         enter(&mut table, 1, Some(0..3));
         let place = table.unwritten(1, false)[0];
@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_page_that_could_not_be_written_is_not_written_later() {
+    fn a_forgotten_page_whose_write_failed_is_not_written_again() {
         let mut table = PageTable::new(PAGE);
         enter(&mut table, 1, Some(0..3));
         let place = table.pin(key(1)).expect("there");
@@ -667,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_fills_in_around_what_has_been_written() {
+    fn a_read_fills_a_page_around_its_dirty_bytes() {
         let mut table = PageTable::new(PAGE);
         let place = table.insert(key(1), buffer(), false);
         table.write(place, 2, Payload::from(vec![9, 9]));
@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_have_changed_is_forgotten_and_what_is_dirty_is_not() {
+    fn clean_bytes_are_forgotten_and_dirty_bytes_are_not() {
         let mut table = table_of(&[1, 2]);
         let place = table.pin(key(2)).expect("there");
         table.write(place, 3, Payload::zeros(2));
@@ -703,7 +703,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_on_their_way_when_they_are_to_be_forgotten_are_not_believed() {
+    fn bytes_in_flight_during_an_invalidation_are_discarded() {
         let mut table = PageTable::new(2 * PAGE);
         let (alone, written) = (table.insert(key(1), buffer(), false), table.insert(key(2), buffer(), false));
         table.write(written, 0, Payload::from(vec![9]));
@@ -720,7 +720,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_dropped_before_their_use_are_told() {
+    fn prefetched_pages_evicted_before_use_are_reported() {
         let mut table = PageTable::new(PAGE);
         let place = table.insert(key(1), buffer(), true);
         table.begin_read(place, None);
@@ -851,7 +851,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_bound_is_kept_and_nothing_written_is_lost(
+        fn the_table_keeps_its_limit_and_loses_no_write(
             pages in 1u64..5, steps in prop::collection::vec(step(), 1..200),
         ) {
             let (mut table, mut world) = (PageTable::new(pages * PAGE), World::default());

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_1_brings_in_nothing() {
+    fn a_window_of_1_prefetches_nothing() {
         for prefetch in [Prefetch::None, Prefetch::Window(1), Prefetch::Window(0)] {
             let mut window = Window::new(prefetch);
             assert!((0..9).all(|page| use_page(&mut window, page, true, 0).is_empty()));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_passed_some_way_behind_the_one_in_use_and_only_while_it_goes_on_page_by_page() {
+    fn passed_pages_trail_the_current_page_of_a_sequential_run() {
         let mut window = Window::new(Prefetch::Window(4));
         let mut passed = |page| {
             use_page(&mut window, page, false, 0);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_random_gets_nothing_and_who_says_sequential_at_once() {
+    fn a_random_hint_prevents_prefetching_and_a_sequential_hint_starts_it() {
         let mut window = Window::new(Prefetch::Window(9));
         window.set_order(Order::Random);
         assert!(use_page(&mut window, 0, false, 0).is_empty());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adaptive_window_doubles_while_the_application_waits_and_halves_when_pages_are_wasted() {
+    fn an_adaptive_window_doubles_on_waits_and_halves_on_waste() {
         let mut window = Window::new(Prefetch::Adaptive);
         for page in 0..500 {
             use_page(&mut window, page, true, 0);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adaptive_window_stays_if_nobody_waits() {
+    fn an_adaptive_window_does_not_grow_without_waits() {
         let mut window = Window::new(Prefetch::Adaptive);
         for page in 0..500 {
             use_page(&mut window, page, false, 0);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn each_page_of_a_request_is_wanted_once_though_it_is_read_page_by_page() {
+    fn each_page_of_a_request_is_wanted_once() {
         let mut window = Window::new(Prefetch::Adaptive);
         assert_eq!([window.want(3, 9), window.want(4, 9), window.want(5, 12)], [4..10, 10..10, 10..13]);
         assert_eq!([window.want(12, 14), window.want(3, 5)], [13..15, 4..6]);
@@ -319,7 +319,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_page_of_a_run_is_asked_for_twice_and_none_is_left_out(
+        fn each_page_of_a_sequential_run_is_requested_once(
             adaptive: bool, size in 2u64..40, waits in prop::collection::vec(any::<bool>(), 200),
         ) {
             let prefetch = if adaptive { Prefetch::Adaptive } else { Prefetch::Window(size) };

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_sent_in_their_order_by_so_many_agents() {
+    fn pages_are_sent_in_order_by_a_limited_number_of_tasks() {
         let list = WriteList::new(2);
         let agents = [put(&list, 7), put(&list, 5), put(&list, 6)];
         assert_eq!(agents.each_ref().map(Option::is_some), [true, true, false]);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_file_is_hurried_wherever_it_is() {
+    fn queued_and_sent_pages_of_a_file_are_promoted() {
         let list = WriteList::new(1);
         for place in [0, 1, 2, 3] {
             let _ = put(&list, place);

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_prefetched_for_names_in_order_and_each_time_more() {
+    fn lookups_in_order_prefetch_more_entries_each_time() {
         let prefetched = some_prefetched();
         let mut listings = Vec::new();
         for index in 3..23 {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_order_prefetches_nothing() {
+    fn lookups_out_of_order_prefetch_nothing() {
         let prefetched = PrefetchedEntries::default();
         for index in [5, 3, 4, 1, 2, 0, 1] {
             assert_eq!(prefetched.note(FileNumber::ROOT, &name(index), at(0)), None);
@@ -353,14 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_listed_is_believed_for_a_while() {
+    fn a_prefetched_entry_expires() {
         let prefetched = some_prefetched();
         assert_eq!(take(&prefetched, 10, at(999)), Some(10));
         assert_eq!(take(&prefetched, 11, at(1000)), None);
     }
 
     #[test]
-    fn a_file_with_other_names_is_looked_up() {
+    fn a_file_with_several_names_is_not_prefetched() {
         let prefetched = PrefetchedEntries::default();
         let listing =
             (0..3).filter_map(|index| prefetched.note(FileNumber::ROOT, &name(index), at(0))).last();
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_here_is_forgotten() {
+    fn entries_changed_by_this_client_are_forgotten() {
         let left = [4, 5, 6, 7, 8, 9];
         let prefetched = some_prefetched();
         changes().into_iter().for_each(|change| prefetched.forget(&touched(change)));
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_change_of_nobody_knows_what_nothing_is_known() {
+    fn a_change_below_an_unresolved_path_forgets_all_entries() {
         let prefetched = some_prefetched();
         let at_path = Location { base: FileNumber(7), path: b"some/where".to_vec() };
         prefetched.forget(&touched(TreeOperation::Remove { at: at_path, what: WhatToRemove::File }));
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn few_directories_are_followed() {
+    fn the_number_of_followed_directories_is_limited() {
         let prefetched = some_prefetched();
         for other in 0..DIRECTORIES_MAX as u64 {
             prefetched.note(FileNumber(1_000 + other), &name(0), at(1));

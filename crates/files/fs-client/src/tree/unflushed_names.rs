@@ -149,7 +149,7 @@ mod tests {
     const OTHER: FileNumber = FileNumber(2);
 
     #[test]
-    fn what_another_run_has_flushed_is_lost_for_who_asks_once() {
+    fn a_name_change_lost_with_its_incarnation_is_reported_once() {
         let names = UnflushedNames::default();
         let flush = |run| names.note_flushed(KEEPER, run, names.durability.last());
         names.note(KEEPER, 7, [ONE, OTHER].into_iter());
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_after_a_flush_had_begun_is_not_flushed_with_it() {
+    fn a_flush_does_not_cover_name_changes_after_its_start() {
         let names = UnflushedNames::default();
         names.note(KEEPER, 7, [ONE].into_iter());
         let begun = names.durability.last();

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_wait_for_a_flush_are_told_and_others_once() {
+    fn all_waiters_of_a_flush_get_its_failure_and_others_get_it_once() {
         let failures = FlushFailures::default();
         failures.note(3, None, &error("three"));
         failures.note(4, None, &error("four"));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_of_one_file_mends_no_failure_of_others() {
+    fn a_flush_of_one_file_clears_no_failure_of_other_files() {
         let failures = FlushFailures::default();
         failures.note(1, Some(FileId(1)), &error("one"));
         failures.note(2, None, &error("all"));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_is_told_though_all_else_is_flushed() {
+    fn abandoned_writes_are_reported_after_a_successful_flush() {
         let failures = FlushFailures::default();
         failures.give_up(error("removed").into());
         failures.mend(None);

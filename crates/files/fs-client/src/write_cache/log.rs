@@ -206,7 +206,7 @@ mod tests {
 
     /// ENWRICH report, section 5.1, and values that follow from the sizes in figure 6.
     #[test]
-    fn the_reports_flushes_are_counted() {
+    fn the_number_of_flushes_agrees_with_the_report() {
         let mib = 1 << 20;
         for (bytes, written, record, expected) in [
             (mib, 64 * mib, 8192, 72),
@@ -239,7 +239,7 @@ mod tests {
         /// Data and directory together stay within the memory, each entry's data lie behind those before it, and an
         /// empty log always has space for some bytes.
         #[test]
-        fn a_log_has_room_for_what_it_takes(
+        fn a_log_stays_within_its_memory(
             writes in prop::collection::vec((0u64..5000, 1u64..3000), 1..60),
             shared: bool,
         ) {

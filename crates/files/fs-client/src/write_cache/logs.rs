@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn one_log_waits_for_its_flush() {
+    fn a_single_log_accepts_no_writes_during_its_flush() {
         let mut logs = Logs::new(1, 4096, DIVISION);
         write(&mut logs, 0, 10).expect("room");
         logs.begin_flush();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_log_is_written_to_while_the_first_is_flushed() {
+    fn the_second_log_accepts_writes_while_the_first_is_flushed() {
         let mut logs = Logs::new(2, 4096, DIVISION);
         assert_eq!(logs.data_capacities().sum::<u64>(), 2048);
         assert_eq!(write(&mut logs, 0, 10), Ok(0));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_of_one_file_leaves_the_others() {
+    fn a_flush_of_one_file_keeps_the_entries_of_others() {
         for count in [1, 2] {
             let mut logs = Logs::new(count, 4096, DIVISION);
             for (file, bytes) in [(0, 10), (1, 20), (0, 30)] {

@@ -98,7 +98,7 @@ fn first_come_is_first_served() {
 }
 
 #[test]
-fn jobs_take_turns_and_those_with_nothing_are_passed_over() {
+fn jobs_take_turns_and_idle_jobs_are_skipped() {
     let mut disk = Disk::new(Scheduling::RoundRobin);
     (10..18).for_each(|block| disk.add(written_behind(1, block)));
     (20..22).for_each(|block| disk.add(read(2, block)));
@@ -110,7 +110,7 @@ fn jobs_take_turns_and_those_with_nothing_are_passed_over() {
 }
 
 #[test]
-fn a_turn_at_an_idle_disk_is_a_turn() {
+fn a_turn_at_an_idle_disk_counts() {
     let mut disk = Disk::new(Scheduling::RoundRobin);
     disk.add(read(1, 10));
     disk.serve();
@@ -120,7 +120,7 @@ fn a_turn_at_an_idle_disk_is_a_turn() {
 }
 
 #[test]
-fn reads_go_before_writes_also_those_in_the_background() {
+fn reads_precede_writes_even_in_the_background() {
     for scheduling in [Scheduling::ReadPriority, Scheduling::BoundedReadPriority] {
         let mut disk = Disk::new(scheduling);
         (0..3).for_each(|block| disk.add(written_behind(1, block)));
@@ -131,7 +131,7 @@ fn reads_go_before_writes_also_those_in_the_background() {
 }
 
 #[test]
-fn who_reads_without_end_keeps_writes_waiting_only_as_long_as_is_said() {
+fn endless_reads_delay_writes_only_up_to_the_limit_of_the_schedule() {
     for (scheduling, writes) in [(Scheduling::ReadPriority, 0), (Scheduling::BoundedReadPriority, 5)] {
         let mut disk = Disk::new(scheduling);
         (0..9).for_each(|block| disk.add(written_behind(1, block)));
@@ -145,7 +145,7 @@ fn who_reads_without_end_keeps_writes_waiting_only_as_long_as_is_said() {
 }
 
 #[test]
-fn what_is_promoted_goes_before_what_is_in_the_background() {
+fn promoted_requests_precede_background_requests() {
     for scheduling in Scheduling::ALL {
         let mut disk = Disk::new(scheduling);
         for block in 1..4 {
@@ -169,7 +169,7 @@ fn what_is_promoted_goes_before_what_is_in_the_background() {
 }
 
 #[test]
-fn what_is_removed_is_not_served() {
+fn removed_requests_are_not_served() {
     for scheduling in Scheduling::ALL {
         let mut disk = Disk::new(scheduling);
         for block in 0..4 {
@@ -220,7 +220,7 @@ proptest! {
     /// Each waiting request is served exactly once, nothing else is, and no step is idle while a request
     /// waits.
     #[test]
-    fn each_is_served_once_and_none_waits_for_nothing(
+    fn each_request_is_served_once_without_idle_steps(
         steps in proptest::collection::vec((proptest::collection::vec(any_request(), 0..4), 0..4_usize), 1..60),
     ) {
         for scheduling in Scheduling::ALL {
@@ -258,7 +258,7 @@ proptest! {
     /// A demand request waits for at most a limited number of others, if the schedule promises that, in any
     /// order of arrival.
     #[test]
-    fn nobody_on_demand_waits_for_ever_where_that_is_promised(
+    fn demand_requests_wait_no_longer_than_the_schedule_promises(
         steps in proptest::collection::vec((any_request(), 1..4_usize), 1..300),
         stream in any::<bool>(),
     ) {
@@ -290,7 +290,7 @@ proptest! {
 
     /// Under read-priority a write is served only if no read waits, or if the limit of reads have passed it.
     #[test]
-    fn a_write_goes_before_a_read_only_if_it_has_been_passed_often(
+    fn a_write_precedes_a_read_only_after_the_limit_of_passing_reads(
         steps in proptest::collection::vec((any_request(), 0..3_usize), 1..200),
     ) {
         for scheduling in [Scheduling::ReadPriority, Scheduling::BoundedReadPriority] {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_up_and_starts_again_from_the_lowest() {
+    fn a_sweep_ascends_and_restarts_at_the_lowest_position() {
         for sweeps in [Sweeps::Open, Sweeps::Closed] {
             assert_eq!(order(&mut scan_of(sweeps, &[5, 1, 9, 3]), 4), [5, 9, 1, 3]);
             assert_eq!(order(&mut scan_of(sweeps, &[2, 2, 1]), 2), [2, 2, 1]);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_during_a_sweep_joins_it_or_the_next_one() {
+    fn a_request_during_a_sweep_joins_it_or_the_next_one() {
         for (sweeps, expected) in
             [(Sweeps::Open, [11, 12, 15, 20, 13]), (Sweeps::Closed, [11, 20, 12, 13, 15])]
         {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_reads_waits_for_few_of_those_that_write_behind() {
+    fn a_read_waits_for_few_write_behind_requests() {
         let mut scan = Scan::new(Sweeps::Closed);
         (0..1000).for_each(|block| scan.push(written_behind(1, block), block as usize));
         assert_eq!(scan.pop((0, 0)).map(|(_, number)| number), Some(0));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_reads_without_end_leaves_those_that_write_behind_their_part() {
+    fn endless_reads_leave_a_share_to_write_behind() {
         let mut scan = Scan::new(Sweeps::Closed);
         (0..100).for_each(|block| scan.push(written_behind(1, block), 0));
         (200..204).for_each(|block| scan.push(read(2, block), 0));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_write_pays_nothing_for_the_others() {
+    fn an_ordinary_write_encodes_no_optional_fields() {
         assert_eq!(encoded(&BlockWrite::new(FileId(1), 2, 3)), [1, 2, 3, 0]);
         let unknown = postcard::from_bytes::<BlockWrite>(&[1, 2, 3, 16]);
         assert!(unknown.is_err() && postcard::from_bytes::<BlockWrite>(&[1, 2, 3, 4]).is_err());
@@ -158,7 +158,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_that_a_write_has_is_read_again(
+        fn every_encoded_write_is_decoded(
             (file, stripe, offset) in any::<(u64, u32, u64)>(),
             bytes: Option<u32>,
             lease: Option<u64>,

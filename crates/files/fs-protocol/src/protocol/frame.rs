@@ -57,7 +57,7 @@ mod tests {
     use crate::error::Failure;
 
     #[test]
-    fn another_version_is_refused_by_number() {
+    fn another_protocol_version_is_rejected_with_its_number() {
         let mut header = Frame::Request(1, Request::Describe).encode();
         header[2] = VERSION + 1;
         let error = Frame::decode(&header).unwrap_err();
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(tag: u64, offset: u64, bytes: u32, name in ".{0,50}") {
+        fn encoded_frames_are_decoded(tag: u64, offset: u64, bytes: u32, name in ".{0,50}") {
             let striping = Striping::new(4096, 3).expect("a striping");
             let frames = [
                 Frame::Request(tag, Request::Read {
@@ -107,7 +107,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_an_error_and_nothing_worse(bytes: Vec<u8>, cut in 0usize..40) {
+        fn garbage_is_decoded_without_a_panic(bytes: Vec<u8>, cut in 0usize..40) {
             let _ = Frame::decode(&bytes);
             let _ = Frame::decode(&[&FRAME_MAGIC[..], &[VERSION], &bytes].concat());
             let whole = Frame::Request(9, Request::FormTeam { name: "a name of some length".into(), rank: 1, size: 2 }).encode();

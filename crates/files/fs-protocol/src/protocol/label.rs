@@ -115,14 +115,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_label_that_contradicts_itself_is_refused() {
+    fn an_inconsistent_label_is_rejected() {
         let striping = Striping::new(8192, 4).unwrap();
         let label = Label { file: FileId(7), striping, stripe: 4, begun: 1, replaces: None };
         assert!(Label::decode(&label.encode()).unwrap_err().contains("stripe 4 of 4"));
     }
 
     #[test]
-    fn labels_of_earlier_releases_are_read() {
+    fn labels_of_earlier_releases_are_decoded() {
         let earlier = b"SL\x01\x07\x80\x40\x04\x03";
         let striping = Striping::new(8192, 4).unwrap();
         let label = Label { file: FileId(7), striping, stripe: 3, begun: 0, replaces: None };
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn garbage_is_an_error_and_nothing_worse(bytes: Vec<u8>) {
+        fn garbage_is_decoded_without_a_panic(bytes: Vec<u8>) {
             let dressed = |magic: [u8; 2], version| [&magic[..], &[version], &bytes].concat();
             for version in [LABEL_WITHOUT_BEGINNING, LABEL_VERSION] {
                 let _ = Label::decode(&dressed(LABEL_MAGIC, version));

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Transactions of many tasks are serial: each sees the changes of all before it.
-pub fn transactions_come_one_after_the_other(testbed: &impl Testbed) {
+pub fn transactions_of_many_tasks_are_serial(testbed: &impl Testbed) {
     const TASKS: u64 = 8;
     const EACH: u64 = 10;
     ok(testbed.run(1, |nodes| async move {
@@ -65,7 +65,7 @@ async fn all_entries(store: &impl MetadataStore) -> Vec<MetadataEntry> {
 }
 
 /// A rejected or failed transaction changes nothing, and its result is returned unchanged.
-pub fn a_refused_transaction_changes_nothing(testbed: &impl Testbed) {
+pub fn a_rejected_transaction_changes_nothing(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let store = store_of(&nodes[0]);
         let refused = store.transact(|t| {
@@ -93,7 +93,7 @@ pub fn a_refused_transaction_changes_nothing(testbed: &impl Testbed) {
 
 /// Entries are sorted by the bytes of their keys, and a range includes its first key and excludes its last. A
 /// transaction sees its own changes among them.
-pub fn entries_are_in_the_order_of_their_keys(testbed: &impl Testbed) {
+pub fn entries_are_sorted_by_their_keys(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let store = store_of(&nodes[0]);
         let longest = (vec![9; METADATA_KEY_BYTES_MAX], vec![8; METADATA_VALUE_BYTES_MAX]);
@@ -128,7 +128,7 @@ pub fn entries_are_in_the_order_of_their_keys(testbed: &impl Testbed) {
 
 /// A read-only transaction sees complete commits, also while other transactions are in flight. Its rejection or failure
 /// is returned unchanged. Like any other, it knows the incarnation of the store.
-pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
+pub fn a_read_only_transaction_sees_committed_changes(testbed: &impl Testbed) {
     const TRANSACTIONS: u64 = 20;
     ok(testbed.run(1, |nodes| async move {
         let (machine, store) = (nodes[0].clone(), store_of(&nodes[0]));
@@ -168,7 +168,7 @@ pub fn who_looks_sees_what_was_committed(testbed: &impl Testbed) {
 }
 
 /// Transactions whose callers stop waiting are carried out whole or not at all, and the store continues to work.
-pub fn a_dropped_transaction_leaves_nothing_half_done(testbed: &impl Testbed) {
+pub fn a_cancelled_transaction_is_done_completely_or_not_at_all(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, store) = (nodes[0].clone(), store_of(&nodes[0]));
         for number in 0..5 {

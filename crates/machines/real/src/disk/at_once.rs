@@ -110,7 +110,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn what_was_just_written_is_read_at_once_or_not_at_all() {
+    fn recently_written_data_are_read_at_once_or_not_at_all() {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(b"a file of some length").expect("room");
         for extent in [Extent::Everything, Extent::WhatIsCached, Extent::Nothing] {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_end_there_is_nothing() {
+    fn a_read_past_the_end_returns_no_bytes() {
         let file = tempfile::tempfile().expect("a file");
         let mut memory = Vec::with_capacity(100);
         let at_once = AtOnce(Cell::new(Extent::Everything));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_memory_is_written_at_once() {
+    fn writes_complete_at_once_only_in_memory() {
         let file = tempfile::tempfile().expect("a file");
         let runs = [b"one ".to_vec(), b"two".to_vec()].map(ByteRun::Owned);
         let write = |extent| AtOnce(Cell::new(extent)).write(file.as_fd(), &runs, 0).expect("room");

@@ -496,7 +496,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_name_stays_in_the_directory_and_is_listed(names in proptest::collection::btree_set(name(), 1..20)) {
+        fn every_object_name_is_listed_and_stays_in_the_directory(names in proptest::collection::btree_set(name(), 1..20)) {
             let place = tempfile::tempdir().expect("a temporary directory");
             let path = place.path().join("disk");
             let directory = Directory::take(&path, NodeId(1)).expect("a fresh directory");
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_to_can_be_read() {
+    fn a_read_only_directory_is_readable() {
         let place = tempfile::tempdir().expect("a temporary directory");
         fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("our directory");
         let path = place.path().join("disk");
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_not_ours_alone_is_not_taken() {
+    fn a_directory_that_others_use_or_can_change_is_refused() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path();
         let refusal = || Directory::take(path, NodeId(2)).map(drop).map_err(|error| error.to_string());
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_put_in_the_place_of_an_object_is_told_and_can_be_removed() {
+    fn foreign_files_in_place_of_objects_are_reported_and_removable() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path().join("disk");
         // The directory is not searched, and its name is not reused for a file.
@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_gone_is_not_taken_for_one_without_files() {
+    fn a_missing_directory_is_not_mistaken_for_an_empty_one() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path().join("disk");
         let directory = Directory::take(&path, NodeId(1)).expect("a fresh directory");
@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_that_callers_act_on_are_told_apart() {
+    fn each_system_error_is_reported_as_its_kind() {
         let told = |kind: ErrorKind| *io_error("disk", kind.into());
         assert_eq!(told(ErrorKind::StorageFull), Error::NoSpace { what: "disk".to_owned() });
         assert_eq!(told(ErrorKind::QuotaExceeded), Error::NoSpace { what: "disk".to_owned() });

@@ -79,7 +79,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_identity_is_what_was_written_and_nothing_else(identity: u64, text in ".{0,20}\\n?") {
+        fn only_encoded_identities_are_decoded(identity: u64, text in ".{0,20}\\n?") {
             prop_assert_eq!(decode(&encode(identity)), Some(identity));
             if let Some(found) = decode(&text) {
                 prop_assert_eq!(encode(found), text);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encoded_is_decoded() {
+    fn an_encoded_header_is_decoded() {
         let identity = identity_of(&encoded());
         let header =
             Header { layout: Layout::V3, name: "name".to_owned(), label: b"label".to_vec(), identity };
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_noticed() {
+    fn every_flipped_bit_is_detected() {
         for at in (0..HEADER_BYTES).step_by(7) {
             let mut bytes = encoded();
             bytes[at] ^= 1 << (at % 8);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_that_does_not_fit_is_refused() {
+    fn a_too_long_label_is_rejected() {
         assert!(Header::encode("", &[0; HASHED_BYTES - FIXED_BYTES]).is_ok());
         assert!(Header::encode("x", &[0; HASHED_BYTES - FIXED_BYTES]).is_err());
     }

@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lengths_of_objects_and_files_belong_together(bytes in 0..1_u64 << 50, near in 0..3_u64) {
+        fn offsets_of_objects_and_files_convert_both_ways(bytes in 0..1_u64 << 50, near in 0..3_u64) {
             for layout in [Layout::V2, Layout::V3] {
                 let all = layout.in_object(0..layout.file_bytes(bytes));
                 prop_assert_eq!(all, 0..bytes);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_written_in_the_sectors_that_have_them() {
+    fn checksums_are_written_in_whole_sectors() {
         assert_eq!(Layout::V3.sectors_of(0, 1), 0..512);
         assert_eq!(Layout::V3.sectors_of(15 * 4096, 17 * 4096), 0..1024);
         assert_eq!(Layout::V3.sectors_of(GROUP_BYTES - 1, GROUP_BYTES), 7680..8192);

@@ -167,7 +167,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_run_that_has_ended_in_order_is_found_once() {
+    fn an_incarnation_with_a_clean_shutdown_is_found_once() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let take = || Lock::take(directory.path(), NodeId(1)).expect("nobody has it");
         let lock = take();
@@ -183,7 +183,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn of_another_run_of_the_computer_and_from_other_texts_nothing_is_known(run: u64, text in "[ -~]{0,60}\n?") {
+        fn incarnations_before_a_reboot_and_invalid_texts_are_ignored(run: u64, text in "[ -~]{0,60}\n?") {
             prop_assert_eq!(ended(&format!("{ENDED}{run:016x}, here\n"), "here"), Some(run));
             prop_assert_eq!(ended(&format!("{ENDED}{run:016x}, there\n"), "here"), None);
             prop_assert_eq!(ended(&text, "here"), None);

@@ -532,7 +532,7 @@ mod tests {
 
     /// The test holds the permit that operations need, in place of a medium that hangs.
     #[test]
-    fn a_disk_that_hangs_ends_the_waits_for_it_and_is_used_again_when_it_answers() {
+    fn operations_on_a_hanging_disk_fail_until_it_answers_again() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let disks = vec![DiskSettings::plain(directory.path().to_owned())];
         // Longer than a medium takes on a busy computer: the operations before and after the hang must complete.
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_failed_sync_of_the_directory_nothing_is_flushed() {
+    fn after_a_failed_sync_of_the_directory_every_flush_fails() {
         with_a_disk(|machine| async move {
             let disk = &machine.disks()[0];
             let object = disk.create("name", b"").await.expect("room").id;
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_removed_is_known_as_before() {
+    fn an_object_that_could_not_be_removed_stays_usable() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let (path, aside) = (place.path().join("name.new"), place.path().join("aside"));
         let disks = vec![DiskSettings::plain(place.path().to_owned())];
@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_a_flush_of_the_directory_for_done_that_fails_later() {
+    fn a_failing_flush_of_the_directory_fails_for_all_callers() {
         with_a_disk(|machine| async move {
             let inner = machine.disks()[0].inner.clone();
             inner.directory.fail_syncs(true);

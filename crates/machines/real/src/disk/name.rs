@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ordinary_names_stay_readable() {
+    fn ordinary_names_stay_readable_as_file_names() {
         assert_eq!(encode("matrix.dat", ObjectFileKind::Published), "matrix.dat.stripe");
         assert_eq!(encode("größe", ObjectFileKind::Published), "größe.stripe");
         assert_eq!(encode("deep/er", ObjectFileKind::Published), "deep%2Fer.stripe");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn published_objects_are_told_by_their_file_names() {
+    fn published_objects_are_recognised_by_their_file_names() {
         let long = encode(&"x".repeat(300), ObjectFileKind::Published);
         for published in ["a.stripe", "a%2Fb.stripe", &*long] {
             assert!(is_published(published.as_ref()), "{published}");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_others_are_not_objects() {
+    fn foreign_files_are_not_objects() {
         for foreign in
             ["README", "x.stripe.bak", "a%2.stripe", "a%zz.stripe", "%61.stripe", "..stripe", "a%2f.stripe"]
         {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_become_too_long_are_shortened_and_differ() {
+    fn too_long_names_are_shortened_to_different_names() {
         let (long, other) = ("/ü".repeat(66), "/ü".repeat(65) + "/u");
         assert!(
             encode(&long, ObjectFileKind::Published).len() <= 255

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn opening_costs_no_more_when_many_have_been_opened() {
+    fn the_cost_of_opening_does_not_grow_with_the_number_of_objects() {
         let (start, mut objects) = (Instant::now(), Objects::new(100));
         for inode in 0..60_000 {
             objects.enter(&inode.to_string(), Stage::Published, identity(inode), |_| inode);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_stays_open_and_what_is_not_makes_room() {
+    fn only_unused_files_are_closed_to_limit_open_files() {
         let mut objects = Objects::new(2);
         let (first, in_use) = objects.enter("first", Stage::Published, identity(1), |_| 1);
         let (second, _) = objects.enter("second", Stage::Published, identity(2), |_| 2);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_closed_when_nobody_uses_it_any_more() {
+    fn a_removed_object_is_closed_after_its_last_use() {
         let mut objects = Objects::new(2);
         let (id, in_use) = objects.enter("thing", Stage::Published, identity(1), |_| 1);
         objects.forget("thing", Stage::Published);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_that_has_failed_is_remembered_while_the_file_is_closed() {
+    fn a_failed_sync_is_remembered_while_the_file_is_closed() {
         let mut objects = Objects::new(1);
         let mut enter = |name, inode| {
             objects.enter(name, Stage::Published, identity(inode), |failure| failure).1.is_noted()

@@ -748,7 +748,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_unit_is_compared_with_the_sums_of_its_own_group() {
+    fn an_old_unit_is_verified_by_the_checksums_of_its_own_group() {
         on_a_directory(async |place, directory| {
             let stored = stored(place, directory.create("object", b"").expect("a new object"));
             for (offset, byte) in [(0, 1), (GROUP_BYTES, 2)] {

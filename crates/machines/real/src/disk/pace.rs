@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_contiguous_and_apart() {
+    fn objects_are_contiguous_and_do_not_overlap() {
         let place = Place::new(512, 1 << 25);
         let sectors =
             |object, offset, bytes| place.sectors(ObjectExtent { object: ObjectId(object), offset, bytes });

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_whole_record_counts() {
+    fn the_latest_complete_record_is_valid() {
         for layout in [Layout::V2, Layout::V3] {
             let mut file = vec![0; layout.groups as usize];
             assert_eq!(Record::latest(&file, &layout, IDENTITY), None);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_earlier_programs_are_read() {
+    fn records_of_earlier_releases_are_decoded() {
         let mut file = vec![0; Layout::V2.groups as usize];
         let (bytes, at) =
             Record { sequence: 3, bytes: 5000, ..Record::default() }.encode(&Layout::V2, IDENTITY);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_record_has_its_place() {
+    fn the_longest_record_fits_into_its_space() {
         let written = (0..1000).map(|run| 3 * run..3 * run + 1).collect();
         let record = Record { sequence: 2, bytes: u64::MAX, written, note: vec![7; NOTE_BYTES_MAX] };
         let (bytes, at) = record.encode(&Layout::V3, IDENTITY);

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_vouched_for_in_its_place_only() {
+    fn a_checksum_verifies_a_unit_at_its_position_only() {
         for seal in [V2, V3] {
             let unit = vec![5; UNIT_BYTES as usize];
             let (here, hole) = (seal.sum(8192, &unit), seal.hole(8192));
@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_are_read_as_written(numbers in proptest::collection::vec(1..u64::MAX, 4 * 256)) {
+        fn encoded_checksums_are_decoded(numbers in proptest::collection::vec(1..u64::MAX, 4 * 256)) {
             for (seal, width) in [(V2, 2), (V3, 4)] {
                 let unit = |unit: &[u64]| UnitSums {
                     newest: unit[0],
@@ -285,7 +285,7 @@ mod tests {
         }
 
         #[test]
-        fn a_page_of_zeros_is_one_of_holes_if_it_was_not_written(bytes in 1..GROUP_BYTES) {
+        fn a_page_of_zero_checksums_means_holes_only_if_it_was_never_written(bytes in 1..GROUP_BYTES) {
             let lost = V3.decode(&[0; 8192], 0, bytes, true);
             let holes = V3.decode(&[0; 8192], 0, bytes, false);
             for (at, (lost, hole)) in (0..).step_by(4096).zip(lost.units().iter().zip(holes.units())) {

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_joined() {
+    fn pending_ranges_are_joined() {
         assert_eq!(join(None, 3..5), 3..5);
         assert_eq!(join(Some(3..5), 5..9), 3..9);
         assert_eq!(join(Some(7..9), 1..2), 1..9);

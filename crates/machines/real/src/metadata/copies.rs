@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_is_written_to_no_file_that_a_link_leads_to() {
+    fn a_copy_does_not_overwrite_the_target_of_a_symbolic_link() {
         let place = tempfile::tempdir().expect("a directory");
         let path = |name: &str| place.path().join(name);
         for (name, contents) in [("store", "names"), ("other", "precious")] {

@@ -403,7 +403,7 @@ mod tests {
     use crate::report::Reporter;
 
     #[test]
-    fn what_was_asked_for_together_fails_together_while_the_server_is_away() {
+    fn concurrent_transactions_fail_together_without_a_server() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("postgresql://names@{}/names", listener.local_addr().expect("bound"));
         let reports = Reports { node: NodeId(1), reporter: Reporter::new(|_| ()) };

@@ -466,7 +466,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_server_is_asked_whether_it_is_there_as_often_as_its_address_says() {
+    fn keepalive_settings_in_the_address_of_a_server_are_respected() {
         let kept_alive = |address: &str| {
             let mut config = address.parse().expect("an address");
             keep_alive(&mut config);

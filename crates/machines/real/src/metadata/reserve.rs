@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_given_in_parts_and_filled_again() {
+    fn a_reserve_is_released_in_parts_and_filled_again() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let reserve = Reserve::of(&place.path().join("some.db"));
         assert!(!reserve.give() && reserve.is_empty() && !reserve.is_broken());

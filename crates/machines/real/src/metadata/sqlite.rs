@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_and_what_there_is_can_be_read_and_removed() {
+    fn a_full_disk_is_reported_and_entries_can_still_be_replaced() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
         assert_eq!(carry_out(&database, 0..10, 1000), Ok(10));
@@ -544,7 +544,7 @@ mod tests {
 
     /// Programs that continue to create files do not use up the space for removing some, not even after a restart.
     #[test]
-    fn on_a_full_disk_entries_can_be_removed_whatever_was_tried_before() {
+    fn on_a_full_disk_entries_can_be_removed_after_failed_writes() {
         let Some(disk) = SmallDisk::of("8m") else { return };
         let directory = disk.0.path().join("store");
         let mut database = Sqlite::at(&directory, 7).expect("a place");
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_was_large_fits_into_memory_when_most_of_it_is_gone() {
+    fn a_store_fits_into_memory_again_after_removals() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
         carry_out(&database, 0..9000, 3000).expect("room");
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_without_changes_is_done_once() {
+    fn a_repeated_flush_without_changes_writes_nothing() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let directory = place.path().join("store");
         let database = Sqlite::at(&directory, 7).expect("a place");
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_journal_is_moved_into_the_file_where_its_failures_are_seen() {
+    fn a_long_journal_is_checkpointed_by_the_store_itself() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
         let bytes = || fs::metadata(place.path().join("store").join(FILE)).expect("it is there").len();
@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn the_journal_has_its_room_before_a_disk_is_full() {
+    fn the_journal_reserves_its_space_before_a_disk_is_full() {
         let Some(disk) = SmallDisk::of("8m") else { return };
         let database = Sqlite::at(&disk.0.path().join("store"), 7).expect("a place");
         carry_out(&database, 0..10, 100).expect("room");
@@ -650,7 +650,7 @@ mod tests {
 
     /// Transactions during the copy are either completely in it or not at all.
     #[test]
-    fn a_copy_of_a_store_in_use_is_whole() {
+    fn a_copy_of_a_store_in_use_is_consistent() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
         carry_out(&database, 0..2000, 3000).expect("room");
@@ -683,7 +683,7 @@ mod tests {
 
     /// Root may write everywhere, so this thread temporarily becomes the user "nobody".
     #[test]
-    fn what_cannot_be_written_to_can_be_read_with_what_is_in_its_journal() {
+    fn a_read_only_store_is_readable_including_its_journal() {
         let place = tempfile::tempdir().expect("a temporary directory");
         fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("our directory");
         let (used, copied) = (place.path().join("used"), place.path().join("copied"));

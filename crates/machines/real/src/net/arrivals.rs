@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fuller_it_is_the_less_a_message_is_allowed_before_it_comes() {
+    fn the_fuller_the_memory_the_smaller_the_steps_of_a_message() {
         crate::block_on(crate::Driver::Polling, async {
             let arrivals = Arrivals::new(4 * MESSAGE);
             let early: Vec<_> = (0..2).map(|_| arrivals.begin(MESSAGE)).collect();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_the_first_goes_on_and_the_others_wait() {
+    fn without_memory_the_first_message_continues_and_others_wait() {
         crate::block_on(crate::Driver::Polling, async {
             let arrivals = Arrivals::new(2 * STEP_BYTES);
             let first = arrivals.begin(MESSAGE);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_does_not_come_on_gives_way() {
+    fn only_stalled_messages_are_evicted() {
         let arrivals = Arrivals::new(MESSAGE);
         let [silent, slow, whole] = [0; 3].map(|_| arrivals.begin(MESSAGE));
         whole.has_come(MESSAGE);

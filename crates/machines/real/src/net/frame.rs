@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_encoded_is_decoded() {
+    fn encoded_frames_are_decoded() {
         for (kind, _) in CODES {
             let lengths = if matches!(kind, Kind::Message(_)) { (77, 1 << 12) } else { (0, 0) };
             let prelude = Prelude { kind, header_bytes: lengths.0, payload_bytes: lengths.1, lead: 0 };
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_is_refused_and_just_long_enough_is_not() {
+    fn frames_are_accepted_up_to_their_maximum_length() {
         let kind = Kind::Message(Class::Demand);
         let (header_bytes, payload_bytes) = (Message::HEADER_BYTES_MAX, Message::PAYLOAD_BYTES_MAX);
         let longest = Prelude { kind, header_bytes, payload_bytes, lead: 4095 };
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_and_other_versions_are_told_apart() {
+    fn strangers_and_other_versions_are_distinguished() {
         assert_eq!(Greeting::check_first(b"GET / HTTP/1"), Err(NotUnderstood::NotStarfish));
         let greeting = Greeting { encrypts: true, random: [1; 32] }.encode();
         let mut odd = greeting;
@@ -391,7 +391,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_understood_is_what_would_be_said(
+        fn decoded_frames_are_encoded_identically(
             greeting in any::<([u8; 4], [u8; 32])>(),
             body in any::<[u8; 32]>(),
             code in 0u32..9,

@@ -595,7 +595,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_buffers_of_sockets_are_as_large_as_asked() {
+    fn socket_buffers_have_the_configured_sizes() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let sizes = |buffers| {
@@ -612,7 +612,7 @@ mod tests {
         assert_eq!(sizes(small), [send, 18_000]);
     }
     #[test]
-    fn only_who_is_called_gives_up_a_peer_that_takes_nothing() {
+    fn only_the_called_node_disconnects_a_peer_that_does_not_receive() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let caller = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
         let (called, _) = listener.accept().expect("a caller");

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_read_each_other_and_share_the_secrets() {
+    fn both_sides_decrypt_each_other_and_share_the_secrets() {
         let mut caller = Handshake::of_caller(&key(1), [GREETING, OTHER]);
         let mut listener = Handshake::of_listener(&key(1), [GREETING, OTHER]);
         assert_eq!(listener.open(&caller.seal(&[3; CONTENTS_BYTES])), Some([3; CONTENTS_BYTES]));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_of_one_key_and_of_both_greetings() {
+    fn a_message_is_bound_to_one_key_and_both_greetings() {
         let clear = Greeting { encrypts: false, ..GREETING };
         let message = Handshake::of_caller(&key(1), [GREETING, OTHER]).seal(&[3; CONTENTS_BYTES]);
         for (other_key, greetings) in [
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bit_of_a_message_can_change() {
+    fn every_changed_bit_of_a_message_is_detected() {
         let message = Handshake::of_caller(&key(1), [GREETING, OTHER]).seal(&[3; CONTENTS_BYTES]);
         for bit in 0..8 * MESSAGE_BYTES {
             let mut changed = message;

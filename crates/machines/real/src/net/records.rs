@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_as_they_were_sent_and_hide_their_contents() {
+    fn records_arrive_unchanged_and_encrypted_ones_hide_their_contents() {
         for (form, [mut sender, mut receiver]) in ends().into_iter().enumerate() {
             for length in [0, 1, 16, 4096, RECORD_BYTES_MAX] {
                 let sent: Vec<u8> = (0..length).map(|at| at as u8).collect();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_good_once_and_in_its_turn() {
+    fn a_record_is_valid_once_and_in_order() {
         for [mut sender, mut receiver] in ends() {
             let mut records = [[1; 40], [1; 40]];
             let tags = records.each_mut().map(|record| sender.seal(record));
@@ -170,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_another_secret_is_refused() {
+    fn a_record_of_another_secret_is_rejected() {
         let mut record = [1; 40];
         let tag = RecordStream::encrypted([5; 32]).seal(&mut record);
         assert_eq!(RecordStream::encrypted([6; 32]).open(&mut record, tag), Err(Altered));
     }
 
     #[test]
-    fn keys_change_after_so_many_bytes_at_both_ends() {
+    fn both_ends_change_keys_after_the_same_number_of_bytes() {
         let mut ends = [(); 2].map(|()| Encryption::new([5; 32], 100));
         for number in 0..20 {
             let mut record = [number as u8; 30];
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_changed_bit_is_noticed(
+        fn any_changed_bit_is_detected(
             sent in proptest::collection::vec(any::<u8>(), 0..300),
             bit in any::<proptest::sample::Index>(),
         ) {

@@ -66,7 +66,7 @@ mod tests {
     use crate::report::Reporter;
 
     #[test]
-    fn the_first_are_reported_and_the_others_counted() {
+    fn the_first_refusals_are_reported_and_later_ones_counted() {
         let said = Arc::new(Mutex::new(Vec::new()));
         let hear = said.clone();
         let reporter = Reporter::new(move |report| hear.lock().expect("no panic").push(report.to_string()));

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_survives_the_way_through_a_waker() {
+    fn a_waker_returns_the_key_of_its_task() {
         let key = TaskKey::new(u16::MAX, TaskKey::GENERATION_END - 1, 12345);
         let waker = key.waker().clone();
         assert_eq!(TaskKey::of(&waker), Some(key));

@@ -359,7 +359,7 @@ async fn read(object: &OpenObject<ModelFile>, offset: u64, bytes: u64) -> Result
 }
 
 #[test]
-fn what_was_flushed_survives_power_cuts() {
+fn flushed_data_survive_power_cuts() {
     let cuts = std::env::var(CUTS_VARIABLE).map_or(CUTS, |cuts| cuts.parse().expect("a number of cuts"));
     for seed in 1..=cuts.div_ceil(CUTS_OF_ONE) {
         println!("seed {seed}");
@@ -390,7 +390,7 @@ async fn cut_power(seed: u64) {
 /// A power cut at any point between the creation of an object and its first flush leaves a readable object, or none.
 /// After that flush the object always exists.
 #[test]
-fn what_was_never_flushed_is_whole_or_has_never_been() {
+fn an_unflushed_object_is_complete_or_missing_after_a_power_cut() {
     let (mut gone, mut kept) = (0, 0);
     for seed in 1..=400 {
         let trial = async {
@@ -419,7 +419,7 @@ fn what_was_never_flushed_is_whole_or_has_never_been() {
 }
 
 #[test]
-fn a_read_beside_cuts_and_writes_finds_no_damage() {
+fn reads_concurrent_with_truncations_and_writes_find_no_damage() {
     const LONGEST: u64 = 40 * UNIT_BYTES;
     let trial = async {
         let Trial { object, mut draw, .. } = Trial::new(1, false);
