@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_one_of_the_example_named() {
+    fn a_change_applies_to_the_selected_example() {
         let examples = [b"first".to_vec(), b"second".to_vec()];
         assert_eq!(changed(&examples, b""), b"");
         assert_eq!(changed(&examples, &[3]), b"second");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn all_changes_are_of_any_example() {
+    fn changed_examples_have_a_limited_length() {
         target!("changes", |input| {
             for example in [&b""[..], b"x", b"an example"] {
                 assert!(changed(&[example.to_vec()], input).len() < 1 << 12);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skipped_test_is_a_line_of_the_list() {
+    fn each_skipped_test_is_a_line_of_the_list() {
         let list = env::temp_dir().join(format!("starfish-skipped-{}", std::process::id()));
         for test in ["a", "b"] {
             record(Some(list.clone().into()), &one_line("no\tprogram x\n  Install it."), test);
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no agents")]
-    fn another_failure_of_a_mount_is_no_reason_to_skip() {
+    fn other_mount_failures_do_not_skip_a_test() {
         cannot_mount("namespace: no agents");
     }
 }

@@ -49,7 +49,7 @@ async fn stay_silent(node: &impl Machine) -> String {
 
 /// A client that does not deliver the data of its writes blocks no thread that others need, and is disconnected. Then
 /// its blocks can be used again.
-pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Base) {
+pub fn a_client_that_answers_nothing_blocks_no_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = created(&clients[0], 1).await;
@@ -76,7 +76,7 @@ pub fn who_answers_nothing_keeps_nobody_waiting(testbed: &impl Testbed, base: Ba
 
 /// A client that answers nine of ten of an I/O node's requests completes nine of ten writes. The others wait for its
 /// answers until it is silent and disconnected.
-pub fn who_leaves_some_requests_unanswered_waits_for_those_alone(testbed: &impl Testbed, base: Base) {
+pub fn unanswered_fetches_delay_only_their_own_writes(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = created(&clients[0], 1).await;
@@ -110,7 +110,7 @@ pub fn who_leaves_some_requests_unanswered_waits_for_those_alone(testbed: &impl 
 
 /// After the disconnect of a client its fetches fail, its queued requests are dropped, and all memory is available to
 /// others.
-pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base: Base) {
+pub fn a_disconnected_client_leaves_nothing_behind(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         // It is not disconnected for silence during the test: it closes the connection itself.
         let patience = Some(Duration::from_secs(600));
@@ -139,7 +139,7 @@ pub fn a_client_that_is_gone_leaves_nothing_behind(testbed: &impl Testbed, base:
 
 /// A directory that names a file which is not open, or bytes beyond the limits of files and memories, is rejected with
 /// its name. No data are written.
-pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
+pub fn an_invalid_directory_of_extents_is_rejected(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = created(&clients[0], 1).await;
@@ -173,7 +173,7 @@ pub fn a_directory_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
 }
 
 /// A selection of a file that is not open, for a missing memory, or sent in too few parts is rejected without effect.
-pub fn a_selection_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
+pub fn an_invalid_selection_is_rejected(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = created(&clients[0], 1).await;
@@ -220,7 +220,7 @@ pub fn a_selection_that_lies_is_refused(testbed: &impl Testbed, base: Base) {
 }
 
 /// A client and an I/O node with different versions of the protocol each report it once, without waiting.
-pub fn who_speaks_another_version_is_told_once(testbed: &impl Testbed, base: Base) {
+pub fn another_protocol_version_is_reported_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         // It answers every message with an error in its version of the protocol.
         let (stranger, heard) = (nodes[0].clone(), Rc::new(Cell::new(0)));
@@ -245,7 +245,7 @@ pub fn who_speaks_another_version_is_told_once(testbed: &impl Testbed, base: Bas
 }
 
 /// A collective request that names missing nodes, or one node several times, is rejected at once.
-pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Base) {
+pub fn a_group_with_missing_or_repeated_nodes_is_rejected(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = created(&clients[0], 1).await;
@@ -269,7 +269,7 @@ pub fn a_group_is_of_nodes_that_are_there(testbed: &impl Testbed, base: Base) {
 
 /// Programs stopped in the middle of collective operations leave room for those of others, and so does one with many
 /// requests.
-pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, base: Base) {
+pub fn stopped_collective_operations_do_not_block_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let file = created(&clients[0], 1).await;
@@ -307,7 +307,7 @@ pub fn collective_operations_go_on_beside_stopped_ones(testbed: &impl Testbed, b
 }
 
 /// A collective request that is distributed byte by byte does not block others, and takes no more memory than others.
-pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Base) {
+pub fn a_request_with_very_many_pieces_blocks_no_others(testbed: &impl Testbed, base: Base) {
     const LARGE: u64 = 1 << 20;
     for queued in [false, true] {
         run(testbed, 4, move |nodes| async move {
@@ -340,7 +340,7 @@ pub fn pieces_without_end_keep_nobody_waiting(testbed: &impl Testbed, base: Base
 /// released.
 ///
 /// For machines that contain defects; on others a panic must fail the run.
-pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Base) {
+pub fn a_defect_fails_only_one_request(testbed: &impl Testbed, base: Base) {
     for threads in [Threads::Pool(4), Threads::PerRequest] {
         run(testbed, 2, move |nodes| async move {
             let nodes = Faulty::all(nodes);
@@ -363,7 +363,7 @@ pub fn a_defect_costs_one_request(testbed: &impl Testbed, base: Base) {
 }
 
 /// A barrier ignores non-members, and counts a member once.
-pub fn only_members_meet(testbed: &impl Testbed, base: Base) {
+pub fn only_members_count_at_a_barrier(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes[..3], 1, settings(base)).await;
         let members: Vec<NodeId> = nodes[1..3].iter().map(|node| node.node()).collect();
@@ -406,7 +406,7 @@ pub fn only_members_meet(testbed: &impl Testbed, base: Base) {
 
 /// Reading data that could not be written to a disk fails, also for other clients, until they are written again. Such
 /// data extend no file.
-pub fn what_was_lost_is_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
+pub fn lost_data_are_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let settings = IoNodeSettings { cache_blocks: 4, ..settings(base) };
@@ -461,7 +461,7 @@ async fn end_connection<M: Machine>(node: &Faulty<M>, io_node: &Faulty<M>) {
 
 /// Requests over a connection that has ended have no further effect, even if an I/O node has begun with them. The
 /// client may repeat them over another connection, and send others after that.
-pub fn what_was_asked_over_an_ended_connection_changes_nothing(testbed: &impl Testbed, base: Base) {
+pub fn requests_of_an_ended_connection_have_no_effect(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let settings = IoNodeSettings { cache_blocks: 4, ..settings(base) };

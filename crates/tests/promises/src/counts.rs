@@ -11,7 +11,7 @@ use super::{BLOCK, Base, contents, created, described, read, run, small, stored,
 
 /// The counts of an I/O node are right as soon as it is idle: each request once, all moved data, every disk access with
 /// its wait.
-pub fn what_an_io_node_does_is_counted(testbed: &impl Testbed, base: Base) {
+pub fn an_io_node_counts_its_requests_and_disk_accesses(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let service = IoNodeService::new(nodes[0].clone(), small(base, Threads::Pool(4)));
         let (serving, name) = (service.clone(), nodes[0].node());
@@ -49,7 +49,7 @@ pub fn what_an_io_node_does_is_counted(testbed: &impl Testbed, base: Base) {
 }
 
 /// For a read without prefetching of an uncached part of a block, an I/O node reads only that part from the disk.
-pub fn an_io_node_reads_from_its_disks_what_is_read_alone(testbed: &impl Testbed, base: Base) {
+pub fn a_read_without_prefetching_reads_only_its_bytes_from_disk(testbed: &impl Testbed, base: Base) {
     const BLOCKS: u64 = 40;
     run(testbed, 2, move |nodes| async move {
         let settings = IoNodeSettings { cache_blocks: 4, ..small(base, Threads::Pool(4)) };

@@ -31,7 +31,7 @@ fn findings(check: &Check, number: u64) -> Vec<(FindingKind, Option<u32>)> {
 /// Damage is found, as exactly as a disk can tell, without a request for the data; data next to it are read as usual,
 /// also in the same block. A stripe of another file is reported; the namespace knows which stripes are missing. A check
 /// that must be slow is slow.
-pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, base: Base) {
+pub fn damage_is_found_and_adjacent_data_are_readable(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let settings =
@@ -85,7 +85,7 @@ pub fn damage_is_found_and_what_is_beside_it_is_served(testbed: &impl Testbed, b
 
 /// A bit flip in the memory of an I/O node, in data read from a disk or to be written, fails the operation: wrong data
 /// are neither returned nor written.
-pub fn a_bit_that_flips_in_memory_is_noticed(testbed: &impl Testbed, base: Base) {
+pub fn a_bit_flip_in_memory_is_detected(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let settings =

@@ -59,7 +59,7 @@ pub fn later_writes_of_a_block_reach_the_disk_later(testbed: &impl Testbed, base
 }
 
 /// Written data soon reach their disk, even if the rest of their block is never written and no client flushes.
-pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
+pub fn partial_blocks_are_written_back_in_time(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let settings = IoNodeSettings { write_back_after: Some(Duration::from_millis(20)), ..settings(base) };
         let client = start(base, &nodes, 1, settings).await.remove(0);
@@ -83,7 +83,7 @@ pub fn what_waits_for_more_is_written_back(testbed: &impl Testbed, base: Base) {
 
 /// Many pieces of a block are written to the disk in one request, with the bytes between them, also if the file is
 /// truncated then. If that is impossible, they are written one by one.
-pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base: Base) {
+pub fn many_pieces_of_a_block_are_written_in_one_request(testbed: &impl Testbed, base: Base) {
     const PIECES: u64 = 20;
     let at = |piece: u64| BLOCK + 5 + piece * 20;
     run(testbed, 2, move |nodes| async move {
@@ -124,7 +124,7 @@ pub fn many_pieces_of_a_block_are_written_together(testbed: &impl Testbed, base:
 
 /// A write is accepted only if its disk has room for it in addition to all accepted data not yet on disk. So after the
 /// close of a file no write of it fails for lack of space. Data on a full disk can be overwritten.
-pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
+pub fn accepted_writes_fit_on_the_disk(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 200 << 10;
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -155,7 +155,7 @@ pub fn what_is_accepted_has_room(testbed: &impl Testbed, base: Base) {
 
 /// The same holds for many small files written concurrently, with their blocks in any order and holes between them:
 /// accepted data and the metadata of each file reach the disk.
-pub fn what_is_accepted_of_many_files_has_room(testbed: &impl Testbed, base: Base) {
+pub fn accepted_writes_to_many_files_fit_on_the_disk(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 3 << 20;
     const PARTS: [(u64, u64); 2] = [(17 * BLOCK, BLOCK), (BLOCK, 100)];
     run(testbed, 4, move |nodes| async move {
@@ -192,7 +192,7 @@ pub fn what_is_accepted_of_many_files_has_room(testbed: &impl Testbed, base: Bas
 }
 
 /// Accepted data that did not reach their disk do not read as a hole.
-pub fn what_is_lost_is_no_hole(testbed: &impl Testbed, base: Base) {
+pub fn lost_data_are_not_a_hole(testbed: &impl Testbed, base: Base) {
     // Far from each other, because a disk reports holes in its units.
     const LOST: u64 = 1024 * BLOCK + 10;
     run(testbed, 2, move |nodes| async move {
@@ -212,7 +212,7 @@ pub fn what_is_lost_is_no_hole(testbed: &impl Testbed, base: Base) {
 
 /// A write-through of a part of a block or a whole one has its data at the disk when it completes, and fails at once if
 /// the disk has failed. Concurrent writes to the same block do not change that.
-pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Base) {
+pub fn a_completed_write_through_is_at_the_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, settings(base)).await;
@@ -247,7 +247,7 @@ pub fn what_is_written_through_is_at_its_disk(testbed: &impl Testbed, base: Base
 }
 
 /// A collective operation opens the file again at a restarted I/O node, and retries the request.
-pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base: Base) {
+pub fn a_collective_operation_reopens_its_file_after_a_restart(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let io_node = Restarting::serve(&nodes[0]);
         let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
@@ -266,7 +266,7 @@ pub fn a_collective_operation_opens_its_file_again(testbed: &impl Testbed, base:
 }
 
 /// After a failed flush of a disk, each client that has written to it since the last flush gets the error once.
-pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, base: Base) {
+pub fn a_failed_flush_is_reported_to_all_writers(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, settings(base)).await;
@@ -294,7 +294,7 @@ pub fn a_failed_flush_is_told_to_all_who_have_written(testbed: &impl Testbed, ba
 
 /// After a failure of a disk's medium during a sync, no later flush of the file succeeds: the contents are unknown.
 /// Another file can be written.
-pub fn after_a_failed_sync_a_file_is_never_flushed(testbed: &impl Testbed, base: Base) {
+pub fn after_a_failed_sync_every_flush_of_the_file_fails(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let client = start(base, &nodes, 1, settings(base)).await.remove(0);
@@ -318,7 +318,7 @@ async fn cache_of_two<M: Machine>(base: Base, nodes: &[M]) -> PageCache<M> {
 }
 
 /// After a failed flush of a disk, each handle of a page cache on the file reports the failure once.
-pub fn a_failed_flush_is_told_through_all_handles(testbed: &impl Testbed, base: Base) {
+pub fn a_failed_flush_is_reported_through_all_handles(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let cache = cache_of_two(base, &nodes).await;
@@ -339,7 +339,7 @@ pub fn a_failed_flush_is_told_through_all_handles(testbed: &impl Testbed, base: 
 }
 
 /// A failed write is reported to one of several users of a handle, and then to another.
-pub fn what_a_sharer_of_a_handle_has_heard_is_told_to_the_others(testbed: &impl Testbed, base: Base) {
+pub fn all_users_of_a_shared_handle_get_its_failure(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let cache = cache_of_two(base, &nodes).await;
@@ -363,7 +363,7 @@ pub fn what_a_sharer_of_a_handle_has_heard_is_told_to_the_others(testbed: &impl 
 
 /// If a block written by any member of a group did not reach its disk, the operation of all members fails, provided
 /// each member flushes after two-phase writes. The next operation works.
-pub fn a_write_that_fails_behind_one_member_fails_the_whole_group(testbed: &impl Testbed, base: Base) {
+pub fn a_failed_write_behind_of_one_member_fails_the_group(testbed: &impl Testbed, base: Base) {
     for collective in [CollectiveSettings::two_phase(), CollectiveSettings::disk_directed()] {
         run(testbed, 4, move |nodes| async move {
             let nodes = Faulty::all(nodes);
@@ -417,7 +417,7 @@ pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testb
 }
 
 /// A stopping I/O node writes all data that it can, even after a failure, and reports the failure.
-pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, base: Base) {
+pub fn a_stopping_io_node_writes_all_data_despite_a_failure(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let (io_node, stopped) = (nodes[0].clone(), Tasks::default());
@@ -446,7 +446,7 @@ pub fn an_io_node_that_stops_writes_out_all_that_it_can(testbed: &impl Testbed, 
 
 /// Removal, truncation and collective write of a file complete while another client writes to it, and leaves a
 /// partially written block.
-pub fn changes_of_a_file_end_while_others_write(testbed: &impl Testbed, base: Base) {
+pub fn changes_of_a_file_complete_during_writes_of_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| {
         change_while_others_write(base, nodes, async |client, _| {
             client.remove_numbered(&[FileId(1)]).await.map(drop)
@@ -493,7 +493,7 @@ async fn change_while_others_write<M: Machine>(
 }
 
 /// A file can be truncated and removed despite any number of concurrent appends.
-pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed, base: Base) {
+pub fn a_file_is_truncated_and_removed_despite_endless_appends(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
         let file = created(&clients[0], 1).await;
@@ -524,7 +524,7 @@ pub fn a_file_is_cut_and_removed_however_much_is_appended(testbed: &impl Testbed
 
 /// A file may be longer than its disk, because holes take no room. A length that no stripe can have is rejected without
 /// effect: in a write and in an extension of the file.
-pub fn a_file_may_be_longer_than_its_disk(testbed: &impl Testbed, base: Base) {
+pub fn a_file_can_be_longer_than_its_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, settings(base)).await;
         let file = created(&clients[0], 1).await;

@@ -23,7 +23,7 @@ const ONCE: OpenCount = OpenCount { reading: 1, writing: 0 };
 const TASKS_BYTES_MAX: usize = 1 << 20;
 
 /// Commands that wait for a disk or for other clients cost their I/O node little more than their requests.
-pub fn commands_that_wait_take_little_memory(testbed: &impl Testbed, base: Base) {
+pub fn waiting_commands_take_little_memory(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
@@ -68,7 +68,7 @@ fn failure(reply: Reply) -> Failure {
 }
 
 /// A member that selects the same bytes in many parts, which would make each block expensive, is rejected.
-pub fn the_same_bytes_are_not_selected_many_times(testbed: &impl Testbed, base: Base) {
+pub fn selecting_the_same_bytes_repeatedly_is_rejected(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let settings = IoNodeSettings { block_bytes_max: 1 << 20, ..settings(base) };
         let clients = start(base, &nodes[..2], 1, settings).await;
@@ -84,7 +84,7 @@ pub fn the_same_bytes_are_not_selected_many_times(testbed: &impl Testbed, base: 
 }
 
 /// Other clients can form teams and jobs, however many a few clients form.
-pub fn no_client_takes_all_teams_and_jobs(testbed: &impl Testbed, base: Base) {
+pub fn no_client_can_take_all_teams_and_jobs(testbed: &impl Testbed, base: Base) {
     run(testbed, 8, move |nodes| async move {
         let clients = start(base, &nodes[..3], 1, settings(base)).await;
         let target = nodes[0].node();
@@ -117,7 +117,7 @@ const NO_FILE: FileNumber = FileNumber(1 << 50);
 
 /// Repair requests have no effect on a namespace in use: its disks stay its own, a file with a name keeps its contents,
 /// and a valid lease is not fenced.
-pub fn repairs_leave_alone_what_is_in_use(testbed: &impl Testbed, base: Base) {
+pub fn repairs_do_not_change_objects_in_use(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;
         let tree = &trees[0];
@@ -149,7 +149,7 @@ fn lock_whole(lease: u64, number: FileNumber) -> Request {
 
 /// A lease is valid for its client only. A client can lock only files that it has open, and can only open existing
 /// files.
-pub fn locks_are_on_files_that_their_client_has_open(testbed: &impl Testbed, base: Base) {
+pub fn a_client_can_lock_only_its_open_files(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;
         let file = make(&trees[0], "file", true).await.expect("made");
@@ -178,7 +178,7 @@ pub fn locks_are_on_files_that_their_client_has_open(testbed: &impl Testbed, bas
 }
 
 /// Fences of other clients stay, however many leases a client fences.
-pub fn fences_stay_however_many_another_client_raises(testbed: &impl Testbed, base: Base) {
+pub fn fences_stay_despite_many_fences_of_another_client(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         created(&clients[0], 1).await;
@@ -197,7 +197,7 @@ pub fn fences_stay_however_many_another_client_raises(testbed: &impl Testbed, ba
 }
 
 /// Every answer fits in a message: longer ones are rejected, or returned in part.
-pub fn no_answer_is_longer_than_a_message(testbed: &impl Testbed, base: Base) {
+pub fn no_reply_exceeds_a_message(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;
         let keeper = trees[0].keeper();
@@ -223,7 +223,7 @@ pub fn no_answer_is_longer_than_a_message(testbed: &impl Testbed, base: Base) {
 }
 
 /// The text of a member's failure that names other members does not grow with each of them.
-pub fn failures_of_members_do_not_grow(testbed: &impl Testbed, base: Base) {
+pub fn the_failure_text_of_a_member_has_a_limited_length(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, settings(base)).await;
         let to = nodes[0].node();

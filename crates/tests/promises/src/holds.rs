@@ -18,7 +18,7 @@ fn forget<M: Machine>(file: &OpenTreeFile<M>) {
 /// An unlinked open file survives a broken connection of its client to the metadata server: while the client is idle,
 /// when another client removes orphans, and when the client closes one of several handles. It is deleted with the last
 /// close.
-pub fn an_open_file_outlives_a_broken_connection(testbed: &impl Testbed, base: Base) {
+pub fn an_unlinked_open_file_outlives_a_broken_connection(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
@@ -59,7 +59,7 @@ pub fn an_open_file_outlives_a_broken_connection(testbed: &impl Testbed, base: B
 /// Open files of a client survive changes of their names by another client after a restart of the metadata server that
 /// the first has not noticed yet: it removes and replaces them. Files created since are deleted at once, and all others
 /// after the metadata server has waited for clients with the files open.
-pub fn open_files_outlive_a_new_start_of_the_keeper(testbed: &impl Testbed, base: Base) {
+pub fn open_files_outlive_a_restart_of_the_metadata_server(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let tree = trees(base, &nodes[..4]).await.remove(0);
         let mut kept = Vec::new();
@@ -108,7 +108,7 @@ pub fn open_files_outlive_a_new_start_of_the_keeper(testbed: &impl Testbed, base
 
 /// An open over a connection that breaks during the request holds no reference: when its client has closed the file
 /// over the next connection, and the file is removed, its contents are deleted.
-pub fn an_open_over_a_broken_connection_holds_nothing(testbed: &impl Testbed, base: Base) {
+pub fn an_open_over_a_broken_connection_leaves_no_reference(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;

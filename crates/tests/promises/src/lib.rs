@@ -43,105 +43,111 @@ use machine::conformance::Testbed;
 use machine::{Class, Condition, Delivery, Disk, Duration, Machine, Memory, Message, Net, NodeId, Payload};
 
 pub use attacks::{
-    a_client_that_is_gone_leaves_nothing_behind, a_defect_costs_one_request,
-    a_directory_that_lies_is_refused, a_group_is_of_nodes_that_are_there, a_selection_that_lies_is_refused,
-    collective_operations_go_on_beside_stopped_ones, only_members_meet,
-    pieces_without_end_keep_nobody_waiting, what_was_asked_over_an_ended_connection_changes_nothing,
-    what_was_lost_is_not_read_as_zeros, who_answers_nothing_keeps_nobody_waiting,
-    who_leaves_some_requests_unanswered_waits_for_those_alone, who_speaks_another_version_is_told_once,
+    a_client_that_answers_nothing_blocks_no_others, a_defect_fails_only_one_request,
+    a_disconnected_client_leaves_nothing_behind, a_group_with_missing_or_repeated_nodes_is_rejected,
+    a_request_with_very_many_pieces_blocks_no_others, an_invalid_directory_of_extents_is_rejected,
+    an_invalid_selection_is_rejected, another_protocol_version_is_reported_once,
+    lost_data_are_not_read_as_zeros, only_members_count_at_a_barrier,
+    requests_of_an_ended_connection_have_no_effect, stopped_collective_operations_do_not_block_others,
+    unanswered_fetches_delay_only_their_own_writes,
 };
-pub use damage::{a_bit_that_flips_in_memory_is_noticed, damage_is_found_and_what_is_beside_it_is_served};
+pub use damage::{a_bit_flip_in_memory_is_detected, damage_is_found_and_adjacent_data_are_readable};
 pub use failures::{
-    a_collective_operation_opens_its_file_again, a_failed_collective_operation_has_ended_at_all_disks,
-    a_failed_flush_is_told_through_all_handles, a_failed_flush_is_told_to_all_who_have_written,
-    a_file_is_cut_and_removed_however_much_is_appended, a_file_may_be_longer_than_its_disk,
-    a_write_that_fails_behind_one_member_fails_the_whole_group, after_a_failed_sync_a_file_is_never_flushed,
-    an_io_node_that_stops_writes_out_all_that_it_can, changes_of_a_file_end_while_others_write,
-    later_writes_of_a_block_reach_the_disk_later, many_pieces_of_a_block_are_written_together,
-    what_a_sharer_of_a_handle_has_heard_is_told_to_the_others, what_is_accepted_has_room,
-    what_is_accepted_of_many_files_has_room, what_is_lost_is_no_hole, what_is_written_through_is_at_its_disk,
-    what_waits_for_more_is_written_back,
+    a_collective_operation_reopens_its_file_after_a_restart, a_completed_write_through_is_at_the_disk,
+    a_failed_collective_operation_has_ended_at_all_disks, a_failed_flush_is_reported_through_all_handles,
+    a_failed_flush_is_reported_to_all_writers, a_failed_write_behind_of_one_member_fails_the_group,
+    a_file_can_be_longer_than_its_disk, a_file_is_truncated_and_removed_despite_endless_appends,
+    a_stopping_io_node_writes_all_data_despite_a_failure, accepted_writes_fit_on_the_disk,
+    accepted_writes_to_many_files_fit_on_the_disk, after_a_failed_sync_every_flush_of_the_file_fails,
+    all_users_of_a_shared_handle_get_its_failure, changes_of_a_file_complete_during_writes_of_others,
+    later_writes_of_a_block_reach_the_disk_later, lost_data_are_not_a_hole,
+    many_pieces_of_a_block_are_written_in_one_request, partial_blocks_are_written_back_in_time,
 };
 pub use floods::{
-    commands_that_wait_take_little_memory, failures_of_members_do_not_grow,
-    fences_stay_however_many_another_client_raises, locks_are_on_files_that_their_client_has_open,
-    no_answer_is_longer_than_a_message, no_client_takes_all_teams_and_jobs,
-    repairs_leave_alone_what_is_in_use, the_same_bytes_are_not_selected_many_times,
+    a_client_can_lock_only_its_open_files, fences_stay_despite_many_fences_of_another_client,
+    no_client_can_take_all_teams_and_jobs, no_reply_exceeds_a_message, repairs_do_not_change_objects_in_use,
+    selecting_the_same_bytes_repeatedly_is_rejected, the_failure_text_of_a_member_has_a_limited_length,
+    waiting_commands_take_little_memory,
 };
 pub use holds::{
-    an_open_file_outlives_a_broken_connection, an_open_over_a_broken_connection_holds_nothing,
-    open_files_outlive_a_new_start_of_the_keeper,
+    an_open_over_a_broken_connection_leaves_no_reference, an_unlinked_open_file_outlives_a_broken_connection,
+    open_files_outlive_a_restart_of_the_metadata_server,
 };
-pub use listed::{a_directory_that_is_forgotten_is_told_again, listed_stretches_agree_with_files_in_memory};
+pub use listed::{a_lost_directory_of_extents_is_sent_again, extent_lists_agree_with_files_in_memory};
 pub use numbered::{
-    a_file_that_could_not_be_removed_lacks_nothing_silently, a_numbered_file_is_read_by_whoever_knows_it,
-    a_numbered_file_that_is_removed_stays_removed, a_numbered_file_touches_the_disks_it_has_bytes_on,
-    a_numbered_write_that_was_lost_is_told, a_stripe_that_could_not_be_removed_lacks_nothing_silently,
-    a_write_of_no_bytes_makes_no_file_longer, all_numbered_files_are_listed,
-    all_stripes_are_listed_however_many, both_handles_of_a_file_remember_what_was_lost,
+    a_long_list_of_stripes_is_complete, a_loss_is_reported_at_close_or_to_the_next_opener,
+    a_lost_numbered_write_is_reported_once, a_numbered_file_has_stripes_only_where_it_has_bytes,
+    a_removed_numbered_file_stays_removed, a_write_of_no_bytes_does_not_extend_a_file,
+    all_numbered_files_are_listed, any_client_can_read_a_numbered_file,
     cached_numbered_files_are_close_to_open_consistent, data_and_holes_of_a_file_are_found,
-    each_of_many_closed_files_that_lost_data_is_reported, listed_stretches_make_stripes,
-    nodes_of_neighbouring_releases_work_together, numbered_stripes_are_told_apart,
-    stripes_are_listed_once_for_all_who_wait, what_an_earlier_run_has_flushed_is_not_lost,
-    who_closes_a_numbered_file_is_told_what_was_lost,
+    data_flushed_by_an_earlier_incarnation_are_not_lost,
+    errors_distinguish_foreign_stripes_and_unknown_disks, extent_lists_create_missing_stripes,
+    losses_of_many_closed_files_are_all_reported, losses_through_two_handles_are_reported_to_the_next_opener,
+    lost_data_of_an_unremovable_file_are_reported, lost_data_of_an_unremovable_stripe_are_reported,
+    nodes_of_neighbouring_releases_work_together, one_scan_serves_all_waiting_list_requests,
 };
 pub use pages::{
-    a_client_reads_what_it_has_written, a_file_too_large_for_the_cache_passes_through,
-    a_flush_that_fails_is_success_for_nobody, a_loss_is_told_to_all_who_flush_at_once,
-    a_window_brings_in_the_pages_after_the_one_in_use, a_write_that_fails_behind_is_reported,
-    cached_files_of_any_size_are_read_back, cached_files_with_large_pages_are_read_back,
-    clients_see_what_others_have_flushed, hints_move_pages, many_share_a_small_cache,
-    random_cached_operations_agree_with_files_in_memory, temporary_files_reach_no_disk,
-    the_pages_of_a_request_are_read_together, what_is_cut_off_does_not_come_back,
-    what_is_lost_of_a_temporary_file_is_told, what_is_read_alone_is_not_kept,
+    a_client_reads_its_own_writes, a_failed_write_behind_is_reported,
+    a_failing_flush_fails_for_all_concurrent_callers,
+    a_large_file_passes_through_the_cache_without_evicting_others,
+    a_loss_is_reported_to_all_concurrent_flushes, a_window_prefetches_the_pages_after_the_current_one,
+    an_uncached_read_keeps_no_pages, cached_files_of_any_size_are_read_back,
+    cached_files_with_large_pages_are_read_back, clients_see_flushed_data_of_others,
+    hints_take_effect_on_pages_at_once, lost_data_of_a_temporary_file_are_reported,
+    many_readers_and_writers_share_a_small_cache, random_cached_operations_agree_with_files_in_memory,
+    temporary_files_reach_no_disk, the_pages_of_a_request_are_read_together, truncated_data_do_not_return,
 };
 
-pub use counts::{an_io_node_reads_from_its_disks_what_is_read_alone, what_an_io_node_does_is_counted};
+pub use counts::{
+    a_read_without_prefetching_reads_only_its_bytes_from_disk,
+    an_io_node_counts_its_requests_and_disk_accesses,
+};
 pub use locks::{
-    locks_end_with_their_client, locks_keep_others_out, what_was_written_under_a_lost_lock_is_refused,
+    locks_exclude_others, locks_expire_after_their_client_disconnects, writes_under_a_lost_lock_are_rejected,
 };
 pub use random::random_requests_are_all_answered;
-pub use recordings::what_nodes_do_is_recorded_on_demand;
+pub use recordings::io_nodes_record_their_activities_on_request;
 pub use seeded::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 pub use selected::{
-    a_team_fails_together, selections_of_a_seed, small_parts_of_blocks_travel_together,
-    what_has_failed_leaves_room_for_other_teams, what_is_selected_agrees_with_files_in_memory,
-    what_is_selected_is_told_again_to_a_new_run, what_is_selected_of_a_numbered_file_touches_its_stripes,
-    what_is_written_together_is_written_in_order, what_several_select_beyond_the_end_stays,
-    what_several_select_of_new_blocks_stays,
+    a_collective_write_reaches_the_disk_in_order, a_failure_of_one_member_fails_the_team,
+    a_selection_creates_only_the_stripes_it_touches, concurrent_writes_beyond_the_end_all_stay,
+    concurrent_writes_of_parts_of_new_blocks_all_stay, selections_agree_with_files_in_memory,
+    selections_are_sent_again_to_a_new_incarnation, selections_of_a_failed_operation_are_forgotten,
+    selections_of_a_seed, small_parts_of_blocks_are_sent_together,
 };
 
-pub use syncs::{members_sync_what_all_have_written, one_member_asks_the_keeper_for_all};
+pub use syncs::{
+    a_collective_sync_persists_the_writes_of_all_members, one_member_queries_the_metadata_server_for_all,
+};
 pub use trees::{
-    a_cut_and_a_write_come_one_after_the_other, a_disk_that_is_gone_hides_no_others,
-    a_file_that_is_open_is_not_abandoned, a_file_without_names_lives_until_its_last_close,
-    a_lost_stripe_is_no_hole, a_new_file_on_a_full_disk_has_the_length_of_what_is_stored,
-    a_reader_sees_no_byte_that_was_never_written, all_that_a_client_has_closed_is_flushed_at_once,
-    an_appender_that_is_lost_delays_others_once, an_overwrite_is_read_in_time,
-    appends_of_many_clients_leave_no_gaps, appends_of_many_clients_lose_nothing,
-    attributes_are_what_was_set_last, blocks_that_are_too_large_leave_no_name,
-    closed_files_are_read_by_whoever_opens_them_then, entries_of_names_in_order_are_prefetched,
-    lost_changes_of_names_are_told, names_of_all_clients_are_one_tree,
-    names_that_come_back_have_their_contents, no_namespace_is_begun_beside_another,
-    stripes_stay_found_when_others_write, what_a_team_writes_is_known_to_all_its_members,
-    what_cannot_be_cut_everywhere_is_cut_nowhere, what_cannot_go_hides_nothing_that_can,
-    what_could_not_be_told_is_told_by_the_next_flush, what_is_opened_at_once_is_one_file,
-    what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
-    what_is_sent_after_others_looked_is_read_by_them, what_is_too_long_is_refused,
-    what_nobody_has_written_counts_nowhere, what_replaces_a_file_is_on_the_media,
-    who_changes_names_knows_their_directories, who_ends_flushes_many_files_at_once,
-    who_flushes_a_file_flushes_what_others_have_closed, who_flushes_a_file_waits_for_nothing_later,
-    who_opens_a_file_hears_of_other_writers,
+    a_client_knows_directories_after_its_own_changes, a_disconnected_appender_delays_others_once,
+    a_file_with_too_large_blocks_leaves_no_name, a_flush_also_persists_closed_writes_of_others,
+    a_flush_does_not_wait_for_later_writes, a_lost_stripe_is_not_a_hole, a_missing_disk_does_not_hide_others,
+    a_new_file_on_a_full_disk_has_the_length_of_its_stored_data, a_reader_sees_no_unwritten_bytes,
+    a_replacing_file_is_persisted_first, a_stopping_io_node_flushes_files_concurrently,
+    a_sync_of_all_files_includes_closed_files, a_truncation_and_a_write_are_serialised,
+    a_truncation_has_no_effect_if_a_node_is_unreachable, all_clients_share_one_namespace,
+    an_open_file_is_not_removed_as_abandoned, an_open_reports_other_writers,
+    an_unflushed_overwrite_is_visible_in_time, an_unlinked_file_exists_until_its_last_close,
+    an_unwritten_range_is_not_counted, appends_of_many_clients_leave_no_gaps,
+    appends_of_many_clients_lose_nothing, attributes_have_the_last_set_values,
+    collective_writes_are_visible_to_all_members, concurrent_opens_return_the_same_file,
+    contents_removed_while_an_io_node_is_away_are_deleted_later,
+    data_sent_after_an_open_are_read_at_the_next_open, every_later_open_reads_closed_and_flushed_data,
+    lookups_in_order_prefetch_entries, lost_changes_of_names_are_reported, no_second_namespace_is_created,
+    open_orphans_do_not_hide_deletable_ones, open_stripes_are_not_reopened_after_writes_of_others,
+    restored_names_have_their_contents, the_next_flush_reports_writes_that_a_close_could_not_report,
+    too_long_names_and_values_are_rejected,
 };
 pub use write_caches::{
-    a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
-    a_file_that_is_opened_again_grows_through_its_write_cache, a_flush_comes_by_itself_in_time,
-    a_flush_has_what_all_members_have_written, a_flush_that_its_keeper_forgets_fails,
-    a_hole_before_an_unflushed_write_reads_as_zeros,
-    a_member_that_is_gone_costs_only_what_it_had_not_flushed, members_whose_connections_end_hold_up_no_flush,
-    members_with_clocks_that_disagree_keep_their_own_order, members_with_different_io_nodes_lose_nothing,
-    what_a_group_writes_is_its_latest_writers, what_is_cached_of_a_removed_file_holds_up_no_flush,
-    writes_that_are_not_flushed_are_read_by_their_writer,
+    a_disconnected_member_loses_only_its_unflushed_data,
+    a_failed_group_flush_is_reported_until_its_data_are_flushed,
+    a_flush_fails_if_its_coordinator_disconnects, a_flush_persists_the_writes_of_all_members,
+    a_hole_before_an_unflushed_write_reads_as_zeros, a_member_reads_its_unflushed_writes,
+    a_reopened_file_grows_through_its_write_cache, cached_data_of_a_removed_file_block_no_flush,
+    each_byte_has_the_value_of_a_latest_write, members_with_different_io_nodes_lose_nothing,
+    members_with_diverging_clocks_keep_their_own_order, members_with_ended_connections_block_no_flush,
+    writes_are_flushed_in_time_without_a_request,
 };
 
 use tasks::Tasks;
@@ -152,165 +158,165 @@ macro_rules! for_all_promises {
     ($do:ident) => {
         $do! {
             random_operations_agree_with_a_file_in_memory,
-            clients_that_write_side_by_side_do_not_disturb_each_other,
-            every_pattern_is_read_and_written_alike_by_every_method,
-            collective_operations_follow_each_other,
-            listed_stretches_agree_with_files_in_memory,
-            a_directory_that_is_forgotten_is_told_again,
-            all_stripes_are_listed_however_many,
-            a_file_lies_on_the_disks_that_were_chosen,
-            all_stripes_are_made_at_once,
-            garbage_costs_nobody_else_anything,
-            commands_without_end_are_refused,
-            who_answers_nothing_keeps_nobody_waiting,
-            who_leaves_some_requests_unanswered_waits_for_those_alone,
-            a_client_that_is_gone_leaves_nothing_behind,
-            a_directory_that_lies_is_refused,
-            a_group_is_of_nodes_that_are_there,
-            collective_operations_go_on_beside_stopped_ones,
-            pieces_without_end_keep_nobody_waiting,
-            stripes_are_listed_once_for_all_who_wait,
-            who_speaks_another_version_is_told_once,
-            damage_is_found_and_what_is_beside_it_is_served,
-            a_bit_that_flips_in_memory_is_noticed,
-            only_members_meet,
-            commands_that_wait_take_little_memory,
-            the_same_bytes_are_not_selected_many_times,
-            no_client_takes_all_teams_and_jobs,
-            repairs_leave_alone_what_is_in_use,
-            locks_are_on_files_that_their_client_has_open,
-            fences_stay_however_many_another_client_raises,
-            no_answer_is_longer_than_a_message,
-            failures_of_members_do_not_grow,
-            what_was_lost_is_not_read_as_zeros,
-            what_was_asked_over_an_ended_connection_changes_nothing,
-            a_stream_does_not_keep_the_disk_to_itself,
-            a_client_that_goes_away_leaves_the_others_served,
-            an_io_node_that_goes_away_fails_the_calls_to_it,
-            an_io_node_that_stops_writes_out_what_it_has,
+            interleaved_writes_of_several_clients_all_arrive,
+            every_method_reads_and_writes_every_pattern,
+            collective_and_independent_operations_see_each_others_data,
+            extent_lists_agree_with_files_in_memory,
+            a_lost_directory_of_extents_is_sent_again,
+            a_long_list_of_stripes_is_complete,
+            a_file_lies_on_its_chosen_disks,
+            all_stripes_are_created_at_once,
+            garbage_does_not_affect_other_clients,
+            too_many_commands_of_a_client_are_rejected,
+            a_client_that_answers_nothing_blocks_no_others,
+            unanswered_fetches_delay_only_their_own_writes,
+            a_disconnected_client_leaves_nothing_behind,
+            an_invalid_directory_of_extents_is_rejected,
+            a_group_with_missing_or_repeated_nodes_is_rejected,
+            stopped_collective_operations_do_not_block_others,
+            a_request_with_very_many_pieces_blocks_no_others,
+            one_scan_serves_all_waiting_list_requests,
+            another_protocol_version_is_reported_once,
+            damage_is_found_and_adjacent_data_are_readable,
+            a_bit_flip_in_memory_is_detected,
+            only_members_count_at_a_barrier,
+            waiting_commands_take_little_memory,
+            selecting_the_same_bytes_repeatedly_is_rejected,
+            no_client_can_take_all_teams_and_jobs,
+            repairs_do_not_change_objects_in_use,
+            a_client_can_lock_only_its_open_files,
+            fences_stay_despite_many_fences_of_another_client,
+            no_reply_exceeds_a_message,
+            the_failure_text_of_a_member_has_a_limited_length,
+            lost_data_are_not_read_as_zeros,
+            requests_of_an_ended_connection_have_no_effect,
+            a_sequential_stream_does_not_monopolise_a_disk,
+            a_disconnecting_client_does_not_affect_others,
+            calls_to_a_disconnected_io_node_fail,
+            a_stopping_io_node_writes_accepted_data_to_disk,
             a_failing_member_fails_the_whole_group,
-            a_write_of_no_bytes_makes_no_file_longer,
-            a_collective_operation_opens_its_file_again,
-            a_failed_flush_is_told_to_all_who_have_written,
-            after_a_failed_sync_a_file_is_never_flushed,
-            a_file_that_could_not_be_removed_lacks_nothing_silently,
-            a_failed_flush_is_told_through_all_handles,
-            what_a_sharer_of_a_handle_has_heard_is_told_to_the_others,
+            a_write_of_no_bytes_does_not_extend_a_file,
+            a_collective_operation_reopens_its_file_after_a_restart,
+            a_failed_flush_is_reported_to_all_writers,
+            after_a_failed_sync_every_flush_of_the_file_fails,
+            lost_data_of_an_unremovable_file_are_reported,
+            a_failed_flush_is_reported_through_all_handles,
+            all_users_of_a_shared_handle_get_its_failure,
             later_writes_of_a_block_reach_the_disk_later,
-            many_pieces_of_a_block_are_written_together,
-            what_waits_for_more_is_written_back,
-            what_is_accepted_has_room,
-            what_is_accepted_of_many_files_has_room,
-            what_is_lost_is_no_hole,
-            what_is_written_through_is_at_its_disk,
+            many_pieces_of_a_block_are_written_in_one_request,
+            partial_blocks_are_written_back_in_time,
+            accepted_writes_fit_on_the_disk,
+            accepted_writes_to_many_files_fit_on_the_disk,
+            lost_data_are_not_a_hole,
+            a_completed_write_through_is_at_the_disk,
             a_failed_collective_operation_has_ended_at_all_disks,
-            a_write_that_fails_behind_one_member_fails_the_whole_group,
-            an_io_node_that_stops_writes_out_all_that_it_can,
-            changes_of_a_file_end_while_others_write,
-            a_file_is_cut_and_removed_however_much_is_appended,
-            a_file_may_be_longer_than_its_disk,
+            a_failed_write_behind_of_one_member_fails_the_group,
+            a_stopping_io_node_writes_all_data_despite_a_failure,
+            changes_of_a_file_complete_during_writes_of_others,
+            a_file_is_truncated_and_removed_despite_endless_appends,
+            a_file_can_be_longer_than_its_disk,
             cached_files_of_any_size_are_read_back,
             cached_files_with_large_pages_are_read_back,
-            a_client_reads_what_it_has_written,
-            a_window_brings_in_the_pages_after_the_one_in_use,
+            a_client_reads_its_own_writes,
+            a_window_prefetches_the_pages_after_the_current_one,
             the_pages_of_a_request_are_read_together,
-            what_is_read_alone_is_not_kept,
-            an_io_node_reads_from_its_disks_what_is_read_alone,
+            an_uncached_read_keeps_no_pages,
+            a_read_without_prefetching_reads_only_its_bytes_from_disk,
             temporary_files_reach_no_disk,
-            a_file_too_large_for_the_cache_passes_through,
-            a_write_that_fails_behind_is_reported,
-            a_flush_that_fails_is_success_for_nobody,
-            a_loss_is_told_to_all_who_flush_at_once,
-            clients_see_what_others_have_flushed,
+            a_large_file_passes_through_the_cache_without_evicting_others,
+            a_failed_write_behind_is_reported,
+            a_failing_flush_fails_for_all_concurrent_callers,
+            a_loss_is_reported_to_all_concurrent_flushes,
+            clients_see_flushed_data_of_others,
             random_cached_operations_agree_with_files_in_memory,
-            hints_move_pages,
-            many_share_a_small_cache,
-            what_is_cut_off_does_not_come_back,
-            what_a_group_writes_is_its_latest_writers,
-            members_with_clocks_that_disagree_keep_their_own_order,
-            writes_that_are_not_flushed_are_read_by_their_writer,
+            hints_take_effect_on_pages_at_once,
+            many_readers_and_writers_share_a_small_cache,
+            truncated_data_do_not_return,
+            each_byte_has_the_value_of_a_latest_write,
+            members_with_diverging_clocks_keep_their_own_order,
+            a_member_reads_its_unflushed_writes,
             a_hole_before_an_unflushed_write_reads_as_zeros,
-            a_file_that_is_opened_again_grows_through_its_write_cache,
-            a_flush_has_what_all_members_have_written,
-            a_flush_comes_by_itself_in_time,
-            a_member_that_is_gone_costs_only_what_it_had_not_flushed,
-            a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed,
-            members_whose_connections_end_hold_up_no_flush,
-            what_is_cached_of_a_removed_file_holds_up_no_flush,
+            a_reopened_file_grows_through_its_write_cache,
+            a_flush_persists_the_writes_of_all_members,
+            writes_are_flushed_in_time_without_a_request,
+            a_disconnected_member_loses_only_its_unflushed_data,
+            a_failed_group_flush_is_reported_until_its_data_are_flushed,
+            members_with_ended_connections_block_no_flush,
+            cached_data_of_a_removed_file_block_no_flush,
             members_with_different_io_nodes_lose_nothing,
-            a_flush_that_its_keeper_forgets_fails,
-            what_nodes_do_is_recorded_on_demand,
-            what_an_io_node_does_is_counted,
-            a_numbered_file_is_read_by_whoever_knows_it,
+            a_flush_fails_if_its_coordinator_disconnects,
+            io_nodes_record_their_activities_on_request,
+            an_io_node_counts_its_requests_and_disk_accesses,
+            any_client_can_read_a_numbered_file,
             data_and_holes_of_a_file_are_found,
-            a_numbered_file_touches_the_disks_it_has_bytes_on,
-            listed_stretches_make_stripes,
+            a_numbered_file_has_stripes_only_where_it_has_bytes,
+            extent_lists_create_missing_stripes,
             cached_numbered_files_are_close_to_open_consistent,
-            a_numbered_file_that_is_removed_stays_removed,
-            a_stripe_that_could_not_be_removed_lacks_nothing_silently,
+            a_removed_numbered_file_stays_removed,
+            lost_data_of_an_unremovable_stripe_are_reported,
             all_numbered_files_are_listed,
-            numbered_stripes_are_told_apart,
-            a_numbered_write_that_was_lost_is_told,
-            each_of_many_closed_files_that_lost_data_is_reported,
-            what_an_earlier_run_has_flushed_is_not_lost,
-            both_handles_of_a_file_remember_what_was_lost,
+            errors_distinguish_foreign_stripes_and_unknown_disks,
+            a_lost_numbered_write_is_reported_once,
+            losses_of_many_closed_files_are_all_reported,
+            data_flushed_by_an_earlier_incarnation_are_not_lost,
+            losses_through_two_handles_are_reported_to_the_next_opener,
             nodes_of_neighbouring_releases_work_together,
-            who_closes_a_numbered_file_is_told_what_was_lost,
-            entries_of_names_in_order_are_prefetched,
-            names_of_all_clients_are_one_tree,
-            no_namespace_is_begun_beside_another,
-            blocks_that_are_too_large_leave_no_name,
-            all_that_a_client_has_closed_is_flushed_at_once,
-            closed_files_are_read_by_whoever_opens_them_then,
+            a_loss_is_reported_at_close_or_to_the_next_opener,
+            lookups_in_order_prefetch_entries,
+            all_clients_share_one_namespace,
+            no_second_namespace_is_created,
+            a_file_with_too_large_blocks_leaves_no_name,
+            a_sync_of_all_files_includes_closed_files,
+            every_later_open_reads_closed_and_flushed_data,
             appends_of_many_clients_lose_nothing,
             appends_of_many_clients_leave_no_gaps,
-            an_appender_that_is_lost_delays_others_once,
-            a_reader_sees_no_byte_that_was_never_written,
-            a_new_file_on_a_full_disk_has_the_length_of_what_is_stored,
-            an_overwrite_is_read_in_time,
-            a_file_without_names_lives_until_its_last_close,
-            a_file_that_is_open_is_not_abandoned,
-            a_disk_that_is_gone_hides_no_others,
-            what_cannot_go_hides_nothing_that_can,
-            what_is_opened_at_once_is_one_file,
-            who_opens_a_file_hears_of_other_writers,
-            who_flushes_a_file_waits_for_nothing_later,
-            what_is_removed_while_an_io_node_is_away_goes_when_it_is_back,
-            attributes_are_what_was_set_last,
-            what_is_too_long_is_refused,
-            what_is_selected_agrees_with_files_in_memory,
-            what_is_selected_of_a_numbered_file_touches_its_stripes,
-            small_parts_of_blocks_travel_together,
-            what_is_written_together_is_written_in_order,
-            what_several_select_beyond_the_end_stays,
-            what_several_select_of_new_blocks_stays,
-            what_is_selected_is_told_again_to_a_new_run,
-            a_selection_that_lies_is_refused,
-            a_team_fails_together,
-            what_has_failed_leaves_room_for_other_teams,
-            what_is_lost_of_a_temporary_file_is_told,
-            what_a_team_writes_is_known_to_all_its_members,
-            stripes_stay_found_when_others_write,
-            members_sync_what_all_have_written,
-            one_member_asks_the_keeper_for_all,
-            what_replaces_a_file_is_on_the_media,
-            who_flushes_a_file_flushes_what_others_have_closed,
-            lost_changes_of_names_are_told,
-            names_that_come_back_have_their_contents,
-            who_ends_flushes_many_files_at_once,
-            what_cannot_be_cut_everywhere_is_cut_nowhere,
-            what_could_not_be_told_is_told_by_the_next_flush,
-            what_is_sent_after_others_looked_is_read_by_them,
-            a_cut_and_a_write_come_one_after_the_other,
-            an_open_file_outlives_a_broken_connection,
-            an_open_over_a_broken_connection_holds_nothing,
-            open_files_outlive_a_new_start_of_the_keeper,
-            who_changes_names_knows_their_directories,
-            a_lost_stripe_is_no_hole,
-            what_nobody_has_written_counts_nowhere,
-            locks_keep_others_out,
-            locks_end_with_their_client,
-            what_was_written_under_a_lost_lock_is_refused,
+            a_disconnected_appender_delays_others_once,
+            a_reader_sees_no_unwritten_bytes,
+            a_new_file_on_a_full_disk_has_the_length_of_its_stored_data,
+            an_unflushed_overwrite_is_visible_in_time,
+            an_unlinked_file_exists_until_its_last_close,
+            an_open_file_is_not_removed_as_abandoned,
+            a_missing_disk_does_not_hide_others,
+            open_orphans_do_not_hide_deletable_ones,
+            concurrent_opens_return_the_same_file,
+            an_open_reports_other_writers,
+            a_flush_does_not_wait_for_later_writes,
+            contents_removed_while_an_io_node_is_away_are_deleted_later,
+            attributes_have_the_last_set_values,
+            too_long_names_and_values_are_rejected,
+            selections_agree_with_files_in_memory,
+            a_selection_creates_only_the_stripes_it_touches,
+            small_parts_of_blocks_are_sent_together,
+            a_collective_write_reaches_the_disk_in_order,
+            concurrent_writes_beyond_the_end_all_stay,
+            concurrent_writes_of_parts_of_new_blocks_all_stay,
+            selections_are_sent_again_to_a_new_incarnation,
+            an_invalid_selection_is_rejected,
+            a_failure_of_one_member_fails_the_team,
+            selections_of_a_failed_operation_are_forgotten,
+            lost_data_of_a_temporary_file_are_reported,
+            collective_writes_are_visible_to_all_members,
+            open_stripes_are_not_reopened_after_writes_of_others,
+            a_collective_sync_persists_the_writes_of_all_members,
+            one_member_queries_the_metadata_server_for_all,
+            a_replacing_file_is_persisted_first,
+            a_flush_also_persists_closed_writes_of_others,
+            lost_changes_of_names_are_reported,
+            restored_names_have_their_contents,
+            a_stopping_io_node_flushes_files_concurrently,
+            a_truncation_has_no_effect_if_a_node_is_unreachable,
+            the_next_flush_reports_writes_that_a_close_could_not_report,
+            data_sent_after_an_open_are_read_at_the_next_open,
+            a_truncation_and_a_write_are_serialised,
+            an_unlinked_open_file_outlives_a_broken_connection,
+            an_open_over_a_broken_connection_leaves_no_reference,
+            open_files_outlive_a_restart_of_the_metadata_server,
+            a_client_knows_directories_after_its_own_changes,
+            a_lost_stripe_is_not_a_hole,
+            an_unwritten_range_is_not_counted,
+            locks_exclude_others,
+            locks_expire_after_their_client_disconnects,
+            writes_under_a_lost_lock_are_rejected,
         }
     };
 }
@@ -534,7 +540,7 @@ async fn random_operations<M: Machine>(clients: &[Client<M>], seed: u64) {
 }
 
 /// Concurrent interleaved writes of several clients all arrive.
-pub fn clients_that_write_side_by_side_do_not_disturb_each_other(testbed: &impl Testbed, base: Base) {
+pub fn interleaved_writes_of_several_clients_all_arrive(testbed: &impl Testbed, base: Base) {
     for memget_writes in [false, true] {
         run(testbed, 7, move |nodes| write_side_by_side(base, nodes, memget_writes));
     }
@@ -569,7 +575,7 @@ async fn write_side_by_side<M: Machine>(base: Base, nodes: Vec<M>, memget_writes
 
 /// Every pattern of the reports, for records of several sizes: data written by a group with any method can be read with
 /// the others, each member its part.
-pub fn every_pattern_is_read_and_written_alike_by_every_method(testbed: &impl Testbed, base: Base) {
+pub fn every_method_reads_and_writes_every_pattern(testbed: &impl Testbed, base: Base) {
     let (disk_directed, two_phase) = (CollectiveSettings::disk_directed(), CollectiveSettings::two_phase());
     for (record_bytes, settings) in [
         (8, disk_directed),
@@ -640,7 +646,7 @@ async fn check_pattern<M: Machine>(
 }
 
 /// Collective writes and reads of one group, mixed with independent ones, see each other's data.
-pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Base) {
+pub fn collective_and_independent_operations_see_each_others_data(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 4).await;
@@ -665,7 +671,7 @@ pub fn collective_operations_follow_each_other(testbed: &impl Testbed, base: Bas
 }
 
 /// A file on chosen disks has its stripes there, in their order; impossible choices are rejected.
-pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: Base) {
+pub fn a_file_lies_on_its_chosen_disks(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
         let new = client.new_numbered_on(FileId(2), BLOCK, &[2, 0]).await.expect("they are there");
@@ -689,7 +695,7 @@ pub fn a_file_lies_on_the_disks_that_were_chosen(testbed: &impl Testbed, base: B
 }
 
 /// Creating all stripes of a file at once creates one on each disk; then no read or write requests a stripe.
-pub fn all_stripes_are_made_at_once(testbed: &impl Testbed, base: Base) {
+pub fn all_stripes_are_created_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 2).await;
@@ -712,7 +718,7 @@ fn attached<M: Machine>(client: &Client<M>) -> u64 {
 }
 
 /// Meaningless frames are answered with an error, and the service of all other clients continues.
-pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
+pub fn garbage_does_not_affect_other_clients(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;
@@ -776,7 +782,7 @@ pub fn garbage_costs_nobody_else_anything(testbed: &impl Testbed, base: Base) {
 }
 
 /// A client with too many outstanding commands is rejected; other clients are not.
-pub fn commands_without_end_are_refused(testbed: &impl Testbed, base: Base) {
+pub fn too_many_commands_of_a_client_are_rejected(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes[..2], 1, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;
@@ -880,7 +886,7 @@ fn demand_overtakes(testbed: &impl Testbed, base: Base, threads: usize, promotes
 }
 
 /// A sequential reader with always outstanding requests does not starve requests behind it, if scheduling is fair.
-pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: Base) {
+pub fn a_sequential_stream_does_not_monopolise_a_disk(testbed: &impl Testbed, base: Base) {
     // An open sweep serves every request ahead of the arm.
     let is_open =
         |order: &Scheduling| matches!(order, Scheduling::CyclicScan | Scheduling::PhysicalCyclicScan);
@@ -926,7 +932,7 @@ pub fn a_stream_does_not_keep_the_disk_to_itself(testbed: &impl Testbed, base: B
 /// separates clients no read is delayed.
 ///
 /// For machines whose disks take time.
-pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
+pub fn reads_delayed_by_writes_are_reported(testbed: &impl Testbed, base: Base) {
     let keeps_apart = !matches!(base.scheduling, Scheduling::Fcfs);
     run(testbed, 3, move |nodes| async move {
         const BLOCKS: u64 = 1000;
@@ -961,7 +967,7 @@ pub fn reads_that_writes_hold_up_are_told(testbed: &impl Testbed, base: Base) {
 }
 
 /// A client that disconnects does not affect other clients.
-pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, base: Base) {
+pub fn a_disconnecting_client_does_not_affect_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;
@@ -981,7 +987,7 @@ pub fn a_client_that_goes_away_leaves_the_others_served(testbed: &impl Testbed, 
 }
 
 /// After the loss of an I/O node, calls to it fail with its name instead of waiting for ever.
-pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, base: Base) {
+pub fn calls_to_a_disconnected_io_node_fail(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let file = created(client, 1).await;
@@ -997,7 +1003,7 @@ pub fn an_io_node_that_goes_away_fails_the_calls_to_it(testbed: &impl Testbed, b
 }
 
 /// Data accepted by an I/O node are on its disk when its service stops, flushed by a client or not.
-pub fn an_io_node_that_stops_writes_out_what_it_has(testbed: &impl Testbed, base: Base) {
+pub fn a_stopping_io_node_writes_accepted_data_to_disk(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (io_node, stopped) = (nodes[0].clone(), Rc::new(Condition::new()));
         let (settings, done) = (small(base, Threads::Pool(4)), stopped.clone());

@@ -106,7 +106,7 @@ async fn move_together<M: Machine>(
 
 /// After the members of a group have written any extents of any files together, each byte has the value of its latest
 /// writer, and bytes outside of all extents are unchanged. Reading extents together returns the contents of the files.
-pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
+pub fn extent_lists_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     let numbers = [1, 2];
     for (seed, longest, queued, presort) in
         [(1, 8, false, true), (2, 3 * BLOCK, true, true), (3, BLOCK, false, false)]
@@ -161,7 +161,7 @@ pub fn listed_stretches_agree_with_files_in_memory(testbed: &impl Testbed, base:
 
 /// A member's directory sent over a connection that ends before the move does not count as moved. The I/O node has
 /// forgotten it, and only sees that the member has reconnected.
-pub fn a_directory_that_is_forgotten_is_told_again(testbed: &impl Testbed, base: Base) {
+pub fn a_lost_directory_of_extents_is_sent_again(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;

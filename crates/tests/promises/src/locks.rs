@@ -18,7 +18,7 @@ async fn wait<M: Machine>(node: &M, time: Duration) {
 
 /// Increments of a shared number by several clients under a lock are never lost. Parts of a file can be locked
 /// separately, shared locks are compatible, and owners within one client exclude each other.
-pub fn locks_keep_others_out(testbed: &impl Testbed, base: Base) {
+pub fn locks_exclude_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         const TIMES: u8 = 8;
         let trees = trees(base, &nodes).await;
@@ -80,7 +80,7 @@ pub fn locks_keep_others_out(testbed: &impl Testbed, base: Base) {
 }
 
 /// Locks of a disconnected client become available to others a little later.
-pub fn locks_end_with_their_client(testbed: &impl Testbed, base: Base) {
+pub fn locks_expire_after_their_client_disconnects(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
@@ -99,7 +99,7 @@ pub fn locks_end_with_their_client(testbed: &impl Testbed, base: Base) {
 
 /// Data written under a lock that has ended are rejected when they arrive late: their client was delayed or
 /// disconnected, and another one has the lock.
-pub fn what_was_written_under_a_lost_lock_is_refused(testbed: &impl Testbed, base: Base) {
+pub fn writes_under_a_lost_lock_are_rejected(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;

@@ -43,7 +43,7 @@ async fn holders<M: Machine>(nodes: &[M], file: FileId) -> Vec<usize> {
 
 /// Data written to a file can be read by any client that knows its number, layout and size; unwritten bytes read as
 /// zeros.
-pub fn a_numbered_file_is_read_by_whoever_knows_it(testbed: &impl Testbed, base: Base) {
+pub fn any_client_can_read_a_numbered_file(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
         for (number, bytes) in (1 << 50..).zip([0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7])
@@ -106,7 +106,7 @@ pub fn data_and_holes_of_a_file_are_found(testbed: &impl Testbed, base: Base) {
 }
 
 /// A file of a few bytes creates one object, and reading, truncating and flushing it none.
-pub fn a_numbered_file_touches_the_disks_it_has_bytes_on(testbed: &impl Testbed, base: Base) {
+pub fn a_numbered_file_has_stripes_only_where_it_has_bytes(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let client = &start(base, &nodes, 3, small(base, Threads::Pool(4))).await[0];
         for first in 0..3 {
@@ -131,7 +131,7 @@ pub fn a_numbered_file_touches_the_disks_it_has_bytes_on(testbed: &impl Testbed,
 }
 
 /// Operations on lists of extents create missing stripes for writes, and read them as zeros.
-pub fn listed_stretches_make_stripes(testbed: &impl Testbed, base: Base) {
+pub fn extent_lists_create_missing_stripes(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let group = Group::new(1, vec![nodes[2].node()], 0);
@@ -218,7 +218,7 @@ pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed
 }
 
 /// A removed file leaves nothing behind, regardless of actions of a client with the file open.
-pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, base: Base) {
+pub fn a_removed_numbered_file_stays_removed(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let mut files = Vec::new();
@@ -254,7 +254,7 @@ pub fn a_numbered_file_that_is_removed_stays_removed(testbed: &impl Testbed, bas
 
 /// If a stripe cannot be removed, the others are. An I/O node that has dropped data of it reports that when it stops:
 /// otherwise a later incarnation would take the stripe for complete.
-pub fn a_stripe_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl Testbed, base: Base) {
+pub fn lost_data_of_an_unremovable_stripe_are_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let stopped = Tasks::default();
@@ -313,7 +313,7 @@ pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
 }
 
 /// Errors identify a file that does not match its number, an unknown disk, and a client's mistake.
-pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
+pub fn errors_distinguish_foreign_stripes_and_unknown_disks(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let file = numbered(&nodes[..2], 1, 0, 10).await;
@@ -387,7 +387,7 @@ pub fn numbered_stripes_are_told_apart(testbed: &impl Testbed, base: Base) {
 }
 
 /// Data that an I/O node accepted, did not flush, and lost in a restart, are reported by the next flush, once.
-pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base) {
+pub fn a_lost_numbered_write_is_reported_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
         let file = client.numbered(Restarting::file(FileId(1), 0)).await.expect("opened");
@@ -428,7 +428,7 @@ pub fn a_numbered_write_that_was_lost_is_told(testbed: &impl Testbed, base: Base
 
 /// Losses of accepted data of very many closed files are reported for each of them. This includes data accepted after
 /// the first close, and files that seem to be empty.
-pub fn each_of_many_closed_files_that_lost_data_is_reported(testbed: &impl Testbed, base: Base) {
+pub fn losses_of_many_closed_files_are_all_reported(testbed: &impl Testbed, base: Base) {
     // The large number takes seconds.
     let files = if base.configuration == Configuration::Report { 100 } else { 20_000 };
     run(testbed, 2, move |nodes| async move {
@@ -449,7 +449,7 @@ pub fn each_of_many_closed_files_that_lost_data_is_reported(testbed: &impl Testb
 
 /// Data persisted by a flush of all files are not reported as lost, after any number of restarts and flushes of the I/O
 /// node.
-pub fn what_an_earlier_run_has_flushed_is_not_lost(testbed: &impl Testbed, base: Base) {
+pub fn data_flushed_by_an_earlier_incarnation_are_not_lost(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
         let file = client.numbered(Restarting::file(FileId(1), 0)).await.expect("opened");
@@ -463,7 +463,7 @@ pub fn what_an_earlier_run_has_flushed_is_not_lost(testbed: &impl Testbed, base:
 }
 
 /// Losses of a file that was open twice are reported to the next opener, for either of the two writers.
-pub fn both_handles_of_a_file_remember_what_was_lost(testbed: &impl Testbed, base: Base) {
+pub fn losses_through_two_handles_are_reported_to_the_next_opener(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
         let open = async || client.numbered(Restarting::file(FileId(1), 0)).await.expect("opened");
@@ -483,7 +483,7 @@ pub fn both_handles_of_a_file_remember_what_was_lost(testbed: &impl Testbed, bas
 
 /// Lost data of a file in a page cache are reported by its close, if the loss is known by then; a later loss is
 /// reported to the next opener that flushes the file.
-pub fn who_closes_a_numbered_file_is_told_what_was_lost(testbed: &impl Testbed, base: Base) {
+pub fn a_loss_is_reported_at_close_or_to_the_next_opener(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (node, io_node, client) = Restarting::with_client(&nodes, base).await;
         let cache = PageCache::new(client.clone(), PageCacheSettings::default());
@@ -554,7 +554,7 @@ pub fn nodes_of_neighbouring_releases_work_together(testbed: &impl Testbed, base
 }
 
 /// A write of no bytes leaves the length unchanged.
-pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Base) {
+pub fn a_write_of_no_bytes_does_not_extend_a_file(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let file = open(client, &numbered(&nodes[..2], 1, 0, 0).await, 0).await;
@@ -567,7 +567,7 @@ pub fn a_write_of_no_bytes_makes_no_file_longer(testbed: &impl Testbed, base: Ba
 }
 
 /// A list of stripes that exceeds one answer is returned in parts, and is complete.
-pub fn all_stripes_are_listed_however_many(testbed: &impl Testbed, base: Base) {
+pub fn a_long_list_of_stripes_is_complete(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
         let count = 3 * LISTED_STRIPES as u64;
@@ -587,7 +587,7 @@ pub fn all_stripes_are_listed_however_many(testbed: &impl Testbed, base: Base) {
 }
 
 /// One scan of the directories serves all waiting requests, and a later request scans them again.
-pub fn stripes_are_listed_once_for_all_who_wait(testbed: &impl Testbed, base: Base) {
+pub fn one_scan_serves_all_waiting_list_requests(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
@@ -621,7 +621,7 @@ pub fn stripes_are_listed_once_for_all_who_wait(testbed: &impl Testbed, base: Ba
 }
 
 /// Data written to a file that could not be removed are lost, and its writer gets an error.
-pub fn a_file_that_could_not_be_removed_lacks_nothing_silently(testbed: &impl Testbed, base: Base) {
+pub fn lost_data_of_an_unremovable_file_are_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;

@@ -145,7 +145,7 @@ pub fn cached_files_with_large_pages_are_read_back(testbed: &impl Testbed, base:
 
 /// Writes through one handle are visible at once through every other of the same cache, in pages that are clean, dirty,
 /// in flight or evicted.
-pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Base) {
+pub fn a_client_reads_its_own_writes(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 3, Prefetch::Window(2));
@@ -170,7 +170,7 @@ pub fn a_client_reads_what_it_has_written(testbed: &impl Testbed, base: Base) {
 }
 
 /// Uncached reads return the contents of the file with local writes; they keep and prefetch no pages.
-pub fn what_is_read_alone_is_not_kept(testbed: &impl Testbed, base: Base) {
+pub fn an_uncached_read_keeps_no_pages(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(40 * BLOCK + 5);
@@ -200,7 +200,7 @@ pub fn what_is_read_alone_is_not_kept(testbed: &impl Testbed, base: Base) {
 }
 
 /// A window of W pages prefetches exactly the W - 1 pages after the current one.
-pub fn a_window_brings_in_the_pages_after_the_one_in_use(testbed: &impl Testbed, base: Base) {
+pub fn a_window_prefetches_the_pages_after_the_current_one(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(12 * BLOCK + 5);
@@ -241,7 +241,7 @@ pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Ba
 }
 
 /// A file larger than the cache passes through it in a sequential read: other pages stay.
-pub fn a_file_too_large_for_the_cache_passes_through(testbed: &impl Testbed, base: Base) {
+pub fn a_large_file_passes_through_the_cache_without_evicting_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let data = contents(100 * BLOCK + 5);
@@ -304,7 +304,7 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Base) {
 }
 
 /// A failed write-behind is reported by flush, close, and the next write; the next flush retries it.
-pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Base) {
+pub fn a_failed_write_behind_is_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let cache = cache_of(&clients[0], 4, Prefetch::Adaptive);
@@ -340,7 +340,7 @@ pub fn a_write_that_fails_behind_is_reported(testbed: &impl Testbed, base: Base)
 }
 
 /// Concurrent flushes of a file all succeed only if it is on stable storage.
-pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Base) {
+pub fn a_failing_flush_fails_for_all_concurrent_callers(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 4, Prefetch::Adaptive);
@@ -367,7 +367,7 @@ pub fn a_flush_that_fails_is_success_for_nobody(testbed: &impl Testbed, base: Ba
 }
 
 /// Data lost by an I/O node are reported through all handles, also if several flush at once and one is answered first.
-pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Base) {
+pub fn a_loss_is_reported_to_all_concurrent_flushes(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
         let cache = cache_of(&client, 4, Prefetch::Adaptive);
@@ -399,7 +399,7 @@ pub fn a_loss_is_told_to_all_who_flush_at_once(testbed: &impl Testbed, base: Bas
 
 /// Data of a temporary file, which is never flushed, lost by an I/O node are reported to a caller that checks before it
 /// trusts data read from the file.
-pub fn what_is_lost_of_a_temporary_file_is_told(testbed: &impl Testbed, base: Base) {
+pub fn lost_data_of_a_temporary_file_are_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (_, io_node, client) = Restarting::with_client(&nodes, base).await;
         let cache = cache_of(&client, 4, Prefetch::Adaptive);
@@ -419,7 +419,7 @@ pub fn what_is_lost_of_a_temporary_file_is_told(testbed: &impl Testbed, base: Ba
 
 /// Hints act on pages at once: random prefetches nothing, will-need loads its range, don't-need drops it, and a final
 /// write leaves no pages, not even of a temporary file.
-pub fn hints_move_pages(testbed: &impl Testbed, base: Base) {
+pub fn hints_take_effect_on_pages_at_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let data = contents(20 * BLOCK);
@@ -460,7 +460,7 @@ pub fn hints_move_pages(testbed: &impl Testbed, base: Base) {
 }
 
 /// Many concurrent readers and writers of a cache of two pages wait for each other, but never for ever.
-pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
+pub fn many_readers_and_writers_share_a_small_cache(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
         let cache = cache_of(client, 2, Prefetch::Adaptive);
@@ -494,7 +494,7 @@ pub fn many_share_a_small_cache(testbed: &impl Testbed, base: Base) {
 
 /// Truncated data do not return when the file is extended, even if other users of the same client read them before an
 /// I/O node has truncated the file. Concurrent writes come after the truncation.
-pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
+pub fn truncated_data_do_not_return(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let client = &start(base, &nodes, 1, settings(base)).await[0];
@@ -530,7 +530,7 @@ pub fn what_is_cut_off_does_not_come_back(testbed: &impl Testbed, base: Base) {
 
 /// A client sees another's writes after the writer has flushed or closed the file and the reader has opened it again or
 /// refreshed it. Of a page that both write, each sends only the bytes that it wrote.
-pub fn clients_see_what_others_have_flushed(testbed: &impl Testbed, base: Base) {
+pub fn clients_see_flushed_data_of_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, settings(base)).await;
         let caches: Vec<_> = clients.iter().map(|client| cache_of(client, 8, Prefetch::Window(3))).collect();

@@ -37,7 +37,7 @@ fn all_refused(recordings: Recordings) -> bool {
 
 /// Two I/O nodes, whose clocks are ahead, record from the request of one client until the request of another. The
 /// recordings have all spans of the requests in between and no others, and report the clocks as they are.
-pub fn what_nodes_do_is_recorded_on_demand(testbed: &impl Testbed, base: Base) {
+pub fn io_nodes_record_their_activities_on_request(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         nodes[..2].iter().for_each(|node| node.faults().ahead.set(AHEAD));

@@ -141,7 +141,7 @@ async fn move_parts<M: Machine>(
 /// After members have written their selections of a file, each byte has the value of one of its selectors, and all
 /// other bytes are unchanged. They write independently at the same time, or with a group or a team. Reads return the
 /// contents of the file.
-pub fn what_is_selected_agrees_with_files_in_memory(testbed: &impl Testbed, base: Base) {
+pub fn selections_agree_with_files_in_memory(testbed: &impl Testbed, base: Base) {
     let directed = |presort| CollectiveMethod::DiskDirected { presort };
     for (seed, with, queued, method, to_media) in [
         (1, With::Group, false, directed(true), true),
@@ -229,7 +229,7 @@ async fn selected_operations<M: Machine>(
 /// Small parts of blocks for or from members travel together in both directions. Reads take about one message per
 /// block, for any number of members sharing it. Writes take at most half as many messages as parts, because the last
 /// blocks are requested one by one.
-pub fn small_parts_of_blocks_travel_together(testbed: &impl Testbed, base: Base) {
+pub fn small_parts_of_blocks_are_sent_together(testbed: &impl Testbed, base: Base) {
     const BLOCKS: u64 = 96;
     for members in [2, 8] {
         run(testbed, 1 + members, move |nodes| async move {
@@ -264,7 +264,7 @@ pub fn small_parts_of_blocks_travel_together(testbed: &impl Testbed, base: Base)
 
 /// Blocks of a collective write reach their disk in the order of their positions, even if the data of later ones arrive
 /// first. Every second block is whole, and the others have small parts of two members.
-pub fn what_is_written_together_is_written_in_order(testbed: &impl Testbed, base: Base) {
+pub fn a_collective_write_reaches_the_disk_in_order(testbed: &impl Testbed, base: Base) {
     const PAIRS: u64 = 12;
     const RECORD: u64 = 8;
     let small_parts = |rank: u64| {
@@ -315,7 +315,7 @@ pub(super) fn begun(ring: &NoteRing, name: &str) -> usize {
 }
 
 /// Concurrent independent writes of parts of new blocks never replace another's data by zeros.
-pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Base) {
+pub fn concurrent_writes_of_parts_of_new_blocks_all_stay(testbed: &impl Testbed, base: Base) {
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         const RECORD: u64 = 40;
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -340,7 +340,7 @@ pub fn what_several_select_of_new_blocks_stays(testbed: &impl Testbed, base: Bas
 }
 
 /// A delayed write beyond the end of a file does not truncate another client's data further on.
-pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Base) {
+pub fn concurrent_writes_beyond_the_end_all_stay(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
@@ -368,7 +368,7 @@ pub fn what_several_select_beyond_the_end_stays(testbed: &impl Testbed, base: Ba
 
 /// Writing a selection of a numbered file creates the stripes that it touches, and no others. Reading finds data in
 /// stripes created later, and zeros in missing stripes.
-pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Testbed, base: Base) {
+pub fn a_selection_creates_only_the_stripes_it_touches(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let clients = start(base, &nodes, 3, small(base, Threads::Pool(4))).await;
         let striping = Striping::new(BLOCK, 3).expect("a striping");
@@ -399,7 +399,7 @@ pub fn what_is_selected_of_a_numbered_file_touches_its_stripes(testbed: &impl Te
 }
 
 /// Members of a team are notified at once of the loss or failure of a member; no other node can act as a member.
-pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
+pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base) {
     run(testbed, 2 + MEMBERS as usize, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;
@@ -451,7 +451,7 @@ pub fn a_team_fails_together(testbed: &impl Testbed, base: Base) {
 
 /// The selections for a failed operation are forgotten, even if their team does nothing more: another team has the full
 /// limit of selections.
-pub fn what_has_failed_leaves_room_for_other_teams(testbed: &impl Testbed, base: Base) {
+pub fn selections_of_a_failed_operation_are_forgotten(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;
@@ -489,7 +489,7 @@ pub fn what_has_failed_leaves_room_for_other_teams(testbed: &impl Testbed, base:
 
 /// If an I/O node has restarted, selections are sent again and the request is retried. The next flush reports data that
 /// it accepted and lost.
-pub fn what_is_selected_is_told_again_to_a_new_run(testbed: &impl Testbed, base: Base) {
+pub fn selections_are_sent_again_to_a_new_incarnation(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let io_node = Restarting::serve(&nodes[0]);
         let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;

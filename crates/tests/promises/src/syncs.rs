@@ -27,7 +27,7 @@ async fn write_some<M: Machine>(team: &TeamMembership<M>, file: &OpenTreeFile<M>
 
 /// All writes of a team's members are on stable storage when they have synced: each stripe was flushed once, and no
 /// member has to flush it again. If the flush fails, all get the error, and the data remain unflushed.
-pub fn members_sync_what_all_have_written(testbed: &impl Testbed, base: Base) {
+pub fn a_collective_sync_persists_the_writes_of_all_members(testbed: &impl Testbed, base: Base) {
     run(testbed, 3 + MEMBERS as usize, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let (trees, tasks) = (trees(base, &nodes).await, Tasks::default());
@@ -78,7 +78,7 @@ pub fn members_sync_what_all_have_written(testbed: &impl Testbed, base: Base) {
 
 /// For collective moves and syncs of a team only the first member reports to the metadata server and queries it; the
 /// first member forwards the answer to the others.
-pub fn one_member_asks_the_keeper_for_all(testbed: &impl Testbed, base: Base) {
+pub fn one_member_queries_the_metadata_server_for_all(testbed: &impl Testbed, base: Base) {
     run(testbed, 3 + MEMBERS as usize, move |nodes| async move {
         let (trees, tasks) = (trees(base, &nodes).await, Tasks::default());
         make(&trees[0], "shared", true).await.expect("made").close().await.expect("closed");

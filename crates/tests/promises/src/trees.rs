@@ -104,7 +104,7 @@ fn is_refused<T>(outcome: Result<T>, refusal: TreeRefusal) -> bool {
 }
 
 /// A file that replaces another is on stable storage first; if that fails, the other one stays.
-pub fn what_replaces_a_file_is_on_the_media(testbed: &impl Testbed, base: Base) {
+pub fn a_replacing_file_is_persisted_first(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
@@ -129,7 +129,7 @@ pub fn what_replaces_a_file_is_on_the_media(testbed: &impl Testbed, base: Base) 
 
 /// A flush or replacement of a file also persists data that other clients have written and closed, even if the client's
 /// data were already persistent.
-pub fn who_flushes_a_file_flushes_what_others_have_closed(testbed: &impl Testbed, base: Base) {
+pub fn a_flush_also_persists_closed_writes_of_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
@@ -163,7 +163,7 @@ pub fn who_flushes_a_file_flushes_what_others_have_closed(testbed: &impl Testbed
 
 /// A flush reports, once, the client's changes of names that the metadata server may have lost in a crash; not flushed
 /// changes, and not those of others.
-pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
+pub fn lost_changes_of_names_are_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
@@ -202,7 +202,7 @@ pub fn lost_changes_of_names_are_told(testbed: &impl Testbed, base: Base) {
 
 /// A stopping I/O node flushes accepted data of several files concurrently: its disks can combine that, and the stop
 /// does not take for ever.
-pub fn who_ends_flushes_many_files_at_once(testbed: &impl Testbed, base: Base) {
+pub fn a_stopping_io_node_flushes_files_concurrently(testbed: &impl Testbed, base: Base) {
     const FILES: u32 = 6;
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
@@ -224,7 +224,7 @@ pub fn who_ends_flushes_many_files_at_once(testbed: &impl Testbed, base: Base) {
 }
 
 /// A file with an unreachable I/O node or metadata server cannot be truncated, and then it is unchanged.
-pub fn what_cannot_be_cut_everywhere_is_cut_nowhere(testbed: &impl Testbed, base: Base) {
+pub fn a_truncation_has_no_effect_if_a_node_is_unreachable(testbed: &impl Testbed, base: Base) {
     for is_keeper in [false, true] {
         run(testbed, 5, move |nodes| async move {
             let (trees, data) = (trees(base, &nodes).await, contents(9 * BLOCK));
@@ -250,7 +250,7 @@ pub fn what_cannot_be_cut_everywhere_is_cut_nowhere(testbed: &impl Testbed, base
 
 /// If a client could not report to the metadata server as it closed one handle, another handle of the client reports it
 /// at its flush.
-pub fn what_could_not_be_told_is_told_by_the_next_flush(testbed: &impl Testbed, base: Base) {
+pub fn the_next_flush_reports_writes_that_a_close_could_not_report(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
@@ -268,7 +268,7 @@ pub fn what_could_not_be_told_is_told_by_the_next_flush(testbed: &impl Testbed, 
 
 /// A client that opens a file between a write and its flush reads the written data when it opens the file again, also
 /// if the file was extended in between.
-pub fn what_is_sent_after_others_looked_is_read_by_them(testbed: &impl Testbed, base: Base) {
+pub fn data_sent_after_an_open_are_read_at_the_next_open(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let writer = make(&trees[0], "file", true).await.expect("made");
@@ -298,7 +298,7 @@ pub fn what_is_sent_after_others_looked_is_read_by_them(testbed: &impl Testbed, 
 
 /// A concurrent write and truncation of one client are serialised: the written data are in the file, or permanently
 /// truncated.
-pub fn a_cut_and_a_write_come_one_after_the_other(testbed: &impl Testbed, base: Base) {
+pub fn a_truncation_and_a_write_are_serialised(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = Rc::new(make(&trees[0], "file", true).await.expect("made"));
@@ -334,7 +334,7 @@ pub fn a_cut_and_a_write_come_one_after_the_other(testbed: &impl Testbed, base: 
 
 /// A client's sync of all its writes reports data that cannot be persisted, for any file, even closed ones, unless the
 /// client has removed the file. Other clients get no error. An open handle on the file gets the error as well.
-pub fn all_that_a_client_has_closed_is_flushed_at_once(testbed: &impl Testbed, base: Base) {
+pub fn a_sync_of_all_files_includes_closed_files(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
@@ -371,7 +371,7 @@ pub fn all_that_a_client_has_closed_is_flushed_at_once(testbed: &impl Testbed, b
 
 /// A missing stripe that once existed is lost, and reading or changing it is an error; a stripe that never existed is a
 /// hole. After a truncation to 0 the file can be written again.
-pub fn a_lost_stripe_is_no_hole(testbed: &impl Testbed, base: Base) {
+pub fn a_lost_stripe_is_not_a_hole(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
@@ -414,7 +414,7 @@ pub fn a_lost_stripe_is_no_hole(testbed: &impl Testbed, base: Base) {
 }
 
 /// All clients know an upper limit of a file's stored bytes from its writers, regardless of the length of the file.
-pub fn what_nobody_has_written_counts_nowhere(testbed: &impl Testbed, base: Base) {
+pub fn an_unwritten_range_is_not_counted(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
@@ -441,7 +441,7 @@ pub fn what_nobody_has_written_counts_nowhere(testbed: &impl Testbed, base: Base
 
 /// All clients find one namespace, created by any of them, and see each other's names. If several create or move the
 /// same name at the same time, one succeeds.
-pub fn names_of_all_clients_are_one_tree(testbed: &impl Testbed, base: Base) {
+pub fn all_clients_share_one_namespace(testbed: &impl Testbed, base: Base) {
     run(testbed, 7, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         assert!(trees.iter().all(|tree| tree.keeper() == trees[0].keeper()));
@@ -487,7 +487,7 @@ pub fn names_of_all_clients_are_one_tree(testbed: &impl Testbed, base: Base) {
 /// A client that reaches a part of a set creates no second namespace in addition to that of the rest, even if its part
 /// has no files, or is only an added disk. If a second one is created anyway, a client that reaches both gets an error
 /// with both metadata servers.
-pub fn no_namespace_is_begun_beside_another(testbed: &impl Testbed, base: Base) {
+pub fn no_second_namespace_is_created(testbed: &impl Testbed, base: Base) {
     run(testbed, 7, move |nodes| async move {
         let client = start(base, &nodes[..4], 3, small(base, Threads::Pool(4))).await.remove(0);
         let all: Vec<_> = nodes[..3].iter().map(|node| node.node()).collect();
@@ -534,7 +534,7 @@ pub fn no_namespace_is_begun_beside_another(testbed: &impl Testbed, base: Base) 
 }
 
 /// No name is created for a file that could not be opened; an existing one is opened with any layout of new files.
-pub fn blocks_that_are_too_large_leave_no_name(testbed: &impl Testbed, base: Base) {
+pub fn a_file_with_too_large_blocks_leaves_no_name(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let disks = trees[0].all_disks().await.expect("entered");
@@ -565,7 +565,7 @@ pub fn blocks_that_are_too_large_leave_no_name(testbed: &impl Testbed, base: Bas
 }
 
 /// Data written and closed, or flushed, are read by every later open, for any size and any cached pages of the reader.
-pub fn closed_files_are_read_by_whoever_opens_them_then(testbed: &impl Testbed, base: Base) {
+pub fn every_later_open_reads_closed_and_flushed_data(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let (one, other) = (&trees[0], &trees[1]);
@@ -606,7 +606,7 @@ pub fn closed_files_are_read_by_whoever_opens_them_then(testbed: &impl Testbed, 
 
 /// A client reads a file while another appends to it, or writes to it without a flush. It reads a prefix of the written
 /// data and no other bytes, and all of them in time, with a new handle or an old one.
-pub fn a_reader_sees_no_byte_that_was_never_written(testbed: &impl Testbed, base: Base) {
+pub fn a_reader_sees_no_unwritten_bytes(testbed: &impl Testbed, base: Base) {
     const PIECE: u64 = BLOCK / 3;
     run(testbed, 5, move |nodes| async move {
         let trees = timed_trees(base, &nodes).await;
@@ -638,7 +638,7 @@ pub fn a_reader_sees_no_byte_that_was_never_written(testbed: &impl Testbed, base
 
 /// A new file is no longer than its stored data if disks are full. Others read a prefix of the written bytes, and no
 /// zeros, with one full disk or all, and with or without a flush before the close.
-pub fn a_new_file_on_a_full_disk_has_the_length_of_what_is_stored(testbed: &impl Testbed, base: Base) {
+pub fn a_new_file_on_a_full_disk_has_the_length_of_its_stored_data(testbed: &impl Testbed, base: Base) {
     const ROOM: u64 = 200 << 10;
     const FILES: u32 = 30;
     for (is_flushed, full) in [(true, 1), (false, 1), (true, 3), (false, 3)] {
@@ -670,7 +670,7 @@ pub fn a_new_file_on_a_full_disk_has_the_length_of_what_is_stored(testbed: &impl
 }
 
 /// Unflushed overwrites are visible in time to clients that have the file open and request its attributes.
-pub fn an_overwrite_is_read_in_time(testbed: &impl Testbed, base: Base) {
+pub fn an_unflushed_overwrite_is_visible_in_time(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = timed_trees(base, &nodes).await;
         let writer = make(&trees[0], "file", true).await.expect("made");
@@ -729,7 +729,7 @@ pub fn appends_of_many_clients_leave_no_gaps(testbed: &impl Testbed, base: Base)
 }
 
 /// An appender that reserves its range and disconnects delays the others once, and takes no bytes from them.
-pub fn an_appender_that_is_lost_delays_others_once(testbed: &impl Testbed, base: Base) {
+pub fn a_disconnected_appender_delays_others_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = timed_trees(base, &nodes).await;
         let file = make(&trees[0], "log", true).await.expect("made");
@@ -792,7 +792,7 @@ pub fn appends_of_many_clients_lose_nothing(testbed: &impl Testbed, base: Base) 
 }
 
 /// A client that changes names knows the resulting directories without a request; it knows nothing of removed ones.
-pub fn who_changes_names_knows_their_directories(testbed: &impl Testbed, base: Base) {
+pub fn a_client_knows_directories_after_its_own_changes(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let get = async |number| trees[1].inode(TreeOperation::Get { number }).await.expect("there");
@@ -827,7 +827,7 @@ pub fn who_changes_names_knows_their_directories(testbed: &impl Testbed, base: B
 
 /// Entries are prefetched when names are looked up in their order. They are used no longer than the caller's limit, and
 /// a client sees its own changes at once.
-pub fn entries_of_names_in_order_are_prefetched(testbed: &impl Testbed, base: Base) {
+pub fn lookups_in_order_prefetch_entries(testbed: &impl Testbed, base: Base) {
     const BELIEVED: Duration = Duration::from_millis(400);
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -873,7 +873,7 @@ pub fn entries_of_names_in_order_are_prefetched(testbed: &impl Testbed, base: Ba
 
 /// An unlinked file stays available to all clients with the file open, and its contents are deleted at the last close.
 /// The same holds for a replaced file.
-pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, base: Base) {
+pub fn an_unlinked_file_exists_until_its_last_close(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let data = contents(9 * BLOCK);
@@ -908,7 +908,7 @@ pub fn a_file_without_names_lives_until_its_last_close(testbed: &impl Testbed, b
 
 /// Any number of open orphans does not hide others from a scan for deletable ones. An orphan with contents on an
 /// unknown disk is scanned once.
-pub fn what_cannot_go_hides_nothing_that_can(testbed: &impl Testbed, base: Base) {
+pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
@@ -952,7 +952,7 @@ pub fn what_cannot_go_hides_nothing_that_can(testbed: &impl Testbed, base: Base)
 }
 
 /// A client that opens a file learns if another client has it open for writing.
-pub fn who_opens_a_file_hears_of_other_writers(testbed: &impl Testbed, base: Base) {
+pub fn an_open_reports_other_writers(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let open_for = async |client: usize, used| {
@@ -972,7 +972,7 @@ pub fn who_opens_a_file_hears_of_other_writers(testbed: &impl Testbed, base: Bas
 }
 
 /// Handles from concurrent opens of a file in one client see each other's writes.
-pub fn what_is_opened_at_once_is_one_file(testbed: &impl Testbed, base: Base) {
+pub fn concurrent_opens_return_the_same_file(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         make(&trees[0], "file", true).await.expect("made").close().await.expect("closed");
@@ -994,7 +994,7 @@ pub fn what_is_opened_at_once_is_one_file(testbed: &impl Testbed, base: Base) {
 }
 
 /// A flush of a file waits for earlier writes, but not for an endless sequence of concurrent ones.
-pub fn who_flushes_a_file_waits_for_nothing_later(testbed: &impl Testbed, base: Base) {
+pub fn a_flush_does_not_wait_for_later_writes(testbed: &impl Testbed, base: Base) {
     const ROUNDS: u64 = 2000;
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
@@ -1030,7 +1030,7 @@ pub fn who_flushes_a_file_waits_for_nothing_later(testbed: &impl Testbed, base: 
 /// Names that return, because an older state of the metadata server's store replaces the newer one, lead to their
 /// contents. Neither a client that had removed them nor the last to close them deletes these. Later changes have other
 /// versions than the lost ones.
-pub fn names_that_come_back_have_their_contents(testbed: &impl Testbed, base: Base) {
+pub fn restored_names_have_their_contents(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
@@ -1076,7 +1076,7 @@ fn all_entries(transaction: &mut dyn Transaction) -> machine::Result<Vec<Metadat
 
 /// Contents at an I/O node of files removed during its absence are deleted when it returns: until then the metadata
 /// server remembers them. No contents without a name remain, and no others are lost.
-pub fn what_is_removed_while_an_io_node_is_away_goes_when_it_is_back(testbed: &impl Testbed, base: Base) {
+pub fn contents_removed_while_an_io_node_is_away_are_deleted_later(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..5]).await;
         for path in ["one", "other", "kept"] {
@@ -1107,7 +1107,7 @@ pub fn what_is_removed_while_an_io_node_is_away_goes_when_it_is_back(testbed: &i
 
 /// A missing disk does not hide the contents of others: a new client finds the namespace, reads and checks the other
 /// files, and creates and removes files. Every failure names the I/O node of the missing disk.
-pub fn a_disk_that_is_gone_hides_no_others(testbed: &impl Testbed, base: Base) {
+pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let tree = &trees(base, &nodes[..5]).await[0];
@@ -1172,7 +1172,7 @@ pub fn a_disk_that_is_gone_hides_no_others(testbed: &impl Testbed, base: Base) {
 }
 
 /// A file that any client has open is not removed as abandoned; one that no client has open is.
-pub fn a_file_that_is_open_is_not_abandoned(testbed: &impl Testbed, base: Base) {
+pub fn an_open_file_is_not_removed_as_abandoned(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
@@ -1202,7 +1202,7 @@ pub(super) async fn files<M: Machine>(client: &Client<M>) -> usize {
 }
 
 /// Attributes have the last set values, and set times remain when the file is closed later.
-pub fn attributes_are_what_was_set_last(testbed: &impl Testbed, base: Base) {
+pub fn attributes_have_the_last_set_values(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
@@ -1225,7 +1225,7 @@ pub fn attributes_are_what_was_set_last(testbed: &impl Testbed, base: Base) {
 }
 
 /// A too long name, path, target or attribute is rejected by the call, without other effects.
-pub fn what_is_too_long_is_refused(testbed: &impl Testbed, base: Base) {
+pub fn too_long_names_and_values_are_rejected(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
@@ -1274,7 +1274,7 @@ pub fn what_is_too_long_is_refused(testbed: &impl Testbed, base: Base) {
 }
 
 /// A client that has found the stripes of a file reads others' writes without searching for them again.
-pub fn stripes_stay_found_when_others_write(testbed: &impl Testbed, base: Base) {
+pub fn open_stripes_are_not_reopened_after_writes_of_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let writer = make(&trees[0], "shared", true).await.expect("made");
@@ -1298,7 +1298,7 @@ pub fn stripes_stay_found_when_others_write(testbed: &impl Testbed, base: Base) 
 
 /// Collective writes of a team are visible to all its members, through any page cache, and to later opens; pages cached
 /// by a member are sent first.
-pub fn what_a_team_writes_is_known_to_all_its_members(testbed: &impl Testbed, base: Base) {
+pub fn collective_writes_are_visible_to_all_members(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let (trees, tasks) = (trees(base, &nodes).await, Tasks::default());
         make(&trees[0], "shared", true).await.expect("made").close().await.expect("closed");

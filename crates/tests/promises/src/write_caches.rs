@@ -70,7 +70,7 @@ where
 
 /// After the last flush each byte has the value of a write that no other followed. This holds for any writes of a
 /// group's members: many or few, overlapping or not, evenly distributed or not.
-pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: Base) {
+pub fn each_byte_has_the_value_of_a_latest_write(testbed: &impl Testbed, base: Base) {
     for seed in 1..5 {
         run(testbed, 2 + MEMBERS, move |nodes| async move {
             let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -124,7 +124,7 @@ pub fn what_a_group_writes_is_its_latest_writers(testbed: &impl Testbed, base: B
 
 /// Even if the clocks of members diverge or run backwards, the later of two writes of one member stays, and bytes
 /// hidden by another member's writes are counted.
-pub fn members_with_clocks_that_disagree_keep_their_own_order(testbed: &impl Testbed, base: Base) {
+pub fn members_with_diverging_clocks_keep_their_own_order(testbed: &impl Testbed, base: Base) {
     const ALL: u64 = 40;
     for queued in [false, true] {
         run(testbed, 2 + 3, move |nodes| async move {
@@ -174,7 +174,7 @@ pub fn members_with_clocks_that_disagree_keep_their_own_order(testbed: &impl Tes
 }
 
 /// A member reads its unflushed writes, over the contents of the file and beyond its end.
-pub fn writes_that_are_not_flushed_are_read_by_their_writer(testbed: &impl Testbed, base: Base) {
+pub fn a_member_reads_its_unflushed_writes(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;
@@ -226,7 +226,7 @@ pub fn a_hole_before_an_unflushed_write_reads_as_zeros(testbed: &impl Testbed, b
 
 /// A reopened file grows through the write cache: its new handle knows the end of the data written through it, flushed
 /// or not, and reads them.
-pub fn a_file_that_is_opened_again_grows_through_its_write_cache(testbed: &impl Testbed, base: Base) {
+pub fn a_reopened_file_grows_through_its_write_cache(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         drop(created(&clients[0], 1).await);
@@ -245,7 +245,7 @@ pub fn a_file_that_is_opened_again_grows_through_its_write_cache(testbed: &impl 
 
 /// All writes of a group are on stable storage after a flush by one of its members, regardless of the others. If the
 /// flush is for one file, only the writes to that file are.
-pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: Base) {
+pub fn a_flush_persists_the_writes_of_all_members(testbed: &impl Testbed, base: Base) {
     for seed in 0..4 {
         run(testbed, 2 + 3, move |nodes| async move {
             let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -279,7 +279,7 @@ pub fn a_flush_has_what_all_members_have_written(testbed: &impl Testbed, base: B
 }
 
 /// Written data are flushed in time without a flush by any member.
-pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Base) {
+pub fn writes_are_flushed_in_time_without_a_request(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;
@@ -295,7 +295,7 @@ pub fn a_flush_comes_by_itself_in_time(testbed: &impl Testbed, base: Base) {
 
 /// The loss of a member costs only its unflushed data. The others get its name in an error if it was in the middle of a
 /// flush, and flush without it.
-pub fn a_member_that_is_gone_costs_only_what_it_had_not_flushed(testbed: &impl Testbed, base: Base) {
+pub fn a_disconnected_member_loses_only_its_unflushed_data(testbed: &impl Testbed, base: Base) {
     for seed in 1..4 {
         run(testbed, 2 + 3, move |nodes| async move {
             let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
@@ -357,7 +357,7 @@ async fn seen<M: Machine>(client: &Client<M>, number: u64) -> Vec<u8> {
 
 /// A failed flush is reported to all its waiters. Other members get the error once, unless all data it left unflushed,
 /// of all files, are flushed by then.
-pub fn a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed(testbed: &impl Testbed, base: Base) {
+pub fn a_failed_group_flush_is_reported_until_its_data_are_flushed(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
@@ -404,7 +404,7 @@ pub fn a_failed_flush_of_a_group_is_told_until_what_it_left_is_flushed(testbed: 
 
 /// A member without writes at an I/O node blocks no flush when its connection to that node ends, as on a restart. It
 /// can leave a job whose coordinator no longer knows it.
-pub fn members_whose_connections_end_hold_up_no_flush(testbed: &impl Testbed, base: Base) {
+pub fn members_with_ended_connections_block_no_flush(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
         let file = created(&clients[0], 1).await;
@@ -426,7 +426,7 @@ pub fn members_whose_connections_end_hold_up_no_flush(testbed: &impl Testbed, ba
 }
 
 /// Data written to a file that was removed do not block the flush of other data. Their writer gets the error once.
-pub fn what_is_cached_of_a_removed_file_holds_up_no_flush(testbed: &impl Testbed, base: Base) {
+pub fn cached_data_of_a_removed_file_block_no_flush(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let clients = start(base, &nodes, 1, small(base, Threads::Pool(4))).await;
         let caches = two_caches(&clients).await;
@@ -505,7 +505,7 @@ async fn name_a_flush_and_go(node: &impl Machine, client: NodeId) {
 }
 
 /// A coordinator that disconnects before it has notified its members of a flush does not block them.
-pub fn a_flush_that_its_keeper_forgets_fails(testbed: &impl Testbed, base: Base) {
+pub fn a_flush_fails_if_its_coordinator_disconnects(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         let (keeper, tasks) = (nodes[0].clone(), Tasks::default());
         let member = nodes[1].node();

@@ -142,13 +142,13 @@ fn demand(page: u64, ask: impl AsyncFnOnce(&File) + 'static) -> Duration {
 }
 
 #[test]
-fn a_demanded_page_overtakes_those_that_are_prefetched() {
+fn a_demanded_page_overtakes_prefetched_pages() {
     let time = demand(150, async |file| read_page(file, 0).await);
     assert!(time < SOME_PAGES, "{time:?}");
 }
 
 #[test]
-fn a_prefetched_page_that_is_demanded_is_promoted() {
+fn a_demanded_prefetched_page_is_promoted() {
     let time = demand(60, async |file| read_page(file, 0).await);
     assert!(time < SOME_PAGES, "{time:?}");
     let time =

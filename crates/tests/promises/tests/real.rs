@@ -44,18 +44,18 @@ promises::for_all_promises!(each);
 
 /// Simulated machines check all promises under all schedulings; here a few under some, with real disks and real time.
 #[test]
-fn files_are_what_was_written_in_other_orders_at_the_disks() {
+fn promises_are_kept_under_other_disk_schedules() {
     let orders = [Scheduling::RoundRobin, Scheduling::ReadPriority];
     for (driver, scheduling) in drivers().into_iter().flat_map(|driver| orders.map(|one| (driver, one))) {
         let (testbed, base) = (Loopback { driver }, Base { configuration: Configuration::Agent, scheduling });
         eprintln!("{scheduling} with {driver:?}");
-        promises::a_numbered_file_is_read_by_whoever_knows_it(&testbed, base);
-        promises::clients_that_write_side_by_side_do_not_disturb_each_other(&testbed, base);
+        promises::any_client_can_read_a_numbered_file(&testbed, base);
+        promises::interleaved_writes_of_several_clients_all_arrive(&testbed, base);
         promises::later_writes_of_a_block_reach_the_disk_later(&testbed, base);
-        promises::what_waits_for_more_is_written_back(&testbed, base);
-        promises::what_is_accepted_has_room(&testbed, base);
-        promises::a_client_reads_what_it_has_written(&testbed, base);
-        promises::what_a_group_writes_is_its_latest_writers(&testbed, base);
+        promises::partial_blocks_are_written_back_in_time(&testbed, base);
+        promises::accepted_writes_fit_on_the_disk(&testbed, base);
+        promises::a_client_reads_its_own_writes(&testbed, base);
+        promises::each_byte_has_the_value_of_a_latest_write(&testbed, base);
     }
 }
 
@@ -91,7 +91,7 @@ async fn new_file(client: &Client<RealMachine>, block_bytes: u64) -> fs::Result<
 
 /// Pages of a cache must not keep the memory into which the next ones are received.
 #[test]
-fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
+fn a_cache_larger_than_the_receive_memory_fills_up() {
     for driver in drivers() {
         let limits = Limits { receive_bytes: 2 * PAGE, ..Limits::default() };
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
@@ -135,7 +135,7 @@ fn a_cache_larger_than_what_a_node_may_receive_fills_up() {
 /// Answers to a slow peer hold the memory of blocks that have left the cache; requests that wait for memory continue as
 /// the answers leave.
 #[test]
-fn answers_that_leave_late_delay_others_and_no_more() {
+fn slow_replies_delay_other_requests_without_blocking_them() {
     const BLOCK: u64 = 4 << 20;
     const READS: u64 = 16;
     for driver in drivers() {
@@ -178,7 +178,7 @@ fn answers_that_leave_late_delay_others_and_no_more() {
 
 /// A page is received once and not copied again on its way to the application.
 #[test]
-fn a_page_reaches_the_application_in_one_piece() {
+fn a_page_reaches_the_application_without_a_copy() {
     for driver in drivers() {
         let outcome = run_nodes(
             driver,
@@ -275,7 +275,7 @@ fn beside_a_stranger(
 }
 
 #[test]
-fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
+fn a_client_that_sends_garbage_and_reads_no_replies_blocks_no_others() {
     let mut messages: Vec<Headed> = (1..=600).map(|tag| ask(tag, b'd')).collect();
     messages.push((DEMAND, b"trash".to_vec()));
     beside_a_stranger(few_threads(), &messages, async |client, _| {
@@ -284,7 +284,7 @@ fn who_sends_garbage_and_takes_no_answers_keeps_nobody_from_being_heard() {
 }
 
 #[test]
-fn who_takes_no_answers_keeps_no_threads_that_others_need() {
+fn unread_replies_occupy_no_threads_that_others_need() {
     let messages: Vec<Headed> = (1..=1200).map(|tag| ask(tag, b"db"[tag as usize % 2])).collect();
     beside_a_stranger(few_threads(), &messages, async |_, file| {
         let memory = Memory::real(vec![0; (PAGES * PAGE) as usize]);
@@ -294,7 +294,7 @@ fn who_takes_no_answers_keeps_no_threads_that_others_need() {
 }
 
 #[test]
-fn who_takes_no_answers_keeps_no_memory_that_random_reads_need() {
+fn unread_replies_occupy_no_memory_that_random_reads_need() {
     // The cache is smaller than the file, and the answers to the stranger exceed the memory for parts of blocks.
     const CACHED: u64 = 40;
     let settings = IoNodeSettings {
@@ -325,9 +325,9 @@ fn who_takes_no_answers_keeps_no_memory_that_random_reads_need() {
 }
 
 #[test]
-fn a_defect_costs_one_request() {
+fn a_defect_fails_only_one_request() {
     for driver in drivers() {
-        promises::a_defect_costs_one_request(&Loopback { driver }, Configuration::Agent.into());
+        promises::a_defect_fails_only_one_request(&Loopback { driver }, Configuration::Agent.into());
     }
 }
 
@@ -348,7 +348,7 @@ fn random_requests_are_all_answered() {
 }
 
 #[test]
-fn who_asks_without_end_keeps_nobody_from_being_heard() {
+fn a_client_with_endless_requests_blocks_no_others() {
     // More than the limit of waiting requests of one client, and more rejections than it may leave unread.
     let messages: Vec<Headed> = (1..=36_000).map(|tag| ask(tag, b'd')).collect();
     for driver in drivers() {

@@ -13,7 +13,7 @@ use layout::Striping;
 use machine::{Disk, Duration, Machine, Memory, Payload};
 use promises::{
     Base, check_all, demand_is_served_before_background, random_requests_are_all_answered,
-    reads_that_writes_hold_up_are_told, selections_of_a_seed,
+    reads_delayed_by_writes_are_reported, selections_of_a_seed,
 };
 use sim::conformance::Simulated;
 use sim::{Layout, Settings, SimMachine, Simulation};
@@ -40,24 +40,24 @@ fn promises_are_kept_on_a_cluster() {
 }
 
 #[test]
-fn promises_are_kept_if_jobs_take_turns_at_disks() {
+fn promises_are_kept_under_round_robin_scheduling() {
     check("starfish-1996", Layout::Random, Scheduling::RoundRobin);
 }
 
 #[test]
-fn promises_are_kept_if_reads_go_before_writes() {
+fn promises_are_kept_under_read_priority() {
     check("starfish-1996", Layout::Random, Scheduling::ReadPriority);
     check("cluster-switch", Layout::Random, Scheduling::BoundedReadPriority);
 }
 
 #[test]
-fn promises_are_kept_in_the_order_of_arrival_and_by_fair_sweeps() {
+fn promises_are_kept_under_fcfs_and_fair_scan() {
     check("starfish-1996", Layout::Random, Scheduling::Fcfs);
     check("starfish-1996", Layout::Random, Scheduling::FairScan);
 }
 
 #[test]
-fn selections_of_any_shape_are_moved() {
+fn selections_of_any_shape_agree_with_files_in_memory() {
     for (machine, seeds) in [("golden", 0..60), ("cluster-switch", 60..90)] {
         let settings = Settings { block_bytes: 512, ..Settings::default() };
         let testbed = Simulated::of(machine, settings).expect("built in");
@@ -66,7 +66,7 @@ fn selections_of_any_shape_are_moved() {
 }
 
 #[test]
-fn demand_overtakes_background_where_disks_take_time() {
+fn demand_reads_overtake_background_reads_if_disks_take_time() {
     for machine in ["starfish-1996", "cluster-switch"] {
         let settings = Settings { block_bytes: 512, ..Settings::default() };
         let testbed = Simulated::of(machine, settings).expect("built in");
@@ -79,20 +79,20 @@ fn demand_overtakes_background_where_disks_take_time() {
 }
 
 #[test]
-fn an_io_node_tells_of_reads_that_writes_hold_up() {
+fn an_io_node_reports_reads_delayed_by_writes() {
     let settings = Settings { block_bytes: 512, ..Settings::default() };
     let testbed = Simulated::of("cluster-switch", settings).expect("built in");
     let configuration = Configuration::Agent;
     for scheduling in
         [Scheduling::Fcfs, Scheduling::FairScan, Scheduling::RoundRobin, Scheduling::BoundedReadPriority]
     {
-        reads_that_writes_hold_up_are_told(&testbed, Base { configuration, scheduling });
+        reads_delayed_by_writes_are_reported(&testbed, Base { configuration, scheduling });
     }
 }
 
 /// STARFISH_REQUESTS sets the number of requests.
 #[test]
-fn random_requests_are_all_answered_whatever_they_are() {
+fn all_random_requests_are_answered() {
     let requests = std::env::var("STARFISH_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
     for (seed, machine) in (1..).zip(["golden", "cluster-switch"]) {
         let base = Configuration::Agent.into();
@@ -124,7 +124,7 @@ async fn new_file(
 
 /// Memory for one more block than the cache holds, while two reads of partially written blocks need it.
 #[test]
-fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
+fn a_failing_read_does_not_affect_reads_that_wait_for_memory() {
     let description = MachineDescription::load("starfish-1996").expect("built in");
     let settings = Settings { block_bytes: 512, ..Settings::default() };
     let simulation = Simulation::new(&description, settings);
@@ -174,7 +174,7 @@ fn a_read_that_fails_while_others_wait_for_memory_costs_nothing_else() {
 }
 
 #[test]
-fn a_damaged_block_fails_its_readers_and_nobody_else() {
+fn a_damaged_block_fails_only_its_readers() {
     let description = MachineDescription::load("starfish-1996").expect("built in");
     let settings = Settings { block_bytes: 512, ..Settings::default() };
     let simulation = Simulation::new(&description, settings);
@@ -263,14 +263,14 @@ fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
 
 /// Files read in turn are read in long runs: the disk rarely seeks between them.
 #[test]
-fn files_read_in_turn_to_their_end_are_read_in_long_runs() {
+fn files_read_in_turn_are_read_in_long_runs() {
     let (one, many) = (time_to_read_in_turn(1, 20 * 27), time_to_read_in_turn(20, 27));
     assert!(many.as_nanos() * 10 < one.as_nanos() * 13, "{many:?} instead of {one:?}");
 }
 
 /// A cache full of dirty blocks is much work for a disk; a reader waits for little of it.
 #[test]
-fn a_reader_waits_for_little_of_what_others_have_written() {
+fn a_read_waits_for_few_writes_of_others() {
     const WRITTEN: u64 = 400;
     let description = MachineDescription::load("pdiol-2003").expect("built in");
     let simulation = Simulation::new(&description, Settings::default());
@@ -292,7 +292,7 @@ fn a_reader_waits_for_little_of_what_others_have_written() {
 
 /// Cuts the power of an I/O node at some time and checks a numbered file. Flushed data exist. Lost data are reported to
 /// their writer once, and all others read some of the written data, or zeros.
-fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
+fn lose_power_with_numbered_files(seed: u64) -> (bool, bool) {
     const BYTES: u64 = 3000;
     let description = MachineDescription::load("cluster-switch").expect("built in");
     let settings = Settings { block_bytes: 512, ..Settings::default() };
@@ -351,8 +351,8 @@ fn lose_power_beside_numbered_files(seed: u64) -> (bool, bool) {
 }
 
 #[test]
-fn a_numbered_file_that_was_flushed_outlives_a_loss_of_power() {
-    let outcomes: Vec<(bool, bool)> = (0..60).map(lose_power_beside_numbered_files).collect();
+fn flushed_numbered_files_survive_power_cuts() {
+    let outcomes: Vec<(bool, bool)> = (0..60).map(lose_power_with_numbered_files).collect();
     let count = |is: fn(&(bool, bool)) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
     // Unflushed data are sometimes lost completely, and sometimes partially.
     assert!((10..50).contains(&count(|(is_there, _)| *is_there)), "{outcomes:?}");
@@ -360,7 +360,7 @@ fn a_numbered_file_that_was_flushed_outlives_a_loss_of_power() {
 }
 
 #[test]
-fn an_earlier_release_may_be_started_in_the_place_of_a_later_one() {
+fn an_earlier_release_can_replace_a_later_one() {
     let description = MachineDescription::load("cluster-switch").expect("built in");
     let simulation = Simulation::new(&description, Settings { block_bytes: 512, ..Settings::default() });
     simulation.expect_crashes();
@@ -388,7 +388,7 @@ fn an_earlier_release_may_be_started_in_the_place_of_a_later_one() {
 }
 
 /// Truncates a file, flushes it, and cuts the power of its I/O nodes; returns the bytes behind the cut afterwards.
-fn lose_power_after_a_cut(seed: u64) -> Vec<u8> {
+fn lose_power_after_a_truncation(seed: u64) -> Vec<u8> {
     const BYTES: u64 = 3000;
     let description = MachineDescription::load("cluster-switch").expect("built in");
     let settings = Settings { block_bytes: 512, ..Settings::default() };
@@ -422,8 +422,8 @@ fn lose_power_after_a_cut(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_cut_that_was_flushed_outlives_a_loss_of_power() {
+fn a_flushed_truncation_survives_power_cuts() {
     for seed in 0..20 {
-        assert!(lose_power_after_a_cut(seed).iter().all(|byte| *byte == 0), "seed {seed}");
+        assert!(lose_power_after_a_truncation(seed).iter().all(|byte| *byte == 0), "seed {seed}");
     }
 }

@@ -23,7 +23,7 @@ struct Module<'a> {
 }
 
 /// Complains about files of a crate that use each other in a cycle.
-pub fn no_files_go_in_circles(tree: &Tree) -> Vec<String> {
+pub fn no_files_use_each_other_in_circles(tree: &Tree) -> Vec<String> {
     let folders: BTreeSet<&str> =
         tree.ending(".rs").filter_map(|text| Some(text.path.split_once("/src/")?.0)).collect();
     let complaints = |folder: &&str| {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_use_each_other_are_found() {
+    fn circular_uses_of_files_are_found() {
         let texts = [
             ("crates/x/src/lib.rs", "mod a;\nmod b;\nmod c;\npub use c::Three;\n"),
             ("crates/x/src/a.rs", "use crate::b::{self, Two};\n"),
@@ -264,7 +264,7 @@ mod tests {
         let mut circle = texts;
         circle[3].1 = "use std::fmt;\nuse crate::a::One as Uno;\n";
         assert_eq!(circles(&circle), ["a, b, c"]);
-        let complaint = &no_files_go_in_circles(&Tree::of(&circle))[0];
+        let complaint = &no_files_use_each_other_in_circles(&Tree::of(&circle))[0];
         assert!(
             complaint
                 .ends_with("it uses b in crates/x/src/a.rs, c in crates/x/src/b.rs, a in crates/x/src/c.rs")
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_where_it_is_from() {
+    fn imported_names_are_resolved_to_their_files() {
         let texts = [
             ("crates/x/src/lib.rs", "mod a;\nmod b;\npub use b::{inner::{Deep, other}, Two as Second};\n"),
             ("crates/x/src/a.rs", "use crate::Second;\n"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_and_its_children_are_one_and_tests_do_not_count() {
+    fn parents_with_children_and_tests_form_no_circle() {
         let texts = [
             ("crates/x/src/lib.rs", "mod a;\nmod b;\n#[cfg(test)]\nmod trial;\nuse a::One;\n"),
             ("crates/x/src/a/mod.rs", "mod c;\nmod d;\nuse c::Three;\nuse crate::b::Two;\n"),

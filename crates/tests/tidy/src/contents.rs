@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{Text, Tree};
 
 /// Complains about a header comment that lists some modules of the file but not all, except modules for tests.
-pub fn every_table_of_contents_is_whole(tree: &Tree) -> Vec<String> {
+pub fn every_table_of_contents_is_complete(tree: &Tree) -> Vec<String> {
     let sources = tree.ending(".rs").filter(|text| text.path.contains("/src/"));
     let complaint = |text: &Text| {
         let listed = listed(text);
@@ -46,11 +46,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_list_leaves_out_is_named() {
+    fn modules_missing_from_a_list_are_named() {
         let modules = "mod a;\npub mod b;\npub(crate) mod c;\n#[cfg(test)]\nmod d;\n";
         let complaints = |head: &str| {
             let text = format!("{head}\n{modules}");
-            every_table_of_contents_is_whole(&Tree::of(&[("crates/x/src/lib.rs", &text)]))
+            every_table_of_contents_is_complete(&Tree::of(&[("crates/x/src/lib.rs", &text)]))
         };
         let lacking = "crates/x/src/lib.rs: the list at its head lacks";
         assert_eq!(complaints("//! All.\n//!\n//! - `a.rs`: one"), [format!("{lacking} b, c")]);

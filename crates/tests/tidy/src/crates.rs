@@ -273,7 +273,7 @@ fn ours(name: &str) -> Option<&'static [&'static str]> {
 }
 
 /// Complains about disallowed dependencies among our crates.
-pub fn arrows_point_the_agreed_way(tree: &Tree) -> Vec<String> {
+pub fn crates_have_only_allowed_dependencies(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for manifest in manifests(tree) {
         let Manifest { path, name, .. } = &manifest;
@@ -367,7 +367,7 @@ pub fn every_foreign_crate_has_a_reason(tree: &Tree) -> Vec<String> {
 }
 
 /// Complains about crates without the workspace's lints.
-pub fn every_crate_takes_the_common_lints(tree: &Tree) -> Vec<String> {
+pub fn every_crate_inherits_the_common_lints(tree: &Tree) -> Vec<String> {
     let takes = |manifest: &Manifest| {
         manifest.table.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool)
             == Some(true)
@@ -387,16 +387,19 @@ mod tests {
     #[test]
     fn the_file_system_cannot_import_a_machine() {
         let tree = tree("[package]\nname = 'fs'\n[dependencies]\nmachine = '1'\nsim = '1'\n");
-        assert_eq!(arrows_point_the_agreed_way(&tree), ["crates/x/Cargo.toml: fs may not depend on sim"]);
+        assert_eq!(
+            crates_have_only_allowed_dependencies(&tree),
+            ["crates/x/Cargo.toml: fs may not depend on sim"]
+        );
     }
 
     #[test]
-    fn a_new_crate_must_say_what_it_depends_on() {
-        assert_eq!(arrows_point_the_agreed_way(&tree("[package]\nname = 'new'\n")).len(), 1);
+    fn a_crate_without_listed_dependencies_is_found() {
+        assert_eq!(crates_have_only_allowed_dependencies(&tree("[package]\nname = 'new'\n")).len(), 1);
     }
 
     #[test]
-    fn foreign_crates_and_their_reasons_belong_together() {
+    fn missing_and_stale_reasons_for_foreign_crates_are_found() {
         let unknown = tree("[package]\nname = 'fs'\n[dependencies]\nslab = '1'\ntokio = '1'\n");
         assert_eq!(every_foreign_crate_has_a_reason(&unknown), [format!("{REASONS}: no row for tokio")]);
         let unused = tree("[package]\nname = 'fs'\n");
@@ -406,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn so_do_python_packages_and_theirs() {
+    fn a_missing_reason_for_a_python_package_is_found() {
         let project =
             "[project]\ndependencies = ['slab>=1']\noptional-dependencies.all = ['a-b[c]==2', 'd']\n";
         let tree = Tree::of(&[(PYTHON_PROJECT, project), (REASONS, "| slab | a table |\n| d | why |\n")]);
@@ -414,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn so_do_packages_of_npm() {
+    fn missing_and_stale_reasons_for_npm_packages_are_found() {
         let package = r#"{ "devDependencies": { "slab": "1", "@types/a": "2" } }"#;
         let tree = Tree::of(&[(PAGE_PACKAGE, package), (REASONS, "| slab | a table |\n| d | why |\n")]);
         let complaints = [format!("{REASONS}: no row for @types/a"), format!("{REASONS}: nothing uses d")];
@@ -422,20 +425,20 @@ mod tests {
     }
 
     #[test]
-    fn nothing_depends_on_what_is_last() {
+    fn a_test_dependency_on_a_last_crate_is_found() {
         let tree = Tree::of(&[(
             "crates/x/Cargo.toml",
             "[package]\nname = 'fs'\n[dev-dependencies]\npython = '1'\n",
         )]);
         assert_eq!(
-            arrows_point_the_agreed_way(&tree),
+            crates_have_only_allowed_dependencies(&tree),
             ["crates/x/Cargo.toml: not even tests may depend on python"]
         );
     }
 
     #[test]
-    fn lints_may_not_be_forgotten() {
-        assert_eq!(every_crate_takes_the_common_lints(&tree("[package]\nname = 'fs'\n")).len(), 1);
-        assert!(every_crate_takes_the_common_lints(&tree("[lints]\nworkspace = true\n")).is_empty());
+    fn a_crate_without_the_common_lints_is_found() {
+        assert_eq!(every_crate_inherits_the_common_lints(&tree("[package]\nname = 'fs'\n")).len(), 1);
+        assert!(every_crate_inherits_the_common_lints(&tree("[lints]\nworkspace = true\n")).is_empty());
     }
 }

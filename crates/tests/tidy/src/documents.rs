@@ -68,7 +68,7 @@ fn collect_calibrated(table: &Table, name: &str, found: &mut Vec<String>) {
 }
 
 /// Complains about links within the project, and named paths of sources in its documents, that lead nowhere.
-pub fn every_link_leads_somewhere(tree: &Tree, root: &Path) -> Vec<String> {
+pub fn every_link_has_a_target(tree: &Tree, root: &Path) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in tree.ending(".md") {
         let folder = Path::new(&text.path).parent().unwrap_or(Path::new(""));
@@ -82,7 +82,7 @@ pub fn every_link_leads_somewhere(tree: &Tree, root: &Path) -> Vec<String> {
 }
 
 /// Complains about sources named in prose or a comment, by the end of their path, that do not exist.
-pub fn every_source_that_is_named_is_there(tree: &Tree) -> Vec<String> {
+pub fn every_named_source_exists(tree: &Tree) -> Vec<String> {
     let sources: Vec<&str> = tree.ending(".rs").map(|text| &*text.path).collect();
     let is_there = |name: &str| {
         let ends_so = |path: &&str| {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_is_not_listed_or_not_complete_is_named() {
+    fn unlisted_and_incomplete_decision_records_are_found() {
         let whole = "# 2. Two\n\nStatus: accepted\n\n## Context\n\n## Decision\n\n## Alternatives\n\n## Consequences\n";
         let tree = Tree::of(&[
             (INDEX, "- [One](0001-one.md)\n"),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fitted_number_that_is_not_on_record_is_named() {
+    fn an_unrecorded_calibrated_number_is_named() {
         let machine = "[cost]\na = { cycles = { value = 1, calibrated = 'x' } }\nb = { value = 1 }\n";
         let tree = Tree::of(&[("machines/m.toml", machine), (CALIBRATION, "`b`")]);
         let complaints = every_calibrated_number_is_on_record(&tree);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_named_and_not_there_is_a_complaint() {
+    fn a_named_source_that_does_not_exist_is_found() {
         let tree = Tree::of(&[
             (
                 "docs/a.md",
@@ -159,7 +159,7 @@ mod tests {
             ),
             ("crates/x/src/client/file.rs", "//! See `gone.rs`.\nlet name = \"`none.rs`\";"),
         ]);
-        let complaints = every_source_that_is_named_is_there(&tree);
+        let complaints = every_named_source_exists(&tree);
         assert_eq!(
             complaints,
             ["docs/a.md: there is no ile.rs", "crates/x/src/client/file.rs: there is no gone.rs"]

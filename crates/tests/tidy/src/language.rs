@@ -191,7 +191,7 @@ mod tests {
                           fn f() {\n    // It is told to nobody.\n    let what = 1;\n}\n\n/// Number of files.\nfn g() {}\n";
 
     #[test]
-    fn comments_are_counted_and_code_is_not() {
+    fn habits_are_counted_in_comments_and_not_in_code() {
         let tree = Tree::of(&[("crates/a/b/src/lib.rs", SOURCE)]);
         let counts = to_csv(&counts(&tree));
         let of = |habit| format!("crates/a/b,{habit},1\n");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_may_fall_and_not_rise() {
+    fn a_rising_count_is_found_and_a_falling_one_is_accepted() {
         let tree = Tree::of(&[("README.md", "What is told.\n\n| what |\n")]);
         assert!(
             language_gets_no_worse(&tree, "area,habit,count\nREADME.md,tell,1\nREADME.md,what,7\n")
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_have_lengths() {
+    fn long_sentences_are_counted() {
         assert_eq!(sentences("One two. Three: four; five? Six `a.b` seven"), [2, 3, 3]);
         let long = "word ".repeat(40);
         let tree = Tree::of(&[("docs/a.md", &*long), ("docs/adr/0001-a.md", &*long)]);

@@ -51,7 +51,7 @@ struct Declaration {
 
 /// Complains about types visible to other files with the same name, except the shared names. Types visible only in a
 /// module may have the name of one in another crate.
-pub fn a_name_of_a_type_has_one_meaning(tree: &Tree) -> Vec<String> {
+pub fn each_type_name_has_one_meaning(tree: &Tree) -> Vec<String> {
     let mut types: BTreeMap<&str, Vec<Declaration>> = BTreeMap::new();
     for text in tree.ending(".rs") {
         let Some((home, _)) = text.path.split_once("/src/") else { continue };
@@ -120,7 +120,7 @@ mod tests {
             ("crates/c/src/v.rs", "pub(super) struct Three;\npub(super) enum Four {}\n"),
             ("crates/c/src/w.rs", "pub(crate) struct Four;\n"),
         ]);
-        let complaints = a_name_of_a_type_has_one_meaning(&tree);
+        let complaints = each_type_name_has_one_meaning(&tree);
         assert_eq!(
             complaints,
             [

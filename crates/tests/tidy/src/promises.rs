@@ -22,9 +22,9 @@ const BOTH: &str = "$($promise(testbed, report); $promise(testbed, agent);)*";
 const APART: [&str; 4] = [
     // Requires disks that take time.
     "demand_is_served_before_background",
-    "reads_that_writes_hold_up_are_told",
+    "reads_delayed_by_writes_are_reported",
     // Requires a machine that contains defects.
-    "a_defect_costs_one_request",
+    "a_defect_fails_only_one_request",
     // Takes a number of requests suited to the machine.
     "random_requests_are_all_answered",
 ];
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_promise_that_nobody_checks_is_found() {
+    fn an_unchecked_promise_is_found() {
         let list = format!("one,\n{BOTH}\npub fn one(testbed: &impl Testbed, base: Base) {{}}\n");
         let other = "\npub fn two(\n    testbed: &impl Testbed,\n    base: Base,\n) {}\npub fn three() {}\n";
         let mut texts: Vec<(&str, &str)> = vec![(LIST, &list), ("crates/tests/promises/src/other.rs", other)];

@@ -88,7 +88,7 @@ pub fn every_source_opens_with_an_introduction(tree: &Tree) -> Vec<String> {
 }
 
 /// Complains about file names that say nothing.
-pub fn names_say_what_is_in_a_file(tree: &Tree) -> Vec<String> {
+pub fn file_names_describe_their_contents(tree: &Tree) -> Vec<String> {
     let empty = |text: &&Text| EMPTY_NAMES.iter().any(|name| text.stem().contains(name));
     tree.ending(".rs").filter(empty).map(|text| complain(text, 1, "call it after what it is about")).collect()
 }
@@ -115,7 +115,7 @@ pub fn comments_keep_within_the_width(tree: &Tree) -> Vec<String> {
 }
 
 /// Complains about files that are not part of their crate.
-pub fn no_source_is_dead(tree: &Tree) -> Vec<String> {
+pub fn every_source_file_is_declared(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in tree.ending(".rs") {
         let Some((of_crate, within)) = text.path.split_once("/src/") else { continue };
@@ -137,7 +137,7 @@ pub fn no_source_is_dead(tree: &Tree) -> Vec<String> {
 }
 
 /// Complains about simulated code that depends on more than its description and its seed.
-pub fn nothing_pure_asks_the_host(tree: &Tree) -> Vec<String> {
+pub fn pure_crates_do_not_query_the_host(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in PURE.iter().flat_map(|name| sources_of(tree, name)) {
         for (number, line) in text.code() {
@@ -161,7 +161,7 @@ fn begins_a_word(line: &str, at: usize) -> bool {
 }
 
 /// Complains about code of the file system that reads payloads.
-pub fn the_file_system_never_looks_into_a_payload(tree: &Tree) -> Vec<String> {
+pub fn the_file_system_never_inspects_a_payload(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     let crates = ["fs", "fs-client", "fs-io-node", "fs-protocol"];
     for text in crates.iter().flat_map(|name| sources_of(tree, name)) {
@@ -186,7 +186,7 @@ pub fn layout_never_waits(tree: &Tree) -> Vec<String> {
 }
 
 /// Complains about `unsafe` in files without a justification.
-pub fn unsafe_code_is_where_it_was_agreed(tree: &Tree) -> Vec<String> {
+pub fn unsafe_code_is_only_in_listed_files(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
     for text in tree.ending(".rs").filter(|text| !text.path.starts_with("crates/tests/tidy/")) {
         let is_unsafe = |line: &str| line.contains("unsafe ") || line.contains("#[allow(unsafe_code");
@@ -217,19 +217,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_introduction_is_named() {
+    fn a_file_without_an_introduction_is_found() {
         let tree = Tree::of(&[("crates/x/src/a.rs", "//! A.\n"), ("crates/x/src/b.rs", "use a;\n")]);
         assert_eq!(every_source_opens_with_an_introduction(&tree).len(), 1);
     }
 
     #[test]
-    fn empty_names_are_refused() {
+    fn meaningless_file_names_are_found() {
         let tree = Tree::of(&[("crates/x/src/utils.rs", ""), ("crates/x/src/seek.rs", "")]);
-        assert_eq!(names_say_what_is_in_a_file(&tree).len(), 1);
+        assert_eq!(file_names_describe_their_contents(&tree).len(), 1);
     }
 
     #[test]
-    fn a_comment_that_is_too_long_is_found() {
+    fn a_too_long_comment_is_found() {
         let (fits, long) = (format!("//! {}\n", "x".repeat(116)), format!("    // {}\n", "ä".repeat(114)));
         let tree = Tree::of(&[("crates/x/src/a.rs", &fits), ("crates/x/src/b.rs", &long)]);
         let complaints = comments_keep_within_the_width(&tree);
@@ -237,43 +237,43 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_nobody_declares_is_dead() {
+    fn an_undeclared_source_file_is_found() {
         let tree = Tree::of(&[
             ("crates/x/src/lib.rs", "mod a;\npub(crate) mod b;\n// mod c;\n"),
             ("crates/x/src/a.rs", ""),
             ("crates/x/src/b/mod.rs", ""),
             ("crates/x/src/c.rs", ""),
         ]);
-        assert_eq!(no_source_is_dead(&tree), ["crates/x/src/c.rs:1: no `mod` declares it"]);
+        assert_eq!(every_source_file_is_declared(&tree), ["crates/x/src/c.rs:1: no `mod` declares it"]);
     }
 
     #[test]
-    fn the_clock_of_the_host_is_found_in_code_and_not_in_comments() {
+    fn the_host_clock_is_found_in_code_and_not_in_comments() {
         let text = "//! x\n// std::time is for others\nuse std::time::Instant;\nuse std::{cell, fs};\nlet brand::x = 1;\n";
         let tree = Tree::of(&[("crates/files/fs/src/a.rs", text), ("crates/machines/real/src/a.rs", text)]);
-        let complaints = nothing_pure_asks_the_host(&tree);
+        let complaints = pure_crates_do_not_query_the_host(&tree);
         assert_eq!(complaints.len(), 2, "{complaints:?}");
         assert!(complaints[0].starts_with("crates/files/fs/src/a.rs:3:"), "{complaints:?}");
     }
 
     #[test]
-    fn a_look_into_a_payload_is_found() {
+    fn an_inspection_of_a_payload_is_found() {
         let tree = Tree::of(&[("crates/files/fs/src/a.rs", "if let Piece::Bytes(b) = p {}\n")]);
-        assert_eq!(the_file_system_never_looks_into_a_payload(&tree).len(), 1);
+        assert_eq!(the_file_system_never_inspects_a_payload(&tree).len(), 1);
     }
 
     #[test]
-    fn waiting_in_layout_is_found() {
+    fn an_async_function_in_layout_is_found() {
         let tree = Tree::of(&[("crates/files/layout/src/a.rs", "pub async fn a() {}\n")]);
         assert_eq!(layout_never_waits(&tree).len(), 1);
     }
 
     #[test]
-    fn unsafe_code_elsewhere_is_found_and_a_stale_entry_too() {
+    fn unlisted_unsafe_code_and_stale_entries_are_found() {
         let tree = Tree::of(&[
             ("crates/files/fs/src/a.rs", "unsafe { b() }\n"),
             ("crates/machines/sim/src/executor/waker.rs", "fn a() {}\n"),
         ]);
-        assert_eq!(unsafe_code_is_where_it_was_agreed(&tree).len(), 2);
+        assert_eq!(unsafe_code_is_only_in_listed_files(&tree).len(), 2);
     }
 }

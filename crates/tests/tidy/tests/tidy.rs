@@ -16,8 +16,8 @@ fn none(rule: impl Fn(&Tree) -> Vec<String>) {
 }
 
 #[test]
-fn arrows_point_the_agreed_way() {
-    none(crates::arrows_point_the_agreed_way);
+fn crates_have_only_allowed_dependencies() {
+    none(crates::crates_have_only_allowed_dependencies);
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn every_foreign_crate_has_a_reason() {
 }
 
 #[test]
-fn every_crate_takes_the_common_lints() {
-    none(crates::every_crate_takes_the_common_lints);
+fn every_crate_inherits_the_common_lints() {
+    none(crates::every_crate_inherits_the_common_lints);
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn every_source_opens_with_an_introduction() {
 }
 
 #[test]
-fn names_say_what_is_in_a_file() {
-    none(sources::names_say_what_is_in_a_file);
+fn file_names_describe_their_contents() {
+    none(sources::file_names_describe_their_contents);
 }
 
 #[test]
@@ -51,18 +51,18 @@ fn comments_keep_within_the_width() {
 }
 
 #[test]
-fn no_files_go_in_circles() {
-    none(circles::no_files_go_in_circles);
+fn no_files_use_each_other_in_circles() {
+    none(circles::no_files_use_each_other_in_circles);
 }
 
 #[test]
-fn every_table_of_contents_is_whole() {
-    none(contents::every_table_of_contents_is_whole);
+fn every_table_of_contents_is_complete() {
+    none(contents::every_table_of_contents_is_complete);
 }
 
 #[test]
-fn a_name_of_a_type_has_one_meaning() {
-    none(names::a_name_of_a_type_has_one_meaning);
+fn each_type_name_has_one_meaning() {
+    none(names::each_type_name_has_one_meaning);
 }
 
 #[test]
@@ -71,18 +71,18 @@ fn every_promise_is_checked_in_both_configurations() {
 }
 
 #[test]
-fn no_source_is_dead() {
-    none(sources::no_source_is_dead);
+fn every_source_file_is_declared() {
+    none(sources::every_source_file_is_declared);
 }
 
 #[test]
-fn nothing_pure_asks_the_host() {
-    none(sources::nothing_pure_asks_the_host);
+fn pure_crates_do_not_query_the_host() {
+    none(sources::pure_crates_do_not_query_the_host);
 }
 
 #[test]
-fn the_file_system_never_looks_into_a_payload() {
-    none(sources::the_file_system_never_looks_into_a_payload);
+fn the_file_system_never_inspects_a_payload() {
+    none(sources::the_file_system_never_inspects_a_payload);
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn layout_never_waits() {
 }
 
 #[test]
-fn unsafe_code_is_where_it_was_agreed() {
-    none(sources::unsafe_code_is_where_it_was_agreed);
+fn unsafe_code_is_only_in_listed_files() {
+    none(sources::unsafe_code_is_only_in_listed_files);
 }
 
 #[test]
@@ -111,13 +111,13 @@ fn every_calibrated_number_is_on_record() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
-    none(|tree| documents::every_link_leads_somewhere(tree, &root()));
+fn every_link_has_a_target() {
+    none(|tree| documents::every_link_has_a_target(tree, &root()));
 }
 
 #[test]
-fn every_source_that_is_named_is_there() {
-    none(documents::every_source_that_is_named_is_there);
+fn every_named_source_exists() {
+    none(documents::every_named_source_exists);
 }
 
 #[test]
