@@ -201,7 +201,7 @@ mod tests {
         attachments.forget(|stripe| stripe == 2);
         assert!(attachments.stored() == 2 && attachments.is_attached(1) && attachments.is_attached(3));
         attachments.hear_stored(3, false);
-        assert_eq!(attachments.stored(), 4, "the one behind is open");
+        assert_eq!(attachments.stored(), 4, "the stripe after it is open");
         attachments.forget(|_| true);
         assert!(attachments.stored() == 3 && !attachments.is_attached(3));
     }
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(stored(), [0, 2]);
         attachments.hear_stored(0, true);
         attachments.hear_stored(2, false);
-        assert_eq!(stored(), [0, 1], "it was cut to nothing, and others have written it");
+        assert_eq!(stored(), [0, 1], "it was truncated to 0, and another client has written to it");
     }
 
     #[test]

@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(ends(&length), (150, 150), "the last byte was not among it");
         length.settle(150);
         length.hear(10);
-        assert_eq!(ends(&length), (10, 0), "somebody has cut the file");
+        assert_eq!(ends(&length), (10, 0), "another client has truncated the file");
     }
 
     #[test]
@@ -95,6 +95,6 @@ mod tests {
         assert_eq!(ends(&length), (120, 120));
         length.cut(130);
         length.hear(40);
-        assert_eq!(ends(&length), (120, 120), "what is beyond one's own writes is for others to say");
+        assert_eq!(ends(&length), (120, 120), "others report the length beyond own writes");
     }
 }

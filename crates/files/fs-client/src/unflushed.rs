@@ -295,11 +295,7 @@ mod tests {
         let durability = &files.durability;
         durability.flushed(NODE, 7, durability.last());
         durability.hear(NODE, 8, 0);
-        assert_eq!(
-            files.settle(),
-            BTreeSet::new(),
-            "that of one is flushed, and that of the other may be there"
-        );
+        assert_eq!(files.settle(), BTreeSet::new(), "one node has flushed, and the other may have the data");
         durability.hear(NodeId(2), 9, 0);
         assert_eq!((files.settle(), files.settle()), (BTreeSet::from([NodeId(2)]), BTreeSet::new()));
     }

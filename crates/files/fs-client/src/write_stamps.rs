@@ -303,11 +303,11 @@ mod tests {
             if flushes {
                 durability.flushed(NODE, 7, durability.last());
             }
-            assert_eq!(lost(&mut unflushed, &durability), 0, "nobody has heard of another run");
+            assert_eq!(lost(&mut unflushed, &durability), 0, "no other incarnation is known");
             durability.hear(NODE, 8, 0);
             durability.flushed(NODE, 8, durability.last());
             assert_eq!(lost(&mut unflushed, &durability), usize::from(!flushes));
-            assert!(unflushed.is_nothing(), "it is told once");
+            assert!(unflushed.is_nothing(), "it is reported once");
             assert_eq!(lost(&mut written(&durability, &[8]), &durability), 0);
         }
     }
@@ -424,6 +424,6 @@ mod tests {
         durability.flushed(NODE, 0, durability.last());
         (1..=RUNS_MAX as u64).for_each(|run| durability.hear(NODE, run, 0));
         assert_eq!(durability.nodes.borrow()[&NODE].known.len(), RUNS_MAX);
-        assert_eq!(lost(&mut unflushed, &durability), 1, "nobody knows any more that it was flushed");
+        assert_eq!(lost(&mut unflushed, &durability), 1, "the record of the flush was dropped");
     }
 }

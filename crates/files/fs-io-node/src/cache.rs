@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(cache.give_up(stripe(0)), [(2, RangeSet::from(0..4))]);
         assert!(cache.unwritten(None).is_empty() && cache.unwritten_stripes().is_empty());
         cache.block(place).writers = 1;
-        assert_eq!(cache.unwritten_stripes(), BTreeSet::from([stripe(0)]), "it is on its way");
+        assert_eq!(cache.unwritten_stripes(), BTreeSet::from([stripe(0)]), "a write is in flight");
     }
 
     #[test]
@@ -417,7 +417,7 @@ mod tests {
         let block = cache.block(place);
         block.write(0, vec![1, 2].into(), NodeId(1));
         let contents =
-            |block: &Block| block.buffer.as_ref().map(|buffer| buffer.slice(0..8)).expect("it is there");
+            |block: &Block| block.buffer.as_ref().map(|buffer| buffer.slice(0..8)).expect("it exists");
         let real = |payload: &Payload| payload.slice(0..2).as_contiguous().is_some();
         assert!(real(&contents(block)) && contents(block).as_contiguous().is_none());
         block.write(1, vec![3, 4].into(), NodeId(1));

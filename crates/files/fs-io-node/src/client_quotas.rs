@@ -96,7 +96,7 @@ mod tests {
         let taken: Vec<u64> = (0..100)
             .map(|client| greedy(client).take_while(|_| shares.try_add(NodeId(client), 1)).count() as u64)
             .collect();
-        assert_eq!((taken[0], taken[1]), (504, 254), "half of what is free, and the part of each");
+        assert_eq!((taken[0], taken[1]), (504, 254), "half of the free amount, and the share of each client");
         assert!(taken.iter().all(|&taken| taken >= 4) && taken.iter().sum::<u64>() <= 100 * 4 + 1000);
         assert!(shares.try_take(NodeId(100), 5).is_none() && shares.try_add(NodeId(100), 4));
         shares.remove_all(NodeId(0));

@@ -154,14 +154,14 @@ mod tests {
         let room = DiskFreeSpace::new(2);
         assert!(room.take(1, 0, 1).is_none(), "nothing is known");
         let asked = room.before_asking(1);
-        assert!(room.take_of(1, (0, 170_000), SPACE, asked).is_none(), "nor for what goes with them");
+        assert!(room.take_of(1, (0, 170_000), SPACE, asked).is_none(), "no space for the metadata");
         assert!(room.take(1, 8192, 1).is_none());
         let taken = room.take_of(1, (0, 80_000), SPACE, asked).expect("there is room");
-        assert!(room.take(1, 8192, 50_000).is_none(), "half of what is left is for others");
-        assert!(room.take(1, 8192, 4096).is_some(), "what is refused takes nothing");
+        assert!(room.take(1, 8192, 50_000).is_none(), "half of the rest is for others");
+        assert!(room.take(1, 8192, 4096).is_some(), "a rejected reservation takes nothing");
         assert!(room.take_of(1, (8192, 80_000), SPACE, room.before_asking(1)).is_none(), "it is promised");
         drop(taken);
-        assert!(room.take_of(1, (8192, 80_000), SPACE, room.before_asking(1)).is_some(), "it is there");
+        assert!(room.take_of(1, (8192, 80_000), SPACE, room.before_asking(1)).is_some(), "it is free");
         assert!(room.take(0, 0, 1).is_none(), "another disk");
         assert!(room.take_of(0, (0, 1 << 40), None, room.before_asking(0)).is_some());
         assert!(room.take(0, 0, 1 << 20).is_some() && room.take(0, 0, COUNTED_DOWN_MAX).is_none());

@@ -447,7 +447,7 @@ mod tests {
             flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step as u32 });
         for &node in members {
             let failure = brought.map(Failure::invalid);
-            meeting.come(NodeId(node), NodeId(node), (), failure).expect("it has not come yet");
+            meeting.come(NodeId(node), NodeId(node), (), failure).expect("it has not entered yet");
         }
         roster.settle(Instant::START);
     }

@@ -111,6 +111,6 @@ mod tests {
         });
         let fenced = fences.0.borrow();
         assert!(fenced.of_gone.len() == OF_GONE_MAX && fenced.of_clients.is_empty());
-        assert_eq!(fenced.leases.len(), OF_GONE_MAX, "the oldest of all who are gone go");
+        assert_eq!(fenced.leases.len(), OF_GONE_MAX, "the oldest fences of disconnected clients are dropped");
     }
 }

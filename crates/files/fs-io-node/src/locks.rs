@@ -318,7 +318,7 @@ mod tests {
         let splits: Vec<LockAnswer> = (0..4_u64).map(split).collect();
         assert_eq!(splits.last(), Some(&LockAnswer::TooMany), "each makes one more");
         assert!(matches!(change(2, 0, u64::MAX, LockStep::Release), LockAnswer::Done { .. }));
-        assert!(table.lock_shares.try_add(NodeId(2), LOCKS.1 / 2), "all are there again");
+        assert!(table.lock_shares.try_add(NodeId(2), LOCKS.1 / 2), "all shares are free again");
         table.end_leases(Instant::START + LEASE);
         assert!(table.files.borrow().is_empty() && table.leases.borrow().is_empty());
     }

@@ -126,7 +126,7 @@ mod tests {
         assert!(!other_writes(2) && holds.has(ONE, FILE), "it still reads");
         assert!(holds.hold_again(ONE, FILE, FOR_WRITING) && other_writes(2));
         holds.let_go(ONE, FILE, OpenFor::Reading);
-        assert!(other_writes(2), "there is none for reading");
+        assert!(other_writes(2), "it has no reference for reading");
         holds.gone(ONE);
         assert!(!other_writes(2));
     }

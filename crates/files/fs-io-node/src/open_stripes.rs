@@ -172,7 +172,7 @@ mod tests {
         drop(in_use);
         stripes.get(FileId(2), 1).expect("open").writers.forget(1);
         assert!(stripes.get(FileId(3), 1).expect("open").writers.tell(NodeId(7)).is_err());
-        assert_eq!(files_left(&stripes, 9), [0; 0], "it has been flushed, told, and is not in use");
+        assert_eq!(files_left(&stripes, 9), [0; 0], "all are flushed, reported and unused");
     }
 
     #[test]

@@ -599,7 +599,7 @@ mod tests {
             for turn in 0..60 {
                 // End sometimes the newest request, and otherwise the oldest.
                 let ended = if turn % 3 == 0 { under_way.pop_back() } else { under_way.pop_front() };
-                let (client, _) = ended.expect("some are under way");
+                let (client, _) = ended.expect("some are in flight");
                 let said = queue.done(NodeId(client));
                 let next = served(&mut queue, 99);
                 assert!(next.len() <= said, "{next:?} of {said}, {slots} slots");
@@ -608,7 +608,7 @@ mod tests {
             }
             assert!(twice < 60 && under_way.len() > slots / 2);
         }
-        assert_eq!(RequestQueue::<u64>::new(Sharing::Fair, Some(16)).done(NodeId(1)), 0, "nobody waits");
+        assert_eq!(RequestQueue::<u64>::new(Sharing::Fair, Some(16)).done(NodeId(1)), 0, "no request waits");
     }
 
     #[test]
@@ -658,7 +658,7 @@ mod tests {
                     queue.done(NodeId(client));
                 }
                 let next = served(&mut queue, 1);
-                prop_assert!(next.len() == 1, "somebody waits and nobody is in the way");
+                prop_assert!(next.len() == 1, "a request waits and no slot is taken");
                 under_way.extend(next.iter().map(|request| request.0));
                 out.extend(next);
             }

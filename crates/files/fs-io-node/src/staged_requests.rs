@@ -126,7 +126,7 @@ mod tests {
     fn a_later_operation_of_a_group_replaces_an_earlier_one() {
         let staged = Staged::default();
         add(&staged, memory(1, 1), 9).expect("not too much");
-        add(&staged, memory(1, 2), 8).expect("the other is forgotten");
+        add(&staged, memory(1, 2), 8).expect("the earlier operation is forgotten");
         assert_eq!(staged.take(CLIENT, memory(1, 1)), Ok(vec![]));
         add(&staged, memory(1, 3), 8).expect("and whatever was asked for does not matter");
         assert!(staged.take(CLIENT, MemoryId::Request(1)).is_err());

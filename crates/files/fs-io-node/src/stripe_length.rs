@@ -97,7 +97,7 @@ mod tests {
         length.fall_back(35);
         assert_eq!(length.bytes(), 35, "in the cache");
         length.fall_back(0);
-        assert_eq!(length.bytes(), 30, "on its way");
+        assert_eq!(length.bytes(), 30, "in flight");
         length.end_write(30, true);
         length.fall_back(0);
         assert_eq!(length.bytes(), 30, "on the disk");

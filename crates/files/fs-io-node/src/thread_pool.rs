@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn threads_are_created_when_needed_up_to_the_limit() {
         let pool = pool(2);
-        assert!(put(&pool, Class::Demand, 0), "there is none yet");
+        assert!(put(&pool, Class::Demand, 0), "no thread exists yet");
         let serving = next(&pool).expect("there is a request");
         assert!(put(&pool, Class::Demand, 1), "the first is busy");
         assert!(!put(&pool, Class::Demand, 2), "there may be two");
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(serving.len(), KEPT_FOR_DEMAND - 1);
         let left = KEPT_FOR_DEMAND as u64 - 1;
         let _ = pool.promote(FileId(1), 0, left..left + 1);
-        let promoted = next(&pool).expect("somebody waits for it now");
+        let promoted = next(&pool).expect("it was promoted");
         assert_eq!((promoted.class, promoted.request.0), (Class::Demand, left));
         drop(serving);
         assert!(put(&pool, Class::Background, 99) || next(&pool).is_some());

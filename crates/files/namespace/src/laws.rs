@@ -531,7 +531,7 @@ fn inodes_record_the_number_of_stored_bytes() {
     ];
     for (operation, (bytes, stored)) in steps {
         tree.ask(operation.clone()).expect("noted");
-        let inode = tree.look("a").expect("it is there");
+        let inode = tree.look("a").expect("it exists");
         assert_eq!((inode.size, inode.stored_bytes()), (bytes, stored), "{operation:?}");
     }
     tree.check();

@@ -316,7 +316,7 @@ fn a_streaming_disk_charges_only_for_repositioning() {
     let first = disk.read(Instant::START, 1_000, 128);
     assert_eq!(first, Instant::START + MILLISECOND * 8 + transfer);
     let second = disk.read(first + MILLISECOND, 1_128, 128);
-    assert_eq!(second, first + transfer, "it was read ahead while the command was on its way");
+    assert_eq!(second, first + transfer, "it was read ahead before the command arrived");
     let idle = second + MILLISECOND * 100;
     assert_eq!(disk.read(idle, 1_256, 128), idle);
     assert_eq!(disk.read(idle, 1_384, 128), idle + transfer, "one command ahead and no more");

@@ -61,7 +61,7 @@ fn a_seek_is_linear_in_distance_and_free_within_a_cylinder() {
 fn the_arm_stays_at_the_end_of_an_access() {
     let mut disk = without_latency();
     let end = disk.read(Instant::START, CYLINDER - BLOCK, 2 * BLOCK);
-    assert_eq!(end, Instant::START + BLOCK_TIME * 2, "going on to the next cylinder takes nothing");
+    assert_eq!(end, Instant::START + BLOCK_TIME * 2, "continuing on the next cylinder takes no time");
     assert_eq!(disk.read(end, CYLINDER, BLOCK), end + BLOCK_TIME);
     assert_eq!(disk.statistics(end).seek, Duration::ZERO);
 }

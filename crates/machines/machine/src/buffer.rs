@@ -535,7 +535,7 @@ mod tests {
             assert_eq!(buffer.slice(0..BYTES), Payload::concat(&expected));
             buffer.put(3, &Payload::phantom(Source(99), 0, 2));
             buffer.fill(Payload::zeros(BYTES));
-            assert_eq!(buffer.slice(0..BYTES), Payload::zeros(BYTES), "what was put before is gone");
+            assert_eq!(buffer.slice(0..BYTES), Payload::zeros(BYTES), "earlier contents are replaced");
         }
     }
 
@@ -590,7 +590,7 @@ mod tests {
             memory.push(received.as_contiguous().map(<[u8]>::as_ptr));
             cache.try_take(8).expect("room").adopt(received);
         }
-        assert_eq!(memory[2], memory[0], "what the cache let go of is received into again");
+        assert_eq!(memory[2], memory[0], "memory released by the cache is used again");
     }
 
     #[test]

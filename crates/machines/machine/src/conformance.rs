@@ -85,7 +85,7 @@ fn ok<T>(result: Result<T>) -> T {
 }
 
 fn error<T: std::fmt::Debug>(result: Result<T>) -> Error {
-    *result.expect_err("what is tested fails")
+    *result.expect_err("the tested operation fails")
 }
 
 fn message(number: u8, payload: impl Into<Payload>) -> Message {
@@ -428,7 +428,7 @@ pub fn missing_and_existing_objects_are_reported_as_errors(testbed: &impl Testbe
         ok(disk.create("other", b"4").await);
         let names = ["nothing", "thing", "other"].map(str::to_owned);
         ok(disk.remove_all(&names).await);
-        assert_eq!(ok(disk.list().await), [""; 0], "those that there were are gone");
+        assert_eq!(ok(disk.list().await), [""; 0], "existing ones are removed");
     }));
 }
 
@@ -439,7 +439,7 @@ pub fn data_ranges_include_all_written_data(testbed: &impl Testbed) {
     ok(testbed.run(1, |nodes| async move {
         let (machine, disk) = (&nodes[0], &nodes[0].disks()[0]);
         let object = ok(disk.create("sparse", b"").await).id;
-        assert_eq!(ok(disk.data_after(object, 0).await), None, "there is nothing");
+        assert_eq!(ok(disk.data_after(object, 0).await), None, "the object is empty");
         ok(disk.resize(object, BYTES).await);
         for (offset, bytes) in WRITTEN {
             ok(disk.write(object, offset, Payload::from(vec![1; bytes as usize])).await);
@@ -583,7 +583,7 @@ pub fn a_joined_task_group_reports_its_first_failure(testbed: &impl Testbed) {
         assert!(ended.get() < 4 && early.to_string() == "task: 1", "{early}");
         let late = error(group.join().await);
         assert!(ended.get() == 4 && late.to_string() == "task: 2", "{late}");
-        assert_eq!(group.join().await, Ok(()), "told once");
+        assert_eq!(group.join().await, Ok(()), "reported once");
     }));
 }
 
@@ -614,7 +614,7 @@ pub fn tasks_are_dropped_with_their_group(testbed: &impl Testbed) {
         }
         all.none().await;
         machine.sleep_until(machine.now() + Duration::from_millis(60)).await;
-        assert!(!ended.get(), "a task went on without its group");
+        assert!(!ended.get(), "a task continued without its group");
     }));
 }
 

@@ -191,7 +191,7 @@ mod tests {
             drop(one);
             assert_eq!(permits.free(), 0, "it is set aside");
         }
-        assert_eq!(permits.free(), 1, "who was to have it is gone");
+        assert_eq!(permits.free(), 1, "its waiter was cancelled");
         drop(two);
         assert_eq!(permits.free(), 3);
     }

@@ -100,7 +100,7 @@ fn damage_is_reported_with_path_and_reason() {
                     }
                     other => panic!("{other:?} for {expected}"),
                 }
-                machine.disks()[0].remove("thing").await.expect("what is damaged can be removed");
+                machine.disks()[0].remove("thing").await.expect("a damaged object can be removed");
             }
             create(&machine, "one", b"1").await;
             fs::rename(path.join("one.new"), path.join("two.begun")).expect("the same directory");
@@ -167,7 +167,7 @@ fn files_of_earlier_releases_are_read_and_written() {
     };
     on_a_disk(old, async |machine, path| {
         let (disk, mut expected) = (&machine.disks()[0], contents(bytes));
-        let object = disk.open("old").await.expect("it is there");
+        let object = disk.open("old").await.expect("it exists");
         assert_eq!((object.bytes, object.label.as_slice()), (bytes as u64, b"label".as_slice()));
         assert!(read_part(&machine, &object, 0, bytes).await == Ok(expected.clone()));
         for (at, bytes) in [(100, 10), (UNIT, 2 * UNIT), ((1 << 20) - 7, 3 * UNIT), (bytes, 3 << 20)] {
@@ -222,7 +222,7 @@ fn objects_outlive_the_node() {
             machine.disks()[0].flush(object.id).await.expect("a disk");
         });
         run_on(driver, settings(1, directory.path(), &reports), async |machine| {
-            let object = machine.disks()[0].open("thing").await.expect("it is there");
+            let object = machine.disks()[0].open("thing").await.expect("it exists");
             assert_eq!((object.bytes, object.label.as_slice()), (10_000, &b"label"[..]));
             assert_eq!(read(&machine, object, 10_000).await, Ok(vec![7; 10_000]));
         });
@@ -235,8 +235,8 @@ fn a_removed_object_frees_its_space_and_name() {
         |_| {},
         async |machine, path| {
             let (disk, old) = (&machine.disks()[0], create(&machine, "thing", b"old").await);
-            assert_eq!(disk.open("thing").await.expect("it is there").id, old.id);
-            disk.remove("thing").await.expect("it is there");
+            assert_eq!(disk.open("thing").await.expect("it exists").id, old.id);
+            disk.remove("thing").await.expect("it exists");
             let new = create(&machine, "thing", b"new").await;
             assert_ne!(old.id, new.id);
             // An open file keeps its space, even if it has no name any more.
@@ -261,7 +261,7 @@ fn more_objects_can_exist_than_open_files() {
                 objects.push(create(&machine, &format!("object {number}"), &number.to_le_bytes()).await);
             }
             // The first file has been closed to limit the number of open files.
-            machine.disks()[0].remove("object 0").await.expect("it is there");
+            machine.disks()[0].remove("object 0").await.expect("it exists");
             for (number, object) in (0_u32..).zip(objects).skip(1) {
                 assert_eq!(read(&machine, object, 4).await, Ok(number.to_le_bytes().to_vec()));
             }
@@ -298,13 +298,13 @@ fn large_and_scattered_payloads_are_written_completely() {
             let object = disk.create("scattered", b"").await.expect("a new object");
             disk.write(object.id, 0, payload.clone()).await.expect("a disk with room");
             assert_eq!(
-                Some(read(&machine, object, payload.len()).await.expect("it is there")),
+                Some(read(&machine, object, payload.len()).await.expect("it is readable")),
                 payload.to_vec()
             );
             let zeros = Payload::zeros(300_000);
             let object = disk.create("zeros", b"").await.expect("a new object");
             disk.write(object.id, 5, zeros).await.expect("a disk with room");
-            assert_eq!(disk.open("zeros").await.expect("it is there").bytes, 300_005);
+            assert_eq!(disk.open("zeros").await.expect("it exists").bytes, 300_005);
         },
     );
 }
@@ -391,7 +391,7 @@ fn a_changed_block_is_damaged_and_the_others_are_readable() {
             damage(&mut damaged);
             fs::write(&file, damaged).expect("room");
             run_on(driver, settings(1, directory.path(), &reports), async |machine| {
-                let object = machine.disks()[0].open("thing").await.expect("it is there");
+                let object = machine.disks()[0].open("thing").await.expect("it exists");
                 for (from, bytes) in [(at, UNIT), (at - UNIT, 4 * UNIT), (at + 100, 10), (0, bytes)] {
                     match read_part(&machine, &object, from, bytes).await.map_err(|error| *error) {
                         Err(Error::Damaged { what, why }) => {
@@ -462,7 +462,7 @@ fn zeros_in_place_of_flushed_data_are_damage_and_not_a_hole() {
             damage(&mut damaged);
             fs::write(&file, damaged).expect("room");
             run_on(driver, settings(1, directory.path(), &reports), async |machine| {
-                let object = machine.disks()[0].open("thing").await.expect("it is there");
+                let object = machine.disks()[0].open("thing").await.expect("it exists");
                 assert_eq!(object.bytes, bytes as u64);
                 assert_eq!(reports.tells_of("has been cut"), expected.contains("missing"), "{expected}");
                 match read_part(&machine, &object, 0, bytes).await.map_err(|error| *error) {
@@ -550,7 +550,7 @@ fn bytes_appended_to_the_file_of_an_object_are_ignored() {
         fs::write(&file, lengthened).expect("room");
         run_on(driver, settings(1, directory.path(), &reports), async |machine| {
             let disk = &machine.disks()[0];
-            let object = disk.open("thing").await.expect("it is there");
+            let object = disk.open("thing").await.expect("it exists");
             assert_eq!(object.bytes, bytes as u64);
             let read = read_part(&machine, &object, 0, 10_000).await.expect("sound");
             assert!(read[..bytes] == contents(bytes) && read[bytes..].iter().all(|byte| *byte == 0));
@@ -573,7 +573,7 @@ fn holes_and_offsets_over_4_gib_are_read_correctly() {
             disk.write(object.id, far, Payload::from(vec![3; 10])).await.expect("room");
             disk.write(object.id, 77, Payload::from(vec![4; 10])).await.expect("room");
             disk.flush(object.id).await.expect("a disk");
-            let object = disk.open("sparse").await.expect("it is there");
+            let object = disk.open("sparse").await.expect("it exists");
             assert_eq!(object.bytes, far + 10);
             let read = read_part(&machine, &object, far as usize - 5, 20).await.expect("sound");
             assert_eq!(read, [[0; 5].as_slice(), &[3; 10], &[0; 5]].concat());
@@ -593,7 +593,7 @@ fn zeros_written_over_data_free_their_space() {
             let object = create(&machine, "thing", &contents(BYTES)).await;
             let disk = &machine.disks()[0];
             disk.flush(object.id).await.expect("a disk");
-            let on_disk = || fs::metadata(path.join("thing.begun")).expect("it is there").blocks() * 512;
+            let on_disk = || fs::metadata(path.join("thing.begun")).expect("it exists").blocks() * 512;
             let before = on_disk();
             // A range across the border of two groups of checksums; and a short one, whose zeros are written.
             let (mut expected, hole) = (contents(BYTES), 500 << 10..1600 << 10);
@@ -644,7 +644,7 @@ fn random_writes_and_truncations_agree_with_a_vector_over_restarts() {
                     0 => disk.create("random", b"").await,
                     _ => disk.open("random").await,
                 };
-                let object = object.expect("it is there");
+                let object = object.expect("it exists");
                 assert_eq!(object.bytes, model.len() as u64);
                 for step in 0..60 {
                     let (at, bytes) = (draw.below(BYTES), draw.below(1 << [5, 13, 18][step % 3]));
@@ -712,7 +712,7 @@ fn an_unflushed_object_outlives_its_agent_unless_it_is_incomplete() {
                 }
                 let torn = disk.open("torn").await.map_err(|error| *error);
                 assert!(matches!(torn, Err(Error::NotFound { .. })), "{torn:?}");
-                let object = disk.create("torn", b"new").await.expect("nothing is in its way");
+                let object = disk.create("torn", b"new").await.expect("no object of this name exists");
                 assert_eq!((object.bytes, &*object.label), (0, &b"new"[..]));
             });
             let has = |name: &str| path.join(name).exists();
@@ -753,7 +753,7 @@ fn a_disk_with_a_damaged_or_missing_identity_does_not_start() {
             );
             assert_eq!(fs::read_to_string(&identity).expect("text"), text);
         }
-        fs::remove_file(&identity).expect("it is there");
+        fs::remove_file(&identity).expect("it exists");
         fs::write(path.join("%2F0123456789abcdef.begun"), "a stripe").expect("room");
         let error = refused(driver, directory.path());
         assert!(matches!(&error, Error::Damaged { why, .. } if why.contains("it is gone")), "{error:?}");

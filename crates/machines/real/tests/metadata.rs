@@ -43,13 +43,13 @@ fn left_in(directory: &Path) -> u64 {
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).expect("room");
     for name in [FILE, JOURNAL] {
-        fs::copy(from.join(name), to.join(name)).expect("it is there");
+        fs::copy(from.join(name), to.join(name)).expect("it exists");
     }
 }
 
 fn copy_of_file(from: &Path, to: &Path) {
     fs::create_dir(to).expect("room");
-    fs::copy(from.join(FILE), to.join(FILE)).expect("it is there");
+    fs::copy(from.join(FILE), to.join(FILE)).expect("it exists");
 }
 
 fn place() -> (TempDir, PathBuf) {
@@ -83,7 +83,7 @@ fn a_power_cut_keeps_flushed_transactions_and_a_prefix_of_later_ones() {
     let (flushed_bytes, all_bytes) = on_store(&directory, &Reports::default(), |store| async move {
         make_counted_transactions(&store, 0..10).await;
         store.flush().await.expect("a medium");
-        let bytes = || fs::metadata(from.join(JOURNAL)).expect("it is there").len();
+        let bytes = || fs::metadata(from.join(JOURNAL)).expect("it exists").len();
         let flushed = bytes();
         for number in 10..30 {
             make_counted_transactions(&store, number..number + 1).await;
@@ -104,7 +104,7 @@ fn check_power_cuts(whole: &Path, flushed: u64, all: u64) {
         for garbage in [0, 9000] {
             let torn = whole.with_file_name(format!("cut-{cut}-{garbage}"));
             copy(whole, &torn);
-            let journal = OpenOptions::new().write(true).open(torn.join(JOURNAL)).expect("it is there");
+            let journal = OpenOptions::new().write(true).open(torn.join(JOURNAL)).expect("it exists");
             journal.set_len(cut).expect("a file");
             journal.write_all_at(&vec![0xa5; garbage], cut).expect("room");
             let left = left_in(&torn);
@@ -147,21 +147,21 @@ fn a_foreign_database_is_rejected_and_stays_unchanged() {
     fs::create_dir(&directory).expect("room");
     let file = directory.join(FILE);
     let refused = |expected: &str| {
-        let before = fs::read(&file).expect("it is there");
+        let before = fs::read(&file).expect("it exists");
         let (outcome, reports) = outcome_of_reading(&directory);
         let text = outcome.expect_err("it is refused").to_string();
         assert!(text.contains(expected) && text.contains("namespace.db"), "{text}");
         assert!(reports.tells_of(expected));
-        assert!(fs::read(&file).expect("it is there") == before);
+        assert!(fs::read(&file).expect("it exists") == before);
     };
     fs::write(&file, "a letter to somebody, which is longer than nothing\n".repeat(100)).expect("room");
     refused("not a database");
-    fs::remove_file(&file).expect("it is there");
+    fs::remove_file(&file).expect("it exists");
     let of_others = Connection::open(&file).expect("a database");
     of_others.execute_batch("CREATE TABLE theirs (dear INTEGER)").expect("room");
     drop(of_others);
     refused("of another program");
-    fs::remove_file(&file).expect("it is there");
+    fs::remove_file(&file).expect("it exists");
     on_store(&directory, &Reports::default(), |store| async move {
         make_counted_transactions(&store, 0..1).await;
     });
@@ -247,9 +247,9 @@ fn copies_are_made_of_a_store_in_use_and_on_close() {
         make_counted_transactions(&store, 0..1).await;
         let copy = found.join(FILE);
         common::until(&machine, || copy.exists()).await;
-        let first = fs::metadata(&copy).expect("it is there").ino();
+        let first = fs::metadata(&copy).expect("it exists").ino();
         machine.sleep_until(machine.now() + machine::Duration::from_millis(100)).await;
-        assert_eq!(fs::metadata(&copy).expect("it is there").ino(), first, "nothing has changed");
+        assert_eq!(fs::metadata(&copy).expect("it exists").ino(), first, "nothing has changed");
         make_counted_transactions(&store, 1..7).await;
         common::until(&machine, || fs::metadata(&copy).is_ok_and(|copy| copy.ino() != first)).await;
         // The disk of the copies is unavailable for a while.
@@ -262,7 +262,7 @@ fn copies_are_made_of_a_store_in_use_and_on_close() {
     })
     .expect("it starts");
     // The store is lost, and a copy replaces it.
-    fs::remove_dir_all(&directory).expect("it is there");
+    fs::remove_dir_all(&directory).expect("it exists");
     copy_of_file(&copies, &directory);
     assert_eq!(left_in(&directory), 9);
     assert_eq!(fs::read_dir(&copies).expect("ours").count(), 1);
@@ -305,7 +305,7 @@ fn a_blocked_copy_is_reported_and_delays_no_transaction() {
     .expect("it starts");
     let found = place.path().join("copies");
     assert_eq!(fs::read_dir(&found).expect("ours").count(), 1);
-    fs::remove_dir_all(&directory).expect("it is there");
+    fs::remove_dir_all(&directory).expect("it exists");
     copy_of_file(&found, &directory);
     assert_eq!(left_in(&directory), 9);
 }
@@ -354,7 +354,7 @@ proptest! {
         places in proptest::collection::vec((any::<u64>(), any::<u8>(), 1_usize..64), 1..5),
     ) {
         let (_place, directory) = filled();
-        let file = OpenOptions::new().write(true).open(directory.join(FILE)).expect("it is there");
+        let file = OpenOptions::new().write(true).open(directory.join(FILE)).expect("it exists");
         let bytes = file.metadata().expect("a file").len();
         for (at, byte, count) in places {
             let at = at % bytes;
@@ -386,12 +386,12 @@ fn check(number: u64, found: &[u8]) {
 fn a_damaged_entry_is_reported_and_others_are_readable() {
     let (_place, directory) = filled();
     let path = directory.join(FILE);
-    let content = fs::read(&path).expect("it is there");
+    let content = fs::read(&path).expect("it exists");
     // In the middle of the value of an entry that has a page alone.
     let damaged = 131;
     let run = vec![damaged; 1000];
-    let at = content.windows(run.len()).position(|window| window == run).expect("it is there");
-    let file: File = OpenOptions::new().write(true).open(&path).expect("it is there");
+    let at = content.windows(run.len()).position(|window| window == run).expect("it exists");
+    let file: File = OpenOptions::new().write(true).open(&path).expect("it exists");
     file.write_all_at(b"x", at as u64 + 500).expect("room");
     let reports = Reports::default();
     on_store(&directory, &reports, |store| async move {

@@ -129,7 +129,7 @@ fn a_silent_caller_is_refused() {
 
 async fn connect_error(machine: &RealMachine, node: u64, address: SocketAddr) -> String {
     let peer = Peer { node: NodeId(node), address };
-    machine.connect(&[peer]).await.expect_err("nobody suitable is there").to_string()
+    machine.connect(&[peer]).await.expect_err("no suitable node listens").to_string()
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn an_unreachable_peer_is_reported_with_the_reason() {
             for part in ["node 5", &free.to_string(), "refused"] {
                 assert!(error.contains(part), "{error}");
             }
-            let error = nodes[0].connect_to(free).await.expect_err("nobody is there").to_string();
+            let error = nodes[0].connect_to(free).await.expect_err("no node listens").to_string();
             assert!(error.starts_with(&format!("connecting to {free}: ")), "{error}");
             let error = connect_error(&nodes[0], 5, nodes[1].address().expect("it listens")).await;
             assert!(error.contains("node 2 listens there"), "{error}");
@@ -185,7 +185,7 @@ fn the_node_at_an_address_is_connected_and_identifies_itself() {
             }
 
             let itself = caller.address().expect("it listens");
-            let error = caller.connect_to(itself).await.expect_err("nobody else is there").to_string();
+            let error = caller.connect_to(itself).await.expect_err("only this node listens").to_string();
             assert!(error.contains("this node itself listens there"), "{error}");
             let namesake =
                 RealMachine::start(Settings::new(NodeId(7), keys())).await.expect("it has no disks");
@@ -280,7 +280,7 @@ fn a_node_that_does_not_receive_blocks_its_senders() {
                 Ok(())
             });
             nodes[0].sleep_until(nodes[0].now() + machine::Duration::from_millis(200)).await;
-            assert!(left.get() < MESSAGES, "64 MiB were taken for a node that has room for 2");
+            assert!(left.get() < MESSAGES, "64 MiB were accepted for a node with space for 2 MiB");
             for number in 0..MESSAGES {
                 expect_message(&nodes[1], number, 1 << 20).await;
             }
@@ -408,9 +408,9 @@ fn a_panicking_task_is_reported_and_the_node_continues() {
         let outcome = real::run(settings, |machine| async move {
             machine.spawn("unlucky", async { panic!("out of {}", "luck") });
             machine.sleep_until(machine.now() + machine::Duration::from_millis(5)).await;
-            "went on"
+            "continued"
         });
-        assert_eq!(outcome, Ok("went on"));
+        assert_eq!(outcome, Ok("continued"));
         let expected = Error::Failed { task: "unlucky".to_owned(), why: "panicked: out of luck".to_owned() };
         assert_eq!(reports.failure(), Some(expected));
     }
@@ -563,7 +563,7 @@ fn a_node_restarted_at_its_address_is_reconnected() {
                 if run == 0 {
                     assert_eq!(caller.connect_to(address).await, Ok(NodeId(100)));
                 }
-                caller.net().send(NodeId(100), message(1, 10_000)).await.expect("it is there again");
+                caller.net().send(NodeId(100), message(1, 10_000)).await.expect("it has restarted");
                 let (from, _) = receive(&agent).await;
                 assert_eq!(from, NodeId(1));
                 agent.net().send(NodeId(1), message(2, 10_000)).await.expect("a connection");
@@ -586,7 +586,7 @@ fn a_node_restarted_at_its_address_is_reconnected() {
             // Further messages to the node fail at once.
             let asked = std::time::Instant::now();
             for _ in 0..30 {
-                caller.net().send(NodeId(100), message(3, 10)).await.expect_err("it is gone");
+                caller.net().send(NodeId(100), message(3, 10)).await.expect_err("it is disconnected");
             }
             assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
             // A later call, which might succeed, is made again, for a shorter time, because the node was lost long ago.

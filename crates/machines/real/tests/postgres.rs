@@ -119,7 +119,7 @@ fn a_database_serves_only_one_node_at_a_time() {
         let second = thread::spawn(move || {
             on_store(&other, |store| async move { store.transact(|_| Ok(Ok::<_, ()>(()))).await })
         });
-        let refused = second.join().expect("it is told").expect("it starts").expect_err("it is in use");
+        let refused = second.join().expect("it is answered").expect("it starts").expect_err("it is in use");
         assert!(matches!(*refused, Error::InUse { .. }), "{refused}");
         // An administrator ends the session. The store continues, since no other node has used it since.
         end_sessions(&mut meddler, &of_store);
@@ -148,10 +148,10 @@ fn foreign_changes_are_detected_and_a_newer_version_is_rejected() {
     let refused = on_store(&address, |store| async move {
         assert_eq!(counted_transactions_left(&store).await, 10);
         meddler.batch_execute("UPDATE starfish_store SET number = number + 1").expect("allowed");
-        let refused = put(store.clone()).await.expect_err("somebody was there");
+        let refused = put(store.clone()).await.expect_err("another session has changed it");
         assert!(refused.to_string().contains("somebody else has changed it"), "{refused}");
         // The store continues from the present contents.
-        put(store).await.expect("nobody was there");
+        put(store).await.expect("no other session has changed it");
         meddler.batch_execute("UPDATE starfish_store SET version = 7").expect("allowed");
     });
     refused.expect("it starts");
@@ -218,10 +218,10 @@ fn a_missing_server_is_reported() {
     let address = format!("host={} user=starfish dbname=none", place.path().display());
     let told = on_store(&address, |store| async move {
         let start = Instant::now();
-        let first = store.transact(|_| Ok(Ok::<_, ()>(()))).await.expect_err("there is none");
+        let first = store.transact(|_| Ok(Ok::<_, ()>(()))).await.expect_err("no server runs");
         let waited = start.elapsed();
-        let again = store.transact(|_| Ok(Ok::<_, ()>(()))).await.expect_err("there is none");
-        assert!(start.elapsed() - waited < waited, "nobody waits that long twice");
+        let again = store.transact(|_| Ok(Ok::<_, ()>(()))).await.expect_err("no server runs");
+        assert!(start.elapsed() - waited < waited, "the second call does not wait as long");
         assert_eq!(first, again);
         first.to_string()
     });

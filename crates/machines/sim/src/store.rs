@@ -601,7 +601,7 @@ mod tests {
             for (block, left) in [(1_000, 98), (1 << 40, 96), (1_001, 95), (500, 93), (1_000, 93)] {
                 assert!(store.reserve(id, block * 8192, (block + 2) * 8192), "{block}");
                 assert_eq!(free(&store), left, "{block}");
-                let object = store.object(id).expect("it is there");
+                let object = store.object(id).expect("it exists");
                 let places: Vec<_> = (block - 1..block + 2).map(|block| object.place(block)).collect();
                 assert!(places[1].is_some() && places[2].is_some() && places[1] != places[2], "{places:?}");
             }

@@ -489,7 +489,7 @@ fn handing_over_an_access_adds_its_time() {
         let object = node.disks()[0].install("file", 0, &Payload::zeros(8192)).expect("room");
         let read = simulation.run(async move {
             let into = node.buffers().take(8192).await;
-            node.disks()[0].read(object, 0, into).await.expect("it is there");
+            node.disks()[0].read(object, 0, into).await.expect("it is readable");
             node.now().since(Instant::START)
         });
         read.expect("a run").as_nanos()

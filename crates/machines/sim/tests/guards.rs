@@ -208,7 +208,7 @@ fn a_waker_can_outlive_its_task_its_run_and_its_simulation() {
     let first = simulation(&starfish(&[]));
     let keeper = kept.clone();
     first.node(0).spawn(
-        "gone soon",
+        "short-lived",
         std::future::poll_fn(move |context| {
             keeper.borrow_mut().push(context.waker().clone());
             Poll::Ready(Ok(()))

@@ -68,7 +68,7 @@ pub fn a_client_that_answers_nothing_blocks_no_others(testbed: &impl Testbed, ba
         // In the report's configuration threads do wait for it, but only within the patience of the I/O node.
         assert!(base.configuration == Configuration::Report || served < given_up, "{served} and {given_up}");
         let bytes = (140 * BLOCK) as usize;
-        assert!(read(&file, 0, 140 * BLOCK).await.len() < bytes, "nothing of what it had was written");
+        assert!(read(&file, 0, 140 * BLOCK).await.len() < bytes, "none of its data were written");
         write(&file, 0, &contents(140 * BLOCK)).await;
         assert!(read(&file, 0, 140 * BLOCK).await == contents(140 * BLOCK));
     });
@@ -383,7 +383,7 @@ pub fn only_members_count_at_a_barrier(testbed: &impl Testbed, base: Base) {
         let (client, group, other) = (clients[0].clone(), Group::new(5, members.clone(), 0), late.clone());
         tasks.begin(&nodes[1], async move {
             client.barrier(&group).await.expect("met");
-            assert!(other.get(), "the other member has not come yet");
+            assert!(other.get(), "the other member has not entered yet");
         });
         rest(stranger).await;
         late.set(true);
@@ -420,18 +420,18 @@ pub fn lost_data_are_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         for block in [1, 4, 5] {
             write(&file, block * BLOCK + 5, &[7; 20]).await;
         }
-        file.flush().await.expect_err("it is told once to whoever has written");
+        file.flush().await.expect_err("each writer gets the error once");
         let memory = Memory::real(vec![0; BLOCK as usize]);
-        let error = other.read(BLOCK, BLOCK, &memory, 0).await.expect_err("what was written is not there");
+        let error = other.read(BLOCK, BLOCK, &memory, 0).await.expect_err("the written data are lost");
         assert!(error.is_remote(FailureKind::Damaged), "{error}");
         assert!(error.to_string().contains("did not get to the disk"), "{error}");
-        assert!(read(&other, 0, BLOCK).await == contents(BLOCK), "what is beside it is");
+        assert!(read(&other, 0, BLOCK).await == contents(BLOCK), "adjacent data are readable");
         assert!(read(&other, 2 * BLOCK, 2 * BLOCK).await == contents(4 * BLOCK)[2 * BLOCK as usize..]);
         assert_eq!(stored(&clients[1], 1, BLOCK).await.bytes, 4 * BLOCK);
         // Eviction from the cache does not repair it; writing it again does.
         write(&other, 10 * BLOCK, &contents(8 * BLOCK)).await;
         other.flush().await.expect("flushed");
-        other.read(BLOCK, BLOCK, &memory, 0).await.expect_err("what was written is not there");
+        other.read(BLOCK, BLOCK, &memory, 0).await.expect_err("the written data are lost");
         write(&file, BLOCK, &contents(BLOCK)).await;
         file.flush().await.expect("flushed");
         assert!(read(&other, BLOCK, BLOCK).await == contents(BLOCK));

@@ -22,7 +22,7 @@ pub fn an_io_node_counts_its_requests_and_disk_accesses(testbed: &impl Testbed, 
         write(&file, 0, &data).await;
         file.flush().await.expect("flushed");
         let other = described(&client, 1, 2 * BLOCK).await;
-        client.numbered_stripes(&other).await.expect_err("it has other blocks");
+        client.numbered_stripes(&other).await.expect_err("its block size differs");
         assert!(read(&file, 0, data.len() as u64).await == data);
 
         let mut counts = service.counts().await;
@@ -73,7 +73,7 @@ pub fn a_read_without_prefetching_reads_only_its_bytes_from_disk(testbed: &impl 
         let cache = PageCache::new(client.clone(), PageCacheSettings::default());
         let file = cache.open_numbered(stored(&client, 1, BLOCK).await).await.expect("opened");
         for block in 0..BLOCKS / 2 {
-            let part = file.read_alone(block * BLOCK + 5, 10).await.expect("it is there").to_vec();
+            let part = file.read_alone(block * BLOCK + 5, 10).await.expect("it is readable").to_vec();
             let at = (block * BLOCK + 5) as usize;
             assert_eq!(part.as_deref(), Some(&data[at..at + 10]));
         }

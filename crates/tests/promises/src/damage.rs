@@ -39,7 +39,7 @@ pub fn damage_is_found_and_adjacent_data_are_readable(testbed: &impl Testbed, ba
         let client = &start(base, &nodes, 3, settings).await[0];
         let data = contents(BYTES);
         let file = created_with(client, 1, BLOCK).await;
-        let single = client.new_numbered_on(FileId(2), BLOCK, &[0]).await.expect("it is there");
+        let single = client.new_numbered_on(FileId(2), BLOCK, &[0]).await.expect("it exists");
         let whole = client.numbered(single).await.expect("opened");
         for file in [&file, &whole] {
             write(file, 0, &data).await;
@@ -108,7 +108,7 @@ pub fn a_bit_flip_in_memory_is_detected(testbed: &impl Testbed, base: Base) {
         }
         let others = 2 * BLOCK..6 * BLOCK;
         let there = read(&file, others.start, 4 * BLOCK).await;
-        assert!(there == data[others.start as usize..others.end as usize], "others are right");
+        assert!(there == data[others.start as usize..others.end as usize], "other blocks are right");
 
         let new = vec![0xAB; BLOCK as usize];
         nodes[1].faults().flipped_writes.set(1);

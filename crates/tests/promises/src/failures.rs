@@ -141,10 +141,10 @@ pub fn accepted_writes_fit_on_the_disk(testbed: &impl Testbed, base: Base) {
                 Ok(()) => end += BLOCK,
                 Err(refused) => break refused,
             }
-            assert!(end < 2 * BLOCK + 2 * ROOM, "more was accepted than there is room for");
+            assert!(end < 2 * BLOCK + 2 * ROOM, "more was accepted than fits");
         };
         assert!(refused.is_remote(FailureKind::NoSpace), "{refused}");
-        assert!(end > BLOCK, "what there was room for is accepted");
+        assert!(end > BLOCK, "writes that fit are accepted");
         write(&file, 0, &contents(BLOCK)).await;
         file.flush().await.expect("all that was accepted has room");
         nodes[0].faults().room.set(None);
@@ -280,14 +280,14 @@ pub fn a_failed_flush_is_reported_to_all_writers(testbed: &impl Testbed, base: B
         }
         nodes[0].faults().failing_flushes.set(1);
         for (writer, file) in files.iter().take(2).enumerate() {
-            let text = file.flush().await.expect_err("what it wrote may be lost").to_string();
+            let text = file.flush().await.expect_err("its writes may be lost").to_string();
             assert!(text.contains("flushing"), "writer {writer}: {text}");
         }
         for file in &files {
-            assert_eq!(file.flush().await, Ok(()), "it has been told, or has written nothing");
+            assert_eq!(file.flush().await, Ok(()), "it has got the error, or has written nothing");
         }
         nodes[0].faults().failing_flushes.set(1);
-        let text = files[2].flush_all().await.expect_err("whoever asks is told").to_string();
+        let text = files[2].flush_all().await.expect_err("any caller gets the error").to_string();
         assert!(text.contains("flushing"), "{text}");
     });
 }
@@ -302,7 +302,7 @@ pub fn after_a_failed_sync_every_flush_of_the_file_fails(testbed: &impl Testbed,
         write(&file, 0, &contents(BLOCK)).await;
         nodes[0].faults().failing_syncs.set(1);
         for _ in 0..2 {
-            file.flush_all().await.expect_err("what was written may be lost");
+            file.flush_all().await.expect_err("the written data may be lost");
         }
         client.remove_numbered(&[FileId(1)]).await.expect("removed");
         let file = created(&client, 2).await;
@@ -328,11 +328,11 @@ pub fn a_failed_flush_is_reported_through_all_handles(testbed: &impl Testbed, ba
         files[0].write(0, Payload::from(contents(BLOCK))).await.expect("taken");
         nodes[0].faults().failing_flushes.set(1);
         for file in &files {
-            let text = file.flush().await.expect_err("what was written may be lost").to_string();
+            let text = file.flush().await.expect_err("the written data may be lost").to_string();
             assert!(text.contains("flushing"), "{text}");
         }
         for file in files {
-            assert_eq!(file.flush().await, Ok(()), "it has been told");
+            assert_eq!(file.flush().await, Ok(()), "it has got the error");
             assert_eq!(file.close().await, Ok(()));
         }
     });
@@ -357,7 +357,7 @@ pub fn all_users_of_a_shared_handle_get_its_failure(testbed: &impl Testbed, base
         }
         let text = file.flush().await.expect_err("a block is lost").to_string();
         assert!(text.contains("writing"), "{text}");
-        assert_eq!(file.close().await, Ok(()), "it has been told");
+        assert_eq!(file.close().await, Ok(()), "all users have got the error");
     });
 }
 
@@ -384,7 +384,7 @@ pub fn a_failed_write_behind_of_one_member_fails_the_group(testbed: &impl Testbe
                     let text = write().await.expect_err("a block is lost").to_string();
                     assert!(text.contains("writing"), "member {rank}: {text}");
                     assert_eq!(write().await, Ok(()), "member {rank}");
-                    assert_eq!(file.flush().await, Ok(()), "member {rank} has been told");
+                    assert_eq!(file.flush().await, Ok(()), "member {rank} has got the error");
                 });
             }
             tasks.wait().await;
@@ -409,7 +409,7 @@ pub fn a_failed_collective_operation_has_ended_at_all_disks(testbed: &impl Testb
         let (group, memory) = (Group::new(1, vec![nodes[1].node()], 0), Memory::real(contents(64 * BLOCK)));
         let settings = CollectiveSettings::disk_directed();
         let read = file.read_collective(&group, &rows_of(64, 1), &memory, settings).await;
-        read.expect_err("what is lost is not read");
+        read.expect_err("lost data are not read");
         let reads = nodes[0].faults().reads.get();
         rest(&nodes[1]).await;
         assert_eq!(nodes[0].faults().reads.get(), reads, "reads before the answer, and in all");

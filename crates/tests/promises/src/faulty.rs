@@ -78,7 +78,7 @@ pub(super) struct Faults {
 impl Faults {
     /// Fails if the disks are missing.
     fn check_there(&self) -> Result<()> {
-        fail(&Cell::new(self.gone.get().into()), "a disk that is gone")
+        fail(&Cell::new(self.gone.get().into()), "a missing disk")
     }
 
     /// Simulates a crash of the metadata store.

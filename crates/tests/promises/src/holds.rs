@@ -79,7 +79,7 @@ pub fn open_files_outlive_a_restart_of_the_metadata_server(testbed: &impl Testbe
         others.push(&nodes[4]);
         let names = others.iter().map(|node| node.node()).collect();
         let client = Client::connect(nodes[5].clone(), names, base.client()).await.expect("they answer");
-        let tree = Tree::find(&cache(client.clone())).await.expect("they answer").expect("it is there");
+        let tree = Tree::find(&cache(client.clone())).await.expect("they answer").expect("it exists");
         remove(&tree, "removed").await.expect("removed");
         rename(&tree, "other", "replaced").await.expect("replaced");
         let new = make(&tree, "new", true).await.expect("made");
@@ -99,7 +99,7 @@ pub fn open_files_outlive_a_restart_of_the_metadata_server(testbed: &impl Testbe
         };
         for file in &kept {
             forget(file);
-            assert_eq!(is_read(file).await, 2, "what the others have is there");
+            assert_eq!(is_read(file).await, 2, "the blocks of the other nodes exist");
         }
         successor.faults().jumped.set(Duration::from_secs(60));
         assert_eq!((tree.remove_doomed().await, files(&client).await), (Ok(2), 1));

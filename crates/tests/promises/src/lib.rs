@@ -797,7 +797,7 @@ pub fn too_many_commands_of_a_client_are_rejected(testbed: &impl Testbed, base: 
         // The client answers none of the Memputs, so all accepted commands stay in flight.
         let mut refused = 0;
         while refused < 10 {
-            let answer = match client.net().receive().await.expect("it is there") {
+            let answer = match client.net().receive().await.expect("a connection") {
                 (_, Delivery::Message(answer)) => answer,
                 // On a slow network the node disconnects it before it reads the first rejection.
                 (_, Delivery::Gone(_)) => break,

@@ -176,7 +176,7 @@ pub fn a_lost_directory_of_extents_is_sent_again(testbed: &impl Testbed, base: B
                 entries: vec![Entry { offset: 0, bytes: BYTES, at: 0, time: 0 }],
             };
             let memory = Memory::real(contents(BYTES));
-            client.write_listed(&group, &[part], &memory, settings).await.expect("told again");
+            client.write_listed(&group, &[part], &memory, settings).await.expect("sent again");
         });
         // It has sent its directory, and waits for the other member.
         rest(&nodes[1]).await;

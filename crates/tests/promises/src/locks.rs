@@ -118,12 +118,12 @@ pub fn writes_under_a_lost_lock_are_rejected(testbed: &impl Testbed, base: Base)
         let others = open(other, "file").await.expect("opened");
         assert_eq!(other.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         assert_eq!(read(&others).await, [1; 10]);
-        file.flush().await.expect_err("somebody else has the file");
+        file.flush().await.expect_err("another client has the lock");
         write(&others, 0, &[3; 10]).await;
         others.flush().await.expect("flushed");
         other.unlock(number, 1, LockRange::WHOLE).await.expect("unlocked");
-        one.unlock(number, 1, LockRange::WHOLE).await.expect("it has none any more");
-        file.flush().await.expect("it has been told, and nothing is left of it");
+        one.unlock(number, 1, LockRange::WHOLE).await.expect("it has no lock left");
+        file.flush().await.expect("it has got the error, and nothing is left to flush");
         // It may continue like others.
         assert_eq!(one.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         file.attributes().await.expect("known");

@@ -65,7 +65,7 @@ pub fn any_client_can_read_a_numbered_file(testbed: &impl Testbed, base: Base) {
             assert!(read(&other, 0, bytes + 99 * BLOCK).await == expected);
             own.note_counted(bytes + 4 * BLOCK + 10);
             own.set_bytes(3);
-            assert_eq!((own.bytes(), own.uncounted_end()), (3, 0), "others have cut it");
+            assert_eq!((own.bytes(), own.uncounted_end()), (3, 0), "another client has truncated it");
         }
     });
 }
@@ -204,7 +204,7 @@ pub fn cached_numbered_files_are_close_to_open_consistent(testbed: &impl Testbed
         assert_eq!(
             (caches[0].bytes(), caches[1].bytes()),
             (0, 0),
-            "nothing is kept of a file nobody has open"
+            "no pages are kept of a file that is not open"
         );
         caches[0].finish().await.expect("nothing is left");
         // Dirty pages of a discarded file are dropped, not sent.
@@ -240,7 +240,7 @@ pub fn a_removed_numbered_file_stays_removed(testbed: &impl Testbed, base: Base)
                 file.read(0, 2 * BLOCK, &memory, 0).await.map(drop),
                 file.truncate(3).await,
             ] {
-                let error = outcome.expect_err("it is gone");
+                let error = outcome.expect_err("it is removed");
                 assert!(error.is_remote(FailureKind::Removed), "{error}");
                 assert!(error.to_string().contains("removed"), "{error}");
             }
@@ -307,7 +307,7 @@ pub fn all_numbered_files_are_listed(testbed: &impl Testbed, base: Base) {
         file.flush().await.expect("flushed");
         let check = client.check(&called, None, |_| {}).await.expect("checked");
         assert_eq!((check.bytes, check.failures.len()), (BLOCK + 3, 0));
-        assert_eq!(check.files[&called[0]].findings, [], "stripes that nobody has written to are none");
+        assert_eq!(check.files[&called[0]].findings, [], "never written stripes are not missing");
         assert_eq!(check.files[&called[1]].findings.len(), 1);
     });
 }
@@ -368,10 +368,7 @@ pub fn errors_distinguish_foreign_stripes_and_unknown_disks(testbed: &impl Testb
             (short.next_hole(0).await, read(&short, 0, BLOCK).await),
             (Ok(Some(BLOCK)), contents(BLOCK))
         );
-        assert!(
-            opened.flush().await.is_err_and(|error| is_nowhere(&error)),
-            "what others wrote to it may not be there"
-        );
+        assert!(opened.flush().await.is_err_and(|error| is_nowhere(&error)), "writes of others may be lost");
     });
     // One directory is a copy of the other.
     run(testbed, 3, move |nodes| async move {
@@ -403,7 +400,7 @@ pub fn a_lost_numbered_write_is_reported_once(testbed: &impl Testbed, base: Base
                 write(&file, 0, b"written to the next run").await;
             }
             assert_eq!(file.flush().await, lost);
-            assert_eq!(file.flush().await, Ok(()), "it has been told");
+            assert_eq!(file.flush().await, Ok(()), "it was reported");
         }
         // The same holds for a flush of all the client's writes, through any handle.
         for (has_closed, writes_again, outcome) in
@@ -442,7 +439,7 @@ pub fn losses_of_many_closed_files_are_all_reported(testbed: &impl Testbed, base
             let lost = Err(Error::WriteLost { name: object_name(number), node }.into());
             assert_eq!(open(number).await.flush().await, lost);
         }
-        assert_eq!(open(FileId(1)).await.flush().await, Ok(()), "it has been told");
+        assert_eq!(open(FileId(1)).await.flush().await, Ok(()), "it was reported");
         assert_eq!(client.flush_own().await, Ok(()));
     });
 }
@@ -501,7 +498,7 @@ pub fn a_loss_is_reported_at_close_or_to_the_next_opener(testbed: &impl Testbed,
                 io_node.start_anew();
                 let again = open().await;
                 assert_eq!((again.flush().await, again.flush().await), (lost.clone(), Ok(())));
-                assert_eq!(again.close().await, Ok(()), "it has been told");
+                assert_eq!(again.close().await, Ok(()), "it was reported");
             } else {
                 io_node.start_anew();
                 assert_eq!((send(&file, BLOCK).await, file.close().await), (lost.clone(), Ok(())));
@@ -631,6 +628,6 @@ pub fn lost_data_of_an_unremovable_file_are_reported(testbed: &impl Testbed, bas
         write(&file, 5, &[1; 5]).await;
         nodes[0].faults().failing_removals.set(1);
         clients[1].remove_numbered(&[FileId(1)]).await.expect_err("a fault on purpose");
-        file.flush().await.expect_err("what was written is lost");
+        file.flush().await.expect_err("the written data are lost");
     });
 }

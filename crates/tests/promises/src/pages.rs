@@ -114,7 +114,7 @@ pub fn cached_files_of_any_size_are_read_back(testbed: &impl Testbed, base: Base
                 }
                 assert!(read(&other, 0, bytes).await == data);
                 other.close().await.expect("closed");
-                assert_eq!(caches[1].bytes(), 0, "nothing is kept of a file nobody has open");
+                assert_eq!(caches[1].bytes(), 0, "no pages are kept of a file that is not open");
             }
         });
     }
@@ -231,7 +231,7 @@ pub fn the_pages_of_a_request_are_read_together(testbed: &impl Testbed, base: Ba
         write(&file, 0, &data).await;
         file.close().await.expect("closed");
         let file = opened(&cache_of(&clients[1], 20, Prefetch::None), 1).await;
-        let some = file.read_some(BLOCK + 5, 6 * BLOCK).await.expect("it is there");
+        let some = file.read_some(BLOCK + 5, 6 * BLOCK).await.expect("it is readable");
         assert_eq!(some.to_vec().expect("real bytes"), data[BLOCK as usize + 5..2 * BLOCK as usize]);
         rest(&nodes[3]).await;
         let ready = (0..12).filter(|page| file.is_ready(page * BLOCK));
@@ -299,7 +299,7 @@ pub fn temporary_files_reach_no_disk(testbed: &impl Testbed, base: Base) {
         let data = contents(30 * BLOCK);
         write(&large, 0, &data).await;
         assert!(read(&large, 0, 30 * BLOCK).await == data, "larger than the cache");
-        assert!(stored(client, 2, BLOCK).await.bytes > 0, "some of it had to give way");
+        assert!(stored(client, 2, BLOCK).await.bytes > 0, "some pages were evicted");
     });
 }
 
@@ -317,7 +317,7 @@ pub fn a_failed_write_behind_is_reported(testbed: &impl Testbed, base: Base) {
         write(&file, 2 * BLOCK, &contents(2 * BLOCK)).await;
         rest(&nodes[2]).await;
         let names_it = |outcome: Result<()>| {
-            let error = outcome.expect_err("an I/O node is gone");
+            let error = outcome.expect_err("an I/O node is disconnected");
             let lost = nodes[1].node();
             let named =
                 matches!(*error, Error::Machine(machine::Error::PeerGone { node, .. }) if node == lost);
@@ -335,7 +335,7 @@ pub fn a_failed_write_behind_is_reported(testbed: &impl Testbed, base: Base) {
         }
         names_it(outcome);
         names_it(file.close().await);
-        assert_eq!(cache.bytes(), 0, "what could not be written is given up by closing");
+        assert_eq!(cache.bytes(), 0, "closing drops pages that could not be written");
     });
 }
 
@@ -353,7 +353,7 @@ pub fn a_failing_flush_fails_for_all_concurrent_callers(testbed: &impl Testbed, 
         for _ in 0..2 {
             let (file, left, done) = (file.clone(), left.clone(), done.clone());
             nodes[2].spawn("application", async move {
-                let error = file.flush().await.expect_err("an I/O node is gone");
+                let error = file.flush().await.expect_err("an I/O node is disconnected");
                 assert!(matches!(*error, Error::Machine(machine::Error::PeerGone { .. })), "{error}");
                 left.set(left.get() - 1);
                 done.wake_all();
@@ -413,7 +413,7 @@ pub fn lost_data_of_a_temporary_file_are_reported(testbed: &impl Testbed, base: 
         assert_eq!(file.flush().await, Ok(()), "nothing of it is flushed");
         let error = file.check_losses().await.expect_err("it is lost");
         assert!(matches!(*error, Error::WriteLost { .. }), "{error}");
-        assert_eq!(file.check_losses().await, Ok(()), "it is told once");
+        assert_eq!(file.check_losses().await, Ok(()), "it is reported once");
     });
 }
 
@@ -437,17 +437,17 @@ pub fn hints_take_effect_on_pages_at_once(testbed: &impl Testbed, base: Base) {
         rest(&nodes[2]).await;
         assert_eq!(pages(), 5);
         file.advise(Advice::DontNeed { offset: BLOCK, bytes: 11 * BLOCK });
-        assert_eq!(pages(), 3, "pages 10 and 11 are gone, 0, 12 and 13 are not");
+        assert_eq!(pages(), 3, "pages 10 and 11 are dropped; 0, 12 and 13 are not");
         file.advise(Advice::WillNeed { offset: 17 * BLOCK + 5, bytes: 100 * BLOCK });
         rest(&nodes[2]).await;
-        assert_eq!(pages(), 6, "17 to 19 have come");
+        assert_eq!(pages(), 6, "pages 17 to 19 were loaded");
         file.advise(Advice::WillNeed { offset: 0, bytes: 100 * BLOCK });
         rest(&nodes[2]).await;
         assert!(pages() <= 12 && read(&file, 0, 20 * BLOCK).await == data);
         write(&file, BLOCK, &[7; 10]).await;
         file.advise(Advice::DontNeed { offset: 0, bytes: u64::MAX });
         rest(&nodes[2]).await;
-        assert!(read(&file, BLOCK, 10).await == [7; 10], "what was dirty has been written");
+        assert!(read(&file, BLOCK, 10).await == [7; 10], "dirty data were written");
         file.advise(Advice::Temporary);
         write(&file, BLOCK, &[8; 10]).await;
         file.advise(Advice::FinalWrite);
@@ -519,7 +519,7 @@ pub fn truncated_data_do_not_return(testbed: &impl Testbed, base: Base) {
         let mut expected = contents(BLOCK / 2);
         expected.resize(8 * BLOCK as usize, 0);
         assert!(read(&file, 0, 3 * BLOCK).await == expected[..3 * BLOCK as usize], "it is back");
-        assert_eq!(bytes, 4 * BLOCK, "the end of what was written");
+        assert_eq!(bytes, 4 * BLOCK, "the end of the written data");
         expected[3 * BLOCK as usize..4 * BLOCK as usize].fill(7);
         assert!(read(&file, 0, 9 * BLOCK).await == expected);
         file.flush().await.expect("flushed");

@@ -178,7 +178,7 @@ impl<M: Machine> RandomAsker<M> {
 
     async fn listen(&self) -> machine::Result<()> {
         while let Ok((from, Delivery::Message(message))) = self.node.net().receive().await {
-            match Frame::decode(&message.header).expect("what an I/O node says makes sense") {
+            match Frame::decode(&message.header).expect("an I/O node sends valid frames") {
                 Frame::Reply(tag, reply) => {
                     let asked = self.under_way.borrow_mut().remove(&tag).expect("answered once");
                     self.check(reply, asked, message.payload.len());

@@ -42,9 +42,9 @@ pub fn io_nodes_record_their_activities_on_request(testbed: &impl Testbed, base:
         let nodes = Faulty::all(nodes);
         nodes[..2].iter().for_each(|node| node.faults().ahead.set(AHEAD));
         let clients = start(base, &nodes, 2, small(base, Threads::Pool(4))).await;
-        assert!(all_refused(clients[0].stop_recording().await), "nobody records");
+        assert!(all_refused(clients[0].stop_recording().await), "no recording runs");
         let file = created(&clients[0], 1).await;
-        clients[0].start_recording().await.expect("nobody records");
+        clients[0].start_recording().await.expect("no recording runs");
         let data = contents(400 * BLOCK);
         write(&file, 0, &data).await;
         assert!(read(&file, 0, 400 * BLOCK).await == data);
@@ -73,9 +73,9 @@ pub fn io_nodes_record_their_activities_on_request(testbed: &impl Testbed, base:
 
 /// A restarted recording contains later events only.
 async fn begins_anew<M: Machine>(client: &Client<M>) {
-    client.start_recording().await.expect("nobody records");
+    client.start_recording().await.expect("no recording runs");
     client.list_numbered().await.expect("listed");
-    client.start_recording().await.expect("it is begun anew");
+    client.start_recording().await.expect("it is restarted");
     opened(client, 1).await;
     for (_, recording) in client.stop_recording().await {
         let recording = recording.expect("recorded");
@@ -91,9 +91,9 @@ async fn refuses_beside_another<M: Machine>(client: &Client<M>, nodes: &[M]) {
     let refused = client.start_recording().await.expect_err("one is recorded");
     assert!(refused.is_remote(FailureKind::Invalid) && refused.node() == Some(nodes[1].node()), "{refused}");
     assert!(!nodes[0].notes().is_on() && nodes[1].notes().is_on());
-    assert!(all_refused(client.stop_recording().await), "none was begun");
+    assert!(all_refused(client.stop_recording().await), "no recording was started");
     let before = other.borrow().notes().len();
     client.list_numbered().await.expect("listed");
-    assert!(other.borrow().notes().len() > before, "the other goes on");
+    assert!(other.borrow().notes().len() > before, "the other recording continues");
     nodes[1].notes().stop();
 }

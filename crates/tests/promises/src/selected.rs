@@ -335,7 +335,7 @@ pub fn concurrent_writes_of_parts_of_new_blocks_all_stay(testbed: &impl Testbed,
         let parts: Vec<Part> = (0..u64::from(MEMBERS)).map(part).collect();
         move_parts(&files, &clients, &nodes[2..], (With::Nobody, 0), &parts, true, TO_DISKS).await;
         refresh(&clients[0], &first).await;
-        assert!(read(&first, 0, 2 * BYTES).await == expected, "what somebody has written is lost");
+        assert!(read(&first, 0, 2 * BYTES).await == expected, "written data are lost");
     });
 }
 
@@ -362,7 +362,7 @@ pub fn concurrent_writes_beyond_the_end_all_stay(testbed: &impl Testbed, base: B
         nodes[0].faults().release();
         tasks.wait().await;
         refresh(&clients[0], &first).await;
-        assert!(read(&first, 0, BLOCK).await == expected, "what somebody has written is cut");
+        assert!(read(&first, 0, BLOCK).await == expected, "written data are truncated");
     });
 }
 
@@ -436,7 +436,7 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
                     let memory = Memory::real(contents(9 * BLOCK));
                     let turn = team.turn(team.next_turn(), TeamStep::write(settings.method)).await;
                     let written = file.write_selected(Company::Team(&turn), &all, &memory, settings).await;
-                    let error = written.expect_err("a member is gone");
+                    let error = written.expect_err("a member is disconnected");
                     assert!(error.is_remote(FailureKind::NoTeam), "{error}");
                     assert!(error.to_string().contains("rank 2 of the team all is gone"), "{error}");
                 }
@@ -445,7 +445,7 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
         tasks.wait().await;
         let mut told = told.take();
         told.sort_unstable();
-        assert_eq!(told, [false, false, true, true], "all fail, and then none does");
+        assert_eq!(told, [false, false, true, true], "all members fail, and then none");
     });
 }
 

@@ -57,7 +57,7 @@ pub fn a_collective_sync_persists_the_writes_of_all_members(testbed: &impl Testb
                     meet().await;
                     assert_eq!((file.sync().await, sync().await), (Ok(()), Ok(())));
                     meet().await;
-                    assert_eq!(flushes() - before, 3, "all of it is there");
+                    assert_eq!(flushes() - before, 3, "all data are persistent");
                     let there = read(&file).await;
                     assert!(there[..30] == [round; 30] && there[100..103] == [round; 3], "at rank {rank}");
                     meet().await;
@@ -65,7 +65,7 @@ pub fn a_collective_sync_persists_the_writes_of_all_members(testbed: &impl Testb
                         io_nodes.iter().for_each(|node| node.faults().failing_flushes.set(1));
                     }
                     write_some(&team, &file, round + 10).await;
-                    let error = sync().await.expect_err("it cannot be brought there").to_string();
+                    let error = sync().await.expect_err("the flush fails").to_string();
                     assert!(error.contains("flushing"), "{error}");
                     assert_eq!(sync().await, Ok(()));
                 }

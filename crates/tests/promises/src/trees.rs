@@ -117,7 +117,7 @@ pub fn a_replacing_file_is_persisted_first(testbed: &impl Testbed, base: Base) {
             node.faults().failing_flushes.set(1);
         }
         rename(&trees[0], "new", "other").await.expect("nothing is replaced");
-        rename(&trees[1], "other", "old").await.expect_err("it cannot be brought to the media");
+        rename(&trees[1], "other", "old").await.expect_err("it cannot be persisted");
         assert_eq!(read(&open(&trees[0], "old").await.expect("opened")).await, [1; 10]);
         for node in &nodes[..3] {
             node.faults().failing_flushes.set(0);
@@ -146,18 +146,18 @@ pub fn a_flush_also_persists_closed_writes_of_others(testbed: &impl Testbed, bas
             |count| nodes[..3].iter().for_each(|node| node.faults().failing_flushes.set(count));
         overwrite(1, "new").await;
         fail_flushes(1);
-        rename(&trees[0], "new", "old").await.expect_err("it cannot be brought to the media");
+        rename(&trees[0], "new", "old").await.expect_err("it cannot be persisted");
         fail_flushes(0);
         rename(&trees[0], "new", "old").await.expect("replaced");
         overwrite(2, "old").await;
         let again = open(&trees[0], "old").await.expect("opened");
         assert_eq!(read(&again).await, [3; 10]);
         fail_flushes(1);
-        again.sync().await.expect_err("it cannot be brought to the media");
+        again.sync().await.expect_err("it cannot be persisted");
         fail_flushes(0);
         assert_eq!(again.sync().await, Ok(()));
         fail_flushes(1);
-        assert_eq!(again.sync().await, Ok(()), "all of it is there");
+        assert_eq!(again.sync().await, Ok(()), "all data are persistent");
     });
 }
 
@@ -243,7 +243,7 @@ pub fn a_truncation_has_no_effect_if_a_node_is_unreachable(testbed: &impl Testbe
                     left += 1;
                 }
             }
-            assert_eq!(left, 6, "what the others have is there");
+            assert_eq!(left, 6, "the blocks of the other nodes exist");
         });
     }
 }
@@ -259,7 +259,7 @@ pub fn the_next_flush_reports_writes_that_a_close_could_not_report(testbed: &imp
         write(&writer, 0, &contents(BLOCK)).await;
         let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
         keeper.faults().failing_transactions.set(1);
-        reader.close().await.expect_err("the keeper cannot note it");
+        reader.close().await.expect_err("the metadata server cannot record it");
         assert_eq!(writer.sync().await, Ok(()));
         let other = open(&trees[1], "file").await.expect("opened");
         assert_eq!((other.known().stored_bytes(), read(&other).await), (BLOCK, contents(BLOCK)));
@@ -292,7 +292,7 @@ pub fn data_sent_after_an_open_are_read_at_the_next_open(testbed: &impl Testbed,
         }
         let version = writer.known().version;
         writer.flush().await.expect("sent");
-        assert_eq!(writer.attributes().await.expect("there").version, version, "all of it is told");
+        assert_eq!(writer.attributes().await.expect("there").version, version, "everything is reported");
     });
 }
 
@@ -350,22 +350,22 @@ pub fn a_sync_of_all_files_includes_closed_files(testbed: &impl Testbed, base: B
         fail_flushes(0);
         assert_eq!(trees[0].sync().await, Ok(()));
         fail_flushes(1);
-        assert_eq!(trees[0].sync().await, Ok(()), "all of it is there");
+        assert_eq!(trees[0].sync().await, Ok(()), "all data are persistent");
         let file = open(&trees[0], "one").await.expect("opened");
         write(&file, 0, &contents(3 * BLOCK)).await;
         file.flush().await.expect("sent");
         for told in [trees[0].sync().await, file.sync().await] {
-            let text = told.expect_err("it cannot be brought to the media").to_string();
+            let text = told.expect_err("it cannot be persisted").to_string();
             assert!(text.contains("flushing"), "{text}");
         }
-        assert_eq!(file.sync().await, Ok(()), "it has been told");
+        assert_eq!(file.sync().await, Ok(()), "it has got the error");
         assert_eq!((trees[0].sync().await, file.close().await), (Ok(()), Ok(())));
         let file = open(&trees[0], "one").await.expect("opened");
         write(&file, 0, &contents(3 * BLOCK)).await;
         file.close().await.expect("closed");
         fail_flushes(1);
         remove(&trees[0], "one").await.expect("removed");
-        assert_eq!(trees[0].sync().await, Ok(()), "nobody misses what has no name");
+        assert_eq!(trees[0].sync().await, Ok(()), "an unlinked file needs no flush");
     });
 }
 
@@ -401,7 +401,7 @@ pub fn a_lost_stripe_is_not_a_hole(testbed: &impl Testbed, base: Base) {
         let selected = file.read_selected(None, &all, &memory, settings).await;
         assert!(is_lost(selected.expect_err("it is lost")));
         let written = file.write_selected(None, &all, &memory, settings).await;
-        assert!(is_lost(written.expect_err("what is not written of it would be zeros")));
+        assert!(is_lost(written.expect_err("its unwritten bytes would be zeros")));
         write(&file, BLOCK, &[2; 10]).await;
         assert!(is_lost(file.flush().await.expect_err("the rest of the block would be zeros")));
         file.set_len(0).await.expect("nothing of it counts any more");
@@ -422,14 +422,14 @@ pub fn an_unwritten_range_is_not_counted(testbed: &impl Testbed, base: Base) {
         write(&file, 4 * BLOCK, &contents(BLOCK)).await;
         let stored =
             |file: &OpenTreeFile<_>| (file.known().size / BLOCK, file.known().stored_bytes() / BLOCK);
-        assert_eq!(stored(&file), (9, 1), "before the keeper is told");
+        assert_eq!(stored(&file), (9, 1), "before the report to the metadata server");
         file.close().await.expect("closed");
         let file = open(&trees[1], "file").await.expect("opened");
         assert_eq!(stored(&file), (9, 1));
         file.append(Payload::from(contents(BLOCK))).await.expect("appended");
         assert_eq!(stored(&file), (10, 2));
         file.flush().await.expect("sent");
-        assert_eq!(stored(&file), (10, 2), "it is told once");
+        assert_eq!(stored(&file), (10, 2), "it is reported once");
         file.set_len(5 * BLOCK).await.expect("cut");
         file.wrote_past_cache(7 * BLOCK, BLOCK).await.expect("told");
         assert_eq!(stored(&file), (7, 3));
@@ -497,7 +497,8 @@ pub fn no_second_namespace_is_created(testbed: &impl Testbed, base: Base) {
         };
         // First two I/O nodes; the third is added when files are created on all.
         Tree::find_or_begin(&connect(4, &all[..2]).await, NEW).await.expect("begun");
-        let tree = Tree::find(&cache(client.clone())).await.expect("one keeper").expect("a namespace");
+        let tree =
+            Tree::find(&cache(client.clone())).await.expect("one metadata server").expect("a namespace");
         let rest: Vec<_> = all.iter().copied().filter(|node| *node != tree.keeper()).collect();
         let (partial, added) = (connect(5, &rest).await, connect(6, &all[2..]).await);
         let refused = async |partial: &PageCache<_>, expected: usize| {
@@ -574,7 +575,7 @@ pub fn every_later_open_reads_closed_and_flushed_data(testbed: &impl Testbed, ba
             let (path, data) = (format!("d/file of {bytes}"), contents(bytes));
             let file = make(one, &path, true).await.expect("made");
             write(&file, 0, &data).await;
-            assert_eq!(file.known().size, bytes, "a client sees what it has written");
+            assert_eq!(file.known().size, bytes, "a client sees its own writes");
             assert!(read(&file).await == data);
             file.close().await.expect("closed");
             let theirs = open(other, &path).await.expect("opened");
@@ -946,8 +947,8 @@ pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Bas
                 keeper.faults().metadata_flushes.get() - before
             }
         };
-        assert_eq!(flushes(0).await, 0, "this client has done what it can");
-        assert_eq!((flushes(1).await, flushes(1).await), (1, 0), "so has the other one then");
+        assert_eq!(flushes(0).await, 0, "this client has flushed already");
+        assert_eq!((flushes(1).await, flushes(1).await), (1, 0), "then the other client has flushed, too");
     });
 }
 
@@ -966,7 +967,10 @@ pub fn an_open_reports_other_writers(testbed: &impl Testbed, base: Base) {
         assert!(other.had_other_writers() && !open_for(0, OpenFor::Writing).await.had_other_writers());
         nodes[3].net().give_up(trees[0].keeper(), "the network is broken");
         rest(&nodes[3]).await;
-        assert!(open_for(1, OpenFor::Writing).await.had_other_writers(), "the first has said so again");
+        assert!(
+            open_for(1, OpenFor::Writing).await.had_other_writers(),
+            "the first client has reported it again"
+        );
         assert!(open_for(0, OpenFor::Reading).await.had_other_writers());
     });
 }
@@ -1112,7 +1116,7 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
         let nodes = Faulty::all(nodes);
         let tree = &trees(base, &nodes[..5]).await[0];
         let gone = nodes[..3].iter().find(|node| node.node() != tree.keeper()).expect("another");
-        let places = tree.cache().client().disks_by_identity().await.expect("they say");
+        let places = tree.cache().client().disks_by_identity().await.expect("they answer");
         let others = places.iter().filter(|(_, (node, _))| *node != gone.node());
         let others = others.map(|(identity, _)| *identity).collect();
         let entered = tree.perform(TreeOperation::EnterDisks { disks: others }).await.expect("entered");
@@ -1141,7 +1145,7 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
         assert!(read(&beside).await == contents(9 * BLOCK));
         beside.close().await.expect("closed");
         let hurt = open(&later, "there").await.expect("names are elsewhere");
-        hurt.paged().read(0, 9 * BLOCK).await.expect_err("a part of it is gone");
+        hurt.paged().read(0, 9 * BLOCK).await.expect_err("a part of it is missing");
         let names_gone = |failures: &[Error]| failures.iter().all(|error| error.node() == Some(gone.node()));
         let listed = client.list_numbered_partly().await;
         assert!(listed.failures.len() == 1 && names_gone(&listed.failures), "{:?}", listed.failures);
@@ -1161,7 +1165,7 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
         }
         later.contents_gone().await;
         assert_eq!(client.list_numbered_partly().await.found.len(), 2 * 2);
-        assert_eq!(later.remove_doomed().await, Ok(0), "it is gone still");
+        assert_eq!(later.remove_doomed().await, Ok(0), "it is still missing");
         gone.faults().gone.set(false);
         assert_eq!(tree.remove_doomed().await, Ok(1), "it is back");
         for path in ["kept", "new"] {
@@ -1284,7 +1288,7 @@ pub fn open_stripes_are_not_reopened_after_writes_of_others(testbed: &impl Testb
             let data = vec![round; 3 * BLOCK as usize];
             write(&writer, 0, &data).await;
             writer.flush().await.expect("flushed");
-            reader.attributes().await.expect("the keeper answers");
+            reader.attributes().await.expect("the metadata server answers");
             assert!(read(&reader).await == data);
             if round == 0 {
                 noted = nodes[..3].iter().map(noted_from_now).collect();

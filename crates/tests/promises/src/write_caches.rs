@@ -378,8 +378,8 @@ pub fn a_failed_group_flush_is_reported_until_its_data_are_flushed(testbed: &imp
         assert_eq!(caches[0].flushes(), 1);
         let own = opened(&clients[1], 1).await;
         caches[1].write(&own, 100, &hundred(3)).await.expect_err("the last flush of all has failed");
-        caches[1].write(&own, 100, &hundred(3)).await.expect("told once");
-        caches[0].write(&one, 200, &hundred(4)).await.expect("told already");
+        caches[1].write(&own, 100, &hundred(3)).await.expect("reported once");
+        caches[0].write(&one, 200, &hundred(4)).await.expect("reported already");
 
         caches[1].flush().await.expect_err("its disk fails");
         failing.set(0);
@@ -416,7 +416,7 @@ pub fn members_with_ended_connections_block_no_flush(testbed: &impl Testbed, bas
             io_node.net().give_up(nodes[3].node(), "the network is broken");
             rest(&nodes[3]).await;
             caches[0].write(&file, at, &hundred(1)).await.expect("room");
-            caches[0].flush().await.expect("the idle member is there, or none any more");
+            caches[0].flush().await.expect("the idle member takes part, or is no member any more");
             at += 100;
         }
         assert!(seen(&clients[1], 1).await == [1; 200]);
@@ -437,10 +437,10 @@ pub fn cached_data_of_a_removed_file_block_no_flush(testbed: &impl Testbed, base
                 caches[0].write(file, 100 * round, &hundred(7)).await.expect("room");
             }
             clients[1].remove_numbered(&[removed.id()]).await.expect("removed");
-            caches[1].flush().await.expect("all that there is to be flushed");
+            caches[1].flush().await.expect("all data are flushed");
             let told = caches[0].write(&kept, 100 * round, &hundred(8)).await.expect_err("told");
             assert!(told.to_string().contains("has been removed"), "{told}");
-            caches[0].flush().await.expect("told once");
+            caches[0].flush().await.expect("reported once");
             assert!(seen(&clients[1], 1).await == vec![7; 100 * (1 + round as usize)]);
         }
     });
@@ -512,7 +512,7 @@ pub fn a_flush_fails_if_its_coordinator_disconnects(testbed: &impl Testbed, base
         tasks.begin(&nodes[0], async move { name_a_flush_and_go(&keeper, member).await });
         let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
         let cache = cache_of(&client.expect("it answers"), 0, settings(1)).await;
-        let error = cache.flush().await.expect_err("nobody knows of it any more");
+        let error = cache.flush().await.expect_err("its coordinator is disconnected");
         assert!(matches!(*error, Error::Machine(machine::Error::PeerGone { .. })), "{error}");
         tasks.wait().await;
     });

@@ -252,7 +252,7 @@ fn time_to_read_in_turn(files: u64, pages: u64) -> Duration {
         }
         for offset in (0..pages * PAGE).step_by(BUFFER as usize) {
             for run in &opened {
-                let data = run.read(offset, BUFFER).await.expect("it is there");
+                let data = run.read(offset, BUFFER).await.expect("it is readable");
                 assert_eq!(data.len(), BUFFER.min(pages * PAGE - offset));
             }
         }
@@ -332,7 +332,7 @@ fn lose_power_with_numbered_files(seed: u64) -> (bool, bool) {
         let other = files[1].flush().await.map_err(|error| *error);
         let is_told = matches!(other, Err(Error::WriteLost { .. }));
         assert!(if flushes_all { other.is_ok() } else { is_told }, "{other:?}");
-        assert_eq!(files[1].flush().await, Ok(()), "it has been told");
+        assert_eq!(files[1].flush().await, Ok(()), "it was reported");
         let disk = &io_node.disks()[0];
         let is_there = disk.open("/0000000000000002").await.is_ok();
         let mut found = Vec::new();
@@ -344,7 +344,7 @@ fn lose_power_with_numbered_files(seed: u64) -> (bool, bool) {
             assert!(data.iter().all(|byte| [0, number].contains(byte)), "{data:?}");
             found.push(data.iter().all(|byte| *byte == number));
         }
-        assert!(found[0] && (found[1] || !flushes_all), "what was flushed is there");
+        assert!(found[0] && (found[1] || !flushes_all), "flushed data exist");
         (is_there, found[1])
     };
     simulation.run(test).expect("no task fails")

@@ -77,7 +77,7 @@ mod tests {
     fn an_unsent_background_read_is_sent_as_demand_after_promotion() {
         let reads = BackgroundReads::default();
         let (one, other) = (in_background(&reads), in_background(&reads));
-        assert!(!reads.promote(NODE, one), "its request will say so");
+        assert!(!reads.promote(NODE, one), "its request will be sent as demand");
         assert_eq!((reads.leave(NODE, one), reads.leave(NODE, other)), (Class::Demand, Class::Background));
         let on_demand = reads.begin(NODE, Class::Demand);
         assert_eq!(reads.leave(NODE, on_demand), Class::Demand);
@@ -88,7 +88,7 @@ mod tests {
         let reads = BackgroundReads::default();
         let pages = [in_background(&reads), in_background(&reads), in_background(&reads)];
         pages.iter().for_each(|&page| _ = reads.leave(NODE, page));
-        assert!(!reads.promote(NODE, pages[0]), "it is the next there anyway");
+        assert!(!reads.promote(NODE, pages[0]), "it is at the head of the queue");
         assert!(reads.promote(NODE, pages[2]), "the second is before it");
         assert!(!reads.promote(NODE, pages[2]), "once is enough");
         assert!(!reads.promote(NODE, pages[1]));

@@ -82,7 +82,7 @@ mod tests {
         failures.note(failure("first"));
         failures.note(failure("second"));
         assert!(failures.is_unreported());
-        assert_eq!(failures.check(&one), failure("first"), "and nobody has been told by this");
+        assert_eq!(failures.check(&one), failure("first"), "a check does not count as a report");
         assert_eq!([failures.tell(&one), failures.tell(&one)], [failure("first"), Ok(())]);
         assert_eq!([failures.tell(&other), failures.tell(&other)], [failure("first"), Ok(())]);
         failures.note(failure("third"));
@@ -95,7 +95,7 @@ mod tests {
         failures.note(failure("first"));
         let (later, last) = (failures.cursor(), failures.cursor());
         assert_eq!(failures.tell(&later), failure("first"));
-        assert_eq!(failures.tell(&failures.cursor()), Ok(()), "somebody has been told");
+        assert_eq!(failures.tell(&failures.cursor()), Ok(()), "it was reported before");
         assert_eq!(failures.tell(&last), failure("first"), "it was there before");
     }
 

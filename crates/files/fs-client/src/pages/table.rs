@@ -616,7 +616,7 @@ mod tests {
         let mut to_write = Vec::new();
         assert_eq!(table.make_room(PAGE, &mut to_write), Room::Later);
         let runs: Vec<_> = table.take_dirty(to_write[0]).iter().map(|(at, data)| (*at, data.len())).collect();
-        assert_eq!(runs, [(2, 3)], "what was written, and no more");
+        assert_eq!(runs, [(2, 3)], "only the written bytes");
         assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Later);
         table.finish_write(to_write[0], Ok(()));
         assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
@@ -646,7 +646,7 @@ mod tests {
         table.take_dirty(place);
         table.finish_write(place, Err(failure()));
         assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Never(failure()));
-        assert!(table.unwritten(1, false).is_empty(), "not tried again unasked");
+        assert!(table.unwritten(1, false).is_empty(), "not retried without a request");
         assert_eq!(table.unwritten(1, true), [place]);
         assert!(table.begin_write(place));
         assert_eq!(table.take_dirty(place).len(), 1, "it still has its bytes");
@@ -688,7 +688,7 @@ mod tests {
         table.write(place, 2, Payload::zeros(2));
         table.begin_write(place);
         assert!(matches!(table.look(place, &(0..8)), Look::Pending(_)));
-        assert!(matches!(table.look(place, &(2..4)), Look::Here(_)), "what is there can be used");
+        assert!(matches!(table.look(place, &(2..4)), Look::Here(_)), "cached bytes can be used");
     }
 
     #[test]
@@ -861,7 +861,7 @@ mod tests {
                 prop_assert_eq!(table.pages.len() as u64 * PAGE, table.bytes());
                 for (_, page) in &table.pages {
                     let pending = matches!(page.state, State::PendingRead | State::PendingWrite);
-                    prop_assert_eq!(page.turn.is_none(), pending, "pending pages, and no others, are not in line");
+                    prop_assert_eq!(page.turn.is_none(), pending, "only pending pages are not in the queue");
                     prop_assert_eq!(page.state == State::Clean, !pending && page.dirty.is_empty());
                     let listed = !page.dirty.is_empty() && page.state != State::PendingWrite;
                     prop_assert_eq!(table.dirty.contains(&page.key) && !page.forgotten, listed);

@@ -252,7 +252,7 @@ mod tests {
         };
         assert!((0..KEPT_BEHIND).all(|page| passed(page).is_none()));
         assert_eq!([passed(KEPT_BEHIND), passed(KEPT_BEHIND + 1)], [Some(0), Some(1)]);
-        assert!((500..500 + KEPT_BEHIND).all(|page| passed(page).is_none()), "it began anew at 500");
+        assert!((500..500 + KEPT_BEHIND).all(|page| passed(page).is_none()), "a new run began at 500");
         assert_eq!(passed(500 + KEPT_BEHIND), Some(500));
         assert_eq!(passed(3), None);
         window.set_order(Order::Random);
@@ -283,7 +283,7 @@ mod tests {
         assert!(later.iter().any(|pages| !pages.is_empty()), "{later:?}");
         assert_eq!(window.class(), Class::Background, "only the first");
         assert!([500, 501].iter().any(|&page| !use_page(&mut window, page, false, 0).is_empty()));
-        assert_eq!(window.class(), Class::Background, "it began anew at 500");
+        assert_eq!(window.class(), Class::Background, "a new run began at 500");
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
                 let range = use_page(&mut window, page, waited, 0);
                 prop_assert!(range.is_empty() || range.start == asked, "{range:?} after {asked}");
                 asked = asked.max(range.end);
-                prop_assert!(asked > page + 1, "the next page is under way");
+                prop_assert!(asked > page + 1, "the next page is requested");
             }
         }
     }

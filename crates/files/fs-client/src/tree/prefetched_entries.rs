@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(prefetched.note(FileNumber::ROOT, &name(1), at(0)), None);
         let listing = prefetched.note(FileNumber::ROOT, &name(2), at(0));
         assert_eq!(listing, Some((name(2), LISTED_BYTES_FIRST)));
-        assert_eq!(prefetched.note(FileNumber::ROOT, &name(2), at(0)), None, "one is under way");
+        assert_eq!(prefetched.note(FileNumber::ROOT, &name(2), at(0)), None, "a listing is in flight");
         prefetched.end_listing(FileNumber::ROOT, &name(2), at(0), listed(3..23, true));
         prefetched
     }
@@ -327,16 +327,16 @@ mod tests {
         let mut listings = Vec::new();
         for index in 3..23 {
             assert_eq!(take(&prefetched, index, at(5)), Some(index.into()));
-            assert_eq!(take(&prefetched, index, at(5)), None, "each is taken once");
+            assert_eq!(take(&prefetched, index, at(5)), None, "each entry is taken once");
             listings.extend(prefetched.note(FileNumber::ROOT, &name(index), at(5)));
         }
-        assert_eq!(listings, [(name(22), 2 * LISTED_BYTES_FIRST)], "before the last one is taken");
+        assert_eq!(listings, [(name(22), 2 * LISTED_BYTES_FIRST)], "before the last entry is taken");
         prefetched.end_listing(FileNumber::ROOT, &name(22), at(5), listed(23..25, false));
         assert_eq!(
             prefetched.take(FileNumber::ROOT, &name(24), BELIEVED, at(7)).expect("listed").1,
             Duration::from_millis(2)
         );
-        assert_eq!(prefetched.note(FileNumber::ROOT, &name(24), at(7)), None, "there are no others");
+        assert_eq!(prefetched.note(FileNumber::ROOT, &name(24), at(7)), None, "no entries are left to list");
     }
 
     #[test]

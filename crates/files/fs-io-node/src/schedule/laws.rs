@@ -50,11 +50,7 @@ impl Disk {
     /// Serves the next request, and returns it.
     fn serve(&mut self) -> Option<DiskRequest> {
         let next = self.schedule.pop(self.arm);
-        assert_eq!(
-            next.is_some(),
-            !self.waiting.is_empty(),
-            "it serves while anybody waits, and nobody else"
-        );
+        assert_eq!(next.is_some(), !self.waiting.is_empty(), "it serves a request exactly if one waits");
         self.step += 1;
         let (request, number) = next?;
         assert!(self.waiting.remove(&number), "{number} has been served before");

@@ -174,6 +174,6 @@ mod tests {
                 writes += 1;
             }
         }
-        assert!(reads <= 4 * 4, "{reads} reads beside 100 writes");
+        assert!(reads <= 4 * 4, "{reads} reads during 100 writes");
     }
 }

@@ -563,16 +563,16 @@ mod tests {
         let refusal = || Directory::take(path, NodeId(2)).map(drop).map_err(|error| error.to_string());
         let first = Directory::take(path, NodeId(1)).expect("a fresh directory");
         // A program that clears temporary directories ignores locks.
-        fs::remove_file(path.join(".starfish.lock")).expect("it is there");
+        fs::remove_file(path.join(".starfish.lock")).expect("it exists");
         assert!(refusal().is_err_and(|why| why.contains("in use by another agent")));
         drop(first);
-        let victim = path.join("of somebody");
-        fs::write(&victim, "dear to him").expect("room");
-        fs::remove_file(path.join(".starfish.lock")).expect("it is there");
+        let victim = path.join("foreign");
+        fs::write(&victim, "precious").expect("room");
+        fs::remove_file(path.join(".starfish.lock")).expect("it exists");
         symlink(&victim, path.join(".starfish.lock")).expect("room");
         assert!(refusal().is_err_and(|why| why.contains("symbolic link")));
-        assert_eq!(fs::read_to_string(&victim).expect("it is there"), "dear to him");
-        fs::remove_file(path.join(".starfish.lock")).expect("it is there");
+        assert_eq!(fs::read_to_string(&victim).expect("it exists"), "precious");
+        fs::remove_file(path.join(".starfish.lock")).expect("it exists");
         for (mode, is_safe) in [(0o777, false), (0o1777, true), (0o775, true)] {
             fs::set_permissions(path, Permissions::from_mode(mode)).expect("our directory");
             assert_eq!(refusal().is_ok(), is_safe, "{mode:o}");

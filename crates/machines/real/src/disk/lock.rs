@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn an_incarnation_with_a_clean_shutdown_is_found_once() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let take = || Lock::take(directory.path(), NodeId(1)).expect("nobody has it");
+        let take = || Lock::take(directory.path(), NodeId(1)).expect("it is free");
         let lock = take();
         assert_eq!(lock.last_run, None);
         drop(lock);
@@ -178,7 +178,7 @@ mod tests {
         lock.note_end(7).expect("room");
         drop(lock);
         assert_eq!(take().last_run, Some(7));
-        assert_eq!(take().last_run, None, "since then somebody had it");
+        assert_eq!(take().last_run, None, "another lock was taken since");
     }
 
     proptest! {

@@ -566,7 +566,7 @@ mod tests {
             let disk = &machine.disks()[0];
             let object = disk.create("name", b"").await.expect("room").id;
             disk.inner.directory.fail_syncs(true);
-            disk.flush(object).await.expect_err("the medium was not told");
+            disk.flush(object).await.expect_err("the sync of the directory fails");
             disk.inner.directory.fail_syncs(false);
             for _ in 0..2 {
                 let error = disk.flush(object).await.expect_err("the system has reported it before");
@@ -589,13 +589,13 @@ mod tests {
             let disk = &machine.disks()[0];
             let object = disk.create("name", b"").await.expect("room").id;
             disk.write(object, 0, Payload::from(b"written".to_vec())).await.expect("room");
-            std::fs::rename(&path, &aside).expect("it is there");
+            std::fs::rename(&path, &aside).expect("it exists");
             std::fs::create_dir_all(path.join("not empty")).expect("room");
             disk.remove_all(&["name".to_owned()]).await.expect_err("a directory is in its place");
             std::fs::remove_dir_all(&path).expect("ours");
-            std::fs::rename(&aside, &path).expect("it is there");
+            std::fs::rename(&aside, &path).expect("it exists");
             disk.flush(object).await.expect("it is the same object");
-            let found = disk.open("name").await.expect("it is there");
+            let found = disk.open("name").await.expect("it exists");
             assert_eq!((found.id, found.bytes), (object, 7));
         };
         crate::run(settings, test).expect("a node");

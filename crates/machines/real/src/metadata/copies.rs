@@ -151,9 +151,9 @@ mod tests {
         }
         let to = path("copy.db");
         std::os::unix::fs::symlink(path("other"), to.with_extension("part")).expect("room");
-        bring(File::open(path("store")).expect("it is there"), &to).expect("room");
-        assert_eq!(fs::read(path("other")).expect("it is there"), b"precious");
-        assert!(fs::symlink_metadata(&to).expect("it is there").is_file());
-        assert_eq!(fs::read(&to).expect("it is there"), b"names");
+        bring(File::open(path("store")).expect("it exists"), &to).expect("room");
+        assert_eq!(fs::read(path("other")).expect("it exists"), b"precious");
+        assert!(fs::symlink_metadata(&to).expect("it exists").is_file());
+        assert_eq!(fs::read(&to).expect("it exists"), b"names");
     }
 }

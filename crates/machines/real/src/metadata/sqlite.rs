@@ -481,7 +481,7 @@ mod tests {
     fn carry_out(database: &Sqlite, keys: std::ops::Range<u64>, bytes: usize) -> Result<usize> {
         let (asked, answer) = puts(keys, bytes);
         commit(database, asked);
-        answer.recv().expect("it is told").map(|entries| entries.expect("kept"))
+        answer.recv().expect("it is answered").map(|entries| entries.expect("kept"))
     }
 
     /// Commits a transaction, and sends its outcome.
@@ -539,7 +539,7 @@ mod tests {
         let (tell, answer) = flume::bounded(1);
         let body = move |entries: &mut dyn Transaction| Ok(Ok::<(), ()>(entries.remove(&key.to_be_bytes())?));
         commit(database, Box::new(Body::new(body, tell)));
-        answer.recv().expect("it is told").map(|kept| kept.expect("kept"))
+        answer.recv().expect("it is answered").map(|kept| kept.expect("kept"))
     }
 
     /// Programs that continue to create files do not use up the space for removing some, not even after a restart.
@@ -567,7 +567,7 @@ mod tests {
                 disk.fill();
             }
         }
-        fs::remove_file(disk.0.path().join("data")).expect("it is there");
+        fs::remove_file(disk.0.path().join("data")).expect("it exists");
         carry_out(&database, 500..600, 200).expect("there is room again");
         assert!(!database.reserve.is_broken() && !database.reserve.is_empty());
     }
@@ -595,7 +595,7 @@ mod tests {
         assert_eq!(database.commit(&mut [], true), Ok(()));
         assert!(!directory.exists());
         carry_out(&database, 0..1, 1).expect("room");
-        let journal = || fs::metadata(directory.join("namespace.db-wal")).expect("it is there").len();
+        let journal = || fs::metadata(directory.join("namespace.db-wal")).expect("it exists").len();
         let before = journal();
         assert_eq!(database.commit(&mut [], true), Ok(()));
         let after = journal();
@@ -611,7 +611,7 @@ mod tests {
         assert_eq!(carry_out(&database, 0..1, 1), Ok(1));
         let failed = |code| database.failed(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
         failed(ffi::SQLITE_IOERR_WRITE);
-        assert_eq!(database.commit(&mut [], true), Ok(()), "what was not written is written again");
+        assert_eq!(database.commit(&mut [], true), Ok(()), "a failed write is repeated");
         failed(ffi::SQLITE_IOERR_FSYNC);
         for _ in 0..2 {
             let refused = database.commit(&mut [], true).expect_err("something may not be there");
@@ -624,7 +624,7 @@ mod tests {
     fn a_long_journal_is_checkpointed_by_the_store_itself() {
         let place = tempfile::tempdir().expect("a temporary directory");
         let database = Sqlite::at(&place.path().join("store"), 7).expect("a place");
-        let bytes = || fs::metadata(place.path().join("store").join(FILE)).expect("it is there").len();
+        let bytes = || fs::metadata(place.path().join("store").join(FILE)).expect("it exists").len();
         assert_eq!(carry_out(&database, 0..1, 1), Ok(1));
         let (before, pages) = (bytes(), u64::from(JOURNAL_PAGES));
         carry_out(&database, 1..pages / 2, 3000).expect("room");
@@ -633,7 +633,7 @@ mod tests {
         assert!(bytes() > pages * 4096);
         let connection = database.open.get().expect("it is open");
         let by_itself = connection.pragma_query_value(None, "wal_autocheckpoint", |row| row.get::<_, i64>(0));
-        assert_eq!(by_itself, Ok(0), "SQLite tells nobody what fails then");
+        assert_eq!(by_itself, Ok(0), "SQLite does not report failures of its own checkpoints");
     }
 
     #[test]
@@ -691,7 +691,7 @@ mod tests {
         carry_out(&database, 0..10, 100).expect("room");
         fs::create_dir(&copied).expect("room");
         for name in [FILE, "namespace.db-wal"] {
-            fs::copy(used.join(name), copied.join(name)).expect("it is there");
+            fs::copy(used.join(name), copied.join(name)).expect("it exists");
             fs::set_permissions(copied.join(name), Permissions::from_mode(0o444)).expect("our file");
         }
         fs::set_permissions(&copied, Permissions::from_mode(0o555)).expect("our directory");

@@ -87,7 +87,7 @@ impl ModelFile {
     /// Returns the complete contents.
     pub(super) fn contents(&self) -> Vec<u8> {
         let mut contents = vec![0; self.bytes() as usize];
-        self.read_exact_at(&mut contents, 0).expect("so many bytes are there");
+        self.read_exact_at(&mut contents, 0).expect("the range is within the file");
         contents
     }
 

@@ -176,7 +176,7 @@ impl Trial {
         match directory.open("object", Stage::Pending).map_err(|error| *error) {
             Ok(found) => assert_eq!((found.is_new, found.contents.seal), (self.is_new, self.seal)),
             Err(Error::NotFound { .. }) if self.is_new => {
-                let other = directory.create("object", b"another").expect("nothing is in its way");
+                let other = directory.create("object", b"another").expect("no file of this name exists");
                 assert!(other.header.label == b"another");
                 return false;
             }
@@ -415,7 +415,7 @@ fn an_unflushed_object_is_complete_or_missing_after_a_power_cut() {
         let outcome = crate::block_on(Driver::Polling, trial).expect("a runtime");
         (gone, kept) = (gone + outcome.0, kept + outcome.1);
     }
-    assert!(gone > 50 && kept > 50, "{gone} gone, {kept} kept");
+    assert!(gone > 50 && kept > 50, "{gone} missing, {kept} kept");
 }
 
 #[test]
