@@ -193,8 +193,8 @@ mod tests {
                     .flat_map(|(file, entries)| entries.iter().map(|entry| (file.0, *entry)))
                     .collect(),
                 Request::Stretches { stretches, .. } => {
-                    let of_file = |(file, told): &(FileId, Vec<ListedStretch>)| -> Vec<(u64, Entry)> {
-                        told.iter().flat_map(ListedStretch::entries).map(|entry| (file.0, entry)).collect()
+                    let of_file = |(file, listed): &(FileId, Vec<ListedStretch>)| -> Vec<(u64, Entry)> {
+                        listed.iter().flat_map(ListedStretch::entries).map(|entry| (file.0, entry)).collect()
                     };
                     stretches.iter().flat_map(of_file).collect()
                 }
@@ -209,8 +209,8 @@ mod tests {
         let record =
             |number: u64| (7, Entry { offset: 32 * number, bytes: 8, at: 8 * number, time: 50 * number });
         let entries: Vec<_> = (0..50_000).map(record).collect();
-        let told = requests::<DirectoryOfRuns>(&entries);
-        assert_eq!((told.len(), entries_of(&told)), (1, entries.clone()));
+        let sent = requests::<DirectoryOfRuns>(&entries);
+        assert_eq!((sent.len(), entries_of(&sent)), (1, entries.clone()));
         assert_eq!(requests::<DirectoryOfEntries>(&entries).len(), 42);
     }
 
@@ -227,9 +227,9 @@ mod tests {
                 entry.time += later << (14 * later);
                 list.push((file, entry));
             }
-            for told in [requests::<DirectoryOfEntries>(&list), requests::<DirectoryOfRuns>(&list)] {
-                prop_assert_eq!(&entries_of(&told), &list);
-                for request in told {
+            for sent in [requests::<DirectoryOfEntries>(&list), requests::<DirectoryOfRuns>(&list)] {
+                prop_assert_eq!(&entries_of(&sent), &list);
+                for request in sent {
                     prop_assert!(Frame::Request(u64::MAX, request).encode().len() <= Message::HEADER_BYTES_MAX);
                 }
             }

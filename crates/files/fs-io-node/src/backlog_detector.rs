@@ -147,7 +147,7 @@ mod tests {
     /// Simulates 2000 turns at a disk of this schedule: a reader with 3 reads waiting at a time competes with
     /// a writer. The writer always has `writes` writes waiting or, if `shrinks`, only at the beginning.
     /// Returns the number of delays of the reader, and the number of its reads.
-    fn beside_a_writer(scheduling: Scheduling, writes: u64, shrinks: bool) -> (usize, usize) {
+    fn delays_by_a_writer(scheduling: Scheduling, writes: u64, shrinks: bool) -> (usize, usize) {
         let mut schedule = schedule_of(scheduling);
         let (mut backlog, mut waiting, mut block, mut arm) = (Backlog::default(), [0; 3], 0, (0, 0));
         let (mut held_up, mut reads) = (0, 0);
@@ -180,15 +180,15 @@ mod tests {
     #[test]
     fn a_constant_write_backlog_delays_reads_only_in_order_of_arrival() {
         for scheduling in Scheduling::ALL {
-            let (held_up, reads) = beside_a_writer(scheduling, 200, false);
+            let (held_up, reads) = delays_by_a_writer(scheduling, 200, false);
             assert_eq!(held_up > 0, scheduling == Scheduling::Fcfs, "{scheduling}: {held_up} of {reads}");
         }
     }
 
     #[test]
     fn a_short_or_shrinking_backlog_delays_no_reads() {
-        assert_eq!(beside_a_writer(Scheduling::Fcfs, 20, false).0, 0);
-        assert_eq!(beside_a_writer(Scheduling::Fcfs, 200, true).0, 0);
+        assert_eq!(delays_by_a_writer(Scheduling::Fcfs, 20, false).0, 0);
+        assert_eq!(delays_by_a_writer(Scheduling::Fcfs, 200, true).0, 0);
     }
 
     #[test]

@@ -131,8 +131,8 @@ mod tests {
         let with_names = |text: &str| with_names(Failure::invalid(text), &names).text;
         assert_eq!(with_names("node 1f and node 3, a node"), "node 2 and node 3, a node");
         for text in ["node 2 ".repeat(9000), "node é".repeat(9000), "node".repeat(9000)] {
-            let told = with_names(&text);
-            assert!(told.len() <= TEXT_BYTES_MAX + 4 && told.ends_with(" ..."), "{}", told.len());
+            let named = with_names(&text);
+            assert!(named.len() <= TEXT_BYTES_MAX + 4 && named.ends_with(" ..."), "{}", named.len());
         }
     }
 }

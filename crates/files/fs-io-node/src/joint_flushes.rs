@@ -442,11 +442,11 @@ mod tests {
         (roster, flush)
     }
 
-    fn come(roster: &JobMembers, flush: &Flush, step: usize, members: &[u64], brought: Option<&str>) {
+    fn enter(roster: &JobMembers, flush: &Flush, step: usize, members: &[u64], failure_text: Option<&str>) {
         let meeting =
             flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step as u32 });
         for &node in members {
-            let failure = brought.map(Failure::invalid);
+            let failure = failure_text.map(Failure::invalid);
             meeting.come(NodeId(node), NodeId(node), (), failure).expect("it has not entered yet");
         }
         roster.settle(Instant::START);
@@ -464,20 +464,20 @@ mod tests {
     #[test]
     fn a_flush_ends_after_all_members_entered_both_barriers() {
         let (roster, flush) = flush_of_three();
-        come(&roster, &flush, 0, &[2, 0], None);
+        enter(&roster, &flush, 0, &[2, 0], None);
         assert_eq!(outcome(&flush, 0), None);
-        come(&roster, &flush, 0, &[1], None);
+        enter(&roster, &flush, 0, &[1], None);
         assert_eq!(outcome(&flush, 0), Some(Ok(vec![0, 1, 2])));
-        come(&roster, &flush, 1, &[0, 1], None);
+        enter(&roster, &flush, 1, &[0, 1], None);
         assert!(roster.flush.borrow().is_some());
-        come(&roster, &flush, 1, &[2], None);
+        enter(&roster, &flush, 1, &[2], None);
         assert!(roster.flush.borrow().is_none() && roster.begin(None, false, Instant::START).number == 2);
     }
 
     #[test]
     fn a_flush_fails_with_the_name_of_a_disconnected_member() {
         // Before the first barrier or after it, with or without another failure.
-        for (met, gone, others, brought) in [
+        for (met, lost, others, failure_text) in [
             (false, 2, [0, 1], None),
             (true, 2, [0, 1], None),
             (true, 2, [0, 1], Some("no answer")),
@@ -485,11 +485,11 @@ mod tests {
         ] {
             let (roster, flush) = flush_of_three();
             if met {
-                come(&roster, &flush, 0, &[0, 1, 2], None);
+                enter(&roster, &flush, 0, &[0, 1, 2], None);
             }
-            come(&roster, &flush, usize::from(met), &others, brought);
-            roster.lose(NodeId(gone), "is gone", Instant::START);
-            let expected = format!("member {gone} of the job job is gone");
+            enter(&roster, &flush, usize::from(met), &others, failure_text);
+            roster.lose(NodeId(lost), "is gone", Instant::START);
+            let expected = format!("member {lost} of the job job is gone");
             assert_eq!(outcome(&flush, usize::from(met)), Some(Err(expected)));
             assert_eq!(roster.flush.borrow().is_none(), met);
         }
@@ -498,9 +498,9 @@ mod tests {
     #[test]
     fn a_flush_fails_with_the_name_of_the_first_disconnected_member() {
         let (roster, flush) = flush_of_three();
-        come(&roster, &flush, 0, &[0, 1, 2], None);
+        enter(&roster, &flush, 0, &[0, 1, 2], None);
         roster.lose(NodeId(2), "is gone", Instant::START);
-        come(&roster, &flush, 1, &[1], None);
+        enter(&roster, &flush, 1, &[1], None);
         // This member may have asked no I/O node to move data.
         roster.lose(NodeId(0), "is gone", Instant::START);
         assert_eq!(outcome(&flush, 1), Some(Err("member 2 of the job job is gone".into())));
@@ -509,8 +509,8 @@ mod tests {
     #[test]
     fn a_failure_shows_the_name_of_a_member() {
         let (_, flush) = flush_of_three();
-        let told = flush.with_names(Failure::invalid(format!("{} is gone", NodeId(2))));
-        assert_eq!(told.text, "member 2 is gone");
+        let named = flush.with_names(Failure::invalid(format!("{} is gone", NodeId(2))));
+        assert_eq!(named.text, "member 2 is gone");
     }
 
     #[test]
@@ -523,7 +523,7 @@ mod tests {
     #[test]
     fn a_full_member_waits_only_for_members_that_write() {
         let (roster, flush) = flush_of_three();
-        (0..2).for_each(|step| come(&roster, &flush, step, &[0, 1, 2], None));
+        (0..2).for_each(|step| enter(&roster, &flush, step, &[0, 1, 2], None));
         let out = |node, ms: u64| roster.run_out(NodeId(node), Instant::START + Duration::from_millis(ms));
         // At first wait for all members, but only for a limited time after the first one was full.
         let until = out(0, 5).expect("a member");

@@ -297,8 +297,8 @@ mod tests {
         let (striping, mut dealt) = (Striping::new(BLOCK, 1).unwrap(), PiecesByBlock::default());
         let count: u64 = 1 << 16;
         for member in 0..2 {
-            let told: Vec<ListedStretch> = (0..count / 2).map(|time| entry(0, BLOCK, 0, time)).collect();
-            done(dealt.add(striping, &BTreeSet::from([0]), member, &told, &mut PiecesLeft::of(2))).unwrap();
+            let listed: Vec<ListedStretch> = (0..count / 2).map(|time| entry(0, BLOCK, 0, time)).collect();
+            done(dealt.add(striping, &BTreeSet::from([0]), member, &listed, &mut PiecesLeft::of(2))).unwrap();
         }
         let (blocks, hidden) = done(dealt.into_blocks(true));
         let last = Piece { node: 1, memory_offset: 0, file_offset: 0, bytes: BLOCK };

@@ -600,9 +600,9 @@ mod tests {
                 // End sometimes the newest request, and otherwise the oldest.
                 let ended = if turn % 3 == 0 { under_way.pop_back() } else { under_way.pop_front() };
                 let (client, _) = ended.expect("some are in flight");
-                let said = queue.done(NodeId(client));
+                let reported = queue.done(NodeId(client));
                 let next = served(&mut queue, 99);
-                assert!(next.len() <= said, "{next:?} of {said}, {slots} slots");
+                assert!(next.len() <= reported, "{next:?} of {reported}, {slots} slots");
                 twice += usize::from(next.len() == 2);
                 under_way.extend(next);
             }

@@ -419,10 +419,10 @@ mod tests {
         let group = pair(&teams);
         let mut one = meet(&teams, group, 3, 10, None);
         assert!(poll(&mut one).is_none());
-        let told = text(poll(&mut meet(&teams, group, 4, 11, None)));
-        assert!(told.contains("out of step: a meeting of rank 0 and a meeting of rank 1"), "{told}");
-        assert_eq!(text(poll(&mut one)), told);
-        assert_eq!(text(poll(&mut meet(&teams, group, 5, 10, None))), told);
+        let error = text(poll(&mut meet(&teams, group, 4, 11, None)));
+        assert!(error.contains("out of step: a meeting of rank 0 and a meeting of rank 1"), "{error}");
+        assert_eq!(text(poll(&mut one)), error);
+        assert_eq!(text(poll(&mut meet(&teams, group, 5, 10, None))), error);
     }
 
     #[test]
@@ -431,10 +431,10 @@ mod tests {
         let group = pair(&teams);
         let mut one = move_data(&teams, group, 11, Direction::Read);
         assert!(poll(&mut one).is_none());
-        let told = text(poll(&mut move_data(&teams, group, 10, Direction::Write)));
-        assert!(told.ends_with("out of step: a write of rank 0 and a read of rank 1"), "{told}");
+        let error = text(poll(&mut move_data(&teams, group, 10, Direction::Write)));
+        assert!(error.ends_with("out of step: a write of rank 0 and a read of rank 1"), "{error}");
         for mut coming in [one, meet(&teams, group, 5, 10, None)] {
-            assert_eq!(text(poll(&mut coming)), told);
+            assert_eq!(text(poll(&mut coming)), error);
         }
     }
 
@@ -471,8 +471,8 @@ mod tests {
         let mut one: Serving = Box::pin(teams.meet(NodeId(10), meeting, coming, None));
         assert!(poll(&mut one).is_none());
         let mut other = meet(&teams, group, 1, 11, None);
-        for told in [text(poll(&mut other)), text(poll(&mut one))] {
-            assert!(told.contains("brings 513 bytes"), "{told}");
+        for error in [text(poll(&mut other)), text(poll(&mut one))] {
+            assert!(error.contains("brings 513 bytes"), "{error}");
         }
     }
 
@@ -480,9 +480,9 @@ mod tests {
     fn a_failure_of_one_member_fails_all() {
         let teams = Teams::default();
         let group = pair(&teams);
-        let told = format!("{} has no memory", NodeId(11));
+        let error = format!("{} has no memory", NodeId(11));
         let (mut one, mut other) =
-            (meet(&teams, group, 1, 10, None), meet(&teams, group, 1, 11, Some(&told)));
+            (meet(&teams, group, 1, 10, None), meet(&teams, group, 1, 11, Some(&error)));
         assert!(poll(&mut one).is_none());
         assert_eq!([text(poll(&mut other)), text(poll(&mut one))], ["rank 1 has no memory"; 2]);
     }

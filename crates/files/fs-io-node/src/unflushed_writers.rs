@@ -82,8 +82,8 @@ mod tests {
     const ONE: NodeId = NodeId(1);
     const OTHER: NodeId = NodeId(2);
 
-    fn text(told: Result<(), Box<Failure>>) -> Option<String> {
-        told.err().map(|failure| failure.text)
+    fn text(outcome: Result<(), Box<Failure>>) -> Option<String> {
+        outcome.err().map(|failure| failure.text)
     }
 
     #[test]

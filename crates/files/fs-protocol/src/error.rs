@@ -384,13 +384,13 @@ mod tests {
             begun: seconds * 1_000_000_000,
         };
         let (one, other) = (NodeId(1), NodeId(2));
-        let said = Error::ManyNamespaces(vec![kept(1, 70, 5), kept(2, 3, 7205)]).to_string();
+        let text = Error::ManyNamespaces(vec![kept(1, 70, 5), kept(2, 3, 7205)]).to_string();
         let expected = format!(
             "{one} and {other} each keep a namespace: {one} one of 70 inodes; {other} one of 3 inodes, begun 2 hours later"
         );
-        assert_eq!(said, expected);
-        for (seconds, said) in [(0, "0 s"), (119, "119 s"), (120, "2 minutes"), (200_000, "2 days")] {
-            assert_eq!(rounded(seconds * 1_000_000_000), said);
+        assert_eq!(text, expected);
+        for (seconds, text) in [(0, "0 s"), (119, "119 s"), (120, "2 minutes"), (200_000, "2 days")] {
+            assert_eq!(rounded(seconds * 1_000_000_000), text);
         }
     }
 

@@ -448,8 +448,8 @@ fn an_invalid_selection_is_an_error() {
     assert_eq!(error, SelectionError::OutsideSide { side: 1, length: 4, first: 3, count: 2 });
     let no_parts = Selection::dealt(1, &[cyclic(4, 1, 0)], 0).unwrap_err();
     assert_eq!(no_parts, SelectionError::Array(LayoutError::NoParts { dimension: 0 }));
-    let nobody = Selection::dealt(1, &[cyclic(4, 1, 3), cyclic(4, 1, 2)], 6).unwrap_err();
-    assert_eq!(nobody, SelectionError::NoSuchNode { node: 6, places: 6 });
+    let no_node = Selection::dealt(1, &[cyclic(4, 1, 3), cyclic(4, 1, 2)], 6).unwrap_err();
+    assert_eq!(no_node, SelectionError::NoSuchNode { node: 6, places: 6 });
 }
 
 #[test]

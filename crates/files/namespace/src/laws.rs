@@ -26,9 +26,9 @@ struct Tree {
 }
 
 /// Returns the directories that an operation reported; `None` for a removed one.
-fn told_of(performed: &Performed) -> BTreeMap<FileNumber, Option<Inode>> {
-    let told = performed.directories.iter();
-    told.map(|inode| (inode.number, Some(inode.clone()).filter(|inode| inode.links > 0))).collect()
+fn reported_directories(performed: &Performed) -> BTreeMap<FileNumber, Option<Inode>> {
+    let reported = performed.directories.iter();
+    reported.map(|inode| (inode.number, Some(inode.clone()).filter(|inode| inode.links > 0))).collect()
 }
 
 /// Returns the directories among the changed records.
@@ -66,7 +66,7 @@ impl Tree {
         if let Ok(performed) = &performed {
             let after = changes.clone();
             let undo = self.table.apply(changes);
-            assert_eq!(told_of(performed), changed_directories(&after, &undo), "{operation:?}");
+            assert_eq!(reported_directories(performed), changed_directories(&after, &undo), "{operation:?}");
         }
         let answer = performed.map(|performed| performed.answer);
         assert!(!operation.only_reads() || self.table == before, "{operation:?} only reads");
@@ -201,26 +201,26 @@ fn each_append_reserves_a_range_and_each_change_has_a_version() {
     }
     assert_eq!(ends, [(0, 0, 3), (3, 0, 3), (3, 0, 8)], "nothing is to be read yet");
     let version = |changes| changes * RUN_STEP + 7;
-    let told = |tree: &mut Tree, operation| {
+    let state_after = |tree: &mut Tree, operation| {
         let inode = tree.inode(operation).expect("noted");
         (inode.size, inode.append_end(), inode.version)
     };
-    assert_eq!(told(&mut tree, wrote(number, 3, 1)), (3, 8, version(2)));
+    assert_eq!(state_after(&mut tree, wrote(number, 3, 1)), (3, 8, version(2)));
     let after = |after| TreeOperation::Append { number, bytes: 2, after };
     let offset = |answer| match answer {
         Ok(TreeAnswer::Appended { offset, .. }) => offset,
         other => panic!("{other:?}"),
     };
     assert_eq!([5, 20].map(|end| offset(tree.ask(after(end)))), [8, 20]);
-    assert_eq!(told(&mut tree, wrote(number, 22, 1)), (22, 22, version(3)));
+    assert_eq!(state_after(&mut tree, wrote(number, 22, 1)), (22, 22, version(3)));
     assert_eq!(offset(tree.ask(after(0))), 22);
     let resize = |bytes| {
         let changes = AttributeChanges { size: Some(bytes), ..AttributeChanges::default() };
         TreeOperation::Change { number, changes }
     };
-    assert_eq!(told(&mut tree, resize(23)), (23, 24, version(4)));
-    assert_eq!(told(&mut tree, resize(30)), (30, 30, version(5)));
-    assert_eq!((offset(tree.ask(after(0))), told(&mut tree, resize(7))), (30, (7, 7, version(6))));
+    assert_eq!(state_after(&mut tree, resize(23)), (23, 24, version(4)));
+    assert_eq!(state_after(&mut tree, resize(30)), (30, 30, version(5)));
+    assert_eq!((offset(tree.ask(after(0))), state_after(&mut tree, resize(7))), (30, (7, 7, version(6))));
     let most = TreeOperation::Append { number, bytes: u64::MAX, after: 0 };
     assert_eq!(tree.ask(most), Err(TreeRefusal::FileTooLarge));
 }
@@ -433,7 +433,7 @@ fn damage_of_a_namespace_is_found_and_repaired() {
     assert_eq!(complaints(&tree.records(500)), []);
 }
 
-/// Restored records may say both that a file has a name and that it has none.
+/// Restored records may list a file with a name as an orphan.
 #[test]
 fn a_file_with_a_name_is_neither_forgotten_nor_an_orphan() {
     let mut tree = Tree::new();
@@ -493,10 +493,13 @@ fn inodes_record_stored_stripes_and_older_inodes_are_readable() {
     assert_eq!(tree.look("a"), Ok(file.clone()));
     tree.ask(wrote(file.number, 1, 0)).expect("noted");
     assert_eq!(format(&tree), 1, "programs of before can read all of it");
-    let told = |tree: &mut Tree, stripes| {
+    let stored_after = |tree: &mut Tree, stripes| {
         tree.inode(wrote(file.number, 1, stripes)).map(|inode| inode.stored_stripes)
     };
-    assert_eq!([told(&mut tree, 2), told(&mut tree, 1), told(&mut tree, 99)], [Ok(2), Ok(2), Ok(3)]);
+    assert_eq!(
+        [stored_after(&mut tree, 2), stored_after(&mut tree, 1), stored_after(&mut tree, 99)],
+        [Ok(2), Ok(2), Ok(3)]
+    );
     assert_eq!((format(&tree), tree.look("a").map(|inode| inode.stored_stripes)), (2, Ok(3)));
     let size = |bytes| AttributeChanges { size: Some(bytes), ..AttributeChanges::default() };
     let cut = |bytes| TreeOperation::Change { number: file.number, changes: size(bytes) };

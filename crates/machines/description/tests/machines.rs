@@ -88,15 +88,18 @@ fn missing_keys_are_named() {
 #[test]
 fn an_invalid_number_is_reported_with_the_valid_range() {
     let bare = STARFISH.replace("{ value = 16, source = \"Table 1: 16 I/O processors\" }", "-4");
-    let told = MachineDescription::parse(&bare, "some.toml").expect_err("a refusal").to_string();
-    assert!(told.contains(", expected a table { value") && !told.contains("expected expected"), "{told}");
+    let message = MachineDescription::parse(&bare, "some.toml").expect_err("a refusal").to_string();
+    assert!(
+        message.contains(", expected a table { value") && !message.contains("expected expected"),
+        "{message}"
+    );
     let with = |value| MachineDescription::load_with("starfish-1996", &[("nodes.io", value)]);
-    let told = with("-1").expect_err("a refusal").to_string();
-    assert!(told.ends_with("expected a whole number from 0 to 4294967295"), "{told}");
+    let message = with("-1").expect_err("a refusal").to_string();
+    assert!(message.ends_with("expected a whole number from 0 to 4294967295"), "{message}");
     // Mistakes in the text take precedence.
     let empty = MachineDescription::parse_with("", "empty.toml", &[("nodes.io", "4")]);
-    let told = empty.expect_err("a refusal").to_string();
-    assert_eq!(told, "empty.toml:1: missing field `name`");
+    let message = empty.expect_err("a refusal").to_string();
+    assert_eq!(message, "empty.toml:1: missing field `name`");
 }
 
 #[test]
@@ -130,8 +133,8 @@ fn any_value_can_be_overridden_and_is_checked() {
     let expected = "nodes.io=: expected a value such as 16, not nothing";
     assert_eq!(complaint("nodes.io", ""), expected);
     for value in ["\"", "many", "[4]", "true", "{ value = 4 }"] {
-        let told = complaint("nodes.io", value);
-        assert_eq!(told, format!("nodes.io={value}: expected a value such as 16, not {value}"));
+        let message = complaint("nodes.io", value);
+        assert_eq!(message, format!("nodes.io={value}: expected a value such as 16, not {value}"));
     }
     assert_eq!(
         complaint("disks.model", ""),

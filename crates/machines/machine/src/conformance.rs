@@ -243,7 +243,7 @@ pub fn a_completed_send_no_longer_reads_its_payload(testbed: &impl Testbed) {
     }));
 }
 
-/// A few small sends complete before the receiver receives: completion says nothing about arrival.
+/// A few small sends complete before the receiver receives: completion does not imply arrival.
 pub fn a_send_completes_before_the_receiver_receives(testbed: &impl Testbed) {
     ok(testbed.run(2, |nodes| async move {
         for number in 0..4 {
@@ -292,7 +292,7 @@ pub fn a_send_to_a_disconnected_node_fails(testbed: &impl Testbed) {
         assert!(node == nodes[1].node() && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
         let refused = nodes[0].net().send(node, message(2, Payload::empty())).await;
         let refused = error(refused);
-        assert!(matches!(refused, Error::PeerGone { node: gone, .. } if gone == node), "{refused:?}");
+        assert!(matches!(refused, Error::PeerGone { node: peer, .. } if peer == node), "{refused:?}");
     }));
 }
 
@@ -623,10 +623,10 @@ pub fn tasks_are_dropped_with_their_group(testbed: &impl Testbed) {
 pub fn spans_of_concurrent_tasks_are_on_separate_rows(testbed: &impl Testbed) {
     const TASKS: u64 = 3;
     let ring = Rc::new(RefCell::new(NoteRing::new(1000)));
-    let told = ring.clone();
+    let recorded = ring.clone();
     ok(testbed.run(1, |nodes| async move {
         let machine = nodes[0].clone();
-        machine.notes().record(told);
+        machine.notes().record(recorded);
         // Twice the number of concurrent tasks.
         for _ in 0..2 {
             let group = TaskGroup::<Box<Error>>::new();
@@ -683,13 +683,13 @@ pub fn spans_of_concurrent_tasks_are_on_separate_rows(testbed: &impl Testbed) {
 /// Activities of a part of a node are recorded when they are over, nested, on a separate row.
 pub fn activities_of_parts_are_recorded(testbed: &impl Testbed) {
     let ring = Rc::new(RefCell::new(NoteRing::new(100)));
-    let told = ring.clone();
+    let recorded = ring.clone();
     ok(testbed.run(1, |nodes| async move {
         let (machine, notes) = (&nodes[0], nodes[0].notes());
         let stretch = |name, arguments| NotedStretch { name, since: machine.now(), arguments };
         let stretches = [stretch("outer", vec![("number", 1)]), stretch("inner", vec![])];
         notes.did_until(("part", 2), &stretches, machine.now());
-        notes.record(told);
+        notes.record(recorded);
         notes.did_until(("part", 2), &stretches, machine.now());
         notes.stop();
     }));

@@ -244,8 +244,8 @@ fn a_removed_object_frees_its_space_and_name() {
             let ours = open.filter(|open| fs::read_link(open).is_ok_and(|file| file.starts_with(&path)));
             let links: Vec<u64> = ours.flat_map(fs::metadata).map(|found| found.nlink()).collect();
             assert!(!links.is_empty() && !links.contains(&0), "{links:?}");
-            let gone = read(&machine, old, 3).await.map_err(|error| *error);
-            assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
+            let removed = read(&machine, old, 3).await.map_err(|error| *error);
+            assert!(matches!(removed, Err(Error::NotFound { .. })), "{removed:?}");
             assert_eq!(read(&machine, new, 3).await, Ok(b"new".to_vec()));
         },
     );
@@ -512,8 +512,8 @@ fn a_lost_end_of_a_file_is_not_mistaken_for_an_earlier_length() {
                     }
                     Err(error) => Err(error),
                 };
-                let is_told = read.as_ref().is_err_and(|error| matches!(**error, Error::Damaged { .. }));
-                assert!(is_told, "{lost:#x} from {from} on after {flushes} flushes: {read:?}");
+                let is_reported = read.as_ref().is_err_and(|error| matches!(**error, Error::Damaged { .. }));
+                assert!(is_reported, "{lost:#x} from {from} on after {flushes} flushes: {read:?}");
             });
         }
         // The other record, and the ends of the units, have the same information as the lost record.

@@ -255,8 +255,8 @@ fn copies_are_made_of_a_store_in_use_and_on_close() {
         // The disk of the copies is unavailable for a while.
         fs::rename(&found, found.with_extension("away")).expect("the same file system");
         make_counted_transactions(&store, 7..8).await;
-        let told = reports.clone();
-        common::until(&machine, || told.tells_of("copies")).await;
+        let reported = reports.clone();
+        common::until(&machine, || reported.tells_of("copies")).await;
         fs::rename(found.with_extension("away"), &found).expect("the same file system");
         make_counted_transactions(&store, 8..9).await;
     })

@@ -9,7 +9,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use common::stranger::{
-    Stranger, VERSION, answer_of, beside, contents, greeting, join, keys, to_anyone, to_node, with_ticket,
+    Stranger, VERSION, answer_of, contents, greeting, join, keys, on_another_thread, to_anyone, to_node,
+    with_ticket,
 };
 use common::{Reports, begun, drivers, peer, run_nodes, until};
 use machine::{Class, Delivery, Error, KeyMismatch, Machine, Message, Net, NodeId, Payload};
@@ -52,7 +53,7 @@ async fn join_and_throw(
     made: impl FnOnce(&mut Stranger) -> Vec<u8> + Send + 'static,
 ) {
     let mut lanes = join(at, from).await;
-    beside(at, move || {
+    on_another_thread(at, move || {
         let bytes = made(&mut lanes[1]);
         // Ignore errors: the node may disconnect at any time.
         let _ = lanes[1].stream.write_all(&bytes);
@@ -432,7 +433,7 @@ fn a_peer_that_receives_no_data_can_exchange_commands() {
             }
             nodes[0].net().send(NodeId(7), command(100)).await.expect("a connection");
             let prelude = b"SFfc\x01\0\0\0\x04\0\0\0\0\0\0\0";
-            let (received, mut control) = beside(&nodes[0], move || {
+            let (received, mut control) = on_another_thread(&nodes[0], move || {
                 let head_bytes = 1 + size_of::<u64>();
                 let received = [prelude.len(), head_bytes, 4].map(|bytes| control.receive(bytes));
                 (received, control)
@@ -676,7 +677,9 @@ fn a_cleanly_closed_lane_closes_the_other() {
             let (from, delivery) = receive(&nodes[0]).await;
             assert!(from == NodeId(7) && matches!(delivery, Delivery::Gone(_)), "{delivery:?}");
             // The stranger must see the end on the other connection too.
-            beside(&nodes[0], move || control.stream.read_to_end(&mut Vec::new())).await.expect("an end");
+            on_another_thread(&nodes[0], move || control.stream.read_to_end(&mut Vec::new()))
+                .await
+                .expect("an end");
         })
         .expect("no task fails");
     }
@@ -755,7 +758,7 @@ fn nodes_connect_only_with_a_common_key_and_equal_encryption() {
     let clear = |key| Keys { encrypts: false, ..Keys::new(key) };
     let replacing = |current, previous| Keys { previous: Some(previous), ..Keys::new(current) };
     for driver in drivers() {
-        for (listening, calling, told) in [
+        for (listening, calling, expected) in [
             (Keys::new(key(1)), Keys::new(key(1)), None),
             (clear(key(1)), clear(key(1)), None),
             (Keys::new(key(1)), Keys::new(key(2)), Some((Differ, Differ))),
@@ -772,7 +775,7 @@ fn nodes_connect_only_with_a_common_key_and_equal_encryption() {
             let adapt = |settings| Settings { keys: listening.clone(), ..settings };
             run_nodes(driver, 1, &reports, adapt, async |nodes: Vec<RealMachine>| {
                 let called = call(&nodes[0], calling.clone()).await;
-                let Some((here, there)) = told else {
+                let Some((here, there)) = expected else {
                     assert_eq!(called, Ok(NodeId(1)));
                     return;
                 };
@@ -809,22 +812,22 @@ fn a_replayed_handshake_is_rejected() {
                 let overhearing = std::thread::spawn(move || {
                     let (mut caller, _) = between.accept().expect("a connection");
                     let mut listener = TcpStream::connect(node).expect("it listens");
-                    let (mut said, mut answer) = ([0; 48 + 80], [0; 48 + 80]);
+                    let (mut request, mut answer) = ([0; 48 + 80], [0; 48 + 80]);
                     for part in [0..48, 48..128] {
-                        caller.read_exact(&mut said[part.clone()]).expect("its part");
-                        listener.write_all(&said[part.clone()]).expect("room");
+                        caller.read_exact(&mut request[part.clone()]).expect("its part");
+                        listener.write_all(&request[part.clone()]).expect("room");
                         listener.read_exact(&mut answer[part.clone()]).expect("its part");
                         if part.start == 0 {
                             caller.write_all(&answer[part]).expect("room");
                         }
                     }
-                    (said, answer)
+                    (request, answer)
                 });
                 let caller =
                     RealMachine::start(Settings::new(NodeId(7), keys())).await.expect("it has no disks");
                 caller.connect_to(address).await.expect_err("nothing was answered");
-                let (said, answer) = overhearing.join().expect("no panic");
-                let again = throw(&nodes[0], said.to_vec()).await;
+                let (request, answer) = overhearing.join().expect("no panic");
+                let again = throw(&nodes[0], request.to_vec()).await;
                 assert_eq!((again.len(), &again[48..]), (48 + 80, &[0; 80][..]), "unreadable");
                 assert_eq!(reports.mismatches(), [KeyMismatch::Differ]);
 

@@ -208,15 +208,15 @@ fn a_store_changed_by_others_gets_a_new_incarnation() {
         assert!(runs.is_sorted_by(|one, next| one < next), "{runs:?}");
     };
     on_reporting_store(&address, &reports, test).expect("it starts");
-    let told = |report: &Report| matches!(report, Report::MetadataChanged { .. });
-    assert_eq!(reported.count(told), 3);
+    let is_change = |report: &Report| matches!(report, Report::MetadataChanged { .. });
+    assert_eq!(reported.count(is_change), 3);
 }
 
 #[test]
 fn a_missing_server_is_reported() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let address = format!("host={} user=starfish dbname=none", place.path().display());
-    let told = on_store(&address, |store| async move {
+    let message = on_store(&address, |store| async move {
         let start = Instant::now();
         let first = store.transact(|_| Ok(Ok::<_, ()>(()))).await.expect_err("no server runs");
         let waited = start.elapsed();
@@ -225,8 +225,8 @@ fn a_missing_server_is_reported() {
         assert_eq!(first, again);
         first.to_string()
     });
-    let told = told.expect("it starts");
-    assert!(told.contains("metadata store none at") && told.contains("No such file"), "{told}");
+    let message = message.expect("it starts");
+    assert!(message.contains("metadata store none at") && message.contains("No such file"), "{message}");
     let wrong = on_store("nonsense", |_| async {}).expect_err("no address");
     assert!(wrong.to_string().contains("the address of a PostgreSQL database"), "{wrong}");
 }

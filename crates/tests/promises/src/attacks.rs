@@ -157,8 +157,8 @@ pub fn an_invalid_directory_of_extents_is_rejected(testbed: &impl Testbed, base:
             (12, 1, run(Entry { bytes: 1 << 40, ..entry(0, 0) }, 0), "more than 4194304 pieces"),
         ] {
             let memory = MemoryId::Collective(MeetingId { group: 5, operation: tag as u32 });
-            let told = Request::Stretches { memory, stretches: vec![(FileId(id), vec![stretch])] };
-            assert_eq!(answer(tag, told).await, Reply::Done);
+            let listed = Request::Stretches { memory, stretches: vec![(FileId(id), vec![stretch])] };
+            assert_eq!(answer(tag, listed).await, Reply::Done);
             let members = vec![nodes[2].node().0];
             let (direction, presort, queued) = (Direction::Write, true, true);
             let request =
@@ -184,7 +184,7 @@ pub fn an_invalid_selection_is_rejected(testbed: &impl Testbed, base: Base) {
         let far = SelectedPart { at: u64::MAX - 8, ..part.clone() };
         let elsewhere = SelectedPart { stripes: vec![0, 1], ..part.clone() };
         let members = || Selectors::Members(vec![nodes[2].node().0]);
-        for (tag, file, parts, told, selectors, why) in [
+        for (tag, file, parts, selected, selectors, why) in [
             (2, 7, 1, Some(&part), members(), "stripe 0 of file 0000000000000007 is not open"),
             (4, 1, 2, Some(&part), members(), "1 of 2 parts"),
             (6, 1, 1, None, members(), "0 of 1 parts"),
@@ -195,7 +195,7 @@ pub fn an_invalid_selection_is_rejected(testbed: &impl Testbed, base: Base) {
             (16, 8, 1, Some(&part), members(), "something of another file"),
         ] {
             let memory = MemoryId::Collective(MeetingId { group: 5, operation: tag as u32 });
-            if let Some(part) = told {
+            if let Some(part) = selected {
                 let of = FileId(if file == 8 { 1 } else { file });
                 let selecting = Selecting { memory, file: of, parts, part: part.clone() };
                 let reply = answer(tag, Request::Select(Box::new(selecting))).await;
@@ -223,8 +223,8 @@ pub fn an_invalid_selection_is_rejected(testbed: &impl Testbed, base: Base) {
 pub fn another_protocol_version_is_reported_once(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
         // It answers every message with an error in its version of the protocol.
-        let (stranger, heard) = (nodes[0].clone(), Rc::new(Cell::new(0)));
-        let count = heard.clone();
+        let (stranger, received) = (nodes[0].clone(), Rc::new(Cell::new(0)));
+        let count = received.clone();
         nodes[0].spawn("of another version", async move {
             while let Ok((from, delivery)) = stranger.net().receive().await {
                 let Delivery::Message(message) = delivery else { continue };
@@ -237,10 +237,14 @@ pub fn another_protocol_version_is_reported_once(testbed: &impl Testbed, base: B
         });
         let refused = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
         let error = refused.err().expect("it speaks another version");
-        let is_told = matches!(*error, Error::Machine(machine::Error::OtherVersion { .. }));
-        assert!(is_told, "{error}");
+        let is_reported = matches!(*error, Error::Machine(machine::Error::OtherVersion { .. }));
+        assert!(is_reported, "{error}");
         rest(&nodes[1]).await;
-        assert!(heard.get() <= 2, "the question, and that the answer was not understood: {}", heard.get());
+        assert!(
+            received.get() <= 2,
+            "the question, and that the answer was not understood: {}",
+            received.get()
+        );
     });
 }
 

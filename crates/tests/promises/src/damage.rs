@@ -65,7 +65,7 @@ pub fn damage_is_found_and_adjacent_data_are_readable(testbed: &impl Testbed, ba
         };
         assert_eq!(*place, Some((nodes[1].node(), 0)));
         assert_eq!(*damaged, [Extent::new(lost, UNIT)]);
-        beside_damage(client, &data, lost).await;
+        read_next_to_damage(client, &data, lost).await;
 
         // First no disk has the stripe; then one has the stripe of another file.
         let (disk, name) = (&nodes[1].disks()[0], file.name().to_owned());
@@ -129,7 +129,7 @@ pub fn a_bit_flip_in_memory_is_detected(testbed: &impl Testbed, base: Base) {
 }
 
 /// Data next to damage are read, by requests and by salvage.
-async fn beside_damage<M: Machine>(client: &Client<M>, data: &[u8], lost: u64) {
+async fn read_next_to_damage<M: Machine>(client: &Client<M>, data: &[u8], lost: u64) {
     let file = client.numbered(stored(client, 1, BLOCK).await).await.expect("opened");
     for (offset, bytes) in [(lost - UNIT, UNIT), (lost + UNIT, 2 * UNIT), (lost + UNIT + 5, 10)] {
         assert!(read(&file, offset, bytes).await == data[offset as usize..(offset + bytes) as usize]);

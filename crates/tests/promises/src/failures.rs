@@ -255,7 +255,7 @@ pub fn a_collective_operation_reopens_its_file_after_a_restart(testbed: &impl Te
         let group = Group::new(1, vec![nodes[1].node()], 0);
         for (restarts, collectives) in [(false, 1), (true, 2)] {
             if restarts {
-                io_node.start_anew();
+                io_node.restart();
             }
             let memory = Memory::real(vec![1; BLOCK as usize]);
             let settings = CollectiveSettings::disk_directed();
@@ -486,7 +486,7 @@ async fn change_while_others_write<M: Machine>(
     rest(&nodes[1]).await;
     nodes[0].faults().release();
     tasks.wait().await;
-    // A dirty block that could not be written any more would keep its slot for ever.
+    // A dirty block that can no longer be written would keep its slot forever.
     let file = created(&clients[0], 2).await;
     write(&file, 0, &contents(20 * BLOCK)).await;
     assert!(read(&file, 0, 20 * BLOCK).await == contents(20 * BLOCK));

@@ -243,7 +243,11 @@ pub fn the_failure_text_of_a_member_has_a_limited_length(testbed: &impl Testbed,
             failure: Some(Failure::invalid(text)),
         };
         send(&nodes[2], to, Class::Control, 2, meet(text), Payload::empty()).await;
-        let told = failure(answer(&nodes[3], to, 2, meet("another")).await);
-        assert!(told.text.starts_with("rank 0") && told.text.len() <= 2048, "{} bytes", told.text.len());
+        let refused = failure(answer(&nodes[3], to, 2, meet("another")).await);
+        assert!(
+            refused.text.starts_with("rank 0") && refused.text.len() <= 2048,
+            "{} bytes",
+            refused.text.len()
+        );
     });
 }

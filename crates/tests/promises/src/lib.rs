@@ -962,7 +962,7 @@ pub fn reads_delayed_by_writes_are_reported(testbed: &impl Testbed, base: Base) 
         tasks.wait().await;
         let held_up = examined().await;
         assert_eq!(held_up.is_none(), keeps_apart, "{:?}: {held_up:?}", base.scheduling);
-        assert!(held_up.is_none_or(|told| told.reads > 0 && told.writes_most > 1), "{held_up:?}");
+        assert!(held_up.is_none_or(|delay| delay.reads > 0 && delay.writes_most > 1), "{held_up:?}");
     });
 }
 
@@ -986,7 +986,7 @@ pub fn a_disconnecting_client_does_not_affect_others(testbed: &impl Testbed, bas
     });
 }
 
-/// After the loss of an I/O node, calls to it fail with its name instead of waiting for ever.
+/// After the loss of an I/O node, calls to it fail with its name instead of blocking.
 pub fn calls_to_a_disconnected_io_node_fail(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, small(base, Threads::Pool(4))).await[0];
@@ -1115,7 +1115,7 @@ impl Restarting {
         NumberedFile { number, striping, disks: vec![7], bytes, stored_stripes: 0 }
     }
 
-    fn start_anew(&self) {
+    fn restart(&self) {
         self.run.set(self.run.get() + 1);
         self.is_open.set(false);
     }

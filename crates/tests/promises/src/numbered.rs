@@ -391,11 +391,11 @@ pub fn a_lost_numbered_write_is_reported_once(testbed: &impl Testbed, base: Base
         let lost = Err(Error::WriteLost { name: object_name(FileId(1)), node }.into());
         write(&file, 0, b"flushed").await;
         assert_eq!(file.flush().await, Ok(()));
-        io_node.start_anew();
+        io_node.restart();
         assert_eq!(file.flush().await, Ok(()), "nothing had been left to flush");
         for _ in 0..2 {
             write(&file, 0, b"lost").await;
-            io_node.start_anew();
+            io_node.restart();
             if file.bytes() > 4 {
                 write(&file, 0, b"written to the next run").await;
             }
@@ -413,7 +413,7 @@ pub fn a_lost_numbered_write_is_reported_once(testbed: &impl Testbed, base: Base
                 if writes_again {
                     write(&file, 0, b"lost").await;
                 }
-                io_node.start_anew();
+                io_node.restart();
                 if writes_to_next_run {
                     write(&file, 0, b"written to the next run").await;
                 }
@@ -434,7 +434,7 @@ pub fn losses_of_many_closed_files_are_all_reported(testbed: &impl Testbed, base
         for number in (1..=files).chain([1]).map(FileId) {
             write(&open(number).await, 0, b"lost").await;
         }
-        io_node.start_anew();
+        io_node.restart();
         for number in (1..=files).step_by(10).map(FileId) {
             let lost = Err(Error::WriteLost { name: object_name(number), node }.into());
             assert_eq!(open(number).await.flush().await, lost);
@@ -453,7 +453,7 @@ pub fn data_flushed_by_an_earlier_incarnation_are_not_lost(testbed: &impl Testbe
         write(&file, 0, b"flushed").await;
         for _ in 0..3 {
             assert_eq!(client.flush_own().await, Ok(()));
-            io_node.start_anew();
+            io_node.restart();
         }
         assert_eq!(file.flush().await, Ok(()));
     });
@@ -468,7 +468,7 @@ pub fn losses_through_two_handles_are_reported_to_the_next_opener(testbed: &impl
         for closed_first in 0..2 {
             let mut handles = vec![open().await, open().await];
             write(&handles[0], 0, b"lost").await;
-            io_node.start_anew();
+            io_node.restart();
             write(&handles[1], 0, b"written to the next run").await;
             drop(handles.remove(closed_first));
             drop(handles);
@@ -495,12 +495,12 @@ pub fn a_loss_is_reported_at_close_or_to_the_next_opener(testbed: &impl Testbed,
             assert_eq!(send(&file, 0).await, Ok(()));
             if is_closed_before {
                 assert_eq!(file.close().await, Ok(()));
-                io_node.start_anew();
+                io_node.restart();
                 let again = open().await;
                 assert_eq!((again.flush().await, again.flush().await), (lost.clone(), Ok(())));
                 assert_eq!(again.close().await, Ok(()), "it was reported");
             } else {
-                io_node.start_anew();
+                io_node.restart();
                 assert_eq!((send(&file, BLOCK).await, file.close().await), (lost.clone(), Ok(())));
             }
             let file = open().await;
@@ -531,7 +531,7 @@ pub fn nodes_of_neighbouring_releases_work_together(testbed: &impl Testbed, base
         for offset in [0, 64 * BLOCK] {
             assert_eq!(read(&file, offset, 2 * BLOCK).await, data);
         }
-        // The first node has the blocks of even numbers and does not report its holes; the other one does.
+        // The first node has the blocks of even numbers and does not report its holes; the second one does.
         assert_eq!(file.next_data(2 * BLOCK).await, Ok(Some(2 * BLOCK)));
         let hole = file.next_hole(BLOCK).await.expect("told").expect("there is one");
         assert!((3 * BLOCK..64 * BLOCK).contains(&hole), "{hole}");

@@ -193,8 +193,8 @@ pub fn an_uncached_read_keeps_no_pages(testbed: &impl Testbed, base: Base) {
         }
         assert!(read_alone(&file, 40 * BLOCK + 5, 1).await.is_empty());
         write(&file, 5 * BLOCK + 3, &[9; 4]).await;
-        let beside = |at: u64| data[(5 * BLOCK + at) as usize];
-        assert!(read_alone(&file, 5 * BLOCK + 2, 6).await == [beside(2), 9, 9, 9, 9, beside(7)]);
+        let before = |at: u64| data[(5 * BLOCK + at) as usize];
+        assert!(read_alone(&file, 5 * BLOCK + 2, 6).await == [before(2), 9, 9, 9, 9, before(7)]);
         file.close().await.expect("closed");
     });
 }
@@ -379,7 +379,7 @@ pub fn a_loss_is_reported_to_all_concurrent_flushes(testbed: &impl Testbed, base
             file.send().await.expect("accepted");
             handles.push(file);
         }
-        io_node.start_anew();
+        io_node.restart();
         io_node.flushes_slowly.set(true);
         for file in handles {
             let lost = lost.clone();
@@ -408,7 +408,7 @@ pub fn lost_data_of_a_temporary_file_are_reported(testbed: &impl Testbed, base: 
         // More than fits the cache, so that some is sent to each incarnation.
         write(&file, 0, &contents(8 * BLOCK)).await;
         assert_eq!(file.check_losses().await, Ok(()));
-        io_node.start_anew();
+        io_node.restart();
         write(&file, 8 * BLOCK, &contents(8 * BLOCK)).await;
         assert_eq!(file.flush().await, Ok(()), "nothing of it is flushed");
         let error = file.check_losses().await.expect_err("it is lost");
@@ -459,7 +459,7 @@ pub fn hints_take_effect_on_pages_at_once(testbed: &impl Testbed, base: Base) {
     });
 }
 
-/// Many concurrent readers and writers of a cache of two pages wait for each other, but never for ever.
+/// Many concurrent readers and writers of a cache of two pages wait for each other, but never forever.
 pub fn many_readers_and_writers_share_a_small_cache(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         let client = &start(base, &nodes, 2, settings(base)).await[0];
@@ -550,8 +550,8 @@ pub fn clients_see_flushed_data_of_others(testbed: &impl Testbed, base: Base) {
         expected[BLOCK as usize..][..100].fill(2);
         expected[BLOCK as usize + 200..][..100].fill(3);
         assert!(read(&two, 0, 5 * BLOCK).await == expected);
-        let anew = opened(&caches[0], 1).await;
-        assert!(read(&anew, 0, 5 * BLOCK).await == expected);
+        let reopened = opened(&caches[0], 1).await;
+        assert!(read(&reopened, 0, 5 * BLOCK).await == expected);
         assert!(read(&one, 0, 5 * BLOCK).await == expected, "through the older handle too");
     });
 }

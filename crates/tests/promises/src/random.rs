@@ -118,7 +118,7 @@ pub(super) fn ask_at_random(testbed: &impl Testbed, base: Base, settings: IoNode
             if left.get() == 0 {
                 break;
             }
-            // Background requests of others are not served as long as there is demand.
+            // The I/O node serves no background requests of others while demand requests wait.
             nodes[1].sleep_until(nodes[1].now() + asking.pause).await;
         }
         tasks.wait().await;
@@ -194,7 +194,7 @@ impl<M: Machine> RandomAsker<M> {
         Ok(())
     }
 
-    fn check(&self, reply: Reply, asked: u64, came: u64) {
+    fn check(&self, reply: Reply, asked: u64, arrived: u64) {
         match reply {
             Reply::Failed(failure) => {
                 // A write at an offset too large for any disk is lost, as reported correctly. So is a stripe that
@@ -205,7 +205,7 @@ impl<M: Machine> RandomAsker<M> {
                 assert!(is_true && !failure.text.contains("defect"), "{failure}");
             }
             _ => {
-                assert_eq!(came, asked);
+                assert_eq!(arrived, asked);
                 self.done.set(self.done.get() + 1);
             }
         }

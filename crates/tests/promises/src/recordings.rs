@@ -66,13 +66,13 @@ pub fn io_nodes_record_their_activities_on_request(testbed: &impl Testbed, base:
         }
         assert!(nodes.iter().all(|node| !node.notes().is_on()), "it has ended");
         assert!(all_refused(clients[1].stop_recording().await), "it has ended");
-        begins_anew(&clients[0]).await;
-        refuses_beside_another(&clients[0], &nodes).await;
+        restart_a_recording(&clients[0]).await;
+        refuse_a_second_recording(&clients[0], &nodes).await;
     });
 }
 
 /// A restarted recording contains later events only.
-async fn begins_anew<M: Machine>(client: &Client<M>) {
+async fn restart_a_recording<M: Machine>(client: &Client<M>) {
     client.start_recording().await.expect("no recording runs");
     client.list_numbered().await.expect("listed");
     client.start_recording().await.expect("it is restarted");
@@ -85,7 +85,7 @@ async fn begins_anew<M: Machine>(client: &Client<M>) {
 }
 
 /// If one of them is already being recorded, that recording continues, and no new one begins.
-async fn refuses_beside_another<M: Machine>(client: &Client<M>, nodes: &[M]) {
+async fn refuse_a_second_recording<M: Machine>(client: &Client<M>, nodes: &[M]) {
     let other = Rc::new(RefCell::new(NoteRing::new(1000)));
     nodes[1].notes().record(other.clone());
     let refused = client.start_recording().await.expect_err("one is recorded");

@@ -405,9 +405,10 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
         let file = created(&clients[0], 1).await;
         write(&file, 0, &contents(9 * BLOCK)).await;
         file.flush().await.expect("flushed");
-        let (tasks, told) = (Tasks::default(), Rc::new(RefCell::new(Vec::new())));
+        let (tasks, failures) = (Tasks::default(), Rc::new(RefCell::new(Vec::new())));
         for (rank, client) in (0..MEMBERS).zip(&clients) {
-            let (client, told, node) = (client.clone(), told.clone(), nodes[2 + rank as usize].clone());
+            let (client, failures, node) =
+                (client.clone(), failures.clone(), nodes[2 + rank as usize].clone());
             tasks.begin(&nodes[2 + rank as usize], async move {
                 let file = opened(&client, 1).await;
                 let team = TeamMembership::form(&client, "all", rank, MEMBERS).await.expect("formed");
@@ -425,7 +426,7 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
                     match (short, rank) {
                         (0, 1) => assert!(read.is_ok() && bytes_of(memory) == contents(9 * BLOCK)),
                         (1, 1) => assert!(read.is_err_and(|error| error.to_string().contains("a memory of"))),
-                        _ => told.borrow_mut().push(read.is_err()),
+                        _ => failures.borrow_mut().push(read.is_err()),
                     }
                 }
                 if rank == 2 {
@@ -443,9 +444,9 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
             });
         }
         tasks.wait().await;
-        let mut told = told.take();
-        told.sort_unstable();
-        assert_eq!(told, [false, false, true, true], "all members fail, and then none");
+        let mut failures = failures.take();
+        failures.sort_unstable();
+        assert_eq!(failures, [false, false, true, true], "all members fail, and then none");
     });
 }
 
@@ -502,19 +503,19 @@ pub fn selections_are_sent_again_to_a_new_incarnation(testbed: &impl Testbed, ba
         for company in [Company::Group(&group), Company::Alone] {
             for (restarts, flushed) in [(0, Ok(())), (1, Ok(())), (2, Err(lost))] {
                 if restarts > 0 {
-                    io_node.start_anew();
+                    io_node.restart();
                 }
                 let written = file.write_selected(company, &selection, &memory, settings).await;
                 collectives += 1;
                 assert_eq!((written.map(drop), io_node.collectives.get()), (Ok(()), collectives));
                 if restarts > 1 {
-                    io_node.start_anew();
+                    io_node.restart();
                 }
-                let told = file.flush().await.map_err(|error| match *error {
+                let flush = file.flush().await.map_err(|error| match *error {
                     Error::WriteLost { node, .. } => node,
                     other => panic!("{other}"),
                 });
-                assert_eq!(told, flushed);
+                assert_eq!(flush, flushed);
             }
         }
     });

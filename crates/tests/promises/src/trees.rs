@@ -192,8 +192,8 @@ pub fn lost_changes_of_names_are_reported(testbed: &impl Testbed, base: Base) {
         let directory = TreeOperation::Look { at: Location::of_path("directory"), follow: false };
         let number = trees[0].inode(directory).await.expect("there").number;
         for number in [number, FileNumber::ROOT] {
-            let told = (trees[0].flush_of(number).await, trees[0].flush_of(number).await);
-            assert_eq!(told, (lost.clone(), Ok(())));
+            let outcomes = (trees[0].flush_of(number).await, trees[0].flush_of(number).await);
+            assert_eq!(outcomes, (lost.clone(), Ok(())));
         }
         assert_eq!((file.sync().await, trees[1].flush().await), (Ok(()), Ok(())), "not theirs");
         assert_eq!((trees[0].flush().await, trees[0].flush().await), (lost, Ok(())));
@@ -354,8 +354,8 @@ pub fn a_sync_of_all_files_includes_closed_files(testbed: &impl Testbed, base: B
         let file = open(&trees[0], "one").await.expect("opened");
         write(&file, 0, &contents(3 * BLOCK)).await;
         file.flush().await.expect("sent");
-        for told in [trees[0].sync().await, file.sync().await] {
-            let text = told.expect_err("it cannot be persisted").to_string();
+        for outcome in [trees[0].sync().await, file.sync().await] {
+            let text = outcome.expect_err("it cannot be persisted").to_string();
             assert!(text.contains("flushing"), "{text}");
         }
         assert_eq!(file.sync().await, Ok(()), "it has got the error");
@@ -622,9 +622,9 @@ pub fn a_reader_sees_no_unwritten_bytes(testbed: &impl Testbed, base: Base) {
                     }
                     false => write(&writer, piece * PIECE, &[7; PIECE as usize]).await,
                 }
-                let anew = open(&trees[1], name).await.expect("opened");
-                assert!(read(&anew).await.iter().all(|byte| *byte == 7), "{name}: it was not sent yet");
-                anew.close().await.expect("closed");
+                let reopened = open(&trees[1], name).await.expect("opened");
+                assert!(read(&reopened).await.iter().all(|byte| *byte == 7), "{name}: it was not sent yet");
+                reopened.close().await.expect("closed");
                 rest(&nodes[4]).await;
                 reader.attributes().await.expect("there");
                 assert_eq!(read(&reader).await, vec![7; ((piece + 1) * PIECE) as usize], "{name}");
@@ -1115,9 +1115,9 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let tree = &trees(base, &nodes[..5]).await[0];
-        let gone = nodes[..3].iter().find(|node| node.node() != tree.keeper()).expect("another");
+        let away = nodes[..3].iter().find(|node| node.node() != tree.keeper()).expect("another");
         let places = tree.cache().client().disks_by_identity().await.expect("they answer");
-        let others = places.iter().filter(|(_, (node, _))| *node != gone.node());
+        let others = places.iter().filter(|(_, (node, _))| *node != away.node());
         let others = others.map(|(identity, _)| *identity).collect();
         let entered = tree.perform(TreeOperation::EnterDisks { disks: others }).await.expect("entered");
         let TreeAnswer::Number(others) = entered else { panic!("{entered:?}") };
@@ -1134,24 +1134,25 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
             file.close().await.expect("closed");
         }
         tree.sync().await.expect("on the media");
-        gone.faults().gone.set(true);
+        away.faults().gone.set(true);
 
         let there = nodes[..3].iter().map(|node| node.node()).collect();
         let client = Client::connect(nodes[5].clone(), there, base.client()).await.expect("they answer");
-        let place = (gone.node(), 0);
+        let place = (away.node(), 0);
         assert_eq!(client.failing_disks().await.into_keys().collect::<Vec<_>>(), [place]);
         let later = Tree::find(&cache(client.clone())).await.expect("asked").expect("found");
-        let beside = open(&later, "beside").await.expect("opened");
-        assert!(read(&beside).await == contents(9 * BLOCK));
-        beside.close().await.expect("closed");
+        let complete = open(&later, "beside").await.expect("opened");
+        assert!(read(&complete).await == contents(9 * BLOCK));
+        complete.close().await.expect("closed");
         let hurt = open(&later, "there").await.expect("names are elsewhere");
         hurt.paged().read(0, 9 * BLOCK).await.expect_err("a part of it is missing");
-        let names_gone = |failures: &[Error]| failures.iter().all(|error| error.node() == Some(gone.node()));
+        let name_the_node =
+            |failures: &[Error]| failures.iter().all(|error| error.node() == Some(away.node()));
         let listed = client.list_numbered_partly().await;
-        assert!(listed.failures.len() == 1 && names_gone(&listed.failures), "{:?}", listed.failures);
+        assert!(listed.failures.len() == 1 && name_the_node(&listed.failures), "{:?}", listed.failures);
         assert_eq!(listed.found.len(), 3 * 2);
         let check = client.check(&objects, None, |_| ()).await.expect("checked");
-        assert!(check.failures.len() == 1 && names_gone(&check.failures), "{:?}", check.failures);
+        assert!(check.failures.len() == 1 && name_the_node(&check.failures), "{:?}", check.failures);
         assert_eq!((check.files.len(), check.bytes), (3, 6 * BLOCK + 2 * 9 * BLOCK));
         assert!(check.files.values().all(|file| file.findings.is_empty()), "{:?}", check.files);
 
@@ -1166,7 +1167,7 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
         later.contents_gone().await;
         assert_eq!(client.list_numbered_partly().await.found.len(), 2 * 2);
         assert_eq!(later.remove_doomed().await, Ok(0), "it is still missing");
-        gone.faults().gone.set(false);
+        away.faults().gone.set(false);
         assert_eq!(tree.remove_doomed().await, Ok(1), "it is back");
         for path in ["kept", "new"] {
             assert!(read(&open(tree, path).await.expect("opened")).await == contents(9 * BLOCK));

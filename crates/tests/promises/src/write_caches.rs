@@ -323,8 +323,8 @@ pub fn a_disconnected_member_loses_only_its_unflushed_data(testbed: &impl Testbe
                         return;
                     }
                     // It may have disconnected in the middle of a flush, or before.
-                    if let Err(told) = cache.flush().await {
-                        assert!(told.to_string().contains("member 2 of the job a job"), "{told}");
+                    if let Err(error) = cache.flush().await {
+                        assert!(error.to_string().contains("member 2 of the job a job"), "{error}");
                         cache.flush().await.expect("flushed without it");
                     }
                     cache.leave().await.expect("nothing is left");
@@ -438,8 +438,8 @@ pub fn cached_data_of_a_removed_file_block_no_flush(testbed: &impl Testbed, base
             }
             clients[1].remove_numbered(&[removed.id()]).await.expect("removed");
             caches[1].flush().await.expect("all data are flushed");
-            let told = caches[0].write(&kept, 100 * round, &hundred(8)).await.expect_err("told");
-            assert!(told.to_string().contains("has been removed"), "{told}");
+            let error = caches[0].write(&kept, 100 * round, &hundred(8)).await.expect_err("told");
+            assert!(error.to_string().contains("has been removed"), "{error}");
             caches[0].flush().await.expect("reported once");
             assert!(seen(&clients[1], 1).await == vec![7; 100 * (1 + round as usize)]);
         }

@@ -235,7 +235,7 @@ async fn client_with_file(
 
 /// Runs `work` of a client while a stranger takes no answers. The stranger has sent `messages`, whose answers exceed
 /// the sockets' buffers, over its connection for data.
-fn beside_a_stranger(
+fn with_a_stranger(
     settings: IoNodeSettings,
     messages: &[Headed],
     work: impl AsyncFn(Client<RealMachine>, File<RealMachine>) -> fs::Result<()> + Copy + 'static,
@@ -278,7 +278,7 @@ fn beside_a_stranger(
 fn a_client_that_sends_garbage_and_reads_no_replies_blocks_no_others() {
     let mut messages: Vec<Headed> = (1..=600).map(|tag| ask(tag, b'd')).collect();
     messages.push((DEMAND, b"trash".to_vec()));
-    beside_a_stranger(few_threads(), &messages, async |client, _| {
+    with_a_stranger(few_threads(), &messages, async |client, _| {
         client.round_trip(client.io_nodes()[0]).await
     });
 }
@@ -286,7 +286,7 @@ fn a_client_that_sends_garbage_and_reads_no_replies_blocks_no_others() {
 #[test]
 fn unread_replies_occupy_no_threads_that_others_need() {
     let messages: Vec<Headed> = (1..=1200).map(|tag| ask(tag, b"db"[tag as usize % 2])).collect();
-    beside_a_stranger(few_threads(), &messages, async |_, file| {
+    with_a_stranger(few_threads(), &messages, async |_, file| {
         let memory = Memory::real(vec![0; (PAGES * PAGE) as usize]);
         assert_eq!(file.read(0, PAGES * PAGE, &memory, 0).await?, PAGES * PAGE);
         Ok(())
@@ -313,7 +313,7 @@ fn unread_replies_occupy_no_memory_that_random_reads_need() {
         )
     };
     let messages: Vec<Headed> = (1..=1000).map(alone).collect();
-    beside_a_stranger(settings, &messages, async |client, file| {
+    with_a_stranger(settings, &messages, async |client, file| {
         file.flush().await?;
         let file = described(&client, FIRST, PAGE, PAGES * PAGE).await?;
         let file = PageCache::new(client, PageCacheSettings::default()).open_numbered(file).await?;

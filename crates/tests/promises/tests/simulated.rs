@@ -330,8 +330,8 @@ fn lose_power_with_numbered_files(seed: u64) -> (bool, bool) {
         serve_as(2);
         assert_eq!(files[0].flush().await, Ok(()), "all of it had been flushed");
         let other = files[1].flush().await.map_err(|error| *error);
-        let is_told = matches!(other, Err(Error::WriteLost { .. }));
-        assert!(if flushes_all { other.is_ok() } else { is_told }, "{other:?}");
+        let is_reported = matches!(other, Err(Error::WriteLost { .. }));
+        assert!(if flushes_all { other.is_ok() } else { is_reported }, "{other:?}");
         assert_eq!(files[1].flush().await, Ok(()), "it was reported");
         let disk = &io_node.disks()[0];
         let is_there = disk.open("/0000000000000002").await.is_ok();

@@ -102,7 +102,7 @@ mod tests {
         Error::Invalid(text.into())
     }
 
-    fn told(outcome: Result<()>) -> Option<String> {
+    fn text_of(outcome: Result<()>) -> Option<String> {
         outcome.err().map(|error| error.to_string())
     }
 
@@ -112,11 +112,11 @@ mod tests {
         failures.note(3, None, &error("three"));
         failures.note(4, None, &error("four"));
         for _ in 0..2 {
-            assert_eq!(told(failures.outcome_of(3)).as_deref(), Some("three"));
+            assert_eq!(text_of(failures.outcome_of(3)).as_deref(), Some("three"));
         }
-        assert_eq!((told(failures.tell()).as_deref(), told(failures.tell())), (Some("three"), None));
+        assert_eq!((text_of(failures.tell()).as_deref(), text_of(failures.tell())), (Some("three"), None));
         failures.mend(None);
-        assert_eq!((told(failures.outcome_of(3)), told(failures.outcome_of(4))), (None, None));
+        assert_eq!((text_of(failures.outcome_of(3)), text_of(failures.outcome_of(4))), (None, None));
     }
 
     #[test]
@@ -125,9 +125,12 @@ mod tests {
         failures.note(1, Some(FileId(1)), &error("one"));
         failures.note(2, None, &error("all"));
         failures.mend(Some(FileId(1)));
-        assert_eq!((told(failures.outcome_of(1)), told(failures.outcome_of(2))), (None, Some("all".into())));
+        assert_eq!(
+            (text_of(failures.outcome_of(1)), text_of(failures.outcome_of(2))),
+            (None, Some("all".into()))
+        );
         failures.mend(Some(FileId(2)));
-        assert_eq!(told(failures.tell()).as_deref(), Some("all"));
+        assert_eq!(text_of(failures.tell()).as_deref(), Some("all"));
         failures.note_untold(Some(FileId(1)), &error("one"));
         failures.mend(Some(FileId(1)));
         assert!(!failures.any_untold());
@@ -138,7 +141,7 @@ mod tests {
         let failures = FlushFailures::default();
         failures.give_up(error("removed").into());
         failures.mend(None);
-        assert_eq!(told(failures.tell_given_up()).as_deref(), Some("removed"));
+        assert_eq!(text_of(failures.tell_given_up()).as_deref(), Some("removed"));
         assert!(!failures.any_untold());
     }
 }

@@ -26,7 +26,7 @@ struct Disk {
     schedule: Box<dyn DiskSchedule>,
     arm: Position,
     /// Every request that has arrived, indexed by its number, with its step.
-    came: Vec<(DiskRequest, usize)>,
+    arrived: Vec<(DiskRequest, usize)>,
     waiting: BTreeSet<Number>,
     /// Numbers in order of service, with their steps.
     served: Vec<(Number, usize)>,
@@ -36,15 +36,15 @@ struct Disk {
 impl Disk {
     fn new(scheduling: Scheduling) -> Self {
         let schedule = schedule_of(scheduling);
-        let (came, waiting, served) = Default::default();
-        Disk { schedule, arm: (0, 0), came, waiting, served, step: 0 }
+        let (arrived, waiting, served) = Default::default();
+        Disk { schedule, arm: (0, 0), arrived, waiting, served, step: 0 }
     }
 
     fn add(&mut self, request: DiskRequest) {
-        let number = self.came.len();
+        let number = self.arrived.len();
         self.schedule.push(request, number);
         self.waiting.insert(number);
-        self.came.push((request, self.step));
+        self.arrived.push((request, self.step));
     }
 
     /// Serves the next request, and returns it.
@@ -56,7 +56,7 @@ impl Disk {
         assert!(self.waiting.remove(&number), "{number} has been served before");
         self.arm = request.position;
         self.served.push((number, self.step));
-        Some(self.came[number].0)
+        Some(self.arrived[number].0)
     }
 
     fn serve_some(&mut self, turns: usize) {
@@ -71,12 +71,12 @@ impl Disk {
 
     /// Returns the longest wait of the served requests, in steps.
     fn longest_wait(&self) -> usize {
-        self.served.iter().map(|&(number, step)| step - self.came[number].1).max().unwrap_or(0)
+        self.served.iter().map(|&(number, step)| step - self.arrived[number].1).max().unwrap_or(0)
     }
 
     /// Returns the requests in order of service, as they arrived.
     fn order(&self) -> impl Iterator<Item = (Number, DiskRequest)> {
-        self.served.iter().map(|&(number, _)| (number, self.came[number].0))
+        self.served.iter().map(|&(number, _)| (number, self.arrived[number].0))
     }
 }
 
@@ -226,7 +226,7 @@ proptest! {
                 disk.serve_some(*turns);
             }
             disk.serve_all();
-            prop_assert_eq!(disk.served.len(), disk.came.len(), "{:?}", scheduling);
+            prop_assert_eq!(disk.served.len(), disk.arrived.len(), "{:?}", scheduling);
         }
     }
 
@@ -295,7 +295,7 @@ proptest! {
             for &(request, turns) in &steps {
                 disk.add(request);
                 for _ in 0..turns {
-                    let writes = |disk: &Disk, number: &Number| disk.came[*number].0.direction == Direction::Write;
+                    let writes = |disk: &Disk, number: &Number| disk.arrived[*number].0.direction == Direction::Write;
                     let reads_wait = disk.waiting.iter().any(|number| !writes(&disk, number));
                     let writes_wait = disk.waiting.iter().any(|number| writes(&disk, number));
                     let Some(next) = disk.serve() else { break };

@@ -76,10 +76,10 @@ pub fn a_rejected_transaction_changes_nothing(testbed: &impl Testbed) {
         assert_eq!(all_entries(&store).await, []);
         assert_eq!(store.transact(|t| Ok(Ok::<_, ()>(count(t, &[2])?))).await, Ok(Ok(0)));
         let failure = Error::Io { what: "a body".into(), why: "on purpose".into() };
-        let told = failure.clone();
+        let returned = failure.clone();
         let failing = store.transact::<(), ()>(move |t| {
             t.remove(b"")?;
-            Err(told.clone().into())
+            Err(returned.clone().into())
         });
         assert_eq!(error(failing.await), failure);
         let too_long = store.transact(|t| {
@@ -160,8 +160,8 @@ pub fn a_read_only_transaction_sees_committed_changes(testbed: &impl Testbed) {
         assert_eq!(store.transact(|t| Ok(Ok::<_, ()>(t.run()))).await, run);
         assert_eq!(store.look(|_| Ok(Err::<(), _>("not today"))).await, Ok(Err("not today")));
         let failure = Error::Io { what: "a body".into(), why: "on purpose".into() };
-        let told = failure.clone();
-        let failing = store.look::<(), ()>(move |_| Err(told.clone().into()));
+        let returned = failure.clone();
+        let failing = store.look::<(), ()>(move |_| Err(returned.clone().into()));
         assert_eq!(error(failing.await), failure);
         assert_eq!(counted().await, Ok(Ok(Some(TRANSACTIONS))));
     }));

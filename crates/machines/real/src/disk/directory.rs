@@ -611,7 +611,7 @@ mod tests {
         let path = place.path().join("disk");
         let directory = Directory::take(&path, NodeId(1)).expect("a fresh directory");
         directory.create("thing", b"").expect("room");
-        let told = |expected: &str| {
+        let check = |expected: &str| {
             let outcomes = [
                 directory.open("thing", Stage::Pending).map(drop),
                 directory.create("new", b"").map(drop),
@@ -623,9 +623,9 @@ mod tests {
             }
         };
         fs::rename(&path, place.path().join("away")).expect("the same file system");
-        told("has been removed");
+        check("has been removed");
         fs::create_dir(&path).expect("room");
-        told("has taken its place");
+        check("has taken its place");
         fs::remove_dir(&path).expect("it is empty");
         fs::rename(place.path().join("away"), &path).expect("the same file system");
         assert!(directory.open("thing", Stage::Pending).is_ok());
@@ -633,11 +633,11 @@ mod tests {
 
     #[test]
     fn each_system_error_is_reported_as_its_kind() {
-        let told = |kind: ErrorKind| *io_error("disk", kind.into());
-        assert_eq!(told(ErrorKind::StorageFull), Error::NoSpace { what: "disk".to_owned() });
-        assert_eq!(told(ErrorKind::QuotaExceeded), Error::NoSpace { what: "disk".to_owned() });
-        assert_eq!(told(ErrorKind::FileTooLarge), Error::NoSpace { what: "disk".to_owned() });
-        assert_eq!(told(ErrorKind::NotFound), Error::NotFound { what: "disk".to_owned() });
-        assert!(matches!(told(ErrorKind::PermissionDenied), Error::Io { .. }));
+        let reported = |kind: ErrorKind| *io_error("disk", kind.into());
+        assert_eq!(reported(ErrorKind::StorageFull), Error::NoSpace { what: "disk".to_owned() });
+        assert_eq!(reported(ErrorKind::QuotaExceeded), Error::NoSpace { what: "disk".to_owned() });
+        assert_eq!(reported(ErrorKind::FileTooLarge), Error::NoSpace { what: "disk".to_owned() });
+        assert_eq!(reported(ErrorKind::NotFound), Error::NotFound { what: "disk".to_owned() });
+        assert!(matches!(reported(ErrorKind::PermissionDenied), Error::Io { .. }));
     }
 }

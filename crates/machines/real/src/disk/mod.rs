@@ -607,7 +607,7 @@ mod tests {
             let inner = machine.disks()[0].inner.clone();
             inner.directory.fail_syncs(true);
             inner.directory_changed.set(true);
-            let (tell, told) = flume::unbounded();
+            let (tell, answers) = flume::unbounded();
             for _ in 0..2 {
                 let (inner, tell) = (inner.clone(), tell.clone());
                 machine.spawn("a flush", async move {
@@ -617,7 +617,7 @@ mod tests {
                 });
             }
             for _ in 0..2 {
-                assert_eq!(told.recv_async().await, Ok(false));
+                assert_eq!(answers.recv_async().await, Ok(false));
             }
         });
     }

@@ -470,8 +470,8 @@ mod tests {
 
     #[test]
     fn times_are_formatted_to_three_digits_with_a_unit() {
-        let said =
+        let texts =
             [0, 1, 999, 1000, 1999, 2500, 10_000, 90_400].map(|ms| in_words(Duration::from_millis(ms)));
-        assert_eq!(said, ["0 ms", "1 ms", "999 ms", "1 s", "2 s", "2.5 s", "10 s", "90 s"]);
+        assert_eq!(texts, ["0 ms", "1 ms", "999 ms", "1 s", "2 s", "2.5 s", "10 s", "90 s"]);
     }
 }

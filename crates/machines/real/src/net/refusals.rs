@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn the_first_refusals_are_reported_and_later_ones_counted() {
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let hear = said.clone();
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let hear = reported.clone();
         let reporter = Reporter::new(move |report| hear.lock().expect("no panic").push(report.to_string()));
         crate::block_on(crate::Driver::Polling, async {
             let refusals = Rc::new(Refusals::new(NodeId(1), Tasks::new(NodeId(1), reporter)));
@@ -80,11 +80,11 @@ mod tests {
             refusals.end_period();
         })
         .expect("a runtime");
-        let said = said.lock().expect("no panic");
-        assert_eq!(said.len(), 12);
+        let reported = reported.lock().expect("no panic");
+        assert_eq!(reported.len(), 12);
         assert_eq!(
-            said[9..],
-            ["node 1: refused 127.0.0.1:9: no", "node 1: refused 990 more within 10 s", &*said[0]]
+            reported[9..],
+            ["node 1: refused 127.0.0.1:9: no", "node 1: refused 990 more within 10 s", &*reported[0]]
         );
     }
 }

@@ -93,12 +93,12 @@ impl Stranger {
         let mut theirs = [0; 48];
         stream.read_exact(&mut theirs)?;
         let mut noise = noise([mine, theirs], true);
-        let mut said = [0; 80];
-        noise.write_message(introduction, &mut said).expect("its turn");
-        stream.write_all(&said)?;
-        stream.read_exact(&mut said)?;
+        let mut message = [0; 80];
+        noise.write_message(introduction, &mut message).expect("its turn");
+        stream.write_all(&message)?;
+        stream.read_exact(&mut message)?;
         let mut answer = [0; 32];
-        noise.read_message(&said, &mut answer).expect("the same key");
+        noise.read_message(&message, &mut answer).expect("the same key");
         Ok((Stranger::new(stream, noise, true), answer))
     }
 
@@ -109,12 +109,12 @@ impl Stranger {
         let mut theirs = [0; 48];
         stream.read_exact(&mut theirs).expect("a greeting");
         let mut noise = noise([theirs, mine], false);
-        let mut said = [0; 80];
-        stream.read_exact(&mut said).expect("an introduction");
+        let mut message = [0; 80];
+        stream.read_exact(&mut message).expect("an introduction");
         let mut introduction = [0; 32];
-        noise.read_message(&said, &mut introduction).expect("the same key");
-        noise.write_message(answer, &mut said).expect("its turn");
-        stream.write_all(&said).expect("room for an answer");
+        noise.read_message(&message, &mut introduction).expect("the same key");
+        noise.write_message(answer, &mut message).expect("its turn");
+        stream.write_all(&message).expect("room for an answer");
         (Stranger::new(stream, noise, false), introduction)
     }
 
@@ -185,7 +185,7 @@ fn nonce(number: u64) -> Nonce {
 }
 
 /// Runs blocking `work` on another thread while the node continues.
-pub(crate) async fn beside<T: Send + 'static>(
+pub(crate) async fn on_another_thread<T: Send + 'static>(
     node: &RealMachine,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
@@ -197,13 +197,13 @@ pub(crate) async fn beside<T: Send + 'static>(
 /// Returns the answer of a node to an introduction.
 pub(crate) async fn answer_of(at: &RealMachine, introduction: [u8; 32]) -> [u8; 32] {
     let address = at.address().expect("it listens");
-    beside(at, move || Stranger::call(address, &introduction).expect("an answer").1).await
+    on_another_thread(at, move || Stranger::call(address, &introduction).expect("an answer").1).await
 }
 
 /// Connects by hand to the node as node `from`: for control, and for data.
 pub(crate) async fn join(at: &RealMachine, from: u64) -> [Stranger; 2] {
     let address = at.address().expect("it listens");
-    beside(at, move || join_address(address, from).expect("an answer")).await
+    on_another_thread(at, move || join_address(address, from).expect("an answer")).await
 }
 
 /// Connects to node 1 like [`join`], but blocks.

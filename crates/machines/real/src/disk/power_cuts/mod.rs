@@ -287,10 +287,10 @@ impl Trial {
         assert!((least..=greatest).contains(&bytes), "{bytes} bytes, not from {least} to {greatest}");
         expected.bytes = bytes;
         let known: BTreeSet<u64> = expected.units.keys().chain(expected.touched.keys()).copied().collect();
-        let beside =
+        let adjacent =
             known.iter().flat_map(|unit| [unit.saturating_sub(1), unit + 1]).collect::<BTreeSet<u64>>();
         let mut damaged = BTreeSet::new();
-        for number in known.union(&beside).copied() {
+        for number in known.union(&adjacent).copied() {
             let touched = expected.touched.get(&number);
             match read(&self.object, number * UNIT_BYTES, UNIT_BYTES).await {
                 Ok(unit) => {
@@ -391,7 +391,7 @@ async fn cut_power(seed: u64) {
 /// After that flush the object always exists.
 #[test]
 fn an_unflushed_object_is_complete_or_missing_after_a_power_cut() {
-    let (mut gone, mut kept) = (0, 0);
+    let (mut missing, mut kept) = (0, 0);
     for seed in 1..=400 {
         let trial = async {
             let mut trial = Trial::new(seed, true);
@@ -413,9 +413,9 @@ fn an_unflushed_object_is_complete_or_missing_after_a_power_cut() {
             (1, 0)
         };
         let outcome = crate::block_on(Driver::Polling, trial).expect("a runtime");
-        (gone, kept) = (gone + outcome.0, kept + outcome.1);
+        (missing, kept) = (missing + outcome.0, kept + outcome.1);
     }
-    assert!(gone > 50 && kept > 50, "{gone} missing, {kept} kept");
+    assert!(missing > 50 && kept > 50, "{missing} missing, {kept} kept");
 }
 
 #[test]
