@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn demand_precedes_background_which_can_be_held_back_and_promoted() {
+    fn background_requests_follow_demand_and_can_be_held_and_promoted() {
         for sharing in [Sharing::Arrival, Sharing::Fair] {
             let mut queue = RequestQueue::new(sharing, None);
             for number in 0..4 {
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_without_receiving_replies_gets_half_of_the_free_slots() {
+    fn a_client_that_receives_no_replies_gets_half_of_the_free_slots() {
         let mut queue = RequestQueue::new(Sharing::Fair, Some(16));
         for client in 1..=3 {
             for number in 0..20 {

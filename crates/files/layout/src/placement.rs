@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn one_disk_per_node_is_the_identity() {
+    fn with_one_disk_per_node_stripe_n_lies_on_node_n() {
         let identity: Vec<_> = (0..16).map(|node| (node, 0)).collect();
         assert_eq!(pairs(&[1; 16]), identity);
     }

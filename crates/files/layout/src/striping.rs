@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_stripe_may_end_within_a_block() {
+    fn at_most_one_stripe_ends_within_a_block() {
         let lengths = |file_bytes| [0, 1, 2].map(|stripe| striping().stripe_bytes(file_bytes, stripe));
         assert_eq!(lengths(0), [0, 0, 0]);
         assert_eq!(lengths(45), [20, 15, 10]);

@@ -152,7 +152,7 @@ fn a_row_of_small_records_is_a_block_so_rcn_is_rc_of_blocks() {
 }
 
 #[test]
-fn two_phase_conforms_in_blocks() {
+fn two_phase_uses_the_block_pattern_as_conforming_pattern() {
     let pattern: Pattern = "wcc".parse().unwrap();
     assert_eq!(pattern.conforming().to_string(), "wb");
 }

@@ -131,7 +131,7 @@ fn a_read_that_skips_ahead_repositions_the_disk() {
 }
 
 #[test]
-fn sixteen_readers_of_neighbouring_parts_are_not_sequential_to_the_drive() {
+fn sixteen_readers_of_adjacent_parts_are_not_sequential_to_the_drive() {
     let mut disk = hp97560();
     let mut now = Instant::START;
     for block in 0..5 {
@@ -363,14 +363,14 @@ fn flash_reads_faster_than_it_writes() {
 
 #[test]
 #[should_panic(expected = "16 sectors from 2647072 on a disk of 2647080")]
-fn a_command_beyond_the_end_is_a_bug() {
+fn a_command_beyond_the_end_panics() {
     let mut disk = hp97560();
     disk.read(Instant::START, disk.capacity_sectors() - 8, SECTORS);
 }
 
 #[test]
 #[should_panic(expected = "a command at")]
-fn a_command_from_the_past_is_a_bug() {
+fn a_command_from_the_past_panics() {
     let mut disk = hp97560();
     let now = disk.read(Instant::START, 0, SECTORS);
     disk.read(now, 0, SECTORS);
