@@ -683,7 +683,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_refused_operation_changes_nothing_and_records_stay_consistent(acts in proptest::collection::vec(any_act(), 1..60)) {
+    fn a_refused_operation_changes_nothing_and_records_stay_consistent(
+        acts in proptest::collection::vec(any_act(), 1..60),
+    ) {
         let mut tree = Tree::new();
         for act in &acts {
             let before = tree.table.clone();

@@ -496,7 +496,9 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_object_name_is_listed_and_stays_in_the_directory(names in proptest::collection::btree_set(name(), 1..20)) {
+        fn every_object_name_is_listed_and_stays_in_the_directory(
+            names in proptest::collection::btree_set(name(), 1..20),
+        ) {
             let place = tempfile::tempdir().expect("a temporary directory");
             let path = place.path().join("disk");
             let directory = Directory::take(&path, NodeId(1)).expect("a fresh directory");
