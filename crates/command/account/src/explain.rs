@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_resource_limits_or_none() {
+    fn a_run_is_limited_by_a_busy_resource_or_by_waits() {
         let unused = |own, io, waiting| UnusedTime {
             path: ProcessorPath { own, io },
             queues: DiskQueues { waiting, mean: Duration::from_secs(3) },
@@ -621,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_knows_who_waited_if_no_client_was_recorded() {
+    fn the_limit_is_unknown_if_no_client_was_recorded() {
         let path = ProcessorPath { own: 0.0, io: 3.0 };
         let queues = DiskQueues { waiting: 0.0, mean: Duration::ZERO };
         let unused = UnusedTime { path, queues, has_clients: false };

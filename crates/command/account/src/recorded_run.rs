@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_at_once_count_once() {
+    fn overlapping_intervals_count_once() {
         let of = |stretches: &[Stretch]| together(stretches.to_vec(), (10, 100)).as_nanos();
         assert_eq!(of(&[(20, 30), (25, 40), (22, 24), (50, 60)]), 30);
         assert_eq!(of(&[(0, 15), (95, 200), (5, 12)]), 10);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_takes_any_text_for_what_it_is() {
+    fn a_shell_reads_quoted_text_unchanged() {
         for text in ["", "a b", "it's", "$HOME `id` \\ \"x\" *", "two\nlines", "ünï"] {
             let ssh = ssh("unused");
             let script = format!("printf %s {}\n", quoted(text));

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_host_perhaps_a_port_and_disks() {
+    fn a_line_has_a_host_an_optional_port_and_disks() {
         let text =
             "# ours\n\nnode1\nnode2:7118 /disk1 /disk2 # fast\nmary@node3 ~/disk\n[fd00::4]:9 /d\n[fd00::5]";
         let wanted = parse(text).expect("it is right");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn an_error_in_a_host_file_is_reported_with_its_line() {
         let wrong = [
             ("", 1, "no host"),
             ("# nobody\n#\n", 2, "no host"),

@@ -84,7 +84,7 @@ mod tests {
     use crate::host::SshArgs;
 
     #[test]
-    fn a_process_is_told_from_another_of_its_number() {
+    fn a_reused_process_number_is_another_process() {
         let ssh = SshArgs { ssh: String::new() };
         let host = Host::new(None, &ssh);
         let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("a process");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspended_process_ends_when_it_is_told_to() {
+    fn a_suspended_process_can_be_stopped() {
         let ssh = SshArgs { ssh: String::new() };
         let host = Host::new(None, &ssh);
         let mut child = std::process::Command::new("sleep").arg("100").spawn().expect("a process");

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lock_is_taken_without_a_byte_written() {
+    fn taking_the_lock_does_not_write_through_a_symbolic_link() {
         let directory = tempfile::tempdir().expect("a directory");
         let other = directory.path().join("other");
         fs::write(&other, "precious").expect("room");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_one_process_at_a_time_may() {
+    fn a_record_is_read_as_written_by_one_process_at_a_time() {
         let directory = tempfile::tempdir().expect("a directory");
         let state = State::take(directory.path().join("state")).expect("ours");
         assert_eq!(state.read().expect("nothing yet"), Record::default());

@@ -252,7 +252,7 @@ mod tests {
     use crate::hosts;
 
     #[test]
-    fn the_three_lines_of_an_agent_are_understood() {
+    fn the_three_lines_of_an_agent_are_parsed() {
         let wanted = &hosts::local(1)[0];
         let ready = "listening on 127.0.0.1:4711, 1 disk: /a, b";
         let agent = started(wanted, ready, "process 17 99", "log /a log").expect("they are right");

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_mpi_is_known_by_what_its_launcher_says() {
+    fn an_mpi_is_identified_by_the_version_of_its_launcher() {
         for (told, kind) in [
             ("HYDRA build details:\n    Version: 4.0.2", Some(MpiKind::Mpich)),
             ("Intel(R) MPI Library for Linux* OS, Version 2021.19", Some(MpiKind::Mpich)),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_needs_what_ldd_lists() {
+    fn the_mpi_library_of_a_program_is_found_in_the_output_of_ldd() {
         let listed = "\tlinux-vdso.so.1 (0x1)\n\tlibmpich.so.12 => /usr/lib/libmpich.so.12 (0x2)\n\tlibc.so.6 => /c (0x3)";
         assert_eq!(needed(listed).as_deref(), Some("libmpich.so.12"));
         assert_eq!(needed("\tnot a dynamic executable"), None);

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_bash_would_take_for_its_own_is_quoted() {
+    fn special_characters_of_bash_are_quoted() {
         for (value, written) in
             [("a/b-1.dat", "a/b-1.dat"), ("pfs:x y", "pfs:x\\ y"), ("a$(b)", "a\\$\\(b\\)")]
         {

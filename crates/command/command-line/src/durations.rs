@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_as_people_write_them() {
+    fn durations_are_parsed_with_their_units() {
         let texts = [("90s", 90), ("0s", 0), ("0 ms", 0), ("30m", 1800), ("2h 30m", 9000), ("7d", 604_800)];
         for (text, seconds) in texts {
             assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_alone_is_one_of_seconds_where_it_has_been() {
+    fn a_number_without_a_unit_can_be_in_seconds() {
         assert_eq!(parse_or_seconds("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_or_seconds("300"), parse("5m"));
         for text in ["-1", "soon", "inf", "1e30"] {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn three_digits_are_shown_and_no_unit_has_a_thousand() {
+    fn durations_are_shown_with_three_digits_and_a_fitting_unit() {
         for (seconds, text) in [
             (0.0, "0 s"),
             (1e-9, "1.00 ns"),

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_system_are_words() {
+    fn os_error_numbers_are_removed_from_messages() {
         let why = io::Error::from_raw_os_error(20);
         assert_eq!(Failure::new("d", why).to_string(), "d: Not a directory");
         let two = "a (os error 2), then b (os error 3)\nand (os error ?)";
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_very_long_is_told_in_part() {
+    fn a_very_long_name_is_shortened() {
         let text = Failure::new(format!("{}end", "a".repeat(5000)), "why").to_string();
         assert!(
             text.len() < 300 && text.contains("aaa[4803 more]aaa") && text.contains("aend: why"),
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn names_do_nothing_to_a_terminal() {
+    fn control_characters_in_a_failure_are_escaped() {
         let failure = Failure::new("a\x1bc\nd", "no\x1bne\n  of two lines").remedy("Look at a\x1bc.");
         let told = "a\\u{1b}c\\nd: no\\u{1b}ne\n  of two lines\n  Look at a\\u{1b}c.";
         assert_eq!(failure.to_string(), told);
     }
 
     #[test]
-    fn advice_stands_on_a_line_of_its_own() {
+    fn the_remedy_is_on_a_separate_line() {
         let failure = Failure::new("get x", "no such file").remedy("Try ls.");
         assert_eq!(failure.to_string(), "get x: no such file\n  Try ls.");
         assert_eq!(failure.also("It stays.").to_string(), "get x: no such file\n  Try ls. It stays.");

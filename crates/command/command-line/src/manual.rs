@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_command_has_a_page_that_says_what_help_says() {
+    fn each_visible_command_has_a_man_page_with_its_help() {
         let put = Command::new("put")
             .about("Put a file.")
             .arg(Arg::new("block").long("block").value_name("SIZE").help("Size of a block."))

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_ascii_and_writes_sizes_as_messages_do() {
+    fn a_progress_bar_is_ascii_and_has_sizes_in_mib() {
         let output = KeptOutput::default();
         let target = ProgressDrawTarget::term_like(Box::new(output.clone()));
         let bar = ProgressBar::with_draw_target(Some(200_000_000), target);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_progress_is_for_people() {
+    fn a_progress_line_has_readable_amounts_and_the_time_left() {
         assert_eq!(Counted::Bytes.line(104_857_600, Some(300 << 20)), "100.0 MiB of 300.0 MiB");
         assert_eq!(Counted::Bytes.line(0, None), "0 B");
         assert_eq!(Counted::Bytes.line(8192, Some(8192)), "8.0 KiB, flushing to the disks");

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_which_agents_are_asked() {
+    fn the_agents_are_read_from_the_command_line() {
         let of = |line: &str| value("--agents", line.split(' ').map(str::to_owned));
         assert_eq!(of("starfish -- starfish get --agents a:1,b:2 x"), Some("a:1,b:2".into()));
         assert_eq!(of("starfish -- starfish get --agents=a:1 x"), Some("a:1".into()));

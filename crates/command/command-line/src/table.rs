@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stands_left_and_numbers_right() {
+    fn text_is_aligned_left_and_numbers_right() {
         let mut table = TextTable::new(1);
         table.row(["pattern", "MiB/s"]);
         table.row(["rb", "31.2"]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_have_no_room_go_on_on_lines_of_their_own() {
+    fn columns_that_do_not_fit_continue_on_further_lines() {
         let mut table = TextTable::new(1);
         table.row(["pattern", "MiB/s", "movements", "events"]);
         table.row(["rb", "31.2", "144", "105682"]);

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_stays_and_what_does_not_is_broken_at_blanks() {
+    fn only_lines_that_are_too_long_are_broken_at_blanks() {
         let text = "Examples:\n  starfish put big.dat    spread it over all disks\nA longword.";
         assert_eq!(wrapped(text, 100), text);
         let narrow = "Examples:\n  starfish put big.dat\n      spread it over all disks\nA longword.";
@@ -99,7 +99,7 @@ mod tests {
 
     /// No word is lost in a terminal of any width.
     #[test]
-    fn what_fits_nowhere_is_printed_all_the_same() {
+    fn wrapping_loses_no_word_at_any_width() {
         let text = format!("{}set apart, für alle  Größen\n  a   b c", " ".repeat(40));
         for columns in 0..80 {
             let narrow = wrapped(&text, columns);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_help_is_wider_than_asked_for() {
+    fn no_line_of_help_exceeds_the_width() {
         let option = Arg::new("option").long("option").help("word ".repeat(50));
         let inner =
             Command::new("inner").about("word ".repeat(60)).arg(option).after_help("  word".repeat(30));

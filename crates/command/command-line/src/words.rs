@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_seen_and_do_nothing() {
+    fn control_characters_are_escaped() {
         assert_eq!(visible("a \u{e4}"), "a \u{e4}");
         assert_eq!(visible("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(visible("photo_\u{202e}gpj.exe"), "photo_\\u{202e}gpj.exe");

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_files_are_told_from_unfinished_ones() {
+    fn finished_and_unfinished_files_are_distinguished() {
         let whole = [stripe(1, 0, PUBLISHED, Some(700)), stripe(1, 1, PUBLISHED, Some(900))];
         assert_eq!(sorted(&whole), ["whole 1 700 [(0, Published), (1, Published)]"]);
         let without_notes = [stripe(1, 1, PUBLISHED, None), stripe(1, 0, PUBLISHED, None)];
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_finished_files_are_never_taken_for_unfinished_ones() {
+    fn a_part_of_a_finished_file_is_not_unfinished() {
         for stage in [PUBLISHED, PENDING] {
             assert_eq!(sorted(&[stripe(1, 0, stage, Some(9))]), ["partial 1 1"]);
             assert_eq!(sorted(&[stripe(1, 1, stage, Some(9))]), ["partial 1 0"]);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_replaces_another_one_is_the_file_of_its_name() {
+    fn a_complete_replacement_gets_the_name_of_the_old_file() {
         let old = [stripe(1, 0, PUBLISHED, Some(9)), stripe(1, 1, PUBLISHED, Some(9))];
         let new = |stage, committed| [0, 1].map(|index| replacing(stripe(2, index, stage, committed), 1));
         let both = |new: &[FoundStripe]| sorted(&[&old[..], new].concat());
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn stripes_that_do_not_belong_together_are_reported() {
+    fn stripes_of_two_files_and_copied_stripes_are_reported() {
         let other = stripe(2, 1, PUBLISHED, Some(9));
         let told = sorted(&[stripe(1, 0, PUBLISHED, Some(9)), other]);
         assert_eq!(told, ["name: the disks have stripes of 2 files of this name"]);

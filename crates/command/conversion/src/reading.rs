@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_to_its_end_is_an_error() {
+    fn a_failed_or_short_read_is_an_error() {
         let failed =
             |parts| contents(8, parts).read_to_end(&mut Vec::new()).expect_err("it is short").to_string();
         assert_eq!(failed(vec![Part::Hole(2), Part::Failed("damaged".into())]), "damaged");

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_work_is_what_neither_agents_nor_this_program_did() {
+    fn other_work_excludes_agents_and_this_program() {
         let start = Instant::now();
         let computer = |id, worked, worked_for_node| {
             let seconds = |seconds: u64| machine::Duration::from_nanos(seconds * 1_000_000_000);

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_order_is_no_problem() {
+    fn healthy_agents_have_no_problems() {
         let well = AgentFinding {
             free_bytes: vec![Some(100 << 30)],
             disk_bytes: vec![Some(200 << 30)],
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_a_wrong_clock_and_another_version_are() {
+    fn a_full_disk_a_wrong_clock_and_another_version_are_problems() {
         let sick = AgentFinding {
             free_bytes: vec![Some(3 << 30), None, Some(1 << 20), Some(0)],
             disk_bytes: vec![Some(200 << 30), None, Some(20 << 20), Some(20 << 20)],
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_is_slow_in_all_rounds_is_named_and_no_other() {
+    fn only_a_disk_that_is_slow_in_all_rounds_is_reported() {
         let well = || [writing("a:1", &[100.0, 90.0]), writing("c:1", &[30.0, 110.0])];
         for others in [&well()[..], &well()[..1]] {
             let slow = writing("b:1", &[49.0, 50.0, 20.0]);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_with_two_disks_is_judged_by_what_each_gives() {
+    fn an_agent_with_two_disks_is_judged_by_throughput_per_disk() {
         let two = |writes: &[f64]| AgentFinding { disks: 2, ..writing("b:1", writes) };
         assert_eq!(problem_lines(&[writing("a:1", &[20.0]), two(&[40.0])]), "");
         assert!(
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_computer_reads_is_that_of_all_its_agents() {
+    fn a_network_is_judged_by_the_fastest_agent_of_a_computer() {
         let reading = |agent: &str, computer: u64, reads: &[f64]| AgentFinding {
             reads_mib_s: reads.to_vec(),
             computer: Some(computer),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_measured_under_load_is_compared_with_others_that_are() {
+    fn a_busy_agent_is_compared_only_with_busy_agents() {
         let busy =
             |agent: &str, writes: &[f64]| AgentFinding { other_work: Some(0.9), ..writing(agent, writes) };
         assert_eq!(problem_lines(&[writing("a:1", &[100.0]), busy("b:1", &[20.0])]), "");
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn one_agent_by_two_names_is_noticed() {
+    fn an_agent_with_two_addresses_is_reported() {
         let same = |agent| AgentFinding { node: Some(NodeId(7)), ..finding(agent) };
         assert!(
             problem_lines(&[same("a:1"), same("b:1")]).contains("agent b:1: it is the same agent as a:1")

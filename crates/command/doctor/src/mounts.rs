@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mount_is_known_by_its_first_agent() {
+    fn a_mount_is_identified_by_its_first_agent() {
         let listed = |source: &str| ListedMount { source: source.into(), directory: "/mnt/x".into() };
         let agents = ["a:7117".to_owned(), "b:7117".to_owned()];
         assert!(is_of(&listed("a:7117+3"), &agents) && is_of(&listed("b:7117"), &agents));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_remedy() {
+    fn a_broken_mount_is_reported_with_a_remedy() {
         let found = |state| MountFinding {
             directory: "/mnt/x".into(),
             agents: vec!["a:1".into(), "b:1".into()],

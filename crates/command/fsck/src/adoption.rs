@@ -245,7 +245,7 @@ mod tests {
     const DISKS: [u64; 4] = [10, 20, 30, 40];
 
     #[test]
-    fn what_lies_before_the_end_and_is_nowhere_is_lost() {
+    fn a_missing_stripe_before_the_end_is_lost() {
         let alone = |stripes| entry(&[remnants(8, DISKS, stripes)], 0);
         let whole = alone(&[(0, BLOCK), (1, BLOCK), (2, BLOCK), (3, 5)]);
         let expected =
@@ -261,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn where_there_may_have_been_more_a_byte_is_lost() {
+    fn a_file_that_may_have_been_longer_gets_one_lost_byte() {
         let alone = entry(&[remnants(8, DISKS, &[(0, BLOCK), (1, BLOCK)])], 0);
         assert_eq!((alone.bytes, alone.stored_stripes, alone.lost), (2 * BLOCK + 1, 3, 1));
         assert_eq!(alone.disks, [10, 20, NO_DISK, 30]);
     }
 
     #[test]
-    fn a_stripe_that_its_disk_does_not_have_is_a_hole() {
+    fn a_stripe_missing_on_an_existing_disk_is_a_hole() {
         let whole = &[(0, BLOCK), (1, BLOCK), (2, BLOCK), (3, BLOCK)][..];
         let among = |before: [u64; 4], stripes| {
             let files = [

@@ -414,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_of_each_file_is_known_even_if_directories_lie_within_themselves() {
+    fn paths_are_found_even_if_a_directory_contains_itself() {
         let entry = |directory, name: &str, number| SurveyedRecord::Entry {
             directory: FileNumber(directory),
             name: name.into(),

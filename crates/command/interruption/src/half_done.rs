@@ -148,10 +148,9 @@ mod tests {
     const IS_INTERRUPTED: &str = "STARFISH_TEST_IS_INTERRUPTED";
 
     #[test]
-    fn what_takes_forever_to_be_made_is_named_and_holds_up_no_interruption() {
+    fn an_endless_creation_is_named_and_delays_no_interruption() {
         if env::var_os(IS_INTERRUPTED).is_none() {
-            let this =
-                "half_done::tests::what_takes_forever_to_be_made_is_named_and_holds_up_no_interruption";
+            let this = "half_done::tests::an_endless_creation_is_named_and_delays_no_interruption";
             let program = env::current_exe().expect("this one");
             let output =
                 Command::new(program).args(["--exact", this, "--nocapture"]).env(IS_INTERRUPTED, "").output();
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_undone_once_and_what_is_kept_stays() {
+    fn dropped_work_is_undone_once_and_kept_work_stays() {
         let undone = Arc::new(AtomicU32::new(0));
         let undo = |by: u32| {
             let undone = undone.clone();

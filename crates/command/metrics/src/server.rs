@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_port_or_has_one() {
+    fn a_metrics_address_needs_a_port() {
         let parsed = |text| parse_address(text, Some(7117)).map(|(address, _)| address.to_string()).ok();
         assert_eq!(parsed("9100").as_deref(), Some("127.0.0.1:9100"));
         assert_eq!(parsed(":9100").as_deref(), Some("0.0.0.0:9100"));

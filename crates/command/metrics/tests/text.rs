@@ -30,7 +30,7 @@ fn text(counts: &IoNodeCounts, directories: &[String]) -> String {
 }
 
 #[test]
-fn an_agent_that_has_done_nothing_tells_of_every_family() {
+fn an_idle_agent_exports_every_metric_family() {
     let read = parse(&text(&IoNodeCounts::default(), &[]));
     assert_tells_of(&read, agent::FAMILIES.iter().chain(&process::FAMILIES));
     assert_eq!(value(&read, "starfish_build_info", &[("version", ::fs::RELEASE)]), Some(1.0));
@@ -60,7 +60,7 @@ fn mount_text(counts: &MountCounts) -> String {
 }
 
 #[test]
-fn a_mount_tells_of_every_family_and_of_what_it_has_counted() {
+fn a_mount_exports_every_metric_family_and_its_counts() {
     assert_tells_of(&parse(&mount_text(&MountCounts::default())), mount::FAMILIES.iter());
     let mut times = TimeHistogram::default();
     times.add(Duration::from_micros(3));
@@ -88,7 +88,7 @@ fn a_mount_tells_of_every_family_and_of_what_it_has_counted() {
 }
 
 #[test]
-fn names_tell_what_a_number_is() {
+fn metric_names_have_units_and_no_reserved_endings() {
     for family in families() {
         let name = family.name_with_unit();
         assert!(family.help.len() > 10 && !family.help.contains('\n'), "{name}: {}", family.help);
@@ -157,7 +157,7 @@ fn counts() -> impl Strategy<Value = IoNodeCounts> {
 
 proptest! {
     #[test]
-    fn whatever_is_counted_is_read_as_it_was(counts in counts(), directories in vec(any::<String>(), 0..4)) {
+    fn any_counts_are_exported_unchanged(counts in counts(), directories in vec(any::<String>(), 0..4)) {
         let read = parse(&text(&counts, &directories));
         let total = value(&read, "starfish_agent_received_bytes_total", &[]);
         prop_assert_eq!(total, Some(counts.traffic.bytes_received as f64));
@@ -224,7 +224,7 @@ fn series(family: &MetricFamily) -> Vec<String> {
 }
 
 #[test]
-fn the_dashboard_asks_for_what_there_is() {
+fn the_dashboard_uses_only_existing_metrics() {
     let there: BTreeSet<String> = families().flat_map(series).collect();
     let asked = asked_for();
     let missing: Vec<_> = asked.difference(&there).collect();
@@ -232,7 +232,7 @@ fn the_dashboard_asks_for_what_there_is() {
 }
 
 #[test]
-fn what_there_is_has_a_panel_or_is_named_as_having_none() {
+fn every_metric_has_a_panel_or_is_listed_without_one() {
     let asked = asked_for();
     let without = families().filter(|family| !series(family).iter().any(|name| asked.contains(name)));
     let without: BTreeSet<String> = without.map(MetricFamily::series).collect();

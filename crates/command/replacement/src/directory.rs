@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_its_owners_alone_at_first_and_one_that_is_there_can_be_written_to() {
+    fn a_new_directory_is_private_and_an_existing_one_becomes_writable() {
         let (top, opened) = place();
         let (local, within) = (top.path().join("x"), LocalPlace::new(opened, "x"));
         let mode = || fs::metadata(&local).expect("it is there").mode() & 0o7777;
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_leads_out_of_a_directory() {
+    fn no_path_leads_out_of_its_directory() {
         let (top, opened) = place();
         let outside = tempfile::tempdir().expect("a directory");
         fs::write(outside.path().join("file"), "outside").expect("room");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_may_be_longer_than_the_system_takes() {
+    fn a_path_may_be_longer_than_the_kernel_accepts() {
         let (_top, opened) = place();
         let mut place = LocalPlace::new(opened, "");
         for _ in 0..25 {

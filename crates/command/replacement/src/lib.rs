@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_its_contents_until_the_new_one_is_whole() {
+    fn a_file_keeps_its_contents_until_its_replacement_is_complete() {
         let directory = directory();
         let path = directory.path().join("x");
         write(&path, "old", 0o644);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_gets_another_name_in_place_of_what_has_it() {
+    fn a_hard_link_replaces_an_existing_file_only_if_allowed() {
         let directory = directory();
         let [file, name] = ["file", "name"].map(|name| directory.path().join(name));
         write(&file, "contents", 0o644);
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_replaced_keeps_its_mode() {
+    fn a_replaced_file_keeps_its_mode() {
         let directory = directory();
         let path = directory.path().join("x");
         for kept in [0o600, 0o666, 0o444, 0o755, 0o000] {
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_is_like_the_one_it_is_to_be_like() {
+    fn a_new_file_gets_the_mode_of_the_given_file() {
         let directory = directory();
         let (secret, path) = (directory.path().join("secret"), directory.path().join("x"));
         write(&secret, "", 0o600);
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_file_is_nobody_elses_until_its_maker_says_so() {
+    fn a_private_file_has_mode_600_until_its_writer_changes_it() {
         let directory = directory();
         let path = directory.path().join("x");
         for existing in [None, Some(0o666)] {
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symbolic_link_takes_the_place_of_what_has_its_name() {
+    fn a_symbolic_link_replaces_a_link_but_not_a_directory() {
         let directory = directory();
         let [name, other] = ["name", "directory"].map(|name| directory.path().join(name));
         let target = || fs::read_link(&name).expect("a link");
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_points_to_is_replaced() {
+    fn replacing_a_link_replaces_its_target() {
         let directory = directory();
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("data")).expect("a directory");
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_tree_a_link_is_replaced_itself() {
+    fn within_a_tree_the_link_itself_is_replaced() {
         let directory = directory();
         let path = |name: &str| directory.path().join(name);
         write(&path("outside"), "outside", 0o644);
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_program_has_left_is_removed_and_what_is_being_written_stays() {
+    fn only_abandoned_temporary_files_are_removed() {
         let directory = directory();
         let path = |name: &str| directory.path().join(name);
         for name in [".starfish-aB3dEf", ".starfish-0123456789abcdef", ".starfish-a.b", "x"] {
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_is_refused_before_anything_is_written() {
+    fn an_impossible_target_is_rejected_and_changes_no_file() {
         let directory = directory();
         let path = |name: &str| directory.path().join(name);
         write(&path("x"), "old", 0o644);

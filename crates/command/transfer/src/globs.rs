@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_those_of_shells() {
+    fn patterns_match_as_in_shells() {
         let means = |pattern: &str, path: &str| is_meant(&compiled(pattern).expect("one"), path.as_bytes());
         assert!(means("*.dat", "a/b/x.dat") && means("x[0-9]?", "x12") && means(".*", ".x"));
         assert!(!means("*", ".x") && !means("*.dat", "x.data") && !means("x[0-9]", "xa"));

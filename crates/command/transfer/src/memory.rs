@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_counted_in_bytes() {
+    fn kilobytes_of_meminfo_are_converted_to_bytes() {
         let text = "MemTotal:       16310140 kB\nMemFree:          264096 kB\nMemAvailable:    9130072 kB\n";
         assert_eq!(bytes(text, "MemAvailable:"), Some(9_130_072 << 10));
         assert_eq!(bytes(text, "MemTotal:"), Some(16_310_140 << 10));

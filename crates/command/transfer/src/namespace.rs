@@ -417,7 +417,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_cut_and_joined() {
+    fn paths_are_split_joined_and_trimmed() {
         assert_eq!(joined(b"", b"x"), b"x");
         assert_eq!(joined(b"/", b"x"), b"/x");
         assert_eq!(joined(b"a/b", b"x"), b"a/b/x");
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_sends_anything_to_a_terminal() {
+    fn control_characters_in_names_are_escaped_for_terminals() {
         assert_eq!(shown("größe 1".as_bytes()), "größe 1");
         assert_eq!(shown(b"a\x1b[31m\n"), "a\\u{1b}[31m\\n");
         assert_eq!(shown(b"\xff\x00a"), "\\xff\\x00a");
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_are_refused() {
+    fn invalid_names_of_entries_are_rejected() {
         for name in [&b""[..], b".", b"..", b"a/b", b"a\0"] {
             assert!(check_entry(b"d", name).is_err());
         }

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_room_is_refused_with_both_figures() {
+    fn a_file_that_does_not_fit_is_rejected_with_both_sizes() {
         let told = check_room("huge", 15 << 40, Some(1 << 40)).expect_err("too little room").to_string();
         assert!(told.contains("huge: it has 15.0 TiB, and on the disks there is room for 1.0 TiB"), "{told}");
         for room in [Some(15 << 40), None] {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fullest_disk_counts_and_one_device_is_shared() {
+    fn the_fullest_device_limits_the_free_space() {
         let disk = |device: Option<u64>, free| Free { device: device.map(|device| (7, device)), free };
         let apart = [disk(Some(1), Some(100)), disk(Some(2), Some(30)), disk(None, Some(500))];
         assert_eq!(room(&apart), Some(90));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_refused_before_anything_is_asked() {
+    fn invalid_block_sizes_are_rejected() {
         for block in [0, (4 << 20) + 1] {
             let told = check_block(Size(block)).expect_err("no block").to_string();
             assert!(told.contains("from 1 B to 4 MiB") && told.contains("--block-max"), "{told}");

@@ -414,7 +414,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_may_be_deeper_than_a_path_can_be_long() {
+    fn a_tree_may_be_deeper_than_the_longest_path() {
         let top = tempfile::tempdir().expect("a directory");
         std::fs::write(top.path().join("file"), "1").expect("room");
         let mut place = LocalPlace::new(LocalDirectory::open(top.path()).expect("it is there"), "");
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_takes_the_place_of_something_is_not_followed() {
+    fn a_link_that_replaces_a_listed_entry_is_not_followed() {
         let (top, outside) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("one"));
         std::fs::create_dir(top.path().join("x")).expect("room");
         for file in [top.path().join("x/file"), top.path().join("y"), outside.path().join("file")] {

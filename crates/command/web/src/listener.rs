@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_is_answered_once() {
+    fn each_connection_gets_one_reply() {
         let address = door();
         let reply = ask(address, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\nGET /y HTTP/1.1\r\n\r\n");
         assert!(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_connections_keep_nobody_out() {
+    fn silent_connections_do_not_block_other_clients() {
         let address = door();
         let silent: Vec<TcpStream> = (0..4 * CONNECTIONS_MAX).map(|_| connect(address)).collect();
         let mut dripping: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| connect(address)).collect();
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_name_of_this_server_is_answered() {
+    fn only_requests_for_this_host_are_answered() {
         let status = |address, name: &str| {
             let reply = ask(address, &format!("GET / HTTP/1.1\r\n{name}\r\n\r\n"));
             reply.split(' ').nth(1).map(str::to_owned)
@@ -275,7 +275,7 @@ mod tests {
 
     /// A silent client occupies a thread for a few seconds; after that new clients are served again.
     #[test]
-    fn who_says_nothing_is_sent_away() {
+    fn a_silent_connection_is_closed() {
         let address = door();
         let start = Instant::now();
         let mut silent: Vec<TcpStream> = (0..2 * CONNECTIONS_MAX).map(|_| connect(address)).collect();

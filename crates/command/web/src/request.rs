@@ -163,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn of_two_hosts_none_holds() {
+    fn a_request_with_two_hosts_has_no_host() {
         assert_eq!(whole("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n").unwrap().host, None);
         assert_eq!(whole("GET / HTTP/1.1\r\n\r\n").unwrap().host, None);
     }
 
     proptest! {
         #[test]
-        fn anything_is_understood_or_not(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_parsed_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             understand(&bytes);
         }
     }

@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_beside_the_store_are_noticed() {
+    fn copies_on_the_disk_of_the_store_are_detected() {
         let disk = tempfile::tempdir().expect("a temporary directory");
         let copies = disk.path().join("copies");
         assert!(!are_on_one_disk(disk.path(), &copies), "it is not there");
@@ -509,7 +509,7 @@ mod tests {
 
     /// Predictions use this configuration, so it must be the default of agents.
     #[test]
-    fn an_agent_without_options_has_the_configuration_of_agents() {
+    fn an_agent_without_options_has_the_predicted_configuration() {
         let line = Line::try_parse_from(["agent", "--root", "/disk1", "--listen", ":7117"]);
         let settings = io_node_settings(&line.expect("it parses").arguments).expect("sound");
         assert_eq!(IoNodeSettings { incarnation: 0, ..settings }, IoNodeSettings::agent());

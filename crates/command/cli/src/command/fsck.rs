@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_ranges_are_not_all_listed() {
+    fn a_long_list_of_ranges_is_shortened() {
         assert_eq!(ranges(&[[0, 4096], [8192, 1]]), "bytes 0 to 4095, 8192");
         let many: Vec<[u64; 2]> = (0..7).map(|at| [at * 10, 2]).collect();
         assert_eq!(ranges(&many), "bytes 0 to 1, 10 to 11, 20 to 21, 30 to 31, 3 more parts");

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permissions_are_shown_as_ls_does() {
+    fn permissions_are_shown_in_the_format_of_ls() {
         let of = |mode| {
             let kind = InodeKind::Directory { parent: FileNumber::ROOT };
             let (number, size) = (FileNumber(7), 0);

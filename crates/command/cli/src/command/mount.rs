@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_fstab_is_this_command() {
+    fn an_fstab_line_becomes_a_mount_command() {
         let line =
             ["a:1,b:2", "/mnt/x", "-s", "-o", "rw,_netdev,allow_other,attr_timeout=3,x-systemd.automount"];
         let command = [
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_more_than_a_day() {
+    fn a_timeout_is_at_most_a_day() {
         assert_eq!(timeout("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(timeout("5m"), timeout("300"));
         assert!(timeout("24h").is_ok() && timeout("25h").is_err() && timeout("-1").is_err());

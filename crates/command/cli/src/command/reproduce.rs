@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_and_anything_else_is_refused() {
+    fn only_lists_of_numbers_all_and_none_are_accepted() {
         let numbers = |text: &str| text.parse::<Numbers>();
         assert_eq!(numbers("all"), Ok(Numbers::All));
         assert_eq!(numbers("none"), Ok(Numbers::Some(BTreeSet::new())));

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_machines_patterns_and_studies_are_offered() {
+    fn methods_machines_patterns_and_studies_are_completed() {
         assert_eq!(offered("starfish simulate --method t"), ["traditional", "two-phase"]);
         assert_eq!(
             offered("starfish simulate --method=traditional,d"),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_names_is_there() {
+    fn completed_arguments_exist() {
         let mut program = crate::Arguments::command();
         for (command, argument) in [
             ("machines", "name"),

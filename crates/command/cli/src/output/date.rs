@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_before_1970_are_dates() {
+    fn dates_before_1970_are_formatted() {
         assert_eq!(of_unix(86_400_000_000_000), of(Duration::from_nanos(86_400_000_000_000)));
         assert!(
             of_unix(-200_000_000_000_000_000).starts_with("1963-"),
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_future_has_no_age() {
+    fn a_time_in_the_future_has_age_zero() {
         assert_eq!(age(Duration::from_nanos(u64::MAX)), std::time::Duration::ZERO);
         assert!(age(Duration::from_nanos(0)).as_secs() > 1_700_000_000);
     }

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_record_shows_the_node_that_has_it() {
+    fn every_record_shows_its_node() {
         let small = Shape { rows: 2, columns: 4 };
         let lines = picture("rcb", small, 4);
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_has_each_record_twice_and_the_number_of_its_node_once() {
+    fn a_drawing_has_each_record_twice_and_its_node_number_once() {
         let shape = Shape { rows: 2, columns: 3 };
         let problem = Problem { shape: Some(shape), ..Problem::new(6, 1, 2) };
         let picture = Picture::of("rb".parse().expect("a pattern"), &problem, shape).expect("it fits");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_is_as_wide_as_what_is_in_it() {
+    fn a_drawing_is_wide_enough_for_its_contents() {
         for columns in [4, 16, 64] {
             let shape = Shape { rows: 1, columns };
             let problem = Problem { shape: Some(shape), ..Problem::new(columns, 1, 16) };
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_unequal_sizes_are_told_as_from_to() {
+    fn unequal_chunk_sizes_are_shown_as_a_range() {
         let lines = picture("rb", Shape { rows: 1, columns: 5 }, 2);
         assert_eq!(lines[0], "rb: read a vector, in blocks; each node has 1 chunk of 2 to 3 records");
         let lines = picture("rb", Shape { rows: 1, columns: 5 }, 4);

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_digits_that_mean_something() {
+    fn throughput_is_shown_with_its_significant_digits() {
         assert_eq!(["14.99 MiB/s", "999.99 MiB/s", "59437 MiB/s"], [14.99, 999.99, 59_436.85].map(mib_s));
     }
 }

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_again_and_again_is_written_once_a_minute_with_its_count() {
+    fn a_repeated_message_is_logged_once_a_minute_with_its_count() {
         let (mut repeated, start) = (Repeated::default(), Instant::now());
         assert_eq!(repeated.note("full".into(), start), Some(0));
         for seconds in [1, 2, 59] {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_have_names_and_numbers() {
+    fn log_levels_have_names_and_priorities() {
         assert_eq!(level(None).ok(), Some(LevelFilter::Info));
         assert_eq!(level(Some("debug")).ok(), Some(LevelFilter::Debug));
         let wrong = level(Some("loud")).expect_err("no level").to_string();

@@ -19,12 +19,12 @@ const SOURCES: [&str; 2] =
     ["crates/machines/description/src/machine.rs", "crates/machines/description/src/disk.rs"];
 
 #[test]
-fn the_page_of_plan_keys_is_made_from_the_code() {
+fn the_page_of_plan_keys_is_up_to_date() {
     assert_page_is("docs/manual/plan-keys.md", &plan_page());
 }
 
 #[test]
-fn the_page_of_machine_keys_is_made_from_the_code() {
+fn the_page_of_machine_keys_is_up_to_date() {
     assert_page_is("docs/manual/machine-keys.md", &machine_page());
 }
 
@@ -86,7 +86,7 @@ fn of_cases<C: FieldSet>(fields: &[FieldOf<C>]) -> Vec<[String; 4]> {
 const NAMED_IN_PYTHON: [&str; 3] = ["machine", "method", "layout"];
 
 #[test]
-fn the_options_of_the_python_package_are_made_from_the_code() {
+fn the_options_of_the_python_package_are_up_to_date() {
     assert_page_is("python/starfish/options.py", &python_options());
 }
 

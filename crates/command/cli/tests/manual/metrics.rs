@@ -7,7 +7,7 @@ use ::metrics::{MetricFamily, agent, mount, process};
 use crate::assert_page_is;
 
 #[test]
-fn the_page_of_metrics_is_made_from_the_code() {
+fn the_page_of_metrics_is_up_to_date() {
     assert_page_is("docs/manual/metrics.md", &page());
 }
 

@@ -89,7 +89,7 @@ fn line_is_shown(shown: &str, printed: &str) -> bool {
 }
 
 #[test]
-fn what_is_shown_may_leave_out_text_and_lines() {
+fn an_ellipsis_stands_for_any_text_or_lines() {
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let shown = |shown: &str, printed: &str| is_shown(&lines(shown), &lines(printed));
     assert!(shown("a\n  ...\nz", "a\nz") && shown("a\n...\nz", "a\nb\nc\nz") && shown("...", ""));
@@ -99,7 +99,7 @@ fn what_is_shown_may_leave_out_text_and_lines() {
 }
 
 #[test]
-fn commands_files_and_output_are_told_apart() {
+fn commands_files_and_output_are_distinguished() {
     let page = "Text.\n\n```console\nnode1$ starfish agent\nlistening\n$ cat <<END\n> a\n> END\na\n```\n\n\
                 ```toml\n# plan.toml\nname = \"x\"\n```\n\n```toml\n# only a comment\n```\n";
     let command =

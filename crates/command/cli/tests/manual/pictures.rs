@@ -12,7 +12,7 @@ fn drawn() -> impl Iterator<Item = &'static str> {
 }
 
 #[test]
-fn pictures_are_drawn_by_the_program() {
+fn pictures_match_the_drawings_of_the_program() {
     for name in drawn() {
         let draw =
             Command::new(env!("CARGO_BIN_EXE_starfish")).args(["patterns", name, "--format", "svg"]).output();

@@ -17,7 +17,7 @@ fn json(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_race_is_foretold_and_seen_and_what_is_advised_avoids_it() {
+fn a_race_is_predicted_simulated_and_avoided_by_the_advice() {
     // Full runs, because a race takes time to develop.
     let advice = json(&["--disks", "5", "--jobs", "5", "--run-size", "4000KiB", "--trials", "1"]);
     let race = &advice["race"];
@@ -47,7 +47,7 @@ fn a_race_is_foretold_and_seen_and_what_is_advised_avoids_it() {
 }
 
 #[test]
-fn what_simulation_does_not_confirm_is_not_advised() {
+fn a_policy_that_simulation_does_not_confirm_is_not_advised() {
     let few = ["--disks", "5", "--jobs", "2", "--trials", "2", "--run-size", "800KiB"];
     let advice = json(&few);
     assert_eq!(
@@ -63,7 +63,7 @@ fn what_simulation_does_not_confirm_is_not_advised() {
 }
 
 #[test]
-fn without_others_or_with_long_writes_there_is_no_race() {
+fn a_single_job_or_long_writes_cause_no_race() {
     assert!(json(&["--disks", "5", "--jobs", "1"])["race"].is_null());
     let slow_reads = ["--disks", "5", "--jobs", "5", "--read-block", "4KiB", "--write-block", "400KiB"];
     let advice = json(&slow_reads);
@@ -94,13 +94,13 @@ fn the_table_and_csv_have_every_alternative() {
 
 /// The number of jobs is unknown when the first of them is placed.
 #[test]
-fn jobs_that_arrive_one_after_another_read_from_all_disks() {
+fn the_analysis_has_staggered_jobs_read_from_all_disks() {
     let few = ["--disks", "3", "--jobs", "2", "--trials", "1", "--run-size", "800KiB", "--stagger", "200ms"];
     assert_eq!(json(&few)["analysed"]["policy"], 4);
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_runs() {
+fn invalid_options_are_rejected() {
     for (arguments, why) in [
         ("--disks 3 --jobs 4", "each job writes to a disk of its own"),
         ("--disks 3 --jobs 2 --read-block 0", "--read-block"),
@@ -143,7 +143,7 @@ fn in_directory(directory: &tempfile::TempDir, arguments: &str) -> String {
 const SMALL_MACHINE: &str = "--machine starfish-1996 --set nodes.io=4 --trials 2 --progress never";
 
 #[test]
-fn what_a_recorded_program_would_gain_is_said_with_the_hint_for_it() {
+fn the_gain_of_a_recorded_program_is_reported_with_its_hint() {
     let directory = recorded();
     let advice = in_directory(&directory, &format!("advise io run.0 run.1 {SMALL_MACHINE} --format json"));
     let advice: Value = serde_json::from_str(&advice).expect("JSON");
@@ -213,7 +213,7 @@ fn the_table_and_csv_of_a_program_have_the_same_alternatives() {
 }
 
 #[test]
-fn a_program_that_cannot_be_simulated_is_refused() {
+fn a_program_that_cannot_be_simulated_is_rejected() {
     let directory = recorded();
     let refused = |arguments: &str, code: i32| {
         let mut command = starfish(arguments.split_whitespace());
@@ -239,7 +239,7 @@ fn a_program_that_cannot_be_simulated_is_refused() {
 
 /// Kept pauses between calls count in both of the compared times.
 #[test]
-fn time_between_calls_is_compared_with_the_same() {
+fn think_time_counts_in_the_recorded_and_the_simulated_time() {
     let directory = recorded();
     let command = format!("advise io run.0 run.1 {SMALL_MACHINE} --think");
     let advice = in_directory(&directory, &format!("{command} --format json"));
@@ -253,7 +253,7 @@ fn time_between_calls_is_compared_with_the_same() {
 }
 
 #[test]
-fn what_the_machine_cannot_do_is_not_tried() {
+fn alternatives_that_do_not_fit_the_machine_are_not_tried() {
     let directory = tempfile::tempdir().expect("a directory");
     // Four disks of 1.3 GB have space for it, two do not.
     let log = "# starfish requests 1\n0 0 out write 0 65536\n1 0 out write 4000000000 65536\n";

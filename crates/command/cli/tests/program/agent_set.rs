@@ -106,7 +106,7 @@ fn stripes_of(home: &Home) -> Vec<PathBuf> {
 
 /// An idle set has no client that could remove them.
 #[test]
-fn agents_remove_what_a_killed_client_had_open() {
+fn agents_remove_orphans_of_a_killed_client() {
     let home = Home::new();
     let brief = |arguments: &[&str]| {
         let mut command = home.command(arguments);
@@ -137,7 +137,7 @@ fn agents_remove_what_a_killed_client_had_open() {
 
 /// Programs in a mount would block silently.
 #[test]
-fn a_set_that_is_stopped_names_its_mounts() {
+fn stopping_a_set_names_its_mounts() {
     let home = Home::new();
     home.run(&["agents", "up", "--local", "1"]);
     std::fs::create_dir(home.path("mounted")).expect("room");
@@ -152,7 +152,7 @@ fn a_set_that_is_stopped_names_its_mounts() {
 }
 
 #[test]
-fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
+fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
     let home = Home::new();
     let (first, told) = home.run(&["agents", "up", "--local", "3", "--", "--cache", "16MiB"]);
     assert!(first.starts_with("export STARFISH_AGENTS=127.0.0.1:") && told.contains("Started 3."), "{told}");
@@ -205,7 +205,7 @@ fn a_local_set_is_found_by_the_next_command_and_keeps_its_files() {
 }
 
 #[test]
-fn a_set_is_not_made_smaller_or_different_by_mistake() {
+fn a_set_is_not_shrunk_or_reconfigured_by_mistake() {
     let home = Home::new();
     let told = fail(home.command(&["agents", "up"]), 2);
     assert!(told.contains("no agents have been started") && told.contains("--local N"), "{told}");
@@ -249,7 +249,7 @@ fn a_set_is_not_made_smaller_or_different_by_mistake() {
 
 /// Without the metadata agent no file can be read, on any disk.
 #[test]
-fn the_agent_that_keeps_the_names_is_not_left_out_by_mistake() {
+fn the_metadata_agent_is_not_left_out_by_mistake() {
     let home = Home::new();
     home.run(&["agents", "up", "--local", "2"]);
     home.run(&["mkdir", "names", "--agents", &address_of(&home, 1)]);
@@ -263,7 +263,7 @@ fn the_agent_that_keeps_the_names_is_not_left_out_by_mistake() {
 }
 
 #[test]
-fn help_of_agents_is_shown_and_starts_none() {
+fn help_for_agents_is_shown_and_starts_no_agent() {
     let home = Home::new();
     for options in [&["--help"][..], &["--metrics", "127.0.0.1:0", "-h"]] {
         let (said, _) = home.run(&[&["agents", "up", "--local", "3", "--"], options].concat());
@@ -274,7 +274,7 @@ fn help_of_agents_is_shown_and_starts_none() {
 
 /// A mount point without its disk is an empty directory, and the directory of a disk below it is missing.
 #[test]
-fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
+fn a_missing_disk_is_replaced_only_with_create() {
     let home = Home::new();
     home.run(&["agents", "up", "--local", "2"]);
     // The first agent keeps the names.
@@ -321,7 +321,7 @@ fn an_agent_whose_disk_is_gone_is_given_a_new_one_only_if_that_is_said() {
 }
 
 #[test]
-fn an_agent_that_hangs_is_told_from_one_that_runs_and_can_be_stopped() {
+fn a_hung_agent_is_reported_as_silent_and_can_be_stopped() {
     let home = Home::new();
     home.run(&["agents", "up", "--local", "2"]);
     let hanging = home.processes()[1].to_string();
@@ -349,7 +349,7 @@ fn an_agent_that_hangs_is_told_from_one_that_runs_and_can_be_stopped() {
 }
 
 #[test]
-fn sets_in_two_directories_are_apart() {
+fn a_set_in_another_directory_is_separate() {
     let home = Home::new();
     let one = home.path("one set");
     let one = one.to_str().expect("UTF-8");
@@ -379,7 +379,7 @@ fn logged(home: &Home, agent: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_agent_logs_what_matters_to_whoever_runs_it() {
+fn an_agent_logs_starts_stops_and_damage() {
     let home = Home::new();
     let up = |level: &str| {
         let mut up = home.command(&["agents", "up", "--local", "2"]);
@@ -487,7 +487,7 @@ fn hosts_are_reached_over_ssh() {
 }
 
 #[test]
-fn a_host_that_only_ssh_knows_is_reached_at_the_address_of_its_configuration() {
+fn an_alias_of_the_ssh_configuration_is_resolved_to_its_address() {
     let home = Home::new();
     let ssh = home.ssh("[ \"$1\" = -G ] && { echo user me; echo hostname 127.0.0.1; exit; }");
     let port = free_port();
@@ -502,7 +502,7 @@ fn a_host_that_only_ssh_knows_is_reached_at_the_address_of_its_configuration() {
 }
 
 #[test]
-fn what_goes_wrong_on_a_host_is_said_with_its_name_and_a_remedy() {
+fn a_failure_on_a_host_is_reported_with_its_name_and_a_remedy() {
     let home = Home::new();
     let program = env!("CARGO_BIN_EXE_starfish");
     let port = free_port();
@@ -545,7 +545,7 @@ fn what_goes_wrong_on_a_host_is_said_with_its_name_and_a_remedy() {
 }
 
 #[test]
-fn if_one_cannot_be_started_none_is_left() {
+fn if_one_agent_cannot_start_the_others_are_stopped() {
     let home = Home::new();
     let ssh = home.ssh("[ $1 != localhost ] || { echo 'no route' >&2; exit 255; }");
     let hosts = home.write("hosts", &format!("127.0.0.1:{}\nlocalhost:{}\n", free_port(), free_port()));
@@ -557,7 +557,7 @@ fn if_one_cannot_be_started_none_is_left() {
 }
 
 #[test]
-fn an_interrupted_start_leaves_nothing() {
+fn an_interrupted_start_leaves_no_agents() {
     for signal in ["INT", "KILL"] {
         let home = Home::new();
         // One host answers, the other hangs.
@@ -596,7 +596,7 @@ fn one_command_at_a_time_uses_a_state_directory() {
 }
 
 #[test]
-fn the_line_for_the_shell_is_the_only_one_on_standard_output() {
+fn standard_output_has_only_the_line_for_the_shell() {
     let home = Home::new();
     let mut up = home.command(&["agents", "up", "--local", "2"]).spawn().expect("the program");
     let lines: Vec<String> =
@@ -613,7 +613,7 @@ fn key(path: &Path) -> String {
 }
 
 #[test]
-fn a_set_gets_a_key_and_refuses_clients_with_another() {
+fn a_set_gets_a_key_and_rejects_clients_with_another() {
     let home = Home::new();
     let (_, told) = home.run(&["agents", "up", "--local", "2"]);
     let path = home.path("config/starfish/key");
@@ -648,7 +648,7 @@ fn a_set_gets_a_key_and_refuses_clients_with_another() {
 }
 
 #[test]
-fn a_set_remembers_the_file_of_its_key() {
+fn a_set_remembers_its_key_file() {
     let home = Home::new();
     let own = home.path("own key");
     let own_text = own.to_str().expect("text");

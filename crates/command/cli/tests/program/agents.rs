@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::common::{Agent, Store, contents, fail, finish, hash, heeding, starfish, succeed, wait};
 
 #[test]
-fn signals_stop_an_agent_in_order() {
+fn signals_shut_an_agent_down_cleanly() {
     let mut store = Store::start(&[1, 1]);
     let original = store.make_file("file", 3_000_000);
     store.run(&["put", "file"]);
@@ -26,7 +26,7 @@ fn signals_stop_an_agent_in_order() {
 }
 
 #[test]
-fn signals_that_are_ignored_from_the_start_stop_nothing() {
+fn signals_ignored_at_the_start_do_not_stop_an_agent() {
     let mut store = Store::start(&[1]);
     let original = store.make_file("file", 3_000_000);
     // As nohup and a script with `&` start it.
@@ -44,14 +44,14 @@ fn signals_that_are_ignored_from_the_start_stop_nothing() {
 }
 
 #[test]
-fn an_agent_whose_input_ends_stops_if_told_so() {
+fn an_agent_with_until_input_ends_stops_with_its_input() {
     let mut store = Store::start(&[1]);
     drop(store.agents[0].child.stdin.take());
     assert!(wait(&mut store.agents[0].child).success());
 }
 
 #[test]
-fn an_agent_that_is_killed_while_reading_is_named() {
+fn an_agent_killed_during_a_read_is_named() {
     // A slow disk leaves time to kill it.
     let mut store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.make_file("file", 40 << 20);
@@ -79,7 +79,7 @@ fn an_agent_that_is_killed_while_reading_is_named() {
 }
 
 #[test]
-fn the_journal_is_given_urgencies_and_no_times() {
+fn journal_lines_have_priorities_and_no_times() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let log = directory.path().join("journal");
     // systemd identifies the stream of standard error by device and inode.
@@ -104,7 +104,7 @@ fn the_journal_is_given_urgencies_and_no_times() {
 }
 
 #[test]
-fn strangers_cost_an_agent_nothing() {
+fn foreign_connections_do_not_disturb_an_agent() {
     let store = Store::start(&[1, 1]);
     let original = store.make_file("file", 500_000);
     store.run(&["put", "file"]);
@@ -128,7 +128,7 @@ fn strangers_cost_an_agent_nothing() {
 }
 
 #[test]
-fn what_cannot_be_an_agent_says_why() {
+fn an_agent_that_cannot_start_reports_the_reason() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let root = directory.path().to_str().expect("UTF-8");
     let agent = |options: &[&str]| starfish([&["agent", "--root", root], options].concat());
@@ -158,7 +158,7 @@ fn what_cannot_be_an_agent_says_why() {
 }
 
 #[test]
-fn both_drivers_do_the_same() {
+fn put_prints_the_same_hash_with_both_drivers() {
     let store = Store::start(&[1]);
     let original = store.make_file("file", 300_000);
     for driver in ["polling", "io_uring"] {
@@ -214,7 +214,7 @@ fn an_interrupted_put_leaves_nothing_on_the_agents() {
 }
 
 #[test]
-fn an_interrupted_get_leaves_nothing() {
+fn an_interrupted_get_leaves_no_files() {
     let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.make_file("file", 20 << 20);
     store.run(&["put", "file"]);
@@ -240,7 +240,7 @@ fn make_key(store: &Store, name: &str, encrypts: bool) -> String {
 }
 
 #[test]
-fn an_agent_and_its_clients_have_the_same_key() {
+fn an_agent_rejects_clients_with_another_key() {
     let mut store = Store::start(&[]);
     let [ours, theirs, clear] = [("ours", true), ("theirs", true), ("clear", false)]
         .map(|(name, encrypts)| make_key(&store, name, encrypts));
@@ -281,7 +281,7 @@ fn an_agent_and_its_clients_have_the_same_key() {
 }
 
 #[test]
-fn the_first_agent_of_a_user_makes_the_key() {
+fn the_first_agent_of_a_user_creates_the_key() {
     let store = Store::start(&[]);
     let disk = store.path("disk").display().to_string();
     let agent = |listen: &str, options: &[&str]| {
@@ -306,7 +306,7 @@ fn the_first_agent_of_a_user_makes_the_key() {
 }
 
 #[test]
-fn a_key_is_replaced_while_agents_and_clients_go_on() {
+fn a_key_is_rotated_without_rejecting_clients() {
     let mut store = Store::start(&[]);
     let [here, there] = ["here", "there"].map(|name| store.path(name).display().to_string());
     let key = |words: &[&str]| {
@@ -349,7 +349,7 @@ fn a_key_is_replaced_while_agents_and_clients_go_on() {
 }
 
 #[test]
-fn an_agent_with_few_descriptors_serves_though_hundreds_call_and_say_nothing() {
+fn silent_connections_do_not_exhaust_the_descriptors_of_an_agent() {
     let mut store = Store::start(&[]);
     let mut shell = heeding("sh");
     let program = env!("CARGO_BIN_EXE_starfish");

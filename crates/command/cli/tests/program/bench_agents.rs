@@ -84,7 +84,7 @@ fn all_workloads_are_measured_and_predicted() {
 }
 
 #[test]
-fn people_and_programs_get_the_same_rows() {
+fn the_table_and_csv_have_the_same_rows() {
     let store = Store::start(&[1]);
     let options = "--file-size 1MiB --operation mixed --order random --duration 100ms --machine loopback";
     let table = store.run(&bench(options));
@@ -110,7 +110,7 @@ fn people_and_programs_get_the_same_rows() {
 }
 
 #[test]
-fn this_computer_is_told_of_to_programs_too() {
+fn the_benchmark_of_this_computer_has_csv_and_json() {
     let small = ["bench", "--file-size", "4MiB", "--rounds", "1"];
     let told =
         |more: &[&str]| String::from_utf8(succeed(starfish([&small[..], more].concat()))).expect("text");
@@ -152,7 +152,7 @@ fn this_computer_is_told_of_to_programs_too() {
 }
 
 #[test]
-fn a_benchmark_that_is_interrupted_leaves_nothing() {
+fn an_interrupted_benchmark_leaves_no_files() {
     // Slow disks leave time to interrupt it: while the file is laid out, and while it is read.
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
     for (options, pause) in [("--file-size 64MiB", 0), ("--file-size 1MiB --duration 60s --clients 3", 700)] {
@@ -171,7 +171,7 @@ fn a_benchmark_that_is_interrupted_leaves_nothing() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_rejected() {
     let store = Store::start(&[1, 2]);
     for (options, why) in [
         ("--clients 0", "from 1 to 256"),

@@ -40,7 +40,7 @@ fn processes_write_by_every_method() {
 /// A measurement and its prediction are traced from the first write to the end, in two files, with all participants,
 /// and are shown side by side.
 #[test]
-fn what_is_measured_and_predicted_can_be_traced() {
+fn a_measurement_and_its_prediction_are_traced_alike() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("run.tlv");
     let one = ["--file-size", "256KiB", "--processes", "2", "--agents", "2", "--patterns", "wcc"];
@@ -65,7 +65,7 @@ fn what_is_measured_and_predicted_can_be_traced() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_starts() {
+fn invalid_options_are_rejected() {
     for (arguments, part) in [
         (&["--patterns", "wrnnbb", "--methods", "two-phase"][..], "collective method writes one array"),
         (&["--patterns", "rb"], "rb"),
@@ -81,7 +81,7 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn predictions_need_no_agents_and_make_a_page() {
+fn predictions_need_no_agents_and_write_a_page() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let page = directory.path().join("page.html");
     let arguments = [

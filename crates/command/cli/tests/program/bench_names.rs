@@ -52,13 +52,13 @@ fn small_files_can_be_traced() {
 }
 
 #[test]
-fn a_machine_alone_is_predicted_for() {
+fn a_machine_is_predicted_without_measuring() {
     let csv = text(&bench(&["--predict", "loopback", "--clients", "16", "--files", "10", "--format", "csv"]));
     assert_eq!(csv.lines().count(), 5, "{csv}");
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_starts() {
+fn invalid_options_are_rejected() {
     for (arguments, part) in [
         (&["--file-size", "2MiB"][..], "at most 1 MiB"),
         (&["--predict", "starfish-1996"], "[metadata]"),

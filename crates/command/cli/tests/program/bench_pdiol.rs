@@ -62,7 +62,7 @@ fn programs_are_measured_and_predicted() {
 }
 
 #[test]
-fn what_programs_make_is_the_same_on_any_disks() {
+fn writing_programs_run_on_modelled_and_host_disks() {
     for (disks, least) in [("--disk-model=streaming-20", 0.4), ("--host-disks", 0.0)] {
         let arguments = ["bench", "pdiol", disks, "--programs", "sort,bzip2", "--sizes", "8MiB"];
         let more = ["--disks", "2", "--windows", "adaptive", "--limit-size", "4MiB", "--format", "csv"];
@@ -98,7 +98,7 @@ fn a_machine_is_predicted_without_measuring() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_rejected() {
     for (wrong, why) in [
         (["--windows", "wide"], "adaptive"),
         (["--sizes", "1MiB"], "8 MiB"),

@@ -10,7 +10,7 @@ fn bench(arguments: &[&str]) -> Output {
 
 /// Merges by two policies with two orders at the disks; the merges check their output.
 #[test]
-fn merges_on_agents_take_what_is_predicted() {
+fn merges_on_agents_take_about_the_predicted_time() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let page = directory.path().join("page.html");
     let small = ["--jobs", "2", "--disks", "3", "--run-blocks", "50", "--scheduling", "fcfs,round-robin"];
@@ -39,7 +39,7 @@ fn merges_on_agents_take_what_is_predicted() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_starts() {
+fn invalid_options_are_rejected() {
     for (arguments, part) in [
         (&["--jobs", "4", "--disks", "3"][..], "expected no more jobs than disks"),
         (&["--jobs", "5", "--policies", "1"], "expected at least one disk more"),

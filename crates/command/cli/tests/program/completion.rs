@@ -39,7 +39,7 @@ fn bash(like: &Command) -> Command {
 }
 
 #[test]
-fn bash_offers_commands_options_and_values() {
+fn bash_completes_commands_options_and_values() {
     let offered = |words: &[&str]| offered(bash(&starfish([""; 0])), words);
     assert_eq!(offered(&[" sim"]), ["simulate"]);
     assert_eq!(offered(&[" simulate", " --meth"]), ["--method"]);
@@ -53,7 +53,7 @@ fn bash_offers_commands_options_and_values() {
 }
 
 #[test]
-fn the_agents_are_asked_for_the_names_of_their_files() {
+fn names_of_files_are_completed_from_the_agents() {
     let store = Store::start(&[1]);
     store.make_file("local", 10);
     store.run(&["mkdir", "results"]);
@@ -73,7 +73,7 @@ fn the_agents_are_asked_for_the_names_of_their_files() {
 }
 
 #[test]
-fn agents_that_do_not_answer_are_not_waited_for() {
+fn completion_does_not_wait_for_silent_agents() {
     // It accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut command = bash(&starfish([""; 0]));

@@ -133,7 +133,7 @@ fn told(output: &Output, code: i32) -> (String, String) {
 }
 
 #[test]
-fn all_that_can_be_converted_is_and_the_rest_is_reported_and_stays() {
+fn convertible_files_are_converted_and_the_others_are_reported() {
     let set = OldSet::unpack();
     let old = set.old_stripes();
     let (listed, _) = told(&set.convert(&["--dry-run"]), 1);
@@ -184,7 +184,7 @@ fn all_that_can_be_converted_is_and_the_rest_is_reported_and_stays() {
 }
 
 #[test]
-fn no_kill_at_any_moment_loses_a_file() {
+fn a_kill_at_any_time_loses_no_file() {
     let set = OldSet::without_damage();
     let start = Instant::now();
     told(&set.convert(&CONVERT_ALL), 0);
@@ -208,7 +208,7 @@ fn no_kill_at_any_moment_loses_a_file() {
 }
 
 #[test]
-fn ctrl_c_leaves_a_set_that_can_be_converted() {
+fn an_interrupted_conversion_can_be_resumed() {
     let set = OldSet::without_damage();
     for wait_for in [0, 100, 200] {
         let mut run = set.command(&[]).spawn().expect("the program");
@@ -223,7 +223,7 @@ fn ctrl_c_leaves_a_set_that_can_be_converted() {
 }
 
 #[test]
-fn a_file_on_a_disk_that_is_not_given_stays() {
+fn a_file_with_stripes_on_an_absent_disk_is_not_converted() {
     let set = OldSet::without_damage();
     let options = ["convert", "--progress", "never"];
     let mut command = starfish(options);
@@ -250,7 +250,7 @@ fn a_file_on_a_disk_that_is_not_given_stays() {
 }
 
 #[test]
-fn disks_that_an_agent_has_are_refused() {
+fn disks_in_use_by_an_agent_are_rejected() {
     let set = OldSet::without_damage();
     // An agent refuses old files, so it starts without them.
     let aside = set.directory.path().join("aside");
@@ -265,7 +265,7 @@ fn disks_that_an_agent_has_are_refused() {
 }
 
 #[test]
-fn agents_refuse_old_files() {
+fn agents_reject_files_of_an_older_version() {
     let set = OldSet::unpack();
     let agent = || {
         let mut command = starfish(["agent", "--listen", "127.0.0.1:0", "--root"]);
@@ -282,7 +282,7 @@ fn agents_refuse_old_files() {
 }
 
 #[test]
-fn a_path_that_is_taken_is_reported() {
+fn a_path_that_exists_already_is_reported() {
     let set = OldSet::without_damage();
     // A namespace exists already, with a file of the same name as an old one.
     let aside = set.directory.path().join("aside");
@@ -332,7 +332,7 @@ fn a_path_that_is_taken_is_reported() {
 }
 
 #[test]
-fn a_full_disk_is_reported_and_nothing_is_lost() {
+fn a_full_disk_is_reported_and_loses_no_file() {
     let set = OldSet::without_damage();
     let before = set.old_stripes().len();
     let convert = set.command(&CONVERT_ALL);

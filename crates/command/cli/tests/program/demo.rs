@@ -11,7 +11,7 @@ fn left_in(directory: &std::path::Path) -> usize {
 }
 
 #[test]
-fn the_demo_proves_a_file_identical_and_leaves_nothing() {
+fn the_demo_copies_a_file_unchanged_and_leaves_no_files() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let temporary = directory.path().join("tmp");
     std::fs::create_dir(&temporary).expect("a directory");
@@ -28,7 +28,7 @@ fn the_demo_proves_a_file_identical_and_leaves_nothing() {
 }
 
 #[test]
-fn modelled_disks_are_as_fast_as_their_simulation_says() {
+fn modelled_disks_are_not_faster_than_their_simulation() {
     let text = String::from_utf8(succeed(starfish(["demo", "--file-size", "4MiB"]))).expect("text");
     assert!(text.contains("as slow as streaming, 20 MiB/s"), "{text}");
     let row = |name: &str| {
@@ -47,7 +47,7 @@ fn modelled_disks_are_as_fast_as_their_simulation_says() {
 }
 
 #[test]
-fn an_interrupted_demo_leaves_nothing() {
+fn an_interrupted_demo_leaves_no_files() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut demo = starfish(["demo", "--file-size", "64MiB"]);
     let mut demo = demo.env("TMPDIR", directory.path()).spawn().expect("the program");
@@ -62,7 +62,7 @@ fn an_interrupted_demo_leaves_nothing() {
 }
 
 #[test]
-fn agents_that_cannot_start_are_reported_with_their_own_words() {
+fn the_error_of_an_agent_that_cannot_start_is_shown() {
     let mut demo = starfish(["demo", "--file-size", "1MiB"]);
     demo.env("STARFISH_DRIVER", "kqueue");
     let error = fail(demo, 1);
@@ -126,7 +126,7 @@ fn patterns_are_listed_and_drawn() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_told_before_anything_is() {
+fn an_impossible_demo_is_rejected_before_it_starts() {
     for (arguments, part) in [
         (["demo", "no/such/file"].as_slice(), "no/such/file: No such file"),
         (&["demo", "--file-size", "15TiB"], "it has 45.0 TiB, and on the disks there is room for "),

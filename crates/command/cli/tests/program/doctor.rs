@@ -24,7 +24,7 @@ fn report(store: &Store, options: &[&str]) -> Value {
 }
 
 #[test]
-fn healthy_agents_on_one_disk_are_well_and_nothing_is_left() {
+fn healthy_agents_on_one_disk_have_no_problems() {
     let store = Store::start(&[2, 1]);
     // A busy computer is mentioned, but is no fault of an agent.
     let said = store.run(&["doctor", "--file-size", "2MiB"]);
@@ -51,7 +51,7 @@ fn healthy_agents_on_one_disk_are_well_and_nothing_is_left() {
 }
 
 #[test]
-fn the_doctor_examines_agents_with_the_key_file_of_its_option() {
+fn the_doctor_uses_the_key_file_of_its_option() {
     let store = Store::start(&[1]);
     let mut command = store.command(&["doctor", "--quick", "--key"]);
     command.arg(key_file()).env_remove("STARFISH_KEY_FILE");
@@ -60,7 +60,7 @@ fn the_doctor_examines_agents_with_the_key_file_of_its_option() {
 }
 
 #[test]
-fn a_disk_slowed_to_half_is_named_and_what_is_measured_is_what_put_gives() {
+fn a_disk_slowed_to_half_is_reported_with_its_throughput() {
     let mut store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
     store.agents.push(Agent::start(vec![store.path("slow")], &["--disk-model", &half(&store)]));
     let slow = store.agents[2].address.clone();
@@ -78,7 +78,7 @@ fn a_disk_slowed_to_half_is_named_and_what_is_measured_is_what_put_gives() {
 }
 
 #[test]
-fn a_doctor_names_what_is_wrong_and_the_remedy() {
+fn the_doctor_names_each_problem_and_its_remedy() {
     let mut store = Store::start(&[1, 1]);
     store.agents[1].child.kill().expect("a child of ours");
     wait(&mut store.agents[1].child);
@@ -108,7 +108,7 @@ fn a_doctor_names_what_is_wrong_and_the_remedy() {
 }
 
 #[test]
-fn a_doctor_that_is_interrupted_leaves_nothing() {
+fn an_interrupted_doctor_leaves_no_files() {
     let store = Store::start_with(&[1], &["--disk-model", "streaming-20"]);
     let mut doctor = store.command(&["doctor"]).spawn().expect("the program");
     while store.stripe_files().is_empty() {

@@ -297,41 +297,41 @@ fn check(fault: DiskFault) {
 }
 
 #[test]
-fn a_directory_that_is_removed() {
+fn a_removed_directory_fails_only_its_files() {
     check(DiskFault::Removed);
 }
 
 #[test]
-fn a_disk_that_is_unmounted() {
+fn an_unmounted_disk_fails_only_its_files() {
     check(DiskFault::Unmounted);
 }
 
 #[test]
-fn a_disk_that_is_read_only() {
+fn a_read_only_disk_fails_only_new_files() {
     check(DiskFault::ReadOnly);
 }
 
 #[test]
-fn a_disk_that_is_full() {
+fn a_full_disk_fails_only_new_files() {
     check(DiskFault::Full);
 }
 
 #[test]
-fn a_stripe_of_a_newer_version() {
+fn a_stripe_of_a_newer_version_fails_only_its_file() {
     check(DiskFault::NewerStripe);
 }
 
 #[test]
-fn a_damaged_header() {
+fn a_damaged_header_fails_only_its_file() {
     check(DiskFault::DamagedHeader);
 }
 
 #[test]
-fn an_agent_that_is_killed() {
+fn a_killed_agent_fails_only_files_on_its_disk() {
     check(DiskFault::Killed);
 }
 
 #[test]
-fn an_agent_that_hangs() {
+fn a_hung_agent_fails_only_files_on_its_disk() {
     check(DiskFault::Hung);
 }

@@ -34,7 +34,7 @@ fn failure(mut child: Child) -> String {
 }
 
 #[test]
-fn an_agent_that_comes_back_while_a_file_is_read_delays_that_only() {
+fn an_agent_restarted_during_a_read_only_delays_it() {
     let mut store = Store::start_with(&[1, 1], &SLOW);
     let original = store.make_file("file", 40 << 20);
     store.run(&["put", "file"]);
@@ -54,7 +54,7 @@ fn an_agent_that_comes_back_while_a_file_is_read_delays_that_only() {
 }
 
 #[test]
-fn what_an_agent_had_accepted_and_lost_when_it_was_killed_is_told() {
+fn put_reports_data_lost_by_a_killed_agent() {
     let options = ["--disk-model", "streaming-20", "--cache", "256MiB"];
     let mut store = Store::start_with(&[1, 1], &options);
     store.make_file("file", 100 << 20);
@@ -71,7 +71,7 @@ fn what_an_agent_had_accepted_and_lost_when_it_was_killed_is_told() {
 
 /// A clean shutdown and restart of an agent, as for an update, only delays writers.
 #[test]
-fn what_an_agent_had_accepted_when_it_was_stopped_in_order_is_not_lost() {
+fn a_clean_shutdown_during_a_put_loses_no_data() {
     let options = ["--disk-model", "streaming-20", "--cache", "256MiB"];
     let mut store = Store::start_with(&[1, 1], &options);
     let original = store.make_file("file", 60 << 20);
@@ -89,7 +89,7 @@ fn what_an_agent_had_accepted_when_it_was_stopped_in_order_is_not_lost() {
 }
 
 #[test]
-fn an_agent_that_hangs_is_given_up_and_named() {
+fn a_hung_agent_is_named_after_the_timeout() {
     let mut store = Store::start_with(&[1, 1], &SLOW);
     store.make_file("file", 40 << 20);
     store.run(&["put", "file"]);
@@ -108,7 +108,7 @@ fn an_agent_that_hangs_is_given_up_and_named() {
 }
 
 #[test]
-fn an_agent_that_hung_for_a_while_delays_reading_only() {
+fn a_briefly_hung_agent_only_delays_a_read() {
     let store = Store::start_with(&[1, 1], &SLOW);
     let original = store.make_file("file", 40 << 20);
     store.run(&["put", "file"]);
@@ -139,7 +139,7 @@ fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[test]
-fn a_stripe_that_was_damaged_or_cut_is_named_and_nothing_else_is_lost() {
+fn a_damaged_or_cut_stripe_is_named_and_other_files_are_intact() {
     let mut store = Store::start(&[1, 1]);
     store.make_file("file", 3 << 20);
     let other = store.make_file("other", 100_000);
@@ -225,7 +225,7 @@ fn foreign_and_deleted_stripes_are_named() {
 }
 
 #[test]
-fn a_stripe_in_the_place_of_another_of_its_file_is_named() {
+fn a_stripe_that_replaces_another_of_its_file_is_named() {
     let mut store = Store::start(&[1, 1]);
     store.make_file("file", 3 << 20);
     store.run(&["put", "file"]);
@@ -234,7 +234,7 @@ fn a_stripe_in_the_place_of_another_of_its_file_is_named() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_loses_nothing() {
+fn a_full_disk_is_reported_and_loses_no_file() {
     let mut store = Store::start(&[1, 1]);
     let small = store.make_file("small", 1 << 20);
     store.make_file("large", 64 << 20);
@@ -257,7 +257,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
 
 /// Emptying a full disk needs its agent.
 #[test]
-fn a_full_disk_keeps_no_agent_from_starting() {
+fn an_agent_with_a_full_disk_starts_and_removes_files() {
     let mut store = Store::start(&[1, 1]);
     // The first agent keeps the names.
     store.run(&["ls", "--agents", &store.agents[0].address]);
@@ -270,7 +270,7 @@ fn a_full_disk_keeps_no_agent_from_starting() {
 }
 
 #[test]
-fn beside_an_agent_that_is_down_whole_files_are_used_as_ever_and_new_ones_are_not_put_elsewhere_in_silence() {
+fn with_an_agent_down_whole_files_work_and_new_ones_need_an_option() {
     let mut store = Store::start(&[1, 1, 1]);
     // The first agent keeps the names.
     store.run(&["ls", "--agents", &store.agents[0].address]);
@@ -315,7 +315,7 @@ fn beside_an_agent_that_is_down_whole_files_are_used_as_ever_and_new_ones_are_no
 }
 
 #[test]
-fn agents_that_do_not_answer_are_waited_for_all_at_once() {
+fn a_command_waits_for_silent_agents_concurrently() {
     let mut store = Store::start(&[1, 1, 1, 1]);
     for agent in &store.agents[1..] {
         agent.signal("STOP");
@@ -361,7 +361,7 @@ fn is_lost<T: std::fmt::Debug>(outcome: node::Result<T>) -> bool {
 }
 
 #[test]
-fn who_closes_a_file_is_told_of_what_an_agent_had_accepted_and_lost() {
+fn close_reports_data_lost_by_a_killed_agent() {
     let (mut store, session) = store_with_old_file();
     for index in [1, 0] {
         let file = write_new(&session, &format!("dir/new{index}"));
@@ -377,7 +377,7 @@ fn who_closes_a_file_is_told_of_what_an_agent_had_accepted_and_lost() {
 }
 
 #[test]
-fn a_closed_file_that_an_agent_has_lost_takes_no_other_ones_place() {
+fn a_closed_file_with_lost_data_replaces_no_other_file() {
     let (mut store, session) = store_with_old_file();
     write_new(&session, "dir/new").close().expect("accepted");
     kill(&mut store, 1);

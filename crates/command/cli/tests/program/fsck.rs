@@ -58,7 +58,7 @@ impl Draw {
 }
 
 #[test]
-fn every_flipped_bit_is_found_and_all_else_is_saved() {
+fn every_flipped_bit_is_found_and_intact_data_are_saved() {
     let flips = setting(FLIPS_VARIABLE, 40);
     // Half of the units stay intact.
     let bytes = (flips * 2 * UNIT).max(6 << 20) + 777;
@@ -119,7 +119,7 @@ fn draw_bit(offset: u64) -> u64 {
 }
 
 #[test]
-fn stripes_that_are_cut_swapped_foreign_or_gone_are_found() {
+fn cut_swapped_foreign_and_missing_stripes_are_found() {
     let mut store = Store::start(&[1, 1, 1, 1]);
     let bytes = 1 << 20;
     store.make_file("file", bytes);
@@ -201,7 +201,7 @@ fn stripes_that_are_cut_swapped_foreign_or_gone_are_found() {
 
 /// Intact stripes of a damaged file are not reported as missing.
 #[test]
-fn a_file_has_the_same_findings_by_its_path_as_among_all() {
+fn a_file_has_the_same_findings_alone_and_among_all() {
     let mut store = Store::start(&[1, 1]);
     store.make_file("file", 1 << 20);
     store.run(&["put", "file"]);

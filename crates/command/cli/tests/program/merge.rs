@@ -15,7 +15,7 @@ fn text(printed: Vec<u8>) -> String {
 /// The explanation of a race has its leader, its start, the queues against the threshold, and the order in which jobs
 /// ended.
 #[test]
-fn a_race_is_explained_and_its_cure_has_none() {
+fn a_race_is_explained_and_its_remedies_prevent_it() {
     let raced = merge(&["--policy", "2", "--jobs", "5", "--disks", "5", "--explain"]);
     for part in
         ["above 1: a race is possible, from 192 pending blocks", "A race: job ", "times the threshold"]
@@ -47,7 +47,7 @@ fn exchanges_are_compared_with_parallel_ios() {
 }
 
 #[test]
-fn disks_that_take_no_time_have_no_ratio() {
+fn disks_that_take_no_time_have_no_race_ratio() {
     let free = ["--machine", "golden", "--jobs", "2", "--disks", "2", "--run-blocks", "100"];
     let told = merge(&[&free[..], &["--explain"]].concat());
     assert!(
@@ -62,7 +62,7 @@ fn disks_that_take_no_time_have_no_ratio() {
 }
 
 #[test]
-fn trials_repeat_and_differ() {
+fn trials_are_repeatable_and_differ_by_seed() {
     let rows = |arguments: &[&str]| -> Vec<String> {
         let small = ["--run-blocks", "100", "--jobs", "3"];
         merge(&[&small[..], arguments].concat()).lines().skip(3).map(str::to_owned).collect()
@@ -82,7 +82,7 @@ fn trials_repeat_and_differ() {
 
 /// A trace has a track for each job and a counter of pending writes for each disk.
 #[test]
-fn a_trace_has_jobs_and_queues() {
+fn a_trace_has_tracks_of_jobs_and_queues_of_disks() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("race.pftrace").display().to_string();
     merge(&["--run-blocks", "50", "--jobs", "2", "--disks", "3", "--work", "0.1 ms", "--trace", &path]);
@@ -96,7 +96,7 @@ fn a_trace_has_jobs_and_queues() {
 
 /// Times have the usual units; plans have no minutes.
 #[test]
-fn jobs_can_begin_minutes_after_each_other() {
+fn the_stagger_of_jobs_can_be_in_minutes() {
     let staggered = |time: &str| {
         merge(&["--run-blocks", "50", "--jobs", "2", "--disks", "3", "--format", "csv", "--stagger", time])
     };
@@ -105,7 +105,7 @@ fn jobs_can_begin_minutes_after_each_other() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_runs() {
+fn invalid_options_are_rejected() {
     let cases: [(&[&str], &str); 16] = [
         (&["--jobs", "6"], "6 jobs need 6 disks to write to, and there are 5"),
         (&["--policy", "1"], "no disk to read from"),
@@ -135,7 +135,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 
 /// A study of placements has a row for each trial, and a page; a repeated command simulates no trial again.
 #[test]
-fn a_study_of_placements_is_told_trial_by_trial() {
+fn a_study_of_placements_has_a_row_for_each_trial() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let (study, out) = (folder.path().join("study"), folder.path().join("out"));
     fs::create_dir_all(&study).expect("a folder");

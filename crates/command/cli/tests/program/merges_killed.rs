@@ -111,7 +111,7 @@ fn outcomes(told: &flume::Receiver<Result<(), String>>) -> [Result<(), String>; 
 }
 
 #[test]
-fn merges_outlive_no_agent_and_lose_nothing() {
+fn merges_with_a_killed_agent_end_without_wrong_data() {
     let mut store = Store::start_with(&[1, 1, 1], &OPTIONS);
     let addresses: Vec<&str> = store.agents.iter().map(|agent| agent.address.as_str()).collect();
     let (tell, told) = flume::bounded(1);

@@ -9,7 +9,7 @@ use crate::common::{Store, ask, fail, hash, starfish, watched};
 use crate::exposition::{parse, value};
 
 #[test]
-fn an_agent_tells_what_it_has_done() {
+fn an_agent_exports_its_requests_and_disks() {
     let mut store = Store::start(&[]);
     let (agent, address) = watched(store.directory.path(), &["disk1", "disk2"], &[]);
     store.agents.push(agent);
@@ -69,7 +69,7 @@ fn an_agent_tells_what_it_has_done() {
 }
 
 #[test]
-fn there_is_nothing_but_numbers_and_nobody_can_keep_others_from_them() {
+fn the_server_has_only_metrics_and_silent_clients_do_not_block_it() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (agent, address) = watched(directory.path(), &["disk"], &[]);
     assert!(ask(&address, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").1.contains("href=\"metrics\""));
@@ -115,7 +115,7 @@ fn there_is_nothing_but_numbers_and_nobody_can_keep_others_from_them() {
 }
 
 #[test]
-fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
+fn an_unusable_metrics_address_is_reported_with_a_remedy() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let root = directory.path().to_str().expect("UTF-8");
     let agent = |address: &str| {
@@ -130,7 +130,7 @@ fn an_address_that_cannot_be_had_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_port_above_that_of_the_agent_is_found_though_that_may_be_any() {
+fn a_metrics_port_can_be_relative_to_the_port_of_the_agent() {
     let mut store = Store::start(&[]);
     let (agent, address) = watched(store.directory.path(), &["disk"], &["--metrics", "+2000"]);
     let port = |address: &str| address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());

@@ -15,7 +15,7 @@ use crate::exposition::{parse, value};
 use crate::mount_point::{MountPoint, unmounted, within};
 
 #[test]
-fn in_the_background_it_is_there_until_it_is_unmounted() {
+fn a_background_mount_stays_until_it_is_unmounted() {
     let Some(point) = MountPoint::new() else { return };
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     assert!(point.is_mounted());
@@ -42,7 +42,7 @@ fn in_the_background_it_is_there_until_it_is_unmounted() {
 
 /// Unprivileged users mount with fusermount3 instead of mount(2).
 #[test]
-fn who_has_no_privileges_can_mount() {
+fn an_unprivileged_user_can_mount() {
     const NOBODY: u32 = 65534;
     let Some(_can_mount) = MountPoint::new() else { return };
     // The first user creates the namespace and owns its root.
@@ -88,7 +88,7 @@ fn who_has_no_privileges_can_mount() {
 
 /// After an unmount all data are on the disks, although agents cache partial blocks for seconds.
 #[test]
-fn what_was_unmounted_outlives_agents_that_are_killed() {
+fn data_survive_killed_agents_after_an_unmount() {
     let Some(mut point) = MountPoint::new() else { return };
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     let files: Vec<_> = (0..20).map(|file| (format!("file {file}"), vec![file as u8; 1000 + file])).collect();
@@ -113,7 +113,7 @@ fn what_was_unmounted_outlives_agents_that_are_killed() {
 /// A clean shutdown of agents, as for an update, loses no data that programs have written to a mount, in closed or open
 /// files.
 #[test]
-fn agents_that_are_stopped_in_order_have_lost_nothing_of_a_mount() {
+fn a_clean_shutdown_of_agents_loses_no_data_of_a_mount() {
     let Some(mut point) = MountPoint::new() else { return };
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
     let (open, closed) = (point.path.join("open"), point.path.join("closed"));
@@ -149,7 +149,7 @@ fn agents_that_are_stopped_in_order_have_lost_nothing_of_a_mount() {
 /// of the first stay. The mounts are separate processes: a process that maps files of a mount it serves may deadlock
 /// when it unmaps them.
 #[test]
-fn a_database_in_wal_mode_is_refused_to_a_second_mount() {
+fn a_second_mount_rejects_a_database_in_wal_mode() {
     let Some(point) = MountPoint::new() else { return };
     let second = point.store.path("second");
     fs::create_dir(&second).expect("a directory");
@@ -189,7 +189,7 @@ fn a_database_in_wal_mode_is_refused_to_a_second_mount() {
 }
 
 #[test]
-fn what_is_put_with_holes_takes_no_space_for_them() {
+fn holes_of_a_put_file_occupy_no_space() {
     let Some(point) = MountPoint::new() else { return };
     fs::create_dir(point.store.path("tree")).expect("a directory");
     let file = fs::File::create(point.store.path("tree/sparse")).expect("a file");
@@ -208,7 +208,7 @@ fn what_is_put_with_holes_takes_no_space_for_them() {
 }
 
 #[test]
-fn a_signal_unmounts_it() {
+fn a_signal_to_the_mount_unmounts_it() {
     let Some(point) = MountPoint::new() else { return };
     for (name, code) in [("TERM", 0), ("INT", 130)] {
         let mut child = point.command(&["mount"], &["--read-only"]).spawn().expect("the program");
@@ -220,7 +220,7 @@ fn a_signal_unmounts_it() {
 }
 
 #[test]
-fn what_a_killed_mount_leaves_is_in_nobodys_way() {
+fn a_killed_mount_is_replaced_by_the_next_or_unmounted() {
     let Some(point) = MountPoint::new() else { return };
     let kill_one = || {
         let mut child = point.command(&["mount"], &[]).spawn().expect("the program");
@@ -240,7 +240,7 @@ fn what_a_killed_mount_leaves_is_in_nobodys_way() {
 
 /// As at boot, when computers start in any order.
 #[test]
-fn a_mount_waits_for_agents_that_are_not_there_yet() {
+fn a_mount_waits_for_missing_agents() {
     let Some(mut point) = MountPoint::new() else { return };
     point.store.agents[1].signal("TERM");
     assert!(wait(&mut point.store.agents[1].child).success());
@@ -267,7 +267,7 @@ fn a_mount_waits_for_agents_that_are_not_there_yet() {
 
 /// Files on the other agents can be used, and new files created, until the next mount with all agents.
 #[test]
-fn a_mount_can_begin_without_agents_that_do_not_keep_the_names() {
+fn a_mount_needs_only_the_metadata_agent_to_start() {
     const FILES: usize = 4;
     let Some(mut point) = MountPoint::new() else { return };
     point.store.make_file("local", 5000);
@@ -312,7 +312,7 @@ fn a_mount_can_begin_without_agents_that_do_not_keep_the_names() {
 }
 
 #[test]
-fn mount_8_calls_it_by_another_name() {
+fn mount_8_can_call_the_program_as_its_helper() {
     let Some(point) = MountPoint::new() else { return };
     let helper = point.store.directory.path().join("mount.fuse.starfish");
     symlink(env!("CARGO_BIN_EXE_starfish"), &helper).expect("a link");
@@ -334,14 +334,14 @@ fn mount_8_calls_it_by_another_name() {
 }
 
 #[test]
-fn where_nothing_can_be_mounted_it_says_so() {
+fn a_missing_mount_point_is_reported() {
     let store = Store::start(&[1]);
     let said = store.run_failing(&["mount", "nowhere"]);
     assert!(said.contains("no such directory") && said.contains("Make it first"), "{said}");
 }
 
 #[test]
-fn where_no_file_could_be_made_nothing_is_mounted() {
+fn options_that_prevent_all_new_files_prevent_the_mount() {
     let Some(point) = MountPoint::new() else { return };
     for (option, value, part) in
         [("--block", "2MiB", "2097152"), ("--disks", "9", "9"), ("--cache", "1KiB", "1024")]
@@ -362,7 +362,7 @@ fn is_free(file: &Path) -> bool {
 }
 
 #[test]
-fn a_mount_that_is_killed_keeps_no_lock() {
+fn the_locks_of_a_killed_mount_expire() {
     let Some(point) = MountPoint::new() else { return };
     let other = point.store.path("other");
     fs::create_dir(&other).expect("a directory");
@@ -381,7 +381,7 @@ fn a_mount_that_is_killed_keeps_no_lock() {
 }
 
 #[test]
-fn locks_outlast_a_new_start_of_the_agent_that_keeps_them() {
+fn locks_survive_a_restart_of_the_metadata_agent() {
     let Some(mut point) = MountPoint::new() else { return };
     let other = point.store.path("other");
     fs::create_dir(&other).expect("a directory");
@@ -419,7 +419,7 @@ fn mount_with_metrics(point: &MountPoint) -> String {
 }
 
 #[test]
-fn what_was_listed_is_not_looked_up_again() {
+fn listed_files_are_not_looked_up_again() {
     const FILES: usize = 600;
     let Some(point) = MountPoint::new() else { return };
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
@@ -440,7 +440,7 @@ fn what_was_listed_is_not_looked_up_again() {
 }
 
 #[test]
-fn names_in_order_take_few_conversations() {
+fn stats_in_name_order_take_few_requests() {
     const FILES: usize = 600;
     let Some(point) = MountPoint::new() else { return };
     succeed(point.command(&["mount"], &["--background", "--log", "mount.log"]));
@@ -461,7 +461,7 @@ fn names_in_order_take_few_conversations() {
 }
 
 #[test]
-fn a_mount_tells_prometheus_what_it_does() {
+fn a_mount_exports_its_requests_as_metrics() {
     let Some(point) = MountPoint::new() else { return };
     let address = mount_with_metrics(&point);
     fs::write(point.path.join("file"), vec![7; 1_000_000]).expect("a file");
@@ -488,7 +488,7 @@ fn a_mount_tells_prometheus_what_it_does() {
 }
 
 #[test]
-fn the_doctor_knows_mounts() {
+fn the_doctor_reports_mounts_and_their_states() {
     let Some(point) = MountPoint::new() else { return };
     let doctor = || finish(point.store.command(&["doctor", "--quick"]));
     let said = |output: std::process::Output| {
@@ -528,7 +528,7 @@ fn mount_of_small_disk(size: &str) -> Option<(MountPoint, SmallDisk)> {
 
 /// The stopped mount may be resumed at any time, so an unmount waits for it and reports that.
 #[test]
-fn unmounting_waits_for_a_mount_that_is_stopped_and_says_so() {
+fn umount_waits_for_a_stopped_mount_and_reports_that() {
     let Some(point) = MountPoint::new() else { return };
     let child = point.command(&["mount"], &[]).spawn().expect("the program");
     point.wait_until_mounted();
@@ -554,7 +554,7 @@ fn unmounting_waits_for_a_mount_that_is_stopped_and_says_so() {
 }
 
 #[test]
-fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
+fn a_full_disk_is_reported_by_a_write_or_by_fsync() {
     let Some((point, small)) = mount_of_small_disk("8m") else { return };
     let file = fs::File::create(point.path.join("large")).expect("a file");
     // Any of these calls may report the full disk, and one does.
@@ -578,7 +578,7 @@ fn a_full_disk_is_told_when_a_file_is_closed_or_flushed() {
 
 /// Also after many attempts to create names, which need space, too.
 #[test]
-fn on_a_full_disk_that_keeps_the_names_everything_can_be_removed() {
+fn files_can_be_removed_from_a_full_metadata_disk() {
     let Some((point, small)) = mount_of_small_disk("16m") else { return };
     let full = point.path.join("full");
     fs::create_dir(&full).expect("room");
@@ -604,7 +604,7 @@ fn on_a_full_disk_that_keeps_the_names_everything_can_be_removed() {
 }
 
 #[test]
-fn what_was_closed_before_a_disk_was_full_is_there() {
+fn files_closed_before_the_disk_was_full_are_complete() {
     let Some((point, small)) = mount_of_small_disk("24m") else { return };
     let path = |number: usize| point.path.join(format!("file{number}"));
     let contents = |number: usize| vec![number as u8; 1000 + number * 77_777 % 400_000];
@@ -628,7 +628,7 @@ fn what_was_closed_before_a_disk_was_full_is_there() {
 
 /// Blocks that wait for a disconnected agent cost one timeout together, and not one each.
 #[test]
-fn what_waits_for_a_killed_agent_is_told_with_the_first() {
+fn delayed_blocks_of_a_killed_agent_fail_after_one_timeout() {
     let Some(point) = MountPoint::new() else { return };
     let mut mount = point.command(&["mount"], &["--background", "--log", "mount.log"]);
     mount.env("STARFISH_SILENCE", "2");
@@ -692,7 +692,7 @@ step('read', lambda: os.pread(file, 100, 0))
 ";
 
 #[test]
-fn a_mount_that_was_not_heard_of_is_told_that_its_locks_are_lost() {
+fn a_mount_that_was_stopped_too_long_reports_lost_locks() {
     let Some(point) = MountPoint::new() else { return };
     if !has("python3") {
         return;

@@ -262,7 +262,7 @@ fn mount(point: &MountPoint) -> Child {
 }
 
 #[test]
-fn what_was_fsynced_stays_whoever_is_killed() {
+fn fsynced_data_survive_a_kill_of_any_process() {
     let Some(mut victims) = Victims::start() else { return };
     let mounted = victims.point.path.clone();
     let mut programs: Vec<Program> = (0..PROGRAMS).map(|number| Program::new(&mounted, number)).collect();

@@ -48,7 +48,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_launcher_is_told_what_its_processes_load() {
+fn a_launcher_gets_the_library_to_preload() {
     let installed = Installed::new();
     for (launcher, library, way) in
         [("mpich", "libmpich.so.12", "-genv LD_PRELOAD "), ("openmpi", "libmpi.so.40", "-x LD_PRELOAD=")]
@@ -64,7 +64,7 @@ fn a_launcher_is_told_what_its_processes_load() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_launchers_and_libraries_are_named() {
     let installed = Installed::new();
     let failed = |arguments: &[&str]| {
         let run = installed.run(arguments);

@@ -154,7 +154,7 @@ fn names_are_paths() {
 
 /// If the metadata agent does not answer, no second namespace is begun.
 #[test]
-fn a_set_whose_keeper_is_gone_gets_no_other_names() {
+fn a_set_without_its_metadata_agent_gets_no_second_namespace() {
     let mut store = store(&[1, 1]);
     store.make_file("local", 600_000);
     store.run(&["put", "local", "d/file", "--block", "64KiB"]);
@@ -178,7 +178,7 @@ fn a_set_whose_keeper_is_gone_gets_no_other_names() {
 }
 
 #[test]
-fn a_tree_with_odd_names_comes_back_as_it_was() {
+fn a_tree_with_unusual_names_is_copied_unchanged() {
     let store = store(&[1, 2]);
     odd_tree(&store.path("tree"));
     store.run(&["put", "-r", "tree", "other", "--method", "disk-directed"]);
@@ -220,7 +220,7 @@ fn a_tree_with_odd_names_comes_back_as_it_was() {
 }
 
 #[test]
-fn names_that_are_no_text_are_listed_moved_and_removed() {
+fn names_that_are_not_utf8_are_listed_moved_and_removed() {
     let store = store(&[1, 1]);
     let odd = OsStr::from_bytes(b"not\xfftext");
     fs::create_dir(store.path("tree")).expect("room");
@@ -272,7 +272,7 @@ fn identity(path: &Path) -> (u64, u64) {
 }
 
 #[test]
-fn names_of_one_file_stay_names_of_one_file() {
+fn hard_links_stay_hard_links() {
     let store = store(&[1, 2]);
     fs::create_dir_all(store.path("tree/deep")).expect("room");
     fs::write(store.path("tree/b"), b"one file").expect("room");
@@ -382,7 +382,7 @@ fn holes_stay_holes() {
 }
 
 #[test]
-fn who_reads_while_a_file_is_replaced_sees_the_old_or_the_new() {
+fn a_reader_sees_the_old_or_the_new_file_during_a_replacement() {
     let store = store(&[1, 1, 1]);
     let files: Vec<Vec<u8>> = (1..=2).map(|seed| contents(700_000 * seed)).collect();
     for (index, file) in files.iter().enumerate() {
@@ -416,7 +416,7 @@ fn who_reads_while_a_file_is_replaced_sees_the_old_or_the_new() {
 }
 
 #[test]
-fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
+fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
     store.run(&["mkdir", "d"]);
     fs::create_dir(store.path("tree")).expect("room");
@@ -481,7 +481,7 @@ fn an_interrupted_tree_leaves_nothing_half_and_is_gone_on_with() {
 }
 
 #[test]
-fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
+fn a_file_being_put_is_not_removed_as_unfinished() {
     let mut store = store(&[1]);
     let remove = ["rm", "--unfinished", "--older-than", "0s"];
     let is_under_way = |store: &Store| store.run(&["ls", "-a", "d"]).contains(".starfish-");
@@ -520,7 +520,7 @@ fn what_is_being_put_is_not_removed_as_unfinished_however_long_it_takes() {
 }
 
 #[test]
-fn names_and_what_is_known_of_them_are_told_to_programs() {
+fn names_and_attributes_are_printed_as_json_and_csv() {
     let store = store(&[1, 1]);
     store.make_file("local", 600_000);
     let json = |arguments: &[&str]| -> Value {
@@ -548,7 +548,7 @@ fn names_and_what_is_known_of_them_are_told_to_programs() {
 }
 
 #[test]
-fn lists_are_for_people_as_those_of_ls_are() {
+fn lists_have_local_times_readable_sizes_and_escaped_names() {
     let store = store(&[1]);
     store.make_file("local", 3 << 20);
     File::open(store.path("local"))
@@ -589,7 +589,7 @@ fn lists_are_for_people_as_those_of_ls_are() {
 }
 
 #[test]
-fn what_is_for_one_file_is_refused_for_several() {
+fn options_for_one_file_are_rejected_for_several() {
     let store = store(&[1]);
     store.make_file("local", 10);
     store.run(&["put", "local", "d/one"]);
@@ -613,7 +613,7 @@ fn what_is_for_one_file_is_refused_for_several() {
 }
 
 #[test]
-fn what_users_give_hidden_names_is_theirs() {
+fn user_files_with_hidden_names_are_not_unfinished() {
     let store = store(&[1]);
     store.make_file("local", 10);
     let own = "d/.starfish-0123456789abcdef";
@@ -639,7 +639,7 @@ fn what_users_give_hidden_names_is_theirs() {
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_put_is_not_put() {
+fn a_file_that_changes_during_a_put_is_not_stored() {
     // A slow disk leaves time to change the file.
     let store = Store::start_with(&[1], &["--disk-model", "streaming-20", "--cache", "8MiB"]);
     store.run(&["mkdir", "d"]);
@@ -669,7 +669,7 @@ fn a_file_that_changes_while_it_is_put_is_not_put() {
 }
 
 #[test]
-fn a_file_that_is_put_once_more_is_left_alone_if_it_is_the_same() {
+fn a_resumed_put_skips_an_unchanged_file() {
     let store = store(&[1, 1]);
     store.make_file("local", 3 << 20);
     let put = |arguments: &[&str]| {
@@ -704,7 +704,7 @@ fn a_file_that_is_put_once_more_is_left_alone_if_it_is_the_same() {
 }
 
 #[test]
-fn an_interrupted_file_leaves_the_one_it_was_to_replace() {
+fn an_interrupted_replacement_leaves_the_old_file() {
     let store = store(&[1]);
     store.make_file("local", 1000);
     store.run(&["put", "local", "d/file"]);
@@ -726,7 +726,7 @@ fn an_interrupted_file_leaves_the_one_it_was_to_replace() {
 }
 
 #[test]
-fn no_two_things_get_one_name() {
+fn two_sources_for_one_name_are_rejected() {
     let store = store(&[1]);
     for directory in ["one", "two"] {
         fs::create_dir_all(store.path(directory).join("sub")).expect("room");
@@ -784,7 +784,7 @@ fn coming(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_file_that_changes_while_it_is_got_is_not_got() {
+fn a_file_that_changes_during_a_get_is_not_copied() {
     let store = slow_store();
     store.make_file("local", FILE_BYTES);
     store.run(&["put", "local", "d/file"]);
@@ -806,7 +806,7 @@ fn a_file_that_changes_while_it_is_got_is_not_got() {
 }
 
 #[test]
-fn what_is_got_is_its_owners_alone_until_it_is_there() {
+fn an_incomplete_local_copy_is_private() {
     let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;
     let store = slow_store();
     let (tree, file) = (store.path("tree"), store.path("tree/file"));
@@ -837,7 +837,7 @@ fn what_is_got_is_its_owners_alone_until_it_is_there() {
 }
 
 #[test]
-fn links_take_the_place_of_what_has_their_names() {
+fn links_replace_files_and_links_but_not_directories() {
     let store = store(&[1]);
     fs::create_dir_all(store.path("tree/directory")).expect("room");
     fs::write(store.path("tree/file"), "file").expect("room");
@@ -917,7 +917,7 @@ fn a_tree_stays_below_its_destination() {
 }
 
 #[test]
-fn links_to_directories_are_directories_for_mkdir() {
+fn mkdir_follows_links_to_directories() {
     let store = store(&[1]);
     fs::create_dir_all(store.path("tree/real")).expect("room");
     symlink("real", store.path("tree/link")).expect("room");
@@ -934,7 +934,7 @@ fn links_to_directories_are_directories_for_mkdir() {
 }
 
 #[test]
-fn what_cannot_be_moved_or_checked_keeps_nothing_else_from_it() {
+fn one_failing_path_does_not_stop_mv_or_fsck_of_the_others() {
     let store = store(&[1]);
     for name in ["one", "two", "three"] {
         fs::write(store.path(name), name).expect("room");
@@ -956,7 +956,7 @@ fn what_cannot_be_moved_or_checked_keeps_nothing_else_from_it() {
 }
 
 #[test]
-fn patterns_pass_over_what_is_no_directory() {
+fn patterns_skip_entries_that_are_not_directories() {
     let store = store(&[1]);
     store.make_file("x", 10);
     store.run(&["mkdir", "-p", "g/d1", "g/d2"]);
@@ -982,7 +982,7 @@ fn patterns_pass_over_what_is_no_directory() {
 }
 
 #[test]
-fn a_link_that_leads_nowhere_is_listed_and_read_with_its_target() {
+fn a_dangling_link_is_listed_and_reported_with_its_target() {
     let store = store(&[1]);
     fs::create_dir(store.path("links")).expect("room");
     symlink("no/such", store.path("links/dangling")).expect("a link");
@@ -998,7 +998,7 @@ fn a_link_that_leads_nowhere_is_listed_and_read_with_its_target() {
 }
 
 #[test]
-fn what_is_left_as_it_may_still_be_written_is_told_with_what_removes_it() {
+fn recent_unfinished_files_are_reported_with_a_remedy() {
     let store = store(&[1]);
     let mut child = store.command(&["put", "-", "d/killed"]).stdin(Stdio::piped()).spawn().expect("one");
     let begun = Instant::now();
@@ -1019,7 +1019,7 @@ fn what_is_left_as_it_may_still_be_written_is_told_with_what_removes_it() {
 }
 
 #[test]
-fn a_name_that_is_empty_means_nothing() {
+fn an_empty_name_is_rejected() {
     let store = store(&[1]);
     store.make_file("local", 10);
     store.run(&["put", "local", "d/local"]);
@@ -1041,7 +1041,7 @@ fn a_name_that_is_empty_means_nothing() {
 }
 
 #[test]
-fn an_agent_that_does_not_answer_is_named_and_matters_only_to_who_needs_it() {
+fn an_agent_that_is_down_is_named_and_affects_only_its_files() {
     let mut store = store(&[1, 1]);
     store.make_file("local", 600_000);
     store.run(&["put", "local", "d/file", "--block", "64KiB"]);

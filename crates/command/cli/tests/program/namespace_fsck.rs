@@ -87,7 +87,7 @@ fn remove(database: &Connection, space: u8, number: u64, rest: &[u8]) {
 }
 
 #[test]
-fn stripes_without_names_are_found_and_get_names_or_go() {
+fn unnamed_stripes_are_found_and_named_or_removed() {
     for removes in [false, true] {
         let mut store = store(3);
         let file = store.number("d/file");
@@ -114,7 +114,7 @@ fn stripes_without_names_are_found_and_get_names_or_go() {
 }
 
 #[test]
-fn what_has_lost_its_name_gets_one() {
+fn a_directory_that_lost_its_name_gets_one() {
     let mut store = store(2);
     let (directory, lost) = (store.number("d"), store.number("d/e"));
     change(&mut store, |database| remove(database, b'e', directory, b"e"));
@@ -127,7 +127,7 @@ fn what_has_lost_its_name_gets_one() {
 }
 
 #[test]
-fn damage_is_told_by_path_and_a_hole_is_none() {
+fn damage_is_reported_by_path_and_holes_are_not_damage() {
     let mut store = store(2);
     let stripe = store.stripe_files().remove(0);
     let file = fs::File::options().write(true).open(&stripe).expect("a stripe");
@@ -163,7 +163,7 @@ fn damage_is_told_by_path_and_a_hole_is_none() {
 }
 
 #[test]
-fn a_disk_that_is_not_there_is_told_with_the_files_that_lie_on_it() {
+fn files_on_a_missing_disk_are_reported() {
     let mut store = store(3);
     let (keeper, _) = database(&store);
     let other = (keeper + 1) % 3;
@@ -200,7 +200,7 @@ fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
 
 /// Agents of two sets are not mixed: no file is put on another set's disks, nor removed from them.
 #[test]
-fn agents_of_two_sets_are_told_apart() {
+fn agents_of_two_sets_are_not_mixed() {
     let (one, mut other) = (store(2), store(1));
     let (keeper, _) = database(&one);
     let stranger = &one.agents[1 - keeper];
@@ -236,7 +236,7 @@ fn agents_of_two_sets_are_told_apart() {
 
 /// The doctor reports a missing disk as long as `fsck` finds missing files.
 #[test]
-fn a_disk_that_is_away_matters_while_files_are_on_it() {
+fn a_missing_disk_is_a_problem_while_files_are_on_it() {
     let mut store = Store::start(&[1, 1]);
     store.make_file("local", BYTES);
     store.run(&["mkdir", "d"]);
@@ -258,7 +258,7 @@ fn a_disk_that_is_away_matters_while_files_are_on_it() {
 /// Blocks that are too large for the agents are refused before the file gets a name. Existing files with such blocks,
 /// put when the agents accepted larger ones, are listed, reported and removable.
 #[test]
-fn files_of_blocks_that_agents_do_not_take_are_not_made_and_can_be_removed() {
+fn files_with_too_large_blocks_are_rejected_but_can_be_removed() {
     let mut store = Store::start(&[1]);
     store.make_file("local", BYTES);
     store.run(&["mkdir", "m"]);
@@ -304,7 +304,7 @@ fn store_without_an_agent() -> (Store, Vec<String>, usize) {
 }
 
 #[test]
-fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_lost() {
+fn files_on_other_disks_are_readable_without_an_agent_or_its_disk() {
     let (mut store, names, other) = store_without_an_agent();
     let found = readable(&store, &names, "is not on the agents that answer");
     assert!((1..names.len()).contains(&found.len()), "{found:?}");
@@ -336,7 +336,7 @@ fn what_lies_on_other_disks_is_read_while_an_agent_is_gone_and_when_its_disk_is_
 }
 
 #[test]
-fn what_is_left_of_a_directory_is_got_when_a_disk_is_lost() {
+fn the_readable_part_of_a_directory_is_copied_if_a_disk_is_lost() {
     let (mut store, names, other) = store_without_an_agent();
     let whole = readable(&store, &names, "is not on the agents that answer");
     let size = |path: &str| fs::metadata(store.path(path)).expect("got").len();
@@ -384,7 +384,7 @@ fn what_is_left_of_a_directory_is_got_when_a_disk_is_lost() {
 }
 
 #[test]
-fn a_file_of_several_names_is_told_by_one_and_how_many_others_it_has() {
+fn a_file_with_several_names_is_reported_with_their_number() {
     let mut store = store(2);
     fs::create_dir(store.path("links")).expect("room");
     fs::write(store.path("links/one"), contents(BYTES)).expect("room");
@@ -408,7 +408,7 @@ fn a_file_of_several_names_is_told_by_one_and_how_many_others_it_has() {
 
 /// A stripe without a valid header does not prevent the check of the others.
 #[test]
-fn a_stripe_without_a_header_is_one_finding_of_many() {
+fn a_stripe_without_a_header_does_not_stop_the_check() {
     let mut store = store(2);
     let stripe = store.stripe_files().remove(0);
     for index in 0..2 {
@@ -429,7 +429,7 @@ fn a_stripe_without_a_header_is_one_finding_of_many() {
 }
 
 #[test]
-fn what_was_on_a_disk_that_was_replaced_is_lost_and_reads_as_no_zeros() {
+fn stripes_of_a_replaced_disk_are_missing_and_not_read_as_zeros() {
     let mut store = store(3);
     let (keeper, _) = database(&store);
     let other = (keeper + 1) % 3;
@@ -457,7 +457,7 @@ fn what_was_on_a_disk_that_was_replaced_is_lost_and_reads_as_no_zeros() {
 }
 
 #[test]
-fn what_is_lost_is_put_anew_when_a_put_is_resumed() {
+fn a_resumed_put_replaces_files_with_lost_stripes() {
     let mut store = store(2);
     fs::create_dir(store.path("tree")).expect("room");
     fs::copy(store.path("local"), store.path("tree/large")).expect("room");
@@ -491,7 +491,7 @@ fn what_is_lost_is_put_anew_when_a_put_is_resumed() {
 }
 
 #[test]
-fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
+fn the_doctor_reports_the_metadata_agent_and_a_second_namespace() {
     let mut store = Store::start(&[1, 1]);
     let said = store.run(&["doctor", "--quick"]);
     let nothing = "Nothing has been put on these agents yet.";
@@ -525,7 +525,7 @@ fn the_doctor_knows_who_keeps_the_namespace_and_that_two_are_too_many() {
 }
 
 #[test]
-fn who_names_a_part_of_the_agents_begins_no_second_namespace() {
+fn commands_to_some_agents_of_a_set_create_no_second_namespace() {
     let mut store = store(2);
     let (keeper, _) = database(&store);
     let other = store.agents[1 - keeper].address.clone();
@@ -556,7 +556,7 @@ fn who_names_a_part_of_the_agents_begins_no_second_namespace() {
 }
 
 #[test]
-fn a_namespace_that_is_lost_is_begun_anew_if_that_is_said() {
+fn a_lost_namespace_is_recreated_only_with_new_namespace() {
     let mut store = store(2);
     let there = fail(store.command(&["fsck", "--repair", "--new-namespace"]), 1);
     assert!(there.contains("the namespace is there"), "{there}");
@@ -577,7 +577,7 @@ fn a_namespace_that_is_lost_is_begun_anew_if_that_is_said() {
 }
 
 #[test]
-fn an_agent_finds_the_namespace_on_whichever_of_its_disks_it_is() {
+fn an_agent_finds_the_namespace_on_any_of_its_disks() {
     let mut store = Store::start(&[2]);
     store.make_file("local", BYTES);
     store.run(&["mkdir", "d"]);
@@ -643,7 +643,7 @@ fn nothing_is_made_up(store: &Store, files: &[(u64, Vec<u8>)]) -> usize {
 }
 
 #[test]
-fn what_was_on_the_disk_with_the_names_is_lost_and_no_hole() {
+fn data_lost_with_the_metadata_disk_are_missing_and_not_holes() {
     let mut store = Store::start(&[1, 1, 2]);
     store.run(&["mkdir", "d"]);
     let files = files_of_all_sizes(&store);
@@ -669,7 +669,7 @@ fn what_was_on_the_disk_with_the_names_is_lost_and_no_hole() {
 }
 
 #[test]
-fn files_are_found_again_with_what_disks_there_are() {
+fn files_are_recovered_from_the_remaining_disks() {
     let mut store = Store::start(&[2, 2]);
     store.run(&["mkdir", "d"]);
     let files = files_of_all_sizes(&store);
@@ -687,7 +687,7 @@ fn files_are_found_again_with_what_disks_there_are() {
 }
 
 #[test]
-fn what_is_removed_while_an_agent_is_away_goes_when_it_is_back() {
+fn files_removed_without_an_agent_are_deleted_when_it_returns() {
     let mut store = store(3);
     let (keeper, _) = database(&store);
     let (away, roots) = ((keeper + 1) % 3, |store: &Store, index: usize| store.agents[index].roots.clone());
@@ -717,7 +717,7 @@ fn what_is_removed_while_an_agent_is_away_goes_when_it_is_back() {
 }
 
 #[test]
-fn a_file_that_its_agents_refuse_is_not_well() {
+fn a_file_that_its_agents_reject_is_a_finding() {
     let mut store = store(2);
     let file = store.number("d/file");
     put_names_back(&mut store, |store| {
@@ -734,7 +734,7 @@ fn a_file_that_its_agents_refuse_is_not_well() {
 }
 
 #[test]
-fn who_names_a_part_of_the_agents_is_told_to_name_all() {
+fn fsck_with_some_agents_of_a_set_suggests_naming_all() {
     let store = store(2);
     let (keeper, _) = database(&store);
     let agent = store.agents[keeper].address.as_str();
@@ -748,7 +748,7 @@ fn who_names_a_part_of_the_agents_is_told_to_name_all() {
 
 /// Files created after the backup have lost their names. They keep their contents until they get new names.
 #[test]
-fn after_names_are_put_back_new_files_take_nothing_from_those_made_since() {
+fn after_a_restore_of_names_newer_files_keep_their_contents() {
     let mut store = store(2);
     let since = put_names_back(&mut store, |store| {
         let since = store.make_file("since", 700_000);
@@ -765,7 +765,7 @@ fn after_names_are_put_back_new_files_take_nothing_from_those_made_since() {
 }
 
 #[test]
-fn damaged_names_are_told_with_what_brings_them_back() {
+fn a_damaged_namespace_is_reported_with_its_remedies() {
     let mut store = store(2);
     let (keeper, database) = database(&store);
     let roots = store.agents[keeper].roots.clone();

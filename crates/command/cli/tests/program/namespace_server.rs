@@ -12,7 +12,7 @@ fn url(server: &Server) -> String {
 }
 
 #[test]
-fn names_outlive_the_agent_that_keeps_them() {
+fn names_in_postgresql_survive_a_move_of_the_metadata_agent() {
     let Some(server) = Server::start() else { return };
     let url = url(&server);
     let mut store = Store::start(&[1]);
@@ -37,7 +37,7 @@ fn names_outlive_the_agent_that_keeps_them() {
 }
 
 #[test]
-fn what_is_no_address_is_refused_and_a_copy_left_to_the_server() {
+fn an_invalid_namespace_address_or_a_copy_of_it_is_rejected() {
     let agent = |options: &[&str]| {
         starfish([&["agent", "--listen", "127.0.0.1:0", "--root", "/nowhere"], options].concat())
     };

@@ -63,7 +63,7 @@ async fn write_on(
 }
 
 #[test]
-fn an_agent_says_that_one_client_holds_up_another() {
+fn an_agent_reports_that_one_client_delays_another() {
     let mut store = Store::start(&[]);
     let (agent, _) = watched(store.directory.path(), &["disk"], &[]);
     let (tell, told) = flume::bounded::<NumberedFile>(1);

@@ -12,7 +12,7 @@ fn refused(options: &[&str]) -> String {
 
 /// A machine's description is rejected as a plan, a disk as a machine, a file as a directory.
 #[test]
-fn what_was_given_is_named_as_what_it_is() {
+fn an_argument_of_the_wrong_kind_is_described() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let (machine, disk, plan) = (path("machine.toml"), path("disk.toml"), path("plan.toml"));
@@ -39,7 +39,7 @@ fn what_was_given_is_named_as_what_it_is() {
 }
 
 #[test]
-fn an_agent_serves_only_what_is_there_once() {
+fn an_agent_rejects_missing_foreign_and_duplicate_disks() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let (root, other) = (path("mounted"), path("other"));
@@ -86,7 +86,7 @@ fn an_agent_serves_only_what_is_there_once() {
 }
 
 #[test]
-fn an_option_that_names_nothing_is_refused_and_a_variable_is_not() {
+fn an_empty_option_is_rejected_and_an_empty_variable_is_ignored() {
     let store = Store::start(&[1]);
     for (option, value) in
         [("--agents", ""), ("--agents", " "), ("--agents", ","), ("--key", ""), ("--trace", "")]
@@ -110,7 +110,7 @@ fn an_option_that_names_nothing_is_refused_and_a_variable_is_not() {
 }
 
 #[test]
-fn no_output_replaces_what_it_is_made_of() {
+fn no_output_replaces_its_input() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let (machine, trace, plan) = (path("machine.toml"), path("run.tlv"), path("plan.toml"));
@@ -147,7 +147,7 @@ fn no_output_replaces_what_it_is_made_of() {
 }
 
 #[test]
-fn an_agent_takes_no_more_memory_than_there_is() {
+fn an_agent_rejects_a_cache_larger_than_memory() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let root = directory.path().to_str().expect("UTF-8");
     let told = refused(&["--root", root, "--cache", "100TiB"]);
@@ -157,7 +157,7 @@ fn an_agent_takes_no_more_memory_than_there_is() {
 }
 
 #[test]
-fn blocks_that_cannot_be_or_take_long_are_told() {
+fn invalid_and_inefficient_block_sizes_are_reported() {
     let store = Store::start(&[1]);
     store.make_file("local", 300);
     for block in ["0", "5MiB"] {
@@ -174,7 +174,7 @@ fn blocks_that_cannot_be_or_take_long_are_told() {
 }
 
 #[test]
-fn holes_need_no_room() {
+fn holes_need_no_free_space() {
     let store = Store::start(&[1, 2]);
     let huge = File::create(store.path("huge")).expect("room");
     huge.set_len(15 << 40).expect("it has holes only");
@@ -185,7 +185,7 @@ fn holes_need_no_room() {
 }
 
 #[test]
-fn standard_input_that_is_closed_is_no_empty_file() {
+fn a_closed_standard_input_is_not_an_empty_file() {
     let store = Store::start(&[1]);
     let agents = &store.agents[0].address;
     let script = format!("exec \"$0\" put - x --agents {agents} <&-");
@@ -202,7 +202,7 @@ fn standard_input_that_is_closed_is_no_empty_file() {
 }
 
 #[test]
-fn a_second_local_file_is_not_taken_for_a_name_in_silence() {
+fn put_warns_if_the_new_name_is_that_of_a_local_file() {
     let store = Store::start(&[1]);
     std::fs::write(store.path("a.dat"), contents(10)).expect("room");
     std::fs::write(store.path("b.dat"), contents(20)).expect("room");
@@ -215,7 +215,7 @@ fn a_second_local_file_is_not_taken_for_a_name_in_silence() {
 }
 
 #[test]
-fn options_that_would_do_nothing_are_refused() {
+fn options_without_effect_are_rejected() {
     for option in ["--outstanding=2", "--scheduling=fcfs", "--thread-per-request", "--prefetch=2"] {
         let (name, _) = option.split_once('=').unwrap_or((option, ""));
         let told = fail(starfish(["simulate", "--method", "disk-directed", option]), 2);
@@ -240,7 +240,7 @@ fn options_that_would_do_nothing_are_refused() {
 }
 
 #[test]
-fn a_usage_has_what_was_written_and_not_what_variables_say() {
+fn a_usage_line_has_the_given_options_and_no_variables() {
     for (arguments, usage) in [
         (&["stat"][..], "Usage: starfish stat <NAME>\n"),
         (&["get", "--hsh", "x"], "Usage: starfish get --hash <NAME> [LOCAL]\n"),
@@ -257,7 +257,7 @@ fn a_usage_has_what_was_written_and_not_what_variables_say() {
 }
 
 #[test]
-fn no_disks_are_no_number_of_disks() {
+fn zero_disks_are_rejected() {
     for arguments in [&["put", "local", "--disks", "0"][..], &["mount", "directory", "--disks", "0"]] {
         let told = fail(starfish(arguments), 2);
         assert!(told.contains("'--disks <N>': expected a whole number, 1 or more"), "{told}");
@@ -265,7 +265,7 @@ fn no_disks_are_no_number_of_disks() {
 }
 
 #[test]
-fn what_is_said_about_names_and_directories_is_about_them() {
+fn errors_name_the_missing_directory_or_the_overlong_name() {
     let store = Store::start(&[1]);
     store.make_file("local", 300);
     store.run(&["put", "local"]);
@@ -281,7 +281,7 @@ fn what_is_said_about_names_and_directories_is_about_them() {
 }
 
 #[test]
-fn a_disk_that_is_gone_is_told_as_that_and_not_as_a_missing_file() {
+fn a_removed_disk_is_reported_as_a_missing_disk_directory() {
     let store = Store::start(&[1, 1]);
     let root = &store.agents[1].roots[0];
     std::fs::remove_dir_all(root).expect("it is there");
@@ -294,7 +294,7 @@ fn a_disk_that_is_gone_is_told_as_that_and_not_as_a_missing_file() {
 }
 
 #[test]
-fn ranges_are_words_and_cp_leads_to_put_and_get() {
+fn ranges_are_given_in_words_and_cp_suggests_put_and_get() {
     let told = fail(starfish(["run", "plan.toml", "--threads", "0"]), 2);
     assert!(told.contains("'0' for '--threads <N>': expected a number from 1 to 1024"), "{told}");
     let told = fail(starfish(["replay", "log", "--first", "0"]), 2);

@@ -42,7 +42,7 @@ fn refused(directory: &tempfile::TempDir, arguments: &str, code: i32) -> String 
 }
 
 #[test]
-fn a_log_of_any_format_is_the_same_replay() {
+fn a_log_replays_equally_in_any_format() {
     let directory = files(&[("a.log", LOG), ("a.csv", CSV)]);
     let replay = |log: &str| run(&directory, &format!("replay {log} --format csv --digest --progress never"));
     let (one, other) = (replay("a.log"), replay("a.csv"));
@@ -59,7 +59,7 @@ fn a_log_of_any_format_is_the_same_replay() {
 }
 
 #[test]
-fn people_and_programs_get_the_same_rows() {
+fn a_replay_is_reported_as_a_table_and_as_json() {
     let directory = files(&[("a.log", LOG)]);
     let table = run(&directory, "replay a.log --think times --explain --method traditional,write-cached");
     for part in [
@@ -102,7 +102,7 @@ fn logs_of_several_jobs_are_merged() {
 
 /// A recorded process may be killed in the middle of a line.
 #[test]
-fn a_line_without_an_end_is_told_wherever_a_log_is_read() {
+fn every_reader_of_a_log_reports_an_unfinished_line() {
     let torn = "# starfish requests 2\n0 0 x write 0 100\n1 0 x write 100 1";
     let whole = format!("{torn}\n");
     let directory = files(&[("torn.log", torn), ("whole.log", &whole)]);
@@ -126,7 +126,7 @@ fn a_line_without_an_end_is_told_wherever_a_log_is_read() {
 
 /// Darshan may have run out of memory, and a log may have been cut after it was written.
 #[test]
-fn a_part_of_a_recording_is_reported_wherever_a_log_is_read() {
+fn every_reader_of_a_log_reports_an_incomplete_recording() {
     let marked =
         "# starfish requests 1\n# incomplete: 1 of 1000000 requests are recorded\n0 0 x write 0 100\n";
     let cut = "# darshan log version: 3.41\n# DXT, file_id: 1, file_name: /x\n# DXT, write_count: 3, read_count: 0\n \
@@ -176,7 +176,7 @@ fn tables_without_titles_and_other_units_are_read() {
 }
 
 #[test]
-fn logs_are_replayed_on_agents_and_nothing_is_left() {
+fn a_replay_on_agents_leaves_no_files() {
     let store = Store::start(&[1, 2]);
     std::fs::write(store.path("a.log"), LOG).expect("a file");
     let replay = ["replay", "a.log", "--agents", "--format", "json", "--progress", "never"];
@@ -223,7 +223,7 @@ fn ended(mut command: Command) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_log_of_a_billion_requests_is_refused_or_cut() {
+fn a_log_of_a_billion_requests_is_rejected_or_cut() {
     let billion = || {
         let mut generate = starfish(["request-log", "generate", "--files", "1", "--records", "250000000"]);
         generate.stderr(Stdio::null());
@@ -248,7 +248,7 @@ fn a_log_of_a_billion_requests_is_refused_or_cut() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_and_logs_are_rejected() {
     let backwards = "# starfish requests 1\n2 1 x write 0 8\n1 1 x write 8 8\n";
     let many: String = (0..17).map(|node| format!("0,{node},x,w,0,8\n")).collect();
     let many = format!("time,node,file,operation,offset,bytes\n{many}");

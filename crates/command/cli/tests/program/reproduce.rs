@@ -115,7 +115,7 @@ fn a_study_becomes_a_table_and_a_page() {
 }
 
 #[test]
-fn what_is_done_is_not_done_again_and_comes_to_the_same() {
+fn finished_trials_are_reused_and_threads_do_not_change_results() {
     let made = Made::new();
     let read_both = |out: &str| {
         let out = made.path(out);
@@ -134,7 +134,7 @@ fn what_is_done_is_not_done_again_and_comes_to_the_same() {
 }
 
 #[test]
-fn what_one_selection_wrote_stays_with_the_next() {
+fn results_of_one_selection_stay_after_the_next() {
     let made = Made::new();
     made.run(&["study", "--tables", "2", "--trials", "2", "--out", "both"]);
     let table = read(&made.path("both/tables.csv"));
@@ -169,7 +169,7 @@ fn a_figure_alone_has_no_tables_and_no_errors() {
 }
 
 #[test]
-fn a_single_trial_says_nothing_of_significance() {
+fn a_single_trial_has_no_significance() {
     let made = Made::new();
     made.run(&["study", "--tables", "16", "--trials", "1"]);
     let csv = read(&made.path("results/study/tables.csv"));
@@ -177,7 +177,7 @@ fn a_single_trial_says_nothing_of_significance() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_runs() {
+fn invalid_options_and_studies_are_rejected_before_any_trial() {
     let made = Made::new();
     fs::write(made.path("file"), "in the way").expect("a file");
     fs::create_dir_all(made.path("taken/report.html")).expect("a folder");
@@ -219,7 +219,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 
 /// Figures with write caches are shown cell by cell, and one figure may be of several plans.
 #[test]
-fn figures_of_write_caches_are_told_cell_by_cell() {
+fn figures_of_write_caches_have_a_row_for_each_cell() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let study = folder.path().join("study");
     fs::create_dir_all(&study).expect("a folder");

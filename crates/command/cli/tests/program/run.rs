@@ -36,7 +36,7 @@ fn printed(command: Command) -> (String, String) {
 }
 
 #[test]
-fn results_of_others_are_not_replaced() {
+fn foreign_files_are_not_replaced_by_results() {
     let folder = folder(PLAN);
     for (name, command) in [
         ("results.csv", run(folder.path(), &["plan.toml", "--trials", "1", "--out", "mine"])),
@@ -62,7 +62,7 @@ fn results_of_others_are_not_replaced() {
 }
 
 #[test]
-fn a_plan_becomes_tables_and_a_second_run_has_nothing_to_do() {
+fn a_plan_becomes_tables_and_a_second_run_simulates_nothing() {
     let folder = folder(PLAN);
     let (table, said) = printed(run(folder.path(), &["plan.toml"]));
     assert_eq!(table.lines().count(), 1 + 4, "{table}");
@@ -96,7 +96,7 @@ fn a_plan_becomes_tables_and_a_second_run_has_nothing_to_do() {
 }
 
 #[test]
-fn what_was_killed_goes_on_where_it_was() {
+fn a_killed_run_is_resumed_with_equal_results() {
     let folder = folder(&PLAN.replace("1 MiB", "10 MiB").replace("trials = 3", "trials = 6"));
     let journal = folder.path().join("killed/journal.jsonl");
     let lines = || fs::read(&journal).map_or(0, |text| text.iter().filter(|&&byte| byte == b'\n').count());
@@ -119,7 +119,7 @@ fn what_was_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_interrupted_run_says_how_to_go_on() {
+fn an_interrupted_run_reports_how_to_resume() {
     let folder = folder(&PLAN.replace("1 MiB", "10 MiB").replace("trials = 3", "trials = 40"));
     let mut command = run(folder.path(), &["plan.toml"]);
     let journal = folder.path().join("results/plan/journal.jsonl");
@@ -141,7 +141,7 @@ fn an_interrupted_run_says_how_to_go_on() {
 }
 
 #[test]
-fn one_trial_can_be_run_alone_and_is_the_same() {
+fn one_trial_run_alone_has_the_same_result() {
     let folder = folder(PLAN);
     printed(run(folder.path(), &["plan.toml"]));
     let trials = fs::read_to_string(folder.path().join("results/plan/trials.csv")).expect("a file");
@@ -201,7 +201,7 @@ fn plans_run_together_share_their_trials() {
 }
 
 #[test]
-fn a_page_has_charts_and_says_what_its_names_mean() {
+fn a_page_has_charts_and_explains_its_names() {
     let swept = PLAN.replace("trials = 3", "trials = 2\ntitle = \"I/O nodes\"")
         + "[vary]\nset = { \"nodes.io\" = [4, 8] }\n";
     let folder = folder(&swept);
@@ -243,7 +243,7 @@ fn a_page_has_charts_and_says_what_its_names_mean() {
 }
 
 #[test]
-fn a_wrong_plan_is_refused_before_anything_runs() {
+fn an_invalid_plan_is_rejected_before_any_trial() {
     let folder = folder(&PLAN.replace("trials = 3", "trials = 0"));
     let said = fail(run(folder.path(), &["plan.toml"]), 2);
     assert!(said.contains("plan.toml:4: expected a whole number from 1 to 1000, not 0"), "{said}");
@@ -259,7 +259,7 @@ const RACES: &str = "name = \"races\"\ntitle = \"Merges\"\ntrials = 3\nrun_block
     [[variant]]\nname = \"a race\"\npolicy = 2\n[[variant]]\nname = \"a cure\"\npolicy = 3\n[vary]\njobs = [2, 5]\n";
 
 #[test]
-fn jobs_that_share_disks_are_a_plan_like_any() {
+fn a_plan_can_be_of_jobs_that_share_disks() {
     let folder = folder(RACES);
     let (table, said) = printed(run(folder.path(), &["plan.toml", "--html", "page.html"]));
     assert_eq!(table.lines().count(), 1 + 4, "{table}");

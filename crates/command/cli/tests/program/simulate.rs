@@ -10,7 +10,7 @@ fn simulate(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_simulation_that_does_not_fit_into_memory_is_refused_before_it_runs() {
+fn a_simulation_that_does_not_fit_into_memory_is_rejected() {
     let simulate = |options: &[&str]| {
         starfish(["simulate", "--machine", "golden", "--pattern", "rb"].iter().chain(options))
     };
@@ -42,7 +42,7 @@ fn trials_beyond_one_batch_are_all_counted() {
 }
 
 #[test]
-fn csv_has_exactly_these_columns_and_a_row_for_each_combination() {
+fn csv_has_fixed_columns_and_a_row_for_each_combination() {
     let csv = simulate(&["--pattern", "rb,wb,ra", "--method", "all", "--layout", "all", "--format", "csv"]);
     let mut lines = csv.lines();
     assert_eq!(lines.next(), Some(HEADER));
@@ -64,7 +64,7 @@ fn csv_has_exactly_these_columns_and_a_row_for_each_combination() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_digest_in_two_processes() {
+fn equal_seeds_have_equal_digests_in_two_processes() {
     let run = |seed| {
         let args = ["--pattern", "rc", "--layout", "random", "--digest", "--format", "json", "--seed", seed];
         let json: Vec<serde_json::Value> = serde_json::from_str(&simulate(&args)).expect("JSON");
@@ -77,7 +77,7 @@ fn the_same_seed_gives_the_same_digest_in_two_processes() {
 }
 
 #[test]
-fn csv_keeps_its_columns_when_digests_are_asked_for() {
+fn csv_keeps_its_columns_with_digests() {
     let args = ["simulate", "--file-size", "256KiB", "--trials", "1", "--format", "csv", "--digest"];
     let output = finish(starfish(args));
     assert!(output.stdout.starts_with(HEADER.as_bytes()));
@@ -90,7 +90,7 @@ fn csv_keeps_its_columns_when_digests_are_asked_for() {
 }
 
 #[test]
-fn phantoms_take_the_same_time_as_bytes() {
+fn phantom_and_real_contents_take_the_same_time() {
     let time = |more: &[&str]| {
         let args = [&["--pattern", "rcb", "--record", "512", "--format", "csv"], more].concat();
         let csv = simulate(&args);
@@ -145,7 +145,7 @@ fn limited_by(arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_account_names_what_limited_the_run() {
+fn the_account_names_the_limit_of_the_run() {
     let by = |text: &str| limited_by(&text.split(' ').collect::<Vec<_>>());
     let slow = |what: &str| {
         let set = format!("{what}=200e3 B/s");
@@ -165,7 +165,7 @@ fn the_account_names_what_limited_the_run() {
 }
 
 #[test]
-fn the_account_follows_the_table_and_keeps_out_of_csv() {
+fn the_account_follows_the_table_and_is_not_in_csv() {
     let table = simulate(&["--pattern", "rb", "--method", "disk-directed", "--explain"]);
     let account = table.split_once("\n\n").expect("an account after the table").1;
     assert!(account.starts_with("disk-directed rb, contiguous, records of 8 KiB; trial 0:\n"), "{account}");
@@ -187,7 +187,7 @@ fn a_table_has_units() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_runs() {
+fn invalid_options_are_rejected() {
     let cases: [(&[&str], &str); 12] = [
         (&["--pattern", "rq"], "no pattern is called 'rq'"),
         (&["--pattern", "rb", "--record", "7"], "not a whole number of 7-byte records"),
@@ -216,7 +216,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
 
 /// Simulated disks keep contents in memory, except with --phantom.
 #[test]
-fn files_that_memory_has_no_room_for_are_refused() {
+fn files_larger_than_free_memory_are_rejected() {
     let large = "simulate --machine golden --pattern rb --file-size 1PiB --trials 1";
     let said = fail(starfish(large.split(' ')), 1);
     assert!(said.contains("of memory are free here") && said.contains("Add --phantom"), "{said}");
@@ -231,7 +231,7 @@ fn files_that_memory_has_no_room_for_are_refused() {
 }
 
 #[test]
-fn what_takes_no_time_has_no_throughput() {
+fn a_transfer_that_takes_no_time_has_no_throughput() {
     let free = "simulate --machine golden --set network.delay=0ns --pattern rb --method disk-directed";
     let said = fail(starfish(free.split(' ')), 1);
     assert!(said.contains("takes no time to move 10485760 bytes"), "{said}");
@@ -240,7 +240,7 @@ fn what_takes_no_time_has_no_throughput() {
 /// A machine's disk is looked up in the machine's directory, a plan's in the plan's, and one of the command line in the
 /// current directory, although all three have files of that name.
 #[test]
-fn a_disk_is_looked_for_beside_what_names_it() {
+fn a_disk_path_is_relative_to_the_file_that_names_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name);
     let write = |name: &str, text: &str| std::fs::write(path(name), text).expect("a file");

@@ -10,7 +10,7 @@ use pdiol::{OpenOptions, Session};
 const SIZES: [usize; 6] = [0, 1, 65_535, 65_536, 65_537, 5 << 20];
 
 #[test]
-fn what_is_put_is_got_for_all_sizes_and_both_methods() {
+fn files_of_all_sizes_are_copied_unchanged_by_both_methods() {
     let store = Store::start(&[1, 2, 1]);
     for bytes in SIZES {
         let original = store.make_file("original", bytes);
@@ -40,7 +40,7 @@ fn what_is_put_is_got_for_all_sizes_and_both_methods() {
 
 /// Programs in C and Rust, and the applications, use the library.
 #[test]
-fn files_of_the_library_and_of_the_program_are_the_same() {
+fn the_library_and_the_program_read_each_others_files() {
     let store = Store::start(&[1, 2]);
     let session = Session::start(store.settings()).expect("they are there");
     for bytes in SIZES {
@@ -74,7 +74,7 @@ fn a_file_larger_than_the_window_and_the_cache_passes_through_them() {
 }
 
 #[test]
-fn what_cannot_be_listed_or_removed_keeps_nothing_else_from_it() {
+fn one_missing_name_does_not_stop_ls_or_rm_of_the_others() {
     let store = Store::start(&[1, 1]);
     store.make_file("a", 70_000);
     store.make_file("b", 3);
@@ -111,7 +111,7 @@ fn data_go_through_pipes() {
 }
 
 #[test]
-fn names_may_be_strange_but_lead_nowhere() {
+fn unusual_names_are_accepted_and_no_path_leaves_the_root() {
     let store = Store::start(&[1, 1]);
     let original = store.make_file("local", 100_000);
     store.run(&["mkdir", "größe"]);
@@ -140,7 +140,7 @@ fn names_may_be_strange_but_lead_nowhere() {
 }
 
 #[test]
-fn nothing_is_overwritten_unasked() {
+fn existing_files_are_replaced_only_with_an_option() {
     let store = Store::start(&[1, 1]);
     let first = store.make_file("first", 1000);
     let second = store.make_file("second", 2000);
@@ -155,7 +155,7 @@ fn nothing_is_overwritten_unasked() {
 }
 
 #[test]
-fn a_file_stays_if_no_other_can_be_made_of_that_name() {
+fn a_failed_replacement_leaves_the_old_file() {
     let store = Store::start(&[1, 1]);
     store.make_file("local", 1000);
     let original = store.make_file("data", 2000);
@@ -172,7 +172,7 @@ fn a_file_stays_if_no_other_can_be_made_of_that_name() {
 }
 
 #[test]
-fn a_local_file_that_is_replaced_keeps_links_to_it() {
+fn replacing_a_local_file_keeps_links_to_it() {
     let store = Store::start(&[1]);
     let original = store.make_file("data", 2000);
     store.run(&["put", "data"]);
@@ -184,7 +184,7 @@ fn a_local_file_that_is_replaced_keeps_links_to_it() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_is_told_before_anything_is_moved() {
+fn a_missing_local_directory_is_reported() {
     let store = Store::start(&[1]);
     store.make_file("data", 2000);
     store.run(&["put", "data"]);
@@ -195,7 +195,7 @@ fn a_directory_that_is_not_there_is_told_before_anything_is_moved() {
 }
 
 #[test]
-fn nobody_has_to_read_to_the_end() {
+fn a_closed_output_pipe_is_not_an_error() {
     let store = Store::start(&[1, 1]);
     store.make_file("large", 20 << 20);
     store.run(&["put", "large"]);
@@ -215,7 +215,7 @@ fn nobody_has_to_read_to_the_end() {
 }
 
 #[test]
-fn what_fails_leaves_no_half_of_a_file() {
+fn a_failed_transfer_leaves_no_partial_file() {
     let store = Store::start(&[1, 1]);
     store.make_file("local", 1000);
     let error = store.run_failing(&["put", "local", "--block", "2MiB"]);

@@ -157,7 +157,7 @@ fn a_trace_has_named_slices_that_agree_with_the_account() {
 }
 
 #[test]
-fn work_is_told_in_the_unit_it_is_counted_in() {
+fn work_is_recorded_in_its_unit() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("rb.pftrace");
     let run = RUN.replace("traditional", "disk-directed");
@@ -173,7 +173,7 @@ fn work_is_told_in_the_unit_it_is_counted_in() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_trace_byte_by_byte() {
+fn equal_seeds_produce_identical_traces() {
     let directory = tempfile::tempdir().expect("a directory");
     let run = |name: &str, seed: &str| {
         let path = directory.path().join(name);
@@ -186,7 +186,7 @@ fn the_same_seed_gives_the_same_trace_byte_by_byte() {
 }
 
 #[test]
-fn a_trace_at_its_limit_says_so_and_is_whole() {
+fn a_trace_at_its_limit_is_reported_and_well_formed() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("short.pftrace");
     let (json, errors) = traced(&path, &["--trace-limit", "500"]);
@@ -205,7 +205,7 @@ fn printed(arguments: &[&str]) -> String {
 
 /// The command reports the missing part, and explains the existing one.
 #[test]
-fn a_trace_that_was_cut_is_not_explained_as_a_whole() {
+fn the_account_of_a_cut_trace_reports_the_missing_events() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let simulate = |name: &str, more: &[&str]| {
@@ -240,7 +240,7 @@ fn queues_at_disks_limit_jobs_that_race() {
 
 /// Nodes have the same names as in a trace of Starfish.
 #[test]
-fn what_was_written_for_perfetto_is_explained_in_the_same_words() {
+fn the_account_of_a_perfetto_trace_has_the_same_node_names() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
     let explained = ["rb.tlv", "rb.pftrace"].map(|name| {
@@ -276,7 +276,7 @@ fn a_trace_file_has_nodes_as_processes_and_messages_as_flows() {
 }
 
 #[test]
-fn a_trace_is_of_one_row_in_a_file_that_can_be_written() {
+fn a_trace_needs_a_single_row_and_a_writable_file() {
     let error = fail(starfish(["simulate", "--pattern", "rb,wb", "--trace", "x"]), 2);
     assert!(error.contains("a trace is of one row") && error.contains("--pattern"), "{error}");
     let run = "simulate --pattern rb --method traditional --trace /no/such/directory/x";
@@ -287,7 +287,7 @@ fn a_trace_is_of_one_row_in_a_file_that_can_be_written() {
 
 /// The account from a trace equals that of the machine's own sums.
 #[test]
-fn a_trace_explains_what_the_machine_explains() {
+fn the_account_of_a_trace_equals_that_of_the_machine() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("rb.tlv");
     for (pattern, method) in [("rb", "traditional"), ("rb", "disk-directed"), ("wc", "traditional")] {

@@ -32,7 +32,7 @@ fn states<'a>(timeline: &'a Timeline, command: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn agents_and_clients_add_what_they_do_to_one_trace() {
+fn agents_and_clients_record_to_one_trace() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("all.tlv");
     let file = path.to_str().expect("text");
@@ -67,7 +67,7 @@ fn agents_and_clients_add_what_they_do_to_one_trace() {
 }
 
 #[test]
-fn a_command_starts_one_node_for_all_that_it_does() {
+fn a_command_starts_a_single_node() {
     let store = Store::start(&[1, 1]);
     store.make_file("original[1]", 100_000);
     let commands: [&[&str]; 3] = [
@@ -85,7 +85,7 @@ fn a_command_starts_one_node_for_all_that_it_does() {
 }
 
 #[test]
-fn a_file_that_is_no_trace_is_left_as_it_is() {
+fn a_file_that_is_not_a_trace_is_left_unchanged() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("letter.txt");
     write(&path, "Dear reader").expect("it is written");
@@ -150,7 +150,7 @@ fn agents_record_on_demand() {
 }
 
 #[test]
-fn an_agent_with_a_trace_of_its_own_does_not_record_on_demand() {
+fn an_agent_with_a_trace_file_does_not_record_on_demand() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("own.tlv");
     let mut store = Store::start(&[1]);
@@ -170,7 +170,7 @@ fn an_agent_with_a_trace_of_its_own_does_not_record_on_demand() {
 
 /// A real run explains its limits, and its trace does so again. Agents do not record afterwards.
 #[test]
-fn what_limited_a_run_on_agents_is_said() {
+fn the_limit_of_a_run_on_agents_is_reported() {
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
     // Large enough to keep the disks busy most of the time, even on a busy computer.
     store.make_file("original", 24 << 20);
@@ -271,7 +271,7 @@ fn an_interrupted_run_leaves_no_recording() {
 }
 
 #[test]
-fn a_benchmark_with_agents_of_its_own_says_what_limits_each_method() {
+fn a_benchmark_reports_the_limit_of_each_method() {
     let place = tempfile::tempdir().expect("a directory");
     let mut command = starfish(["bench", "--file-size", "4MiB", "--rounds", "1", "--explain"]);
     command.args(["--trace", "bench.tlv"]).env("STARFISH_TRACE", "other.tlv").current_dir(place.path());

@@ -53,7 +53,7 @@ fn refused(directory: &Path, arguments: &str, code: i32) -> String {
 }
 
 #[test]
-fn a_summary_has_the_columns_that_programs_expect() {
+fn a_summary_has_fixed_columns() {
     let directory = directory();
     let csv = run(directory.path(), "trace summary profile.tlv --format csv");
     assert_eq!(
@@ -83,7 +83,7 @@ fn a_summary_has_the_columns_that_programs_expect() {
 }
 
 #[test]
-fn overlaps_are_between_threads() {
+fn overlaps_of_states_and_threads_are_measured() {
     let directory = directory();
     let overlap = |what: &str| {
         let csv = run(directory.path(), &format!("trace overlap profile.tlv {what} --format csv"));
@@ -102,7 +102,7 @@ fn overlaps_are_between_threads() {
 }
 
 #[test]
-fn a_difference_says_what_grew() {
+fn a_difference_lists_the_growth_of_each_state() {
     let directory = directory();
     let after = PROFILE.replace(r#""ts":380,"dur":40"#, r#""ts":380,"dur":65"#).replace("compute", "sort");
     std::fs::write(directory.path().join("after.json"), after).expect("a file");
@@ -126,7 +126,7 @@ fn a_difference_says_what_grew() {
 
 /// The totals of the summary are the sums of the rows of the exported table.
 #[test]
-fn what_is_exported_says_the_same() {
+fn an_exported_trace_has_the_same_totals() {
     let directory = directory();
     assert_eq!(run(directory.path(), "trace export profile.tlv --to csv -o spans.csv"), "");
     let spans = std::fs::read_to_string(directory.path().join("spans.csv")).expect("a table");
@@ -153,7 +153,7 @@ fn what_is_exported_says_the_same() {
 
 /// More output than any buffer holds, with a reader that closes the pipe.
 #[test]
-fn rows_that_nobody_reads_are_no_failure() {
+fn a_closed_output_pipe_is_not_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let span = |n: u32| format!(r#"{{"ph":"X","name":"{n:0100}","pid":1,"tid":1,"ts":{n},"dur":1}}"#);
     let spans = (0..2000).map(span).collect::<Vec<_>>().join(",");
@@ -169,7 +169,7 @@ fn rows_that_nobody_reads_are_no_failure() {
 }
 
 #[test]
-fn several_traces_are_on_one_clock() {
+fn a_summary_adds_several_traces() {
     let directory = directory();
     let csv = run(
         directory.path(),
@@ -179,7 +179,7 @@ fn several_traces_are_on_one_clock() {
 }
 
 #[test]
-fn what_is_imported_replaces_only_a_file_that_was_named() {
+fn an_import_replaces_only_a_named_output_file() {
     let directory = directory();
     let trace = directory.path().join("profile.tlv");
     std::fs::write(&trace, "another recording").expect("a file");
@@ -191,7 +191,7 @@ fn what_is_imported_replaces_only_a_file_that_was_named() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_and_nothing_is_left() {
+fn files_that_are_not_traces_are_rejected_without_output() {
     let directory = directory();
     std::fs::write(directory.path().join("letter"), "Dear reader").expect("a file");
     let why = refused(directory.path(), "trace summary letter", 1);

@@ -117,7 +117,7 @@ fn mount(store: &Store, path: &Path, log: &str) -> Child {
 }
 
 #[test]
-fn programs_on_two_mounts_at_once_lose_and_invent_nothing() {
+fn programs_on_two_mounts_read_exactly_the_written_data() {
     if !has("python3") {
         return;
     }

@@ -46,7 +46,7 @@ fn collect(store: &Store) -> String {
 }
 
 #[test]
-fn what_was_not_put_to_its_end_is_hidden_replaced_and_collected() {
+fn an_unfinished_put_is_hidden_replaced_and_collected() {
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
     let (old, new) = (contents(300 * KIB, 1), contents(40 << 20, 2));
     fs::write(store.path("old"), &old).expect("room");
@@ -77,7 +77,7 @@ fn what_was_not_put_to_its_end_is_hidden_replaced_and_collected() {
 }
 
 #[test]
-fn a_name_that_is_taken_while_a_file_is_put_stays_whose_it_is() {
+fn a_put_does_not_replace_a_file_created_during_it() {
     let store = Store::start(&[1, 1]);
     let old = contents(300 * KIB, 1);
     fs::write(store.path("old"), &old).expect("room");
@@ -95,7 +95,7 @@ fn a_name_that_is_taken_while_a_file_is_put_stays_whose_it_is() {
 /// Each round puts a file, by either method, as a new one or a replacement, and kills the program or an agent at a
 /// random time. Files with a name are complete; the others are hidden and collected.
 #[test]
-fn no_file_that_is_called_whole_has_a_byte_that_was_not_written() {
+fn a_complete_file_has_only_written_bytes_after_any_kill() {
     let mut store = Store::start(&[1, 1, 1]);
     let (mut whole, mut refused) = (0, 0);
     for round in 0..rounds() {

@@ -16,7 +16,7 @@ fn code_unheard(arguments: &[&str], directory: &Path) -> Option<i32> {
 }
 
 #[test]
-fn what_cannot_be_said_changes_neither_what_a_program_does_nor_its_exit_code() {
+fn a_full_standard_error_changes_neither_output_nor_exit_code() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let code = |arguments: &[&str]| code_unheard(arguments, directory.path());
     let text = |name: &str| fs::read_to_string(directory.path().join(name)).expect("text");

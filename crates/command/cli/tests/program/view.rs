@@ -89,7 +89,7 @@ fn trace_in(directory: &tempfile::TempDir) -> std::path::PathBuf {
 }
 
 #[test]
-fn the_server_answers_only_its_page_and_only_who_knows_the_token() {
+fn the_server_answers_only_its_paths_and_clients_with_the_token() {
     let directory = tempfile::tempdir().expect("a directory");
     let viewer = Viewer::of(&trace_in(&directory));
     let Viewer { host, token, .. } = &viewer;
@@ -137,7 +137,7 @@ fn the_server_answers_only_its_page_and_only_who_knows_the_token() {
 }
 
 #[test]
-fn a_file_that_grows_is_read_again_and_otherwise_nothing_is_sent_twice() {
+fn a_growing_file_is_sent_again_and_an_unchanged_one_is_not() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = trace_in(&directory);
     let viewer = Viewer::of(&file);
@@ -171,7 +171,7 @@ fn a_file_that_grows_is_read_again_and_otherwise_nothing_is_sent_twice() {
 }
 
 #[test]
-fn a_page_can_be_written_and_has_no_markup_of_a_trace() {
+fn a_written_page_has_no_markup_of_a_trace() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = trace_in(&directory);
     let page = directory.path().join("one.html");
@@ -190,7 +190,7 @@ fn a_page_can_be_written_and_has_no_markup_of_a_trace() {
 }
 
 #[test]
-fn a_signal_ends_it() {
+fn a_signal_ends_the_viewer() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = trace_in(&directory);
     for (name, code) in [("TERM", 0), ("INT", 130)] {
@@ -202,7 +202,7 @@ fn a_signal_ends_it() {
 
 /// A trace of a killed program is shown as far as it goes, with a notice.
 #[test]
-fn what_is_missing_of_a_trace_is_told() {
+fn the_missing_end_of_a_trace_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = trace_in(&directory);
     let whole = std::fs::read(&file).expect("a trace");
@@ -227,7 +227,7 @@ fn what_is_missing_of_a_trace_is_told() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_refused_with_its_name() {
+fn a_file_that_cannot_be_shown_is_rejected_with_its_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let view = |file: &str| {
         let mut view = starfish(["view", "--no-open", file]);

@@ -73,7 +73,7 @@ fn write_records(file: &Handle, rank: usize, records: usize) -> Vec<String> {
 
 /// One of the two agents keeps the membership of the job, the other does not.
 #[test]
-fn an_agent_that_is_killed_while_members_flush_is_named_and_costs_nothing() {
+fn an_agent_killed_during_a_flush_is_named_and_loses_no_data() {
     const RECORDS: usize = 100_000;
     for killed in 0..2 {
         let mut store = Store::start(&[1, 1]);
@@ -128,7 +128,7 @@ fn let_grow(agent: &Agent) {
 
 /// Every member gets an error that names the agent, whether or not that agent keeps the membership of the job.
 #[test]
-fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
+fn a_disk_full_during_a_flush_is_reported_and_loses_no_data() {
     for full in 0..2 {
         let mut store = Store::start(&[1, 1]);
         let address = store.agents[full].address.clone();
@@ -161,7 +161,7 @@ fn a_disk_that_is_full_in_a_flush_is_told_and_nothing_is_lost() {
 
 /// Data that a full cache could not accept are not lost when the handle is closed.
 #[test]
-fn what_a_full_cache_has_not_taken_in_when_its_file_is_closed_is_written_later() {
+fn data_in_a_full_cache_at_close_are_written_later() {
     let mut store = Store::start(&[1, 1]);
     store.restart_limited(0, FULL_AT_A_MIB);
     make_file(&store);

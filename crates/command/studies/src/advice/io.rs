@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gains_nothing_in_company_is_left_out() {
+    fn changes_without_gain_in_combination_are_left_out() {
         let best = || {
             let one = |change, setting, seconds| Tried { change, setting, times: took(seconds) };
             vec![one(METHOD, CACHED, 5.0), one(ORDER, FIRST, 8.0), one(STRIPE_UNIT, LARGE, 9.0)]
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn gains_that_are_small_or_may_be_nothing_are_not_worth_it() {
+    fn small_or_uncertain_gains_are_not_worth_it() {
         for (gain, half_width) in
             [(0.0, 0.0), (0.000_1, 0.0), (0.009, 0.001), (0.02, 0.02), (0.3, 0.31), (-0.1, 0.01)]
         {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_costs_that_were_measured_are_found() {
+    fn the_fitted_costs_reproduce_the_measured_times() {
         for right in [[9e-6, 40e-6], [2e-6, 5e-6], [40e-6, 20e-6], [12e-6, 60e-6]] {
             let found = times(found_of(times, times(right)));
             for (found, right) in found.into_iter().zip(times(right)) {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_cheaper_than_free() {
+    fn fitted_costs_are_not_negative() {
         // The waiting probe takes less time than its messages alone would.
         let [end, way] = found_of(times, [100e-6, 20e-6]);
         assert!((2e-6..13e-6).contains(&end) && (0.0..5e-6).contains(&way), "{end} {way}");

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_round_in_the_middle_counts() {
+    fn the_median_round_is_returned() {
         for (times, middle) in [(vec![7], 7), (vec![9, 1, 4], 4), (vec![1, 2, 100, 3], 2)] {
             let mut left = times.iter();
             let measured = middle_of(

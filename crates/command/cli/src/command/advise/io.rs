@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_told_as_far_as_they_differ() {
+    fn an_interval_is_a_single_number_if_its_rounded_ends_are_equal() {
         assert_eq!([0.844, -0.000_1, -0.0, -1.5].map(in_percent), ["84.4", "0.0", "0.0", "-150.0"]);
         assert_eq!((between(0.844, 0.000_1), between(0.5, 0.01)), ("84.4".into(), "49.0 to 51.0".into()));
     }

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_trace_moves_the_cursor() {
+    fn control_characters_of_a_trace_are_escaped() {
         assert_eq!(text("a\u{1b}[2Jb\nc\u{7f}\u{9b}чтение <b>"), "a\\u{1b}[2Jb\\nc\\u{7f}\\u{9b}чтение <b>");
     }
 }

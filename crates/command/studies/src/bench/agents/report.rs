@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_digits_or_more() {
+    fn numbers_are_rounded_to_three_digits_or_more() {
         for (value, text) in
             [(0.01234, "0.012"), (1.234, "1.23"), (12.34, "12.3"), (123.4, "123"), (12345.6, "12346")]
         {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prediction_stands_beside_what_it_is_of() {
+    fn a_prediction_is_shown_with_its_measurement() {
         let lines = report(Some(&outcome(50))).lines();
         let line = |begin: &str| lines.iter().find(|line| line.starts_with(begin)).expect("a line").clone();
         let cells = |begin: &str| -> Vec<String> {
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_find_a_value_for_each_column() {
+    fn each_csv_row_has_all_columns() {
         for predicted in [None, Some(outcome(50))] {
             let csv = report(predicted.as_ref()).csv();
             let columns: Vec<usize> = csv.iter().map(|line| line.split(',').count()).collect();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn of_no_requests_there_is_no_latency() {
+    fn a_run_without_requests_has_no_latency() {
         let rows = Row::of(("random", "read"), &[Operation::Read], 1, &Outcome::default(), None);
         let json = serde_json::to_value(&rows[0]).expect("JSON");
         assert!(json["latency_p50_s"].is_null() && json["requests"] == 0 && json["throughput_mib_s"] == 0.0);

@@ -134,7 +134,7 @@ mod tests {
 
     /// If the measured computer is a simulated machine, the fit finds its cost of small requests.
     #[test]
-    fn what_small_requests_take_is_found() {
+    fn the_fit_finds_the_cost_of_small_requests() {
         let disks = ["disks.model=streaming-20".to_owned(), "processor.shared=2".to_owned()];
         let costs = [
             "processor.system.send_message=27000",

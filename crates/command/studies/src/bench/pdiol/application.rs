@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_find_what_is_there_however_it_comes() {
+    fn cat_and_grep_accept_the_text_in_reads_of_any_size() {
         for bytes in [1, 7, 8, 70_000, (1 << 20) + 7, (1 << 20) + 8] {
             let whole: Vec<u8> = text(bytes).flatten().collect();
             assert_eq!(whole.len() as u64, bytes);
@@ -275,13 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_text_is_noticed() {
+    fn a_wrong_text_is_detected() {
         assert!(Application::Cat.read(&mut Few(b"starfish", 9), 9).is_err());
         assert!(Application::Grep.read(&mut Few(b"sea star", 9), 8).is_err());
     }
 
     #[test]
-    fn what_sort_made_has_all_lines_in_order() {
+    fn sorted_output_must_have_all_lines_in_order() {
         let bytes = (1 << 20) + 70_000;
         let whole: Vec<u8> = text(bytes).flatten().collect();
         let mut lines: Vec<&[u8]> = whole.split(|&byte| byte == b'\n').collect();

@@ -321,7 +321,7 @@ mod tests {
     use real::DiskSettings;
 
     #[test]
-    fn files_come_back_as_they_were_and_temporary_ones_go() {
+    fn files_are_read_as_written_and_temporary_files_are_removed() {
         let directory = tempfile::tempdir().expect("a directory");
         let disks = vec![DiskSettings::plain(directory.path().join("disk"))];
         let settings = real::Settings { disks, ..transfer::cluster::agent_settings(None).expect("settings") };

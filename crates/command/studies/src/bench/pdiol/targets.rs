@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn gains_of_programs_that_write_are_told_and_not_asked_for() {
+    fn speed_ups_of_writing_programs_are_reported_without_a_target() {
         let rows = vec![
             row("sort", None, 100),
             row("sort", Some((1, "adaptive")), 104),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_prediction_counts() {
+    fn the_worst_prediction_decides() {
         let mut rows = vec![row("cat", None, 100), row("cat", Some((4, "1")), 50)];
         (rows[0].predicted_s, rows[1].predicted_s) = (Some(101.0), Some(44.0));
         let told: Vec<_> = targets(&results(rows, false)).iter().map(Goal::cells).collect();
