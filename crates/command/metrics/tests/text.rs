@@ -32,7 +32,7 @@ fn text(counts: &IoNodeCounts, directories: &[String]) -> String {
 #[test]
 fn an_idle_agent_exports_every_metric_family() {
     let read = parse(&text(&IoNodeCounts::default(), &[]));
-    assert_tells_of(&read, agent::FAMILIES.iter().chain(&process::FAMILIES));
+    assert_exports(&read, agent::FAMILIES.iter().chain(&process::FAMILIES));
     assert_eq!(value(&read, "starfish_build_info", &[("version", ::fs::RELEASE)]), Some(1.0));
     for name in ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"] {
         assert!(value(&read, name, &[]).expect("Linux") > 0.0, "{name}");
@@ -40,7 +40,7 @@ fn an_idle_agent_exports_every_metric_family() {
     assert!(value(&read, "process_start_time_seconds", &[]).expect("a time") > 1.7e9);
 }
 
-fn assert_tells_of(
+fn assert_exports(
     read: &BTreeMap<String, Family>,
     families: impl Iterator<Item = &'static MetricFamily> + Clone,
 ) {
@@ -61,7 +61,7 @@ fn mount_text(counts: &MountCounts) -> String {
 
 #[test]
 fn a_mount_exports_every_metric_family_and_its_counts() {
-    assert_tells_of(&parse(&mount_text(&MountCounts::default())), mount::FAMILIES.iter());
+    assert_exports(&parse(&mount_text(&MountCounts::default())), mount::FAMILIES.iter());
     let mut times = TimeHistogram::default();
     times.add(Duration::from_micros(3));
     let served = ServedRequests { operation: "names", class: Class::Control, times: times.clone() };
@@ -93,7 +93,7 @@ fn metric_names_have_units_and_no_reserved_endings() {
         let name = family.name_with_unit();
         assert!(family.help.len() > 10 && !family.help.contains('\n'), "{name}: {}", family.help);
         for end in ["_total", "_count", "_sum", "_bucket", "_info"] {
-            assert!(!name.ends_with(end), "{name}: {end} is for the kind to say");
+            assert!(!name.ends_with(end), "{name}: {end} is added by the kind");
         }
         assert!(family.kind != MetricKind::Histogram || name.ends_with("_seconds"), "{name}");
     }
@@ -165,7 +165,7 @@ proptest! {
         prop_assert_eq!(hits, Some(counts.cache.hits as f64));
         let failed = |kind| value(&read, "starfish_agent_request_failures_total", &[("kind", kind)]);
         prop_assert_eq!(failed("not found"), Some(counts.traffic.failures[0].1 as f64));
-        prop_assert_eq!(failed("damaged"), Some(0.0), "what has not been is told, too");
+        prop_assert_eq!(failed("damaged"), Some(0.0), "counts of zero are exported");
         for served in &counts.traffic.served {
             let class = if served.class == Class::Demand { "demand" } else { "background" };
             let labels = [("operation", served.operation), ("class", class)];
@@ -194,7 +194,7 @@ const NOT_ON_THE_DASHBOARD: [&str; 2] =
     ["starfish_agent_open_stripes", "starfish_agent_cache_prefetches_total"];
 
 /// Returns the names of metrics in the queries of the dashboard.
-fn asked_for() -> BTreeSet<String> {
+fn dashboard_metrics() -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(DASHBOARD);
     let dashboard: serde_json::Value =
         serde_json::from_str(&read_to_string(path).expect("the dashboard")).expect("JSON");
@@ -226,14 +226,14 @@ fn series(family: &MetricFamily) -> Vec<String> {
 #[test]
 fn the_dashboard_uses_only_existing_metrics() {
     let there: BTreeSet<String> = families().flat_map(series).collect();
-    let asked = asked_for();
+    let asked = dashboard_metrics();
     let missing: Vec<_> = asked.difference(&there).collect();
     assert!(missing.is_empty(), "the dashboard asks for {missing:?}");
 }
 
 #[test]
 fn every_metric_has_a_panel_or_is_listed_without_one() {
-    let asked = asked_for();
+    let asked = dashboard_metrics();
     let without = families().filter(|family| !series(family).iter().any(|name| asked.contains(name)));
     let without: BTreeSet<String> = without.map(MetricFamily::series).collect();
     assert_eq!(without, NOT_ON_THE_DASHBOARD.map(str::to_owned).into());

@@ -574,9 +574,9 @@ mod tests {
         );
         assert!(matches!(create(Path::new("/dev/null"), false, Permitted::Usual), Ok(Target::Stream(_))));
         let (_, new) = begin(&path("y"), false, Permitted::Usual).expect("it can be made");
-        write(&path("y"), "made meanwhile", 0o644);
+        write(&path("y"), "made concurrently", 0o644);
         assert!(matches!(new.complete(), Err(Error::Exists)));
-        assert_eq!(fs::read(path("y")).expect("a file"), b"made meanwhile");
+        assert_eq!(fs::read(path("y")).expect("a file"), b"made concurrently");
         assert_eq!(names(directory.path()), ["x", "y"]);
     }
 }

@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(room(&apart), Some(90));
         let together = [disk(Some(1), Some(100)), disk(Some(1), Some(100)), disk(Some(2), Some(500))];
         assert_eq!(room(&together), Some(150));
-        assert_eq!(room(&[disk(Some(1), Some(100)), disk(Some(2), None)]), None, "nobody knows");
+        assert_eq!(room(&[disk(Some(1), Some(100)), disk(Some(2), None)]), None, "unknown");
     }
 
     #[test]

@@ -182,11 +182,11 @@ mod tests {
 
     use super::*;
 
-    fn door() -> SocketAddr {
-        let door = WebListener::open((Ipv4Addr::LOCALHOST, 0).into(), None).expect("a free port");
-        let address = door.address();
+    fn start_listener() -> SocketAddr {
+        let listener = WebListener::open((Ipv4Addr::LOCALHOST, 0).into(), None).expect("a free port");
+        let address = listener.address();
         thread::spawn(move || {
-            door.let_in(|request, visitor| {
+            listener.let_in(|request, visitor| {
                 visitor.tell(&WebReply::plain("200 OK", &format!("you want {}\n", request.path)))
             })
         });
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn each_connection_gets_one_reply() {
-        let address = door();
+        let address = start_listener();
         let reply = ask(address, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\nGET /y HTTP/1.1\r\n\r\n");
         assert!(
             reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("\r\n\r\nyou want /x\n"),
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn silent_connections_do_not_block_other_clients() {
-        let address = door();
+        let address = start_listener();
         let silent: Vec<TcpStream> = (0..4 * CONNECTIONS_MAX).map(|_| connect(address)).collect();
         let mut dripping: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| connect(address)).collect();
         let start = Instant::now();
@@ -249,7 +249,7 @@ mod tests {
             let reply = ask(address, &format!("GET / HTTP/1.1\r\n{name}\r\n\r\n"));
             reply.split(' ').nth(1).map(str::to_owned)
         };
-        let local = door();
+        let local = start_listener();
         for host in ["127.0.0.1", "LocalHost:81", "[::1]:9117", "10.0.0.1"] {
             assert_eq!(status(local, &format!("Host: {host}")).as_deref(), Some("200"), "{host}");
         }
@@ -276,7 +276,7 @@ mod tests {
     /// A silent client occupies a thread for a few seconds; after that new clients are served again.
     #[test]
     fn a_silent_connection_is_closed() {
-        let address = door();
+        let address = start_listener();
         let start = Instant::now();
         let mut silent: Vec<TcpStream> = (0..2 * CONNECTIONS_MAX).map(|_| connect(address)).collect();
         for stream in &mut silent {

@@ -427,7 +427,7 @@ fn meant_by(option: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn meant(words: &[&str]) -> Vec<String> {
+    fn translated(words: &[&str]) -> Vec<String> {
         let words = words.iter().map(OsString::from).collect();
         of_fstab(words).into_iter().map(|word| word.into_string().expect("text")).collect()
     }
@@ -446,12 +446,15 @@ mod tests {
             "--wait=60",
             "--background",
         ];
-        assert_eq!(meant(&line), command);
+        assert_eq!(translated(&line), command);
         assert_eq!(
-            meant(&["none", "/mnt/x", "-o", "ro"]),
+            translated(&["none", "/mnt/x", "-o", "ro"]),
             ["mount", "--read-only", "/mnt/x", "--wait=60", "--background"]
         );
-        assert_eq!(meant(&["none", "/mnt/x", "-o", "foreground,wait=0"]), ["mount", "--wait=0", "/mnt/x"]);
+        assert_eq!(
+            translated(&["none", "/mnt/x", "-o", "foreground,wait=0"]),
+            ["mount", "--wait=0", "/mnt/x"]
+        );
     }
 
     #[test]

@@ -230,7 +230,7 @@ impl Store {
         let stat = self.run(&["stat", path]);
         let (_, rows) = stat.split_once("\nstripe ").expect("a table of stripes");
         let row: Vec<&str> =
-            rows.lines().nth(stripe + 1).expect("it has so many").split_whitespace().collect();
+            rows.lines().nth(stripe + 1).expect("it has that stripe").split_whitespace().collect();
         let agent = self.agents.iter().position(|agent| agent.address == row[1]).expect("one of them");
         let root = &self.agents[agent].roots[row[2].parse::<usize>().expect("the index of a disk")];
         (agent, root.join(format!("%2F{:016x}.begun", self.number(path))))

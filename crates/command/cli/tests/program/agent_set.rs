@@ -132,7 +132,7 @@ fn agents_remove_orphans_of_a_killed_client() {
     drop(file);
     succeed(home.command(&["umount", "mounted", "--lazy"]));
     assert_eq!(stripes_of(&home).len(), 2, "it was open");
-    until("they are gone", || stripes_of(&home).is_empty());
+    until("the stripes are removed", || stripes_of(&home).is_empty());
 }
 
 /// Programs in a mount would block silently.
@@ -161,7 +161,7 @@ fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
     home.run(&["put", "file"]);
 
     let (second, told) = home.run(&["agents", "up", "--local", "3"]);
-    assert_eq!(second, first, "harmless");
+    assert_eq!(second, first, "a repeated `up` changes nothing");
     assert!(told.contains("All 3 run already"), "{told}");
     let (status, _) = home.run(&["agents", "status"]);
     assert_eq!(status.matches("running").count(), 3, "{status}");
@@ -169,7 +169,7 @@ fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
     // One is killed. Status reports it, and `up` restarts it at the same address.
     let victim = home.processes()[1];
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().expect("kill").success());
-    until("it is gone", || !home.command(&["agents", "status"]).output().expect("ours").status.success());
+    until("it is reported", || !home.command(&["agents", "status"]).output().expect("ours").status.success());
     let told = home.fail(&["agents", "status"]);
     assert!(told.contains("1 of 3 does not run") && told.contains("`starfish agents up`"), "{told}");
     // Other commands report the same.
@@ -447,7 +447,7 @@ fn hosts_are_reached_over_ssh() {
     assert_eq!(said, format!("export STARFISH_AGENTS=127.0.0.1:{a},localhost:{b}\n"));
     assert!(told.contains("2 disks: disk1, disk2"), "{told}");
     let own = home.path(&format!("starfish/localhost-{b}/disk"));
-    assert!(own.is_dir(), "a disk of its own");
+    assert!(own.is_dir(), "a separate disk");
     let called = std::fs::read_to_string(&calls).expect("a file");
     let mut called: Vec<&str> = called.lines().collect();
     called.sort_unstable();

@@ -50,7 +50,7 @@ fn all_workloads_are_measured_and_predicted() {
     for key in
         [&json, &json["rows"][0]].into_iter().flat_map(|value| value.as_object().expect("an object").keys())
     {
-        assert!(help.contains(key), "{key} is told");
+        assert!(help.contains(key), "{key} is in the help");
     }
     let rows = json["rows"].as_array().expect("rows");
     let names = |row: &Value| {

@@ -125,7 +125,7 @@ fn all() -> BTreeMap<String, blake3::Hash> {
 }
 
 /// Returns standard output and standard error of a run, which must end with this exit code.
-fn told(output: &Output, code: i32) -> (String, String) {
+fn ended(output: &Output, code: i32) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     let (said, errors) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{said}{errors}");
@@ -136,14 +136,14 @@ fn told(output: &Output, code: i32) -> (String, String) {
 fn convertible_files_are_converted_and_the_others_are_reported() {
     let set = OldSet::unpack();
     let old = set.old_stripes();
-    let (listed, _) = told(&set.convert(&["--dry-run"]), 1);
+    let (listed, _) = ended(&set.convert(&["--dry-run"]), 1);
     assert!(listed.contains("\nresults/november/some.dat\n"), "{listed}");
     assert!(listed.ends_with("To be converted: 12 files, 5.1 MiB.\n"), "{listed}");
     assert_eq!(set.old_stripes(), old, "--dry-run changes nothing");
     assert!(!set.disk(0).join("namespace").exists());
 
     let time = fs::metadata(set.disk(0).join("ten.stripe")).and_then(|stripe| stripe.modified());
-    let (said, errors) = told(&set.convert(&[]), 1);
+    let (said, errors) = ended(&set.convert(&[]), 1);
     assert_eq!(said, "Converted: 11 files, 5.1 MiB.\n");
     for part in [
         "starfish: a/b: a is a file, so no file can be below it\n  Convert it to another path: `--rename",
@@ -159,16 +159,16 @@ fn convertible_files_are_converted_and_the_others_are_reported() {
     }
     assert_eq!(set.old_stripes(), left);
     // A repetition does nothing.
-    assert_eq!(told(&set.convert(&[]), 1).0, "");
+    assert_eq!(ended(&set.convert(&[]), 1).0, "");
     assert_eq!(set.old_stripes(), left);
 
-    let (said, _) = told(&set.convert(&CONVERT_ALL), 1);
+    let (said, _) = ended(&set.convert(&CONVERT_ALL), 1);
     assert_eq!(said, "Converted: 1 file, 2.9 KiB.\nRemoved: 1 unfinished file.\n");
     assert_eq!(set.old_stripes(), ["damaged.stripe"; 3]);
     for disk in 0..3 {
         fs::rename(set.disk(disk).join("damaged.stripe"), set.directory.path().join("aside")).expect("room");
     }
-    let (said, errors) = told(&set.convert(&[]), 0);
+    let (said, errors) = ended(&set.convert(&[]), 0);
     assert_eq!((&*said, &*errors), ("There are no files of an older version on these disks.\n", ""));
 
     assert_eq!(set.converted(), all());
@@ -187,7 +187,7 @@ fn convertible_files_are_converted_and_the_others_are_reported() {
 fn a_kill_at_any_time_loses_no_file() {
     let set = OldSet::without_damage();
     let start = Instant::now();
-    told(&set.convert(&CONVERT_ALL), 0);
+    ended(&set.convert(&CONVERT_ALL), 0);
     let whole = start.elapsed();
     assert_eq!(set.converted(), all());
 
@@ -200,7 +200,7 @@ fn a_kill_at_any_time_loses_no_file() {
             kill_after(run, Duration::from_micros(after));
             interrupted += u64::from(!set.old_stripes().is_empty());
         }
-        told(&set.convert(&CONVERT_ALL), 0);
+        ended(&set.convert(&CONVERT_ALL), 0);
         assert_eq!(set.old_stripes(), [""; 0], "round {round}");
         assert_eq!(set.converted(), all(), "round {round}");
     }
@@ -218,7 +218,7 @@ fn an_interrupted_conversion_can_be_resumed() {
         // It may have ended before.
         assert!(matches!(code, Some(1 | 130) | None), "{code:?}");
     }
-    told(&set.convert(&CONVERT_ALL), 0);
+    ended(&set.convert(&CONVERT_ALL), 0);
     assert_eq!(set.converted(), all());
 }
 
@@ -229,7 +229,7 @@ fn a_file_with_stripes_on_an_absent_disk_is_not_converted() {
     let mut command = starfish(options);
     command.arg(set.disk(0)).arg(set.disk(1));
     let before = set.old_stripes().len();
-    let (said, errors) = told(&command.output().expect("the program"), 1);
+    let (said, errors) = ended(&command.output().expect("the program"), 1);
     // It has two stripes only.
     assert_eq!(said, "Converted: 1 file, 48.8 KiB.\n");
     assert_eq!(set.old_stripes().len(), before - 2);
@@ -241,11 +241,11 @@ fn a_file_with_stripes_on_an_absent_disk_is_not_converted() {
     fs::rename(set.disk(2), set.directory.path().join("away")).expect("room");
     let mut command = starfish(options);
     command.arg(set.disk(0)).arg(set.disk(2));
-    let (_, errors) = told(&command.output().expect("the program"), 1);
+    let (_, errors) = ended(&command.output().expect("the program"), 1);
     assert!(errors.contains("disk2: No such file or directory\n  Is the disk mounted?"), "{errors}");
     fs::rename(set.directory.path().join("away"), set.disk(2)).expect("room");
 
-    told(&set.convert(&CONVERT_ALL), 0);
+    ended(&set.convert(&CONVERT_ALL), 0);
     assert_eq!(set.old_stripes(), [""; 0]);
 }
 
@@ -256,12 +256,12 @@ fn disks_in_use_by_an_agent_are_rejected() {
     let aside = set.directory.path().join("aside");
     fs::rename(set.disk(2), &aside).expect("room");
     let agent = Agent::start(vec![set.disk(2)], &[]);
-    let (_, errors) = told(&set.convert(&[]), 1);
+    let (_, errors) = ended(&set.convert(&[]), 1);
     assert!(errors.contains("disk2") && errors.contains("Stop that agent first"), "{errors}");
     drop(agent);
     fs::remove_dir_all(set.disk(2)).expect("a directory");
     fs::rename(&aside, set.disk(2)).expect("room");
-    told(&set.convert(&[]), 1);
+    ended(&set.convert(&[]), 1);
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn agents_reject_files_of_an_older_version() {
     let said = format!("starting the agent: 13 files of an older version are on {}\n", disks[0]);
     let remedy = format!("`starfish convert {}`.", disks.join(" "));
     assert!(errors.contains(&said) && errors.contains(&remedy), "{errors}");
-    told(&set.convert(&CONVERT_ALL), 1);
+    ended(&set.convert(&CONVERT_ALL), 1);
     assert!(agent().contains("1 file of an older version is on"), "the damaged one");
 }
 
@@ -312,7 +312,7 @@ fn a_path_that_exists_already_is_reported() {
     }
 
     for options in [&["--dry-run"][..], &[]] {
-        let (said, errors) = told(&set.convert(options), 1);
+        let (said, errors) = ended(&set.convert(options), 1);
         assert!(said.contains(": 9 files, "), "{said}");
         for part in
             ["ten: another file has the path ten\n", "blocks.dat: a directory has the path blocks.dat\n"]
@@ -322,7 +322,7 @@ fn a_path_that_exists_already_is_reported() {
     }
     let renamed =
         ["--rename", "ten", "11", "--rename", "blocks.dat", "/blocks.dat/old", "--rename", "a/b", "b/b"];
-    told(&set.convert(&[&renamed[..], &["--remove-unfinished"]].concat()), 0);
+    ended(&set.convert(&[&renamed[..], &["--remove-unfinished"]].concat()), 0);
     let mut expected = all();
     expected.insert("blocks.dat/old".to_owned(), expected["blocks.dat"]);
     expected.remove("blocks.dat");
@@ -341,7 +341,7 @@ fn a_full_disk_is_reported_and_loses_no_file() {
     shell.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$@\"", "sh"]);
     shell.arg(convert.get_program()).args(convert.get_args());
     give_environment_of(&convert, &mut shell);
-    let (said, errors) = told(&shell.output().expect("a shell"), 1);
+    let (said, errors) = ended(&shell.output().expect("a shell"), 1);
     assert!(said.starts_with("Converted: 11 files, "), "{said}{errors}");
     let full = "hole.dat: agent of this command: no space left on object ";
     assert!(
@@ -349,6 +349,6 @@ fn a_full_disk_is_reported_and_loses_no_file() {
         "{errors}"
     );
     assert!(set.old_stripes().len() < before);
-    told(&set.convert(&CONVERT_ALL), 0);
+    ended(&set.convert(&CONVERT_ALL), 0);
     assert_eq!(set.converted(), all());
 }

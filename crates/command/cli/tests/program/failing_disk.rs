@@ -1,4 +1,4 @@
-//! One of five disks fails, in each of seven ways: only files on that disk fail, and each error names its agent.
+//! One of five disks fails, in each of eight ways: only files on that disk fail, and each error names its agent.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,13 +26,13 @@ enum DiskFault {
 
 impl DiskFault {
     /// Returns true if the agent does not answer.
-    fn is_away(self) -> bool {
+    fn is_silent(self) -> bool {
         matches!(self, DiskFault::Killed | DiskFault::Hung)
     }
 
     /// Returns true if the disk cannot be used at all.
-    fn is_gone(self) -> bool {
-        self.is_away() || matches!(self, DiskFault::Removed | DiskFault::Unmounted)
+    fn is_unusable(self) -> bool {
+        self.is_silent() || matches!(self, DiskFault::Removed | DiskFault::Unmounted)
     }
 
     /// Returns true if only one stripe cannot be read.
@@ -46,7 +46,7 @@ struct Trial {
     store: Store,
     victim: usize,
     on: BTreeSet<String>,
-    beside: BTreeSet<String>,
+    elsewhere: BTreeSet<String>,
     /// File system to unmount at the end.
     mounted: Option<PathBuf>,
     original: blake3::Hash,
@@ -83,15 +83,15 @@ impl Trial {
         let original = store.make_file("local", 700_000);
         store.run(&["mkdir", "d"]);
         let doctor = said(&finish(store.command(&["doctor", "--quick"])));
-        let is_keeper = |agent: &Agent| doctor.contains(&format!("agent {} keeps it", agent.address));
-        let keeper = store.agents.iter().position(is_keeper).expect("one keeps the names");
-        let victim = usize::from(keeper == 0);
+        let is_metadata_agent = |agent: &Agent| doctor.contains(&format!("agent {} keeps it", agent.address));
+        let metadata_agent = store.agents.iter().position(is_metadata_agent).expect("one keeps the names");
+        let victim = usize::from(metadata_agent == 0);
         let mut trial =
-            Trial { store, victim, on: BTreeSet::new(), beside: BTreeSet::new(), mounted: None, original };
+            Trial { store, victim, on: BTreeSet::new(), elsewhere: BTreeSet::new(), mounted: None, original };
         trial.put("all", "5");
         for number in 0.. {
             trial.put(&format!("file{number}"), "2");
-            if trial.on.len() >= 2 && trial.beside.len() >= 2 {
+            if trial.on.len() >= 2 && trial.elsewhere.len() >= 2 {
                 return trial;
             }
         }
@@ -103,7 +103,7 @@ impl Trial {
         let before = stripes_in(self.root());
         self.store.run(&["put", "local", &format!("d/{name}"), "--block", "64KiB", "--disks", disks]);
         let is_on = stripes_in(self.root()) != before;
-        if is_on { &mut self.on } else { &mut self.beside }.insert(name.to_owned());
+        if is_on { &mut self.on } else { &mut self.elsewhere }.insert(name.to_owned());
     }
 
     fn root(&self) -> &Path {
@@ -131,7 +131,7 @@ impl Trial {
             }
             DiskFault::ReadOnly => return self.make_read_only(&root),
             DiskFault::Full => self.store.restart_limited(self.victim, "-f 64"),
-            DiskFault::NewerStripe | DiskFault::DamagedHeader => self.hurt_a_stripe(&root, fault),
+            DiskFault::NewerStripe | DiskFault::DamagedHeader => self.damage_a_stripe(&root, fault),
             DiskFault::Killed => {
                 self.store.agents[self.victim].signal("KILL");
                 wait(&mut self.store.agents[self.victim].child);
@@ -170,9 +170,9 @@ impl Trial {
     }
 
     /// Damages the header of a stripe of a file that is on all disks.
-    fn hurt_a_stripe(&mut self, root: &Path, fault: DiskFault) {
+    fn damage_a_stripe(&mut self, root: &Path, fault: DiskFault) {
         let before = stripes_in(root);
-        self.put("hurt", "5");
+        self.put("damaged", "5");
         let stripe = stripes_in(root).difference(&before).next().expect("it is on all disks").clone();
         self.change_while_stopped(|_| {
             let file = fs::OpenOptions::new().write(true).open(&stripe).expect("ours");
@@ -180,15 +180,15 @@ impl Trial {
             file.write_all_at(&bytes, at).expect("room");
             true
         });
-        self.beside.append(&mut self.on);
-        self.beside.remove("hurt");
-        self.on = BTreeSet::from(["hurt".to_owned()]);
+        self.elsewhere.append(&mut self.on);
+        self.elsewhere.remove("damaged");
+        self.on = BTreeSet::from(["damaged".to_owned()]);
     }
 
     /// Checks which files can be read.
     fn check_contents(&self, fault: DiskFault) {
         let is_readable = matches!(fault, DiskFault::ReadOnly | DiskFault::Full);
-        for (names, is_fine) in [(&self.beside, true), (&self.on, is_readable)] {
+        for (names, is_fine) in [(&self.elsewhere, true), (&self.on, is_readable)] {
             for name in names {
                 let path = format!("d/{name}");
                 let got = finish(self.command(&["get", &path, "back", "--force"]));
@@ -212,14 +212,14 @@ impl Trial {
     /// Puts a new file on all disks: it avoids an unusable disk, and fails on one that cannot be written to.
     fn check_put(&self, fault: DiskFault) {
         let put = finish(self.command(&["put", "local", "d/new", "--block", "64KiB"]));
-        let is_fine = fault.is_of_one_stripe() || (fault.is_gone() && !fault.is_away());
+        let is_fine = fault.is_of_one_stripe() || (fault.is_unusable() && !fault.is_silent());
         assert_eq!(put.status.success(), is_fine, "{fault:?}: {}", said(&put));
         assert!(fault.is_of_one_stripe() || said(&put).contains(self.address()), "{fault:?}: {}", said(&put));
-        if fault.is_away() {
+        if fault.is_silent() {
             let put = finish(self.command(&["put", "local", "d/new", "--without-missing"]));
             assert!(put.status.success(), "{fault:?}: {}", said(&put));
         }
-        if put.status.success() || fault.is_away() {
+        if put.status.success() || fault.is_silent() {
             let got = finish(self.command(&["get", "d/new", "back", "--force"]));
             assert!(got.status.success(), "{fault:?}: {}", said(&got));
             assert_eq!(hash(&self.store.path("back")), self.original);
@@ -232,20 +232,20 @@ impl Trial {
         let findings = report["findings"].as_array().expect("a list");
         let found = |row: &Value| row["file"].as_str().expect("text").to_owned();
         let found: BTreeSet<String> = findings.iter().map(found).collect();
-        let hurt = if matches!(fault, DiskFault::ReadOnly | DiskFault::Full) {
+        let damaged = if matches!(fault, DiskFault::ReadOnly | DiskFault::Full) {
             BTreeSet::new()
         } else {
             self.on.clone()
         };
-        let hurt: BTreeSet<String> = hurt.iter().map(|name| format!("/d/{name}")).collect();
-        assert_eq!(found, hurt, "{fault:?}: {report}");
-        assert_eq!(output.status.success(), hurt.is_empty(), "{fault:?}: {report}");
+        let damaged: BTreeSet<String> = damaged.iter().map(|name| format!("/d/{name}")).collect();
+        assert_eq!(found, damaged, "{fault:?}: {report}");
+        assert_eq!(output.status.success(), damaged.is_empty(), "{fault:?}: {report}");
         let failures = report["failures"].as_array().expect("a list");
-        assert_eq!(failures.len(), usize::from(fault.is_gone()), "{fault:?}: {report}");
+        assert_eq!(failures.len(), usize::from(fault.is_unusable()), "{fault:?}: {report}");
         let named = |value: &Value| value.to_string().contains(self.address());
         assert!(findings.iter().chain(failures).all(named), "{fault:?}: {report}");
         // Files on the other disks were read completely.
-        let least = self.beside.len() as u64 * 700_000;
+        let least = self.elsewhere.len() as u64 * 700_000;
         assert!(report["bytes"].as_u64().is_some_and(|bytes| bytes >= least), "{fault:?}: {report}");
     }
 
@@ -253,21 +253,21 @@ impl Trial {
         let path = self.store.path(&format!("mounted {fault:?}"));
         fs::create_dir(&path).expect("a directory");
         let (path, without) = (path.to_str().expect("text"), ["--without-missing"]);
-        let options = if fault.is_away() { &without[..] } else { &[] };
+        let options = if fault.is_silent() { &without[..] } else { &[] };
         let mounted =
             finish(self.command(&[&["mount", path, "--background", "--log", "log"], options].concat()));
         assert!(mounted.status.success(), "{fault:?}: {}", said(&mounted));
         let inside = Path::new(path).join("d");
-        let names = fs::read_dir(&inside).expect("names are elsewhere");
+        let names = fs::read_dir(&inside).expect("the names are on another disk");
         let names: BTreeSet<String> =
             names.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect();
-        assert!(self.on.union(&self.beside).all(|name| names.contains(name)), "{fault:?}: {names:?}");
+        assert!(self.on.union(&self.elsewhere).all(|name| names.contains(name)), "{fault:?}: {names:?}");
         let is_readable = matches!(fault, DiskFault::ReadOnly | DiskFault::Full);
-        for (names, is_fine) in [(&self.beside, true), (&self.on, is_readable)] {
+        for (names, is_fine) in [(&self.elsewhere, true), (&self.on, is_readable)] {
             for name in names {
                 let read = fs::read(inside.join(name)).map(|read| blake3::hash(&read));
                 match is_fine {
-                    true => assert_eq!(read.expect("it is elsewhere"), self.original, "{fault:?} {name}"),
+                    true => assert_eq!(read.expect("it is intact"), self.original, "{fault:?} {name}"),
                     false => assert!(read.is_err(), "{fault:?} {name}"),
                 }
             }
@@ -287,7 +287,7 @@ fn check(fault: DiskFault) {
     let names: BTreeSet<String> =
         String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect();
     assert!(listed.status.success(), "{fault:?}: {}", said(&listed));
-    assert_eq!(names, trial.on.union(&trial.beside).cloned().collect(), "{fault:?}");
+    assert_eq!(names, trial.on.union(&trial.elsewhere).cloned().collect(), "{fault:?}");
     trial.check_contents(fault);
     trial.check_fsck(fault);
     if can_mount {

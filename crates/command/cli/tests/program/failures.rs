@@ -14,7 +14,7 @@ use crate::common::{Agent, Store, contents, finish, hash, wait};
 const SLOW: [&str; 4] = ["--disk-model", "streaming-20", "--cache", "8MiB"];
 
 /// Restarts an agent at its address after it has ended.
-fn start_anew(store: &mut Store, index: usize, options: &[&str]) {
+fn restart_agent(store: &mut Store, index: usize, options: &[&str]) {
     let (address, roots) = (store.agents[index].address.clone(), store.agents[index].roots.clone());
     store.agents[index] = Agent::start_at(&address, roots, options);
 }
@@ -44,7 +44,7 @@ fn an_agent_restarted_during_a_read_only_delays_it() {
         thread::sleep(Duration::from_millis(400));
         kill(&mut store, 1);
         thread::sleep(Duration::from_millis(away));
-        start_anew(&mut store, 1, &SLOW);
+        restart_agent(&mut store, 1, &SLOW);
         let status = wait(&mut get);
         let mut error = String::new();
         get.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
@@ -61,12 +61,12 @@ fn put_reports_data_lost_by_a_killed_agent() {
     let put = store.command(&["put", "file"]).spawn().expect("the program");
     thread::sleep(Duration::from_millis(700));
     kill(&mut store, 1);
-    start_anew(&mut store, 1, &options);
+    restart_agent(&mut store, 1, &options);
     let error = failure(put);
     let address = &store.agents[1].address;
     assert!(error.contains(&format!("agent {address} was restarted and has lost")), "{error}");
     assert!(error.contains("Write it again"), "{error}");
-    assert_eq!(store.run(&["ls", "-a"]), "", "nothing half-made stays behind");
+    assert_eq!(store.run(&["ls", "-a"]), "", "no partial file is left");
 }
 
 /// A clean shutdown and restart of an agent, as for an update, only delays writers.
@@ -79,7 +79,7 @@ fn a_clean_shutdown_during_a_put_loses_no_data() {
     thread::sleep(Duration::from_millis(700));
     store.agents[1].signal("TERM");
     assert!(wait(&mut store.agents[1].child).success());
-    start_anew(&mut store, 1, &options);
+    restart_agent(&mut store, 1, &options);
     let status = wait(&mut put);
     let mut error = String::new();
     put.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
@@ -247,7 +247,7 @@ fn a_full_disk_is_reported_and_loses_no_file() {
         for part in ["large: ", "no space left on", &format!("agent {address}"), "larger disk"] {
             assert!(error.contains(part), "{method}: {error}");
         }
-        assert_eq!(store.run(&["ls"]), "small\n", "{method}: nothing half-made stays behind");
+        assert_eq!(store.run(&["ls"]), "small\n", "{method}: no partial file is left");
     }
     store.run(&["get", "small", "back"]);
     assert_eq!(hash(&store.path("back")), small);
@@ -306,7 +306,7 @@ fn with_an_agent_down_whole_files_work_and_new_ones_need_an_option() {
     assert!(store.run(&["stat", "new"]).contains("over 2 stripes"));
     store.run(&["put", "striped", "other", "--replace", "--without-missing"]);
 
-    start_anew(&mut store, 2, &[]);
+    restart_agent(&mut store, 2, &[]);
     assert_eq!(store.run(&["ls"]), "new\nother\nstriped\n");
     for name in ["striped", "new", "other"] {
         store.run(&["get", name, "back", "--force"]);
@@ -366,13 +366,13 @@ fn close_reports_data_lost_by_a_killed_agent() {
     for index in [1, 0] {
         let file = write_new(&session, &format!("dir/new{index}"));
         kill(&mut store, index);
-        start_anew(&mut store, index, &ACCEPTING);
+        restart_agent(&mut store, index, &ACCEPTING);
         assert!(is_lost(file.close()), "agent {index}");
     }
     let file = write_new(&session, "dir/kept");
     file.flush().expect("it is on the disks");
     kill(&mut store, 1);
-    start_anew(&mut store, 1, &ACCEPTING);
+    restart_agent(&mut store, 1, &ACCEPTING);
     file.close().expect("nothing of it is lost");
 }
 
@@ -381,7 +381,7 @@ fn a_closed_file_with_lost_data_replaces_no_other_file() {
     let (mut store, session) = store_with_old_file();
     write_new(&session, "dir/new").close().expect("accepted");
     kill(&mut store, 1);
-    start_anew(&mut store, 1, &ACCEPTING);
+    restart_agent(&mut store, 1, &ACCEPTING);
     let tree = session.tree();
     let at = |path: &str| namespace::Location::of_path(path);
     let (from, to) = (at("dir/new"), at("dir/old"));

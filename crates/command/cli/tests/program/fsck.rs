@@ -161,14 +161,14 @@ fn cut_swapped_foreign_and_missing_stripes_are_found() {
         assert!(text.contains(part), "{text}");
     }
     let rows = finish(store.command(&["fsck", "mixed", "missing", "--format", "csv"]));
-    let (rows, beside) = (String::from_utf8(rows.stdout), String::from_utf8_lossy(&rows.stderr).into_owned());
+    let (rows, notes) = (String::from_utf8(rows.stdout), String::from_utf8_lossy(&rows.stderr).into_owned());
     let rows = rows.expect("text");
     let mut lines: Vec<&str> = rows.lines().collect();
     lines.sort_unstable();
     assert_eq!((lines.len(), lines[0]), (3, "file,kind,stripe,agent,disk,damaged,text"), "{rows}");
     assert!(lines[1].starts_with("missing,missing,2,,,,"), "{rows}");
     assert!(lines[2].contains(",0,0+4096 20480+4096,"), "{rows}");
-    assert!(beside.contains("2 files, "), "{beside}");
+    assert!(notes.contains("2 files, "), "{notes}");
     // A missing stripe leaves holes in the file.
     let saved = finish(store.command(&["get", "missing", "--skip-damaged"]));
     assert_eq!(saved.status.code(), Some(1));

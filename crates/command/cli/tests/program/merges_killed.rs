@@ -45,7 +45,7 @@ async fn create(
     connection: &ConnectedNode,
     file: &StoredFile,
 ) -> Result<(NumberedFile, File<RealMachine>), Error> {
-    let FilePlace::Disks(disks) = &file.place else { panic!("{} lies on a disk of its own", file.name) };
+    let FilePlace::Disks(disks) = &file.place else { panic!("{} is on a separate disk", file.name) };
     let number = node::new_file_id().expect("randomness");
     let described = connection.client.new_numbered_on(number, file.block_bytes, disks).await?;
     let made = connection.client.numbered(described.clone()).await?;

@@ -277,8 +277,9 @@ fn a_mount_needs_only_the_metadata_agent_to_start() {
         point.store.run(&["put", "local", name, "--disks", "1"]);
     }
     let doctor = point.store.run(&["doctor", "--quick"]);
-    let keeper = doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a keeper").0;
-    let other = usize::from(point.store.agents[0].address == keeper);
+    let metadata_agent =
+        doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a metadata agent").0;
+    let other = usize::from(point.store.agents[0].address == metadata_agent);
     let stop = |agent: &mut Agent| agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
     stop(&mut point.store.agents[other]);
     let refused = fail(point.command(&["mount"], &["--background", "--log", "refused.log"]), 1);
@@ -370,11 +371,11 @@ fn the_locks_of_a_killed_mount_expire() {
     point.wait_until_mounted();
     succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
     let held = fs::File::create(point.path.join("file")).expect("a file");
-    held.lock().expect("nobody has it");
+    held.lock().expect("it is free");
     assert!(!is_free(&other.join("file")));
     killed.kill().expect("it is there");
     killed.wait().expect("it ends");
-    assert!(!is_free(&other.join("file")), "who cannot be heard of may still be writing");
+    assert!(!is_free(&other.join("file")), "an unreachable owner may still be writing");
     within(Duration::from_secs(20), "the lock is free", || is_free(&other.join("file")));
     drop(held);
     unmounted(|| point.store.command(&["umount", "other"]));
@@ -388,7 +389,7 @@ fn locks_survive_a_restart_of_the_metadata_agent() {
     succeed(point.command(&["mount"], &["--background", "--log", "first.log"]));
     succeed(point.store.command(&["mount", "other", "--background", "--log", "other.log"]));
     let held = fs::File::create(point.path.join("file")).expect("a file");
-    held.lock().expect("nobody has it");
+    held.lock().expect("it is free");
     for agent in &mut point.store.agents {
         agent.child.kill().expect("a child of ours");
         agent.child.wait().expect("it ends");
@@ -448,14 +449,14 @@ fn stats_in_name_order_take_few_requests() {
     names.iter().for_each(|name| fs::write(name, "").expect("a file"));
     point.unmount();
     let address = mount_with_metrics(&point);
-    let conversations = || {
+    let requests = || {
         let (_, body) = ask(&address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let asked = [("operation", "names"), ("class", "control")];
         value(&parse(&body), "starfish_mount_agent_request_seconds_count", &asked).unwrap_or_default()
     };
-    let before = conversations();
+    let before = requests();
     names.iter().for_each(|name| assert!(fs::metadata(name).expect("there").is_file()));
-    let taken = conversations() - before;
+    let taken = requests() - before;
     assert!(taken < FILES as f64 / 4.0, "{taken}");
     point.unmount();
 }
@@ -594,7 +595,7 @@ fn files_can_be_removed_from_a_full_metadata_disk() {
     (0..3).for_each(|number| fs::remove_file(full.join(format!("file{number}"))).expect("a name"));
     succeed(point.store.command(&["rm", "-r", "full"]));
     assert!(files > 50, "{files}");
-    within(Duration::from_secs(20), "its name is gone", || !full.exists());
+    within(Duration::from_secs(20), "its name is removed", || !full.exists());
     within(Duration::from_secs(20), "there is room again", || {
         fs::create_dir(point.path.join("again")).is_ok()
     });
@@ -640,7 +641,7 @@ fn delayed_blocks_of_a_killed_agent_fail_after_one_timeout() {
     // 64 of its blocks wait in memory, or a further write has failed already.
     let written = (0..32).try_for_each(|_| (&file).write_all(&[1; 1 << 20]));
     let outcome = written.and_then(|()| file.sync_all());
-    let error = outcome.expect_err("an agent is gone");
+    let error = outcome.expect_err("an agent was killed");
     assert_eq!(error.raw_os_error(), Some(nix::libc::EIO), "{error}");
     assert!(killed.elapsed() < Duration::from_secs(10), "{:?}", killed.elapsed());
     drop(file);
@@ -707,29 +708,29 @@ fn a_mount_that_was_stopped_too_long_reports_lost_locks() {
     locker.args(["-c", LOCKER]).arg(point.path.join("file")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut locker = locker.spawn().expect("it has been there");
     let mut said = BufReader::new(locker.stdout.take().expect("piped")).lines();
-    let mut hear = || said.next().expect("a line").expect("text");
-    let mut go_on = locker.stdin.take().expect("piped");
-    let mut go_on = || go_on.write_all(b"\n").expect("it listens");
-    assert_eq!(hear(), "locked None");
+    let mut next_line = || said.next().expect("a line").expect("text");
+    let mut next_step = locker.stdin.take().expect("piped");
+    let mut next_step = || next_step.write_all(b"\n").expect("it listens");
+    assert_eq!(next_line(), "locked None");
     assert!(!is_free(&other.join("file")));
-    go_on();
-    assert_eq!(hear(), "wrote 46");
+    next_step();
+    assert_eq!(next_line(), "wrote 46");
     signal(&stopped, "STOP");
     let mut theirs = fs::File::options().write(true).open(other.join("file")).expect("a file");
     within(Duration::from_secs(20), "the lock is free", || theirs.try_lock().is_ok());
     theirs.write_all(b"theirs").expect("room");
     signal(&stopped, "CONT");
-    go_on();
-    assert_eq!(hear(), format!("wrote {}", nix::libc::EIO));
-    assert_eq!(fs::read(point.path.join("unlocked")).expect("other files are as ever"), b"text");
-    go_on();
-    assert_eq!(hear(), format!("unlocked {}", nix::libc::EIO), "what it had not sent is lost");
+    next_step();
+    assert_eq!(next_line(), format!("wrote {}", nix::libc::EIO));
+    assert_eq!(fs::read(point.path.join("unlocked")).expect("other files are unaffected"), b"text");
+    next_step();
+    assert_eq!(next_line(), format!("unlocked {}", nix::libc::EIO), "unsent data are lost");
     theirs.unlock().expect("it has it");
-    go_on();
-    assert_eq!(hear(), "locked None");
-    go_on();
-    assert_eq!(hear(), "read b'theirs'");
-    go_on();
+    next_step();
+    assert_eq!(next_line(), "locked None");
+    next_step();
+    assert_eq!(next_line(), "read b'theirs'");
+    next_step();
     assert!(locker.wait().expect("it ends").success());
     drop(theirs);
     unmounted(|| point.store.command(&["umount", "other"]));

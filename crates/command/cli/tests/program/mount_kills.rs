@@ -82,14 +82,14 @@ impl Program {
     fn replace(&mut self, name: usize) -> io::Result<()> {
         let (seed, most) = (self.number << 32 | self.drawn, 1 << self.draw(19));
         let bytes = 1 + self.draw(most) as usize;
-        let (path, beside) = (self.directory.join(NAMES[name]), self.directory.join("beside"));
-        let mut file = File::create(&beside)?;
+        let (path, temporary) = (self.directory.join(NAMES[name]), self.directory.join("temporary"));
+        let mut file = File::create(&temporary)?;
         file.write_all(&bytes.to_le_bytes())?;
         file.write_all(&contents(bytes, seed))?;
         file.sync_all()?;
         drop(file);
         self.files[name].0.push(Some(seed));
-        fs::rename(&beside, &path)?;
+        fs::rename(&temporary, &path)?;
         self.sync_directory()?;
         self.files[name].0 = vec![Some(seed)];
         Ok(())

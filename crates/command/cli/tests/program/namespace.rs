@@ -26,7 +26,7 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 /// Makes a directory with unusual names and files.
-fn odd_tree(top: &Path) {
+fn make_unusual_tree(top: &Path) {
     fs::create_dir_all(top.join("empty")).expect("room");
     fs::create_dir_all(top.join("deep/er/still")).expect("room");
     fs::write(top.join("nothing"), b"").expect("room");
@@ -58,10 +58,10 @@ fn odd_tree(top: &Path) {
 }
 
 /// Path, mode, time and contents.
-type Known = (PathBuf, u32, (i64, i64), Vec<u8>);
+type TreeEntry = (PathBuf, u32, (i64, i64), Vec<u8>);
 
 /// Returns all entries of a directory.
-fn known(top: &Path) -> Vec<Known> {
+fn tree_entries(top: &Path) -> Vec<TreeEntry> {
     let (mut all, mut directories) = (Vec::new(), vec![top.to_owned()]);
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).expect("a directory") {
@@ -159,8 +159,9 @@ fn a_set_without_its_metadata_agent_gets_no_second_namespace() {
     store.make_file("local", 600_000);
     store.run(&["put", "local", "d/file", "--block", "64KiB"]);
     let doctor = store.run(&["doctor", "--quick"]);
-    let keeper = doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a keeper").0;
-    let agent = store.agents.iter_mut().find(|agent| agent.address == keeper).expect("one of them");
+    let metadata_agent =
+        doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a metadata agent").0;
+    let agent = store.agents.iter_mut().find(|agent| agent.address == metadata_agent).expect("one of them");
     agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
     for command in [
         &["get", "d/file", "x"][..],
@@ -180,17 +181,17 @@ fn a_set_without_its_metadata_agent_gets_no_second_namespace() {
 #[test]
 fn a_tree_with_unusual_names_is_copied_unchanged() {
     let store = store(&[1, 2]);
-    odd_tree(&store.path("tree"));
+    make_unusual_tree(&store.path("tree"));
     store.run(&["put", "-r", "tree", "other", "--method", "disk-directed"]);
     store.run(&["get", "-r", "other", "other", "--method", "disk-directed"]);
-    assert_eq!(known(&store.path("other")), known(&store.path("tree")));
+    assert_eq!(tree_entries(&store.path("other")), tree_entries(&store.path("tree")));
     store.run(&["rm", "-r", "other"]);
     store.run(&["put", "-r", "tree", "copy", "--progress", "never"]);
     store.run(&["get", "-r", "copy", "back"]);
     store.run(&["get", "copy/script", "script"]);
     let found = fs::metadata(store.path("script")).expect("got");
     assert_eq!((found.mode() & 0o777, found.mtime_nsec()), (0o750, 123_456_789));
-    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
     // Control characters in names are escaped for a terminal.
     assert!(store.run(&["ls", "copy"]).contains("new\\nline\n"));
     assert!(
@@ -205,7 +206,7 @@ fn a_tree_with_unusual_names_is_copied_unchanged() {
     // Into a directory, and again.
     store.run(&["put", "-r", "tree", "d/"]);
     store.run(&["get", "-r", "d/tree", "some/"]);
-    assert_eq!(known(&store.path("some/tree")), known(&store.path("tree")));
+    assert_eq!(tree_entries(&store.path("some/tree")), tree_entries(&store.path("tree")));
     let again = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
     assert!(again.contains("that failed exist already and were left as they are"), "{again}");
     assert!(again.matches("exists already").count() == 3 && again.contains("--resume"), "{again}");
@@ -240,7 +241,7 @@ fn names_that_are_not_utf8_are_listed_moved_and_removed() {
         String::from_utf8(output.stdout).expect("text")
     };
     store.run(&["get", "-r", "d/tree", "back"]);
-    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
     assert_eq!(store.run(&["ls", "d/tree"]), "link\nnot\\xfftext/\n");
     let within = path(b"d/tree/not\xfftext");
     assert_eq!(said(&["ls".as_ref(), &within]), "not\\xfftext\n");
@@ -309,7 +310,7 @@ fn hard_links_stay_hard_links() {
         store.run(command);
         if what == "get" {
             check("back");
-            assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+            assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
         }
     }
     let resumed = finish(store.command(&["put", "-r", "tree", "d/", "--resume"]));
@@ -319,7 +320,7 @@ fn hard_links_stay_hard_links() {
 }
 
 /// Returns the space of a local file in bytes.
-fn room_of(path: &Path) -> u64 {
+fn allocated_bytes(path: &Path) -> u64 {
     fs::metadata(path).expect("a file").blocks() * 512
 }
 
@@ -347,9 +348,9 @@ fn holes_stay_holes() {
         assert_eq!(hash(got), hash(&store.path(&format!("tree/{name}"))), "{name}");
         // A file of one block is copied as read, with its holes filled: up to 4096 bytes.
         let most = 4096 + data_of(name).map(|(_, bytes)| bytes + 2 * MIB).sum::<u64>();
-        assert!(room_of(got) <= most, "{name}: {} of {most}", room_of(got));
+        assert!(allocated_bytes(got) <= most, "{name}: {} of {most}", allocated_bytes(got));
     };
-    let stored = || store.stripe_files().iter().map(|path| room_of(path)).sum::<u64>();
+    let stored = || store.stripe_files().iter().map(|path| allocated_bytes(path)).sum::<u64>();
 
     let one = store.path("one");
     for (name, ..) in &files {
@@ -412,7 +413,7 @@ fn a_reader_sees_the_old_or_the_new_file_during_a_replacement() {
             assert!(reader.join().expect("no panic") > 0);
         }
     });
-    assert_eq!(store.stripe_files().len(), 3, "what was replaced is gone");
+    assert_eq!(store.stripe_files().len(), 3, "the stripes of the replaced file are removed");
 }
 
 #[test]
@@ -427,7 +428,7 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
         let mut child = store.command(&["put", "-r", "tree", "d/", "--resume"]).spawn().expect("the program");
         let begun = Instant::now();
         while store.run(&["ls", "-R", "d"]).lines().count() < 4 {
-            assert!(begun.elapsed() < Duration::from_secs(60), "nothing comes");
+            assert!(begun.elapsed() < Duration::from_secs(60), "no file is finished");
         }
         let sent = std::process::Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
         assert!(sent.expect("a kill command").success());
@@ -437,7 +438,7 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
             let mut said = String::new();
             child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
             assert!(said.contains("d/: interrupted. ") && said.contains("--resume"), "{said}");
-            assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"), "nothing is left half");
+            assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"), "no partial file is left");
         }
         // Existing files are complete.
         let there = store.run(&["ls", "-R", "d"]);
@@ -456,17 +457,18 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
     store.run(&["rm", "--unfinished", "--older-than", "0s"]);
     assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
     store.run(&["get", "-r", "d/tree", "back"]);
-    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
 
     // Unfinished files are not copied by get, and those of a killed get here are removed.
-    let mut child = store.command(&["put", "-", "d/tree/coming"]).stdin(Stdio::piped()).spawn().expect("one");
+    let mut child =
+        store.command(&["put", "-", "d/tree/unfinished"]).stdin(Stdio::piped()).spawn().expect("one");
     let begun = Instant::now();
     while !store.run(&["ls", "-a", "d/tree"]).contains(".starfish-") {
         assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
     }
     fs::write(store.path("back/.starfish-aBcDeF"), b"half").expect("room");
     store.run(&["get", "-r", "d/tree", "back", "--resume"]);
-    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
     child.kill().expect("a child of ours");
     wait(&mut child);
     // Resume a get: one file is missing, another was changed here.
@@ -477,21 +479,21 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
     let resumed = finish(store.command(&["get", "-r", "d/tree", "back", "--resume"]));
     let said = String::from_utf8(resumed.stderr).expect("text");
     assert!(resumed.status.success() && said.contains("23 of its files were there"), "{said}");
-    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
 }
 
 #[test]
 fn a_file_being_put_is_not_removed_as_unfinished() {
     let mut store = store(&[1]);
     let remove = ["rm", "--unfinished", "--older-than", "0s"];
-    let is_under_way = |store: &Store| store.run(&["ls", "-a", "d"]).contains(".starfish-");
+    let is_unfinished = |store: &Store| store.run(&["ls", "-a", "d"]).contains(".starfish-");
     let begin = |store: &Store, name: &str| {
         let mut command = store.command(&["put", "-", name]);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("the program");
         let mut input = child.stdin.take().expect("piped");
         input.write_all(b"first ").expect("it reads");
         let begun = Instant::now();
-        while !is_under_way(store) {
+        while !is_unfinished(store) {
             assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
         }
         (child, input)
@@ -513,7 +515,7 @@ fn a_file_being_put_is_not_removed_as_unfinished() {
     child.kill().expect("a child of ours");
     wait(&mut child);
     let begun = Instant::now();
-    while is_under_way(&store) {
+    while is_unfinished(&store) {
         assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
         store.run(&remove);
     }
@@ -768,7 +770,7 @@ fn slow_store() -> Store {
 const FILE_BYTES: usize = 20_000_000;
 
 /// Waits for a temporary file with contents in a local directory, and returns its path.
-fn coming(directory: &Path) -> PathBuf {
+fn wait_for_temporary_file(directory: &Path) -> PathBuf {
     let begun = Instant::now();
     loop {
         assert!(begun.elapsed() < Duration::from_secs(60), "it does not begin");
@@ -792,7 +794,7 @@ fn a_file_that_changes_during_a_get_is_not_copied() {
     fs::create_dir(store.path("got")).expect("room");
     for arguments in [&["get", "d/file", "got/file"][..], &["get", "-r", "d/file", "got/", "--resume"]] {
         let child = store.command(arguments).spawn().expect("the program");
-        coming(&store.path("got"));
+        wait_for_temporary_file(&store.path("got"));
         let file = session.open("d/file", node::OpenOptions::new().write(true)).expect("it is there");
         file.write_at(5, b"other".to_vec()).expect("written");
         file.close().expect("closed");
@@ -820,7 +822,7 @@ fn an_incomplete_local_copy_is_private() {
         let back = store.path(&format!("new/back{of_tree:o}"));
         let mut command = store.command(&["get", "-r", &name]);
         let mut child = command.arg(&back).spawn().expect("the program");
-        let half = coming(&back);
+        let half = wait_for_temporary_file(&back);
         assert_eq!((mode(&back), mode(&half)), (0o700, 0o600));
         assert!(wait(&mut child).success());
         assert_eq!((mode(&back), mode(&back.join("file"))), (of_tree, of_file));
@@ -830,7 +832,7 @@ fn an_incomplete_local_copy_is_private() {
             .expect("room");
         let one = ["get", &format!("{name}/file"), "one/back", "--force"];
         let mut child = store.command(&one).spawn().expect("the program");
-        assert_eq!(mode(&coming(&store.path("one"))), 0o600);
+        assert_eq!(mode(&wait_for_temporary_file(&store.path("one"))), 0o600);
         assert!(wait(&mut child).success());
         assert_eq!(mode(&store.path("one/back")), of_file);
     }
@@ -856,7 +858,7 @@ fn links_replace_files_and_links_but_not_directories() {
     {
         store.run(command);
     }
-    assert_eq!(known(&store.path("back")), known(&store.path("tree")));
+    assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
     // A directory is not replaced.
     replace("directory", |path| fs::remove_dir(path));
     assert!(fail(store.command(&["put", "-r", "tree", "d/", "--replace"]), 1).contains("one of them failed"));
@@ -907,7 +909,11 @@ fn a_tree_stays_below_its_destination() {
             let command = ["get", "-r", "d/tree", "back", option];
             store.run(&command);
             check(&command);
-            assert_eq!(known(&store.path("back")), known(&store.path("tree")), "{name} {option}");
+            assert_eq!(
+                tree_entries(&store.path("back")),
+                tree_entries(&store.path("tree")),
+                "{name} {option}"
+            );
         }
     }
     // A link that the user names is followed.
@@ -1046,8 +1052,9 @@ fn an_agent_that_is_down_is_named_and_affects_only_its_files() {
     store.make_file("local", 600_000);
     store.run(&["put", "local", "d/file", "--block", "64KiB"]);
     let doctor = store.run(&["doctor", "--quick"]);
-    let keeper = doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a keeper").0;
-    let agent = store.agents.iter_mut().find(|agent| agent.address != keeper).expect("the other one");
+    let metadata_agent =
+        doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a metadata agent").0;
+    let agent = store.agents.iter_mut().find(|agent| agent.address != metadata_agent).expect("the other one");
     let address = agent.address.clone();
     agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
     // All names still exist.

@@ -41,8 +41,8 @@ fn findings(report: &Value) -> Vec<(String, String)> {
 /// Returns the index of the metadata agent and the path of its database.
 fn database(store: &Store) -> (usize, PathBuf) {
     let path = |agent: &Agent| agent.roots[0].join("namespace/namespace.db");
-    let keeper = store.agents.iter().position(|agent| path(agent).exists()).expect("one keeps it");
-    (keeper, path(&store.agents[keeper]))
+    let metadata_agent = store.agents.iter().position(|agent| path(agent).exists()).expect("one keeps it");
+    (metadata_agent, path(&store.agents[metadata_agent]))
 }
 
 fn stop(store: &mut Store, index: usize) {
@@ -56,28 +56,28 @@ fn start(store: &mut Store, index: usize, roots: Vec<PathBuf>) {
 }
 
 /// Restores the names to their state before the call of the closure, as from a copy.
-fn put_names_back<T>(store: &mut Store, meanwhile: impl FnOnce(&mut Store) -> T) -> T {
-    let (keeper, database) = database(store);
-    let roots = store.agents[keeper].roots.clone();
-    stop(store, keeper);
+fn restore_names_after<T>(store: &mut Store, work: impl FnOnce(&mut Store) -> T) -> T {
+    let (metadata_agent, database) = database(store);
+    let roots = store.agents[metadata_agent].roots.clone();
+    stop(store, metadata_agent);
     let names = fs::read(&database).expect("a database");
-    start(store, keeper, roots.clone());
-    let done = meanwhile(store);
-    stop(store, keeper);
+    start(store, metadata_agent, roots.clone());
+    let done = work(store);
+    stop(store, metadata_agent);
     fs::write(&database, names).expect("room");
-    start(store, keeper, roots);
+    start(store, metadata_agent, roots);
     done
 }
 
 /// Changes the database of the namespace while its agent is stopped.
 fn change(store: &mut Store, change: impl FnOnce(&Connection)) {
-    let (keeper, path) = database(store);
-    stop(store, keeper);
+    let (metadata_agent, path) = database(store);
+    stop(store, metadata_agent);
     let database = Connection::open(path).expect("a database");
     change(&database);
     database.close().expect("closed");
-    let roots = store.agents[keeper].roots.clone();
-    start(store, keeper, roots);
+    let roots = store.agents[metadata_agent].roots.clone();
+    start(store, metadata_agent, roots);
 }
 
 fn remove(database: &Connection, space: u8, number: u64, rest: &[u8]) {
@@ -99,10 +99,10 @@ fn unnamed_stripes_are_found_and_named_or_removed() {
         assert!(kinds.contains(&("namespace".into(), "record".into())), "{kinds:?}");
         let options: &[&str] = if removes { &["--repair", "--remove-unnamed"] } else { &["--repair"] };
         let report = fsck(&store, options, 0);
-        assert_eq!(findings(&report), [], "it is mended");
+        assert_eq!(findings(&report), [], "it is repaired");
         assert!(report["mended"].as_array().is_some_and(|mended| mended.len() >= 2), "{report}");
         fsck(&store, &[], 0);
-        assert_eq!(store.run(&["ls", "d"]), "e/\n", "a name that led nowhere is gone");
+        assert_eq!(store.run(&["ls", "d"]), "e/\n", "the dangling name is removed");
         if removes {
             assert_eq!(store.run(&["ls"]), "d/\n");
             assert_eq!(store.stripe_files().len(), 3, "those of the other file");
@@ -165,8 +165,8 @@ fn damage_is_reported_by_path_and_holes_are_not_damage() {
 #[test]
 fn files_on_a_missing_disk_are_reported() {
     let mut store = store(3);
-    let (keeper, _) = database(&store);
-    let other = (keeper + 1) % 3;
+    let (metadata_agent, _) = database(&store);
+    let other = (metadata_agent + 1) % 3;
     stop(&mut store, other);
     let empty = store.path("empty");
     start(&mut store, other, vec![empty]);
@@ -202,8 +202,8 @@ fn readable(store: &Store, names: &[String], why_not: &str) -> Vec<String> {
 #[test]
 fn agents_of_two_sets_are_not_mixed() {
     let (one, mut other) = (store(2), store(1));
-    let (keeper, _) = database(&one);
-    let stranger = &one.agents[1 - keeper];
+    let (metadata_agent, _) = database(&one);
+    let stranger = &one.agents[1 - metadata_agent];
     other.agents.push(Agent::start_at("127.0.0.1:0", vec![other.path("another")], &[]));
     let mixed = format!("{},{}", other.agents[0].address, stranger.address);
     for command in [
@@ -228,7 +228,7 @@ fn agents_of_two_sets_are_not_mixed() {
     other.run(&["fsck", "--agents", &wider]);
     // If a namespace is set aside, the other can use its disks.
     let taken = finish(other.command(&["fsck", "--repair", "--take-disks", "--agents", &mixed]));
-    assert_eq!(taken.status.code(), Some(1), "what lies on disks that were not put away is missing");
+    assert_eq!(taken.status.code(), Some(1), "stripes on the absent disk of that set are missing");
     let named = other.run(&["ls", "lost+found", "--agents", &mixed]);
     assert_eq!(named.lines().count(), 2, "{named}");
     other.run(&["put", "local", "d/new", "--agents", &mixed]);
@@ -241,8 +241,8 @@ fn a_missing_disk_is_a_problem_while_files_are_on_it() {
     store.make_file("local", BYTES);
     store.run(&["mkdir", "d"]);
     store.run(&["put", "local", "d/file"]);
-    let (keeper, _) = database(&store);
-    let other = 1 - keeper;
+    let (metadata_agent, _) = database(&store);
+    let other = 1 - metadata_agent;
     stop(&mut store, other);
     let empty = store.path("new disk");
     start(&mut store, other, vec![empty]);
@@ -297,8 +297,8 @@ fn store_without_an_agent() -> (Store, Vec<String>, usize) {
         fs::write(store.path("small"), name).expect("room");
         store.run(&["put", "small", name]);
     }
-    let (keeper, _) = database(&store);
-    let other = (keeper + 1) % 3;
+    let (metadata_agent, _) = database(&store);
+    let other = (metadata_agent + 1) % 3;
     stop(&mut store, other);
     (store, names, other)
 }
@@ -363,10 +363,10 @@ fn the_readable_part_of_a_directory_is_copied_if_a_disk_is_lost() {
             let lost = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read != *written).count();
             assert!(rest.len() == BYTES && (1..BYTES / 2).contains(&lost), "{lost} of {}", rest.len());
             let told =
-                said.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).expect("it is told");
+                said.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).expect("an error");
             assert!(told.contains(&format!("of its {BYTES} bytes could not be read")), "{told}");
             let stored = fs::metadata(store.path(&at(name))).expect("got").blocks() * 512;
-            assert!(stored < BYTES as u64, "what is lost takes no room: {stored}");
+            assert!(stored < BYTES as u64, "lost ranges occupy no space: {stored}");
         }
         let damaged = names.len() - whole.len() + 2;
         assert!(said.contains(&format!("{damaged} of its files are incomplete")), "{said}");
@@ -392,10 +392,10 @@ fn a_file_with_several_names_is_reported_with_their_number() {
         fs::hard_link(store.path("links/one"), store.path(other)).expect("a name");
     }
     store.run(&["put", "-r", "links"]);
-    let (keeper, _) = database(&store);
-    stop(&mut store, 1 - keeper);
+    let (metadata_agent, _) = database(&store);
+    stop(&mut store, 1 - metadata_agent);
     let new = store.path("new disk");
-    start(&mut store, 1 - keeper, vec![new]);
+    start(&mut store, 1 - metadata_agent, vec![new]);
     let report = fsck(&store, &[], 1);
     let rows = report["findings"].as_array().expect("an array");
     assert_eq!(rows.len(), 3, "{report}");
@@ -431,8 +431,8 @@ fn a_stripe_without_a_header_does_not_stop_the_check() {
 #[test]
 fn stripes_of_a_replaced_disk_are_missing_and_not_read_as_zeros() {
     let mut store = store(3);
-    let (keeper, _) = database(&store);
-    let other = (keeper + 1) % 3;
+    let (metadata_agent, _) = database(&store);
+    let other = (metadata_agent + 1) % 3;
     stop(&mut store, other);
     let (old, new) = (store.agents[other].roots[0].clone(), store.path("new disk"));
     fs::create_dir(&new).expect("a directory");
@@ -469,19 +469,19 @@ fn a_resumed_put_replaces_files_with_lost_stripes() {
         said
     };
     put(&store, &["-r", "tree", "d/"]);
-    let (keeper, _) = database(&store);
-    let other = 1 - keeper;
+    let (metadata_agent, _) = database(&store);
+    let other = 1 - metadata_agent;
     stop(&mut store, other);
     let (old, new) = (store.agents[other].roots[0].clone(), store.path("new disk"));
     fs::create_dir(&new).expect("a directory");
     fs::copy(old.join(".starfish.disk"), new.join(".starfish.disk")).expect("an identity");
     start(&mut store, other, vec![new]);
-    for (arguments, anew, again) in [
+    for (arguments, first, again) in [
         (&["local", "d/file"][..], "", "it was there already"),
         (&["-r", "tree", "d/"], "1 of its files were there already", "2 of its files were there already"),
     ] {
         assert!(
-            put(&store, arguments).contains(anew) && put(&store, arguments).contains(again),
+            put(&store, arguments).contains(first) && put(&store, arguments).contains(again),
             "{arguments:?}"
         );
     }
@@ -499,11 +499,11 @@ fn the_doctor_reports_the_metadata_agent_and_a_second_namespace() {
     store.run(&["mkdir", "d"]);
     let report = finish(store.command(&["doctor", "--quick", "--format", "json"]));
     let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
-    let (keeper, _) = database(&store);
-    assert_eq!(report["namespace"]["agent"], Value::from(store.agents[keeper].address.as_str()));
+    let (metadata_agent, _) = database(&store);
+    assert_eq!(report["namespace"]["agent"], Value::from(store.agents[metadata_agent].address.as_str()));
     assert_eq!(report["namespace"]["inodes"], Value::from(2));
     // The user insists on a second namespace.
-    let other = store.agents[1 - keeper].address.as_str();
+    let other = store.agents[1 - metadata_agent].address.as_str();
     store.run(&["fsck", "--repair", "--new-namespace", "--agents", other]);
     store.run(&["mkdir", "d", "--agents", other]);
     for command in [&["doctor", "--quick"][..], &["ls"], &["fsck"], &["put", "x"]] {
@@ -514,21 +514,24 @@ fn the_doctor_reports_the_metadata_agent_and_a_second_namespace() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("each keep a namespace") && said.contains(other), "{said}");
         let kept = |agent: &str| format!("agent {agent} one of 2 inodes");
-        assert!(said.contains(&kept(other)) && said.contains(&kept(&store.agents[keeper].address)), "{said}");
+        assert!(
+            said.contains(&kept(other)) && said.contains(&kept(&store.agents[metadata_agent].address)),
+            "{said}"
+        );
     }
     // The remedy in the message.
-    stop(&mut store, 1 - keeper);
-    let root = store.agents[1 - keeper].roots[0].clone();
+    stop(&mut store, 1 - metadata_agent);
+    let root = store.agents[1 - metadata_agent].roots[0].clone();
     fs::rename(root.join("namespace"), root.join("namespace.away")).expect("it is there");
-    start(&mut store, 1 - keeper, vec![root]);
+    start(&mut store, 1 - metadata_agent, vec![root]);
     assert_eq!(store.run(&["ls"]), "d/\n");
 }
 
 #[test]
 fn commands_to_some_agents_of_a_set_create_no_second_namespace() {
     let mut store = store(2);
-    let (keeper, _) = database(&store);
-    let other = store.agents[1 - keeper].address.clone();
+    let (metadata_agent, _) = database(&store);
+    let other = store.agents[1 - metadata_agent].address.clone();
     let commands = [&["mkdir", "mine"][..], &["put", "local"], &["ls"], &["fsck"], &["doctor", "--quick"]];
     for command in commands {
         let output = finish(store.command(&[command, &["--agents", &other]].concat()));
@@ -543,14 +546,14 @@ fn commands_to_some_agents_of_a_set_create_no_second_namespace() {
     }
     fsck(&store, &[], 0);
     // No agent begins one while the disk with the namespace is missing.
-    let roots = store.agents[keeper].roots.clone();
-    stop(&mut store, keeper);
+    let roots = store.agents[metadata_agent].roots.clone();
+    stop(&mut store, metadata_agent);
     let empty = store.path("empty");
-    start(&mut store, keeper, vec![empty]);
+    start(&mut store, metadata_agent, vec![empty]);
     let said = store.run_failing(&["mkdir", "mine"]);
     assert!(said.contains("start it with all its disks"), "{said}");
-    stop(&mut store, keeper);
-    start(&mut store, keeper, roots);
+    stop(&mut store, metadata_agent);
+    start(&mut store, metadata_agent, roots);
     assert_eq!(store.run(&["ls"]), "d/\n");
     fsck(&store, &[], 0);
 }
@@ -561,11 +564,11 @@ fn a_lost_namespace_is_recreated_only_with_new_namespace() {
     let there = fail(store.command(&["fsck", "--repair", "--new-namespace"]), 1);
     assert!(there.contains("the namespace is there"), "{there}");
     let number = store.number("d/file");
-    let (keeper, database) = database(&store);
-    stop(&mut store, keeper);
+    let (metadata_agent, database) = database(&store);
+    stop(&mut store, metadata_agent);
     fs::remove_dir_all(database.parent().expect("a directory")).expect("it is there");
-    let roots = store.agents[keeper].roots.clone();
-    start(&mut store, keeper, roots);
+    let roots = store.agents[metadata_agent].roots.clone();
+    start(&mut store, metadata_agent, roots);
     let lost = fail(store.command(&["fsck", "--repair"]), 1);
     assert!(lost.contains("--new-namespace"), "{lost}");
     fsck(&store, &["--repair", "--new-namespace"], 0);
@@ -615,7 +618,7 @@ fn files_of_all_sizes(store: &Store) -> Vec<(u64, Vec<u8>)> {
 
 /// Checks that each recovered file is intact, or reading it fails; `--skip-damaged` then returns the readable blocks.
 /// Returns the number of intact files.
-fn nothing_is_made_up(store: &Store, files: &[(u64, Vec<u8>)]) -> usize {
+fn check_recovered_files(store: &Store, files: &[(u64, Vec<u8>)]) -> usize {
     let listed = store.run(&["ls", "lost+found"]);
     let mut whole = 0;
     for (number, contents) in files.iter().filter(|(number, _)| listed.contains(&format!("{number:016x}"))) {
@@ -647,16 +650,16 @@ fn data_lost_with_the_metadata_disk_are_missing_and_not_holes() {
     let mut store = Store::start(&[1, 1, 2]);
     store.run(&["mkdir", "d"]);
     let files = files_of_all_sizes(&store);
-    let (keeper, _) = database(&store);
-    let mut roots = store.agents[keeper].roots.clone();
+    let (metadata_agent, _) = database(&store);
+    let mut roots = store.agents[metadata_agent].roots.clone();
     roots[0] = store.path("new disk");
-    stop(&mut store, keeper);
-    start(&mut store, keeper, roots);
+    stop(&mut store, metadata_agent);
+    start(&mut store, metadata_agent, roots);
     let repaired = fsck(&store, &["--repair", "--new-namespace"], 1);
     let found = findings(&repaired);
     assert!(!found.is_empty() && found.iter().all(|(_, kind)| kind == "missing"), "{found:?}");
-    assert_eq!(findings(&fsck(&store, &[], 1)), found, "it is not forgotten");
-    let whole = nothing_is_made_up(&store, &files);
+    assert_eq!(findings(&fsck(&store, &[], 1)), found, "the finding persists");
+    let whole = check_recovered_files(&store, &files);
     assert!((3..files.len()).contains(&whole), "{whole}");
     let lost = &found[0].0;
     assert_eq!(findings(&fsck(&store, &[lost], 1)), [found[0].clone()]);
@@ -673,14 +676,14 @@ fn files_are_recovered_from_the_remaining_disks() {
     let mut store = Store::start(&[2, 2]);
     store.run(&["mkdir", "d"]);
     let files = files_of_all_sizes(&store);
-    let (keeper, _) = database(&store);
-    let roots = store.agents[keeper].roots[1..].to_vec();
-    stop(&mut store, keeper);
-    start(&mut store, keeper, roots);
+    let (metadata_agent, _) = database(&store);
+    let roots = store.agents[metadata_agent].roots[1..].to_vec();
+    stop(&mut store, metadata_agent);
+    start(&mut store, metadata_agent, roots);
     let repaired = fsck(&store, &["--repair", "--new-namespace"], 1);
     assert_eq!(repaired["failures"], Value::Array(Vec::new()));
     assert!(findings(&repaired).iter().all(|(_, kind)| kind == "missing"), "{repaired}");
-    let whole = nothing_is_made_up(&store, &files);
+    let whole = check_recovered_files(&store, &files);
     assert!((3..files.len()).contains(&whole), "{whole}");
     let listed = store.run(&["ls", "lost+found"]).lines().count();
     assert!((files.len() - 3..=files.len()).contains(&listed), "{listed} of {}", files.len());
@@ -689,8 +692,9 @@ fn files_are_recovered_from_the_remaining_disks() {
 #[test]
 fn files_removed_without_an_agent_are_deleted_when_it_returns() {
     let mut store = store(3);
-    let (keeper, _) = database(&store);
-    let (away, roots) = ((keeper + 1) % 3, |store: &Store, index: usize| store.agents[index].roots.clone());
+    let (metadata_agent, _) = database(&store);
+    let (away, roots) =
+        ((metadata_agent + 1) % 3, |store: &Store, index: usize| store.agents[index].roots.clone());
     let there = roots(&store, away);
     stop(&mut store, away);
     store.run(&["rm", "d/file"]);
@@ -720,7 +724,7 @@ fn files_removed_without_an_agent_are_deleted_when_it_returns() {
 fn a_file_that_its_agents_reject_is_a_finding() {
     let mut store = store(2);
     let file = store.number("d/file");
-    put_names_back(&mut store, |store| {
+    restore_names_after(&mut store, |store| {
         change(store, |database| remove(database, b'i', file, b""));
         fsck(store, &["--repair", "--remove-unnamed"], 0);
     });
@@ -736,8 +740,8 @@ fn a_file_that_its_agents_reject_is_a_finding() {
 #[test]
 fn fsck_with_some_agents_of_a_set_suggests_naming_all() {
     let store = store(2);
-    let (keeper, _) = database(&store);
-    let agent = store.agents[keeper].address.as_str();
+    let (metadata_agent, _) = database(&store);
+    let agent = store.agents[metadata_agent].address.as_str();
     for names in [&["fsck"][..], &["fsck", "d/file"]] {
         let said = fail(store.command(&[names, &["--agents", agent]].concat()), 1);
         let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part}: {said}"));
@@ -750,7 +754,7 @@ fn fsck_with_some_agents_of_a_set_suggests_naming_all() {
 #[test]
 fn after_a_restore_of_names_newer_files_keep_their_contents() {
     let mut store = store(2);
-    let since = put_names_back(&mut store, |store| {
+    let since = restore_names_after(&mut store, |store| {
         let since = store.make_file("since", 700_000);
         store.run(&["put", "since", "d/since"]);
         since
@@ -767,13 +771,13 @@ fn after_a_restore_of_names_newer_files_keep_their_contents() {
 #[test]
 fn a_damaged_namespace_is_reported_with_its_remedies() {
     let mut store = store(2);
-    let (keeper, database) = database(&store);
-    let roots = store.agents[keeper].roots.clone();
-    stop(&mut store, keeper);
+    let (metadata_agent, database) = database(&store);
+    let roots = store.agents[metadata_agent].roots.clone();
+    stop(&mut store, metadata_agent);
     let file = fs::File::options().write(true).open(&database).expect("a database");
     let bytes = file.metadata().expect("a database").len();
     file.write_all_at(&vec![0xa5; bytes as usize - 4096], 4096).expect("room");
-    start(&mut store, keeper, roots);
+    start(&mut store, metadata_agent, roots);
     for command in [&["ls", "-l"][..], &["get", "d/file", "got"], &["fsck"]] {
         let said = fail(store.command(command), 1);
         assert!(said.contains("--copy-namespace") && said.contains("--new-namespace"), "{said}");

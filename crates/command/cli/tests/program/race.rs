@@ -72,10 +72,10 @@ fn an_agent_reports_that_one_client_delays_another() {
         let file = open(&connection, described.clone()).await;
         fill(&connection.machine, &file, READS * BLOCK, Contents::Real, |_| {}).await.expect("it is written");
         file.flush().await.expect("it is flushed");
-        tell.send(NumberedFile { bytes: READS * BLOCK, ..described }).expect("it is asked for");
+        tell.send(NumberedFile { bytes: READS * BLOCK, ..described }).expect("the test waits");
     });
     made.join().expect("it is made");
-    let to_read = told.recv().expect("it is told");
+    let to_read = told.recv().expect("it is sent");
     drop(agent);
     // Restart it with slow disks and an empty cache.
     let slowed = ["--scheduling", "fcfs", "--disk-model", "drawn-14400", "--prefetch", "0"];

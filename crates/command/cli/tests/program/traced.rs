@@ -247,7 +247,7 @@ fn a_program_is_recorded_with_its_agents() {
     assert!(said.contains("it has used no agents") && said.contains("STARFISH_AGENTS"), "{said}");
     assert!(!said.contains("limited this run"), "{said}");
     fail(store.command(&["trace", "record", "-o", "no/such/place.tlv", "touch", "begun"]), 2);
-    assert!(!store.path("begun").exists(), "nothing is run of which nothing can be kept");
+    assert!(!store.path("begun").exists(), "nothing is run if the trace cannot be written");
     let (code, said) = recorded("-o", &[get[0], "get", "missing"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("missing"), "{said}");
@@ -279,7 +279,7 @@ fn a_benchmark_reports_the_limit_of_each_method() {
     let said = String::from_utf8(output.stderr).expect("text");
     assert!(output.status.success(), "{said}");
     for method in ["traditional, 4 agents:\n", "disk-directed, 4 agents:\n"] {
-        let (_, account) = said.split_once(method).expect("both are told of");
+        let (_, account) = said.split_once(method).expect("an account of each method");
         assert!(account.contains(" limited this run") && account.contains("I/O nodes (4): busy "), "{said}");
     }
     assert!(timeline(&place.path().join("bench.tlv")).processes.len() >= 10);

@@ -26,7 +26,7 @@ const PROFILE: &str = r#"[
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("profile.json"), PROFILE).expect("a file");
-    let told = told(directory.path(), "trace import profile.json");
+    let told = notes(directory.path(), "trace import profile.json");
     assert_eq!(told, "profile.json: 1 events that are no spans, counts or flows were left out\n");
     directory
 }
@@ -38,7 +38,7 @@ fn run(directory: &Path, arguments: &str) -> String {
 }
 
 /// Returns the standard error of a command that succeeds.
-fn told(directory: &Path, arguments: &str) -> String {
+fn notes(directory: &Path, arguments: &str) -> String {
     let mut command = starfish(arguments.split(' '));
     command.current_dir(directory);
     let output = finish(command);
@@ -76,10 +76,10 @@ fn a_summary_has_fixed_columns() {
     let part =
         run(directory.path(), "trace summary profile.tlv --by state --from 100us --to 160us --format csv");
     assert!(part.contains(",,compute,1,60000,") && part.contains(",,read,1,10000,"), "{part}");
-    let note = told(directory.path(), "trace summary profile.tlv");
+    let note = notes(directory.path(), "trace summary profile.tlv");
     assert_eq!(note, "profile.tlv: 1 span has not ended\n");
     // Every recording ends so; other commands do not report it.
-    assert_eq!(told(directory.path(), "trace overlap profile.tlv read compute"), "");
+    assert_eq!(notes(directory.path(), "trace overlap profile.tlv read compute"), "");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn an_import_replaces_only_a_named_output_file() {
     let why = refused(directory.path(), "trace import profile.json", 1);
     assert!(why.contains("profile.tlv: there is such a file already") && why.contains("-o"), "{why}");
     assert_eq!(std::fs::read(&trace).expect("a file"), b"another recording");
-    told(directory.path(), "trace import profile.json -o profile.tlv");
+    notes(directory.path(), "trace import profile.json -o profile.tlv");
     assert_ne!(std::fs::read(&trace).expect("a file"), b"another recording");
 }
 
@@ -210,7 +210,7 @@ fn files_that_are_not_traces_are_rejected_without_output() {
     assert!(refused(directory.path(), "trace import profile.tlv", 1).contains("already"));
     assert_eq!(std::fs::read(directory.path().join("profile.tlv")).expect("a trace"), before);
     std::fs::write(directory.path().join("torn.tlv"), &before[..before.len() - 3]).expect("a file");
-    let note = told(directory.path(), "trace summary torn.tlv");
+    let note = notes(directory.path(), "trace summary torn.tlv");
     assert!(note.contains("torn.tlv: it ends in the middle of a chunk"), "{note}");
     let mut newer = before.clone();
     newer[8] = 9;

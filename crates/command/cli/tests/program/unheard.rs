@@ -7,7 +7,7 @@ use std::process::Stdio;
 use crate::common::{starfish, wait};
 
 /// Returns the exit code of a command whose standard error is on a full disk.
-fn code_unheard(arguments: &[&str], directory: &Path) -> Option<i32> {
+fn code_without_stderr(arguments: &[&str], directory: &Path) -> Option<i32> {
     let full = OpenOptions::new().write(true).open("/dev/full").expect("a device of Linux");
     let mut command = starfish(arguments);
     command.current_dir(directory).stderr(full);
@@ -18,7 +18,7 @@ fn code_unheard(arguments: &[&str], directory: &Path) -> Option<i32> {
 #[test]
 fn a_full_standard_error_changes_neither_output_nor_exit_code() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let code = |arguments: &[&str]| code_unheard(arguments, directory.path());
+    let code = |arguments: &[&str]| code_without_stderr(arguments, directory.path());
     let text = |name: &str| fs::read_to_string(directory.path().join(name)).expect("text");
     // The command reports that the trace was cut.
     let small = ["simulate", "--pattern", "rb", "--method", "traditional", "--trials", "1"];

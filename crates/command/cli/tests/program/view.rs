@@ -160,7 +160,7 @@ fn a_growing_file_is_sent_again_and_an_unchanged_one_is_not() {
         if status == "200" {
             break answer;
         }
-        assert!(Instant::now() < end, "what was appended is not seen");
+        assert!(Instant::now() < end, "the appended part is not sent");
         std::thread::sleep(Duration::from_millis(50));
     };
     assert!(second.len() > first.len());

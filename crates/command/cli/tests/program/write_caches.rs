@@ -104,9 +104,9 @@ fn an_agent_killed_during_a_flush_is_named_and_loses_no_data() {
             thread::sleep(Duration::from_millis(2500));
             let roots = agent.roots.clone();
             *agent = Agent::start_at(&address, roots, &[]);
-            writing.into_iter().flat_map(|member| member.join().expect("it goes on")).collect()
+            writing.into_iter().flat_map(|member| member.join().expect("it continues")).collect()
         });
-        assert!(!told.is_empty(), "it was killed meanwhile");
+        assert!(!told.is_empty(), "it was killed during the writes");
         assert!(told.iter().all(|text| text.contains(&address)), "{told:?}");
         for session in &sessions {
             session.finish().expect("nothing is left");

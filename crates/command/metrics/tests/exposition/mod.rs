@@ -48,7 +48,7 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
                 "UNIT" => &mut family.unit,
                 _ => panic!("{line}: neither HELP, TYPE nor UNIT"),
             };
-            assert!(field.is_empty(), "{line}: told twice");
+            assert!(field.is_empty(), "{line}: repeated");
             *field = value.to_owned();
             continue;
         }
@@ -62,7 +62,7 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
         let end = name.strip_prefix(&*current).unwrap_or_else(|| panic!("{line}: within {current}"));
         assert!(ends.contains(&end), "{line}: a {} ends with {ends:?}", family.kind);
         let series = (name, labels);
-        assert!(family.samples.iter().all(|(other, _)| *other != series), "{line}: told twice");
+        assert!(family.samples.iter().all(|(other, _)| *other != series), "{line}: repeated");
         family.samples.push((series, value));
     }
     for (name, family) in &families {
@@ -125,7 +125,7 @@ fn check(name: &str, family: &Family) {
         family.unit
     );
     for unit in ["seconds", "bytes"] {
-        assert!(!name.ends_with(&format!("_{unit}")) || family.unit == unit, "{name}: the unit is not told");
+        assert!(!name.ends_with(&format!("_{unit}")) || family.unit == unit, "{name}: the unit is missing");
     }
     let values = || family.samples.iter().map(|(_, value)| *value);
     match &*family.kind {

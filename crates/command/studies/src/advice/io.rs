@@ -529,12 +529,9 @@ mod tests {
         assert_eq!((setting, times.elapsed), (large_and_cached, vec![4.0; 2]));
         assert!(
             in_company(best(), |_| Ok(Some(took(4.99)))).expect("simulated").is_none(),
-            "none gains beside the first"
+            "no combination gains more than the first change"
         );
-        assert!(
-            in_company(best(), |_| Ok(None)).expect("simulated").is_none(),
-            "nothing is possible together"
-        );
+        assert!(in_company(best(), |_| Ok(None)).expect("simulated").is_none(), "no combination is possible");
         assert!(in_company(Vec::new(), |_| panic!("nothing to simulate")).expect("nothing").is_none());
     }
 

@@ -128,7 +128,7 @@ mod tests {
 
     const PROCESSES: u32 = 4;
 
-    fn of(set: &[String]) -> Result<WritePredictor> {
+    fn predictor_of(set: &[String]) -> Result<WritePredictor> {
         WritePredictor::of(LOOPBACK, set, PROCESSES, 4, Scheduling::CyclicScan)
     }
 
@@ -143,11 +143,11 @@ mod tests {
         ];
         let computer = [&disks[..], &costs.map(str::to_owned)].concat();
         let predicted = |set: &[String]| {
-            let predictor = of(set).expect("a machine");
+            let predictor = predictor_of(set).expect("a machine");
             probed(PROCESSES, |probe| predictor.predict(probe, None)).expect("it writes")
         };
         let measured = predicted(&computer);
-        let again = predicted(&fitted(of, &disks, PROCESSES, measured).expect("it writes"));
+        let again = predicted(&fitted(predictor_of, &disks, PROCESSES, measured).expect("it writes"));
         for (found, right) in [(again.busy, measured.busy), (again.waiting, measured.waiting)] {
             let ratio = found.div_duration_f64(right);
             assert!((0.98..1.02).contains(&ratio), "{ratio}");
