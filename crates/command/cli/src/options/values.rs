@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn offered(line: &str) -> Vec<String> {
+    fn completions(line: &str) -> Vec<String> {
         let words: Vec<_> = line.split(' ').map(Into::into).collect();
         let last = words.len() - 1;
         let all = complete(&mut known(crate::Arguments::command()), words, last, None).expect("values");
@@ -82,19 +82,19 @@ mod tests {
 
     #[test]
     fn methods_machines_patterns_and_studies_are_completed() {
-        assert_eq!(offered("starfish simulate --method t"), ["traditional", "two-phase"]);
+        assert_eq!(completions("starfish simulate --method t"), ["traditional", "two-phase"]);
         assert_eq!(
-            offered("starfish simulate --method=traditional,d"),
+            completions("starfish simulate --method=traditional,d"),
             ["--method=traditional,disk-directed"]
         );
-        assert_eq!(offered("starfish put x --method d"), ["disk-directed"]);
-        assert_eq!(offered("starfish simulate --pattern rb"), ["rb", "rbb", "rbc"]);
-        assert_eq!(offered("starfish simulate --machine starfish"), ["starfish-1996"]);
-        assert_eq!(offered("starfish demo --disk-model streaming-2"), ["streaming-20"]);
-        assert_eq!(offered("starfish bench pdiol --disk-model st"), ["st318416w", "streaming-20"]);
-        assert_eq!(offered("starfish reproduce star"), ["starfish-3.0"]);
-        assert_eq!(offered("starfish machines starf"), ["starfish-1996"]);
-        assert_eq!(offered("starfish agents u"), ["up"]);
+        assert_eq!(completions("starfish put x --method d"), ["disk-directed"]);
+        assert_eq!(completions("starfish simulate --pattern rb"), ["rb", "rbb", "rbc"]);
+        assert_eq!(completions("starfish simulate --machine starfish"), ["starfish-1996"]);
+        assert_eq!(completions("starfish demo --disk-model streaming-2"), ["streaming-20"]);
+        assert_eq!(completions("starfish bench pdiol --disk-model st"), ["st318416w", "streaming-20"]);
+        assert_eq!(completions("starfish reproduce star"), ["starfish-3.0"]);
+        assert_eq!(completions("starfish machines starf"), ["starfish-1996"]);
+        assert_eq!(completions("starfish agents u"), ["up"]);
     }
 
     #[test]

@@ -108,15 +108,15 @@ fn stripes_of(home: &Home) -> Vec<PathBuf> {
 #[test]
 fn agents_remove_orphans_of_a_killed_client() {
     let home = Home::new();
-    let brief = |arguments: &[&str]| {
+    let with_short_timeout = |arguments: &[&str]| {
         let mut command = home.command(arguments);
         command.env("STARFISH_SILENCE", "1");
         command
     };
-    succeed(brief(&["agents", "up", "--local", "2"]));
+    succeed(with_short_timeout(&["agents", "up", "--local", "2"]));
     let mounted = home.path("mounted");
     std::fs::create_dir(&mounted).expect("room");
-    let mut mount = brief(&["mount", "mounted"]).spawn().expect("the program");
+    let mut mount = with_short_timeout(&["mount", "mounted"]).spawn().expect("the program");
     until("it is mounted or it has failed", || {
         mount::is_mount_of_ours(&mounted) || mount.try_wait().expect("a child").is_some()
     });
@@ -326,19 +326,19 @@ fn a_hung_agent_is_reported_as_silent_and_can_be_stopped() {
     home.run(&["agents", "up", "--local", "2"]);
     let hanging = home.processes()[1].to_string();
     assert!(Command::new("kill").args(["-s", "STOP", &hanging]).status().expect("kill").success());
-    let impatient = |arguments: &[&str]| {
+    let run_with_short_timeout = |arguments: &[&str]| {
         let mut command = home.command(arguments);
         command.env("STARFISH_SILENCE", "1");
         finish(command)
     };
-    let output = impatient(&["agents", "status"]);
+    let output = run_with_short_timeout(&["agents", "status"]);
     let (said, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{said}{told}");
     let line = said.lines().find(|line| line.starts_with("local 1 ")).expect("a line for each");
     assert!(line.contains(&hanging) && line.contains("silent"), "{said}");
     assert!(said.contains("running") && said.contains("no answer within 1 s"), "{said}");
     assert!(told.contains("1 of 2 does not answer") && told.contains("`starfish agents down`"), "{told}");
-    let output = impatient(&["agents", "up"]);
+    let output = run_with_short_timeout(&["agents", "up"]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && told.contains("after `starfish agents down` if it hangs"), "{told}");
     assert!(home.run(&["agents", "down"]).1.contains("Stopped 2."));

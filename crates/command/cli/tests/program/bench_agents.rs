@@ -112,20 +112,20 @@ fn the_table_and_csv_have_the_same_rows() {
 #[test]
 fn the_benchmark_of_this_computer_has_csv_and_json() {
     let small = ["bench", "--file-size", "4MiB", "--rounds", "1"];
-    let told =
+    let printed =
         |more: &[&str]| String::from_utf8(succeed(starfish([&small[..], more].concat()))).expect("text");
-    let csv = told(&["--format", "csv"]);
+    let csv = printed(&["--format", "csv"]);
     let lines: Vec<&str> = csv.lines().collect();
     let head = "method,receiving_threads,median_mib_s,lowest_mib_s,highest_mib_s,of_target,of_four_threads";
     assert_eq!((lines.len(), lines[0]), (5, head), "{csv}");
     assert!(lines[1].starts_with("bare stripe,1,") && lines[4].starts_with("disk-directed,1,"), "{csv}");
-    let rows: Value = serde_json::from_str(&told(&["--modelled", "--format", "json"])).expect("JSON");
+    let rows: Value = serde_json::from_str(&printed(&["--modelled", "--format", "json"])).expect("JSON");
     let of =
         |key: &str| rows.as_array().expect("rows").iter().map(|row| row[key].clone()).collect::<Vec<_>>();
     assert_eq!(of("disks"), [4, 4, 1, 1]);
     assert_eq!(of("method"), ["traditional", "disk-directed", "traditional", "disk-directed"]);
     assert!(of("of_disks").iter().all(|part| part.as_f64() > Some(0.0)), "{rows}");
-    assert!(told(&[]).starts_with("the target, 100 %, is a bare stripe"));
+    assert!(printed(&[]).starts_with("the target, 100 %, is a bare stripe"));
     // Without the user's own agents these options have no effect, in any combination.
     for option in [
         "--config=x",

@@ -53,8 +53,8 @@ fn a_measurement_and_its_prediction_are_traced_alike() {
     let count = |path: &Path, state: &str| {
         let timeline = trace::read("run", std::fs::read(path).expect("a trace").as_slice()).expect("a trace");
         assert_eq!(timeline.processes.len(), 4, "{}", path.display());
-        let is_meant = |index: &&u32| timeline.states[**index as usize].name == state;
-        timeline.spans.state.iter().filter(is_meant).count()
+        let has_name = |index: &&u32| timeline.states[**index as usize].name == state;
+        timeline.spans.state.iter().filter(has_name).count()
     };
     let predicted = directory.path().join("run-predicted.tlv");
     for state in ["collective write", "move block", "disk write", "serve: collective"] {

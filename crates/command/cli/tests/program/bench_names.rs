@@ -46,8 +46,8 @@ fn small_files_can_be_traced() {
     for (name, least) in [("run.tlv", 1), ("run-predicted.tlv", 10)] {
         let bytes = std::fs::read(directory.path().join(name)).expect("a trace");
         let timeline = trace::read("run", bytes.as_slice()).expect("a trace");
-        let is_meant = |index: &&u32| timeline.states[**index as usize].name == "serve: write";
-        assert!(timeline.spans.state.iter().filter(is_meant).count() >= least, "{name}");
+        let has_name = |index: &&u32| timeline.states[**index as usize].name == "serve: write";
+        assert!(timeline.spans.state.iter().filter(has_name).count() >= least, "{name}");
     }
 }
 

@@ -15,7 +15,7 @@ _starfish_complete_starfish
 printf '%s\n' "${COMPREPLY[@]}""#;
 
 /// Returns bash's completions of the last of these words. A blank precedes each part that begins a word.
-fn offered(mut command: Command, words: &[&str]) -> Vec<String> {
+fn completions(mut command: Command, words: &[&str]) -> Vec<String> {
     let program = env!("CARGO_BIN_EXE_starfish");
     let directory = std::path::Path::new(program).parent().expect("a directory");
     command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", directory.display()));
@@ -40,15 +40,15 @@ fn bash(like: &Command) -> Command {
 
 #[test]
 fn bash_completes_commands_options_and_values() {
-    let offered = |words: &[&str]| offered(bash(&starfish([""; 0])), words);
-    assert_eq!(offered(&[" sim"]), ["simulate"]);
-    assert_eq!(offered(&[" simulate", " --meth"]), ["--method"]);
-    assert_eq!(offered(&[" simulate", " --method", " two"]), ["two-phase"]);
+    let completions = |words: &[&str]| completions(bash(&starfish([""; 0])), words);
+    assert_eq!(completions(&[" sim"]), ["simulate"]);
+    assert_eq!(completions(&[" simulate", " --meth"]), ["--method"]);
+    assert_eq!(completions(&[" simulate", " --method", " two"]), ["two-phase"]);
     // The text before the character at which bash splits is kept.
-    assert_eq!(offered(&[" simulate", " --method", "=", "two"]), ["two-phase"]);
-    assert_eq!(offered(&[" simulate", " --method", "=", "traditional,two"]), ["traditional,two-phase"]);
-    assert_eq!(offered(&[" simulate", " --pattern", " wcc"]), ["wcc"]);
-    let all = offered(&[" "]);
+    assert_eq!(completions(&[" simulate", " --method", "=", "two"]), ["two-phase"]);
+    assert_eq!(completions(&[" simulate", " --method", "=", "traditional,two"]), ["traditional,two-phase"]);
+    assert_eq!(completions(&[" simulate", " --pattern", " wcc"]), ["wcc"]);
+    let all = completions(&[" "]);
     assert!(all.contains(&"put".to_owned()) && !all.iter().any(|word| word.starts_with('-')), "{all:?}");
 }
 
@@ -61,15 +61,15 @@ fn names_of_files_are_completed_from_the_agents() {
         store.run(&["put", "local", name]);
     }
     let of_store = || bash(&store.command(&[]));
-    assert_eq!(offered(of_store(), &[" get", " results/"]), ["results/one", "results/two\\ words"]);
-    assert_eq!(offered(of_store(), &[" cat", " other", " results/o"]), ["results/one"]);
-    assert_eq!(offered(of_store(), &[" get", " results/two\\ w"]), ["results/two\\ words"]);
-    assert_eq!(offered(of_store(), &[" put", " loc"]), ["local"]);
+    assert_eq!(completions(of_store(), &[" get", " results/"]), ["results/one", "results/two\\ words"]);
+    assert_eq!(completions(of_store(), &[" cat", " other", " results/o"]), ["results/one"]);
+    assert_eq!(completions(of_store(), &[" get", " results/two\\ w"]), ["results/two\\ words"]);
+    assert_eq!(completions(of_store(), &[" put", " loc"]), ["local"]);
     // The line names the agents.
     let (host, port) = store.agents[0].address.split_once(':').expect("HOST:PORT");
     let host = format!(" {host}");
     let words = [" stat", " --agents", &host, ":", port, " ot"];
-    assert_eq!(offered(bash(&starfish([""; 0])), &words), ["other"]);
+    assert_eq!(completions(bash(&starfish([""; 0])), &words), ["other"]);
 }
 
 #[test]
@@ -79,6 +79,6 @@ fn completion_does_not_wait_for_silent_agents() {
     let mut command = bash(&starfish([""; 0]));
     command.env("STARFISH_AGENTS", silent.local_addr().expect("an address").to_string());
     let start = Instant::now();
-    assert_eq!(offered(command, &[" get", " x"]), [""]);
+    assert_eq!(completions(command, &[" get", " x"]), [""]);
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }

@@ -68,7 +68,7 @@ impl Agent {
     }
 }
 
-fn said(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -82,7 +82,7 @@ impl Trial {
         let store = Store::start(&[1; 5]);
         let original = store.make_file("local", 700_000);
         store.run(&["mkdir", "d"]);
-        let doctor = said(&finish(store.command(&["doctor", "--quick"])));
+        let doctor = text_of(&finish(store.command(&["doctor", "--quick"])));
         let is_metadata_agent = |agent: &Agent| doctor.contains(&format!("agent {} keeps it", agent.address));
         let metadata_agent = store.agents.iter().position(is_metadata_agent).expect("one keeps the names");
         let victim = usize::from(metadata_agent == 0);
@@ -194,11 +194,11 @@ impl Trial {
                 let got = finish(self.command(&["get", &path, "back", "--force"]));
                 let printed = finish(self.command(&["cat", &path]));
                 for output in [&got, &printed] {
-                    assert_eq!(output.status.success(), is_fine, "{fault:?} {name}: {}", said(output));
+                    assert_eq!(output.status.success(), is_fine, "{fault:?} {name}: {}", text_of(output));
                     assert!(
-                        is_fine || said(output).contains(self.address()),
+                        is_fine || text_of(output).contains(self.address()),
                         "{fault:?} {name}: {}",
-                        said(output)
+                        text_of(output)
                     );
                 }
                 if is_fine {
@@ -213,15 +213,19 @@ impl Trial {
     fn check_put(&self, fault: DiskFault) {
         let put = finish(self.command(&["put", "local", "d/new", "--block", "64KiB"]));
         let is_fine = fault.is_of_one_stripe() || (fault.is_unusable() && !fault.is_silent());
-        assert_eq!(put.status.success(), is_fine, "{fault:?}: {}", said(&put));
-        assert!(fault.is_of_one_stripe() || said(&put).contains(self.address()), "{fault:?}: {}", said(&put));
+        assert_eq!(put.status.success(), is_fine, "{fault:?}: {}", text_of(&put));
+        assert!(
+            fault.is_of_one_stripe() || text_of(&put).contains(self.address()),
+            "{fault:?}: {}",
+            text_of(&put)
+        );
         if fault.is_silent() {
             let put = finish(self.command(&["put", "local", "d/new", "--without-missing"]));
-            assert!(put.status.success(), "{fault:?}: {}", said(&put));
+            assert!(put.status.success(), "{fault:?}: {}", text_of(&put));
         }
         if put.status.success() || fault.is_silent() {
             let got = finish(self.command(&["get", "d/new", "back", "--force"]));
-            assert!(got.status.success(), "{fault:?}: {}", said(&got));
+            assert!(got.status.success(), "{fault:?}: {}", text_of(&got));
             assert_eq!(hash(&self.store.path("back")), self.original);
         }
     }
@@ -256,7 +260,7 @@ impl Trial {
         let options = if fault.is_silent() { &without[..] } else { &[] };
         let mounted =
             finish(self.command(&[&["mount", path, "--background", "--log", "log"], options].concat()));
-        assert!(mounted.status.success(), "{fault:?}: {}", said(&mounted));
+        assert!(mounted.status.success(), "{fault:?}: {}", text_of(&mounted));
         let inside = Path::new(path).join("d");
         let names = fs::read_dir(&inside).expect("the names are on another disk");
         let names: BTreeSet<String> =
@@ -273,7 +277,7 @@ impl Trial {
             }
         }
         let unmounted = finish(self.command(&["umount", path]));
-        assert!(unmounted.status.success(), "{fault:?}: {}", said(&unmounted));
+        assert!(unmounted.status.success(), "{fault:?}: {}", text_of(&unmounted));
     }
 }
 
@@ -286,7 +290,7 @@ fn check(fault: DiskFault) {
     let listed = finish(trial.command(&["ls", "d"]));
     let names: BTreeSet<String> =
         String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect();
-    assert!(listed.status.success(), "{fault:?}: {}", said(&listed));
+    assert!(listed.status.success(), "{fault:?}: {}", text_of(&listed));
     assert_eq!(names, trial.on.union(&trial.elsewhere).cloned().collect(), "{fault:?}");
     trial.check_contents(fault);
     trial.check_fsck(fault);

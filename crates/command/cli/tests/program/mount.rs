@@ -255,8 +255,8 @@ fn a_mount_waits_for_missing_agents() {
     let options = ["--background", "--wait", "60", "--log", "waiting.log"];
     let waiting = point.command(&["mount"], &options).spawn().expect("the program");
     let log = point.store.path("waiting.log");
-    let has_said = || fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for agents"));
-    within(Duration::from_secs(20), "it says that it waits", has_said);
+    let is_waiting = || fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for agents"));
+    within(Duration::from_secs(20), "it reports that it waits", is_waiting);
     let roots = point.store.agents[1].roots.clone();
     point.store.agents[1] = Agent::start_at(&address, roots, &[]);
     let output = waiting.wait_with_output().expect("it ends");
@@ -492,27 +492,27 @@ fn a_mount_exports_its_requests_as_metrics() {
 fn the_doctor_reports_mounts_and_their_states() {
     let Some(point) = MountPoint::new() else { return };
     let doctor = || finish(point.store.command(&["doctor", "--quick"]));
-    let said = |output: std::process::Output| {
+    let text_of = |output: std::process::Output| {
         String::from_utf8([output.stdout, output.stderr].concat()).expect("text")
     };
     let directory = point.path.display().to_string();
-    assert!(!said(doctor()).contains(&directory), "nothing is mounted");
+    assert!(!text_of(doctor()).contains(&directory), "nothing is mounted");
     let mut child = point.command(&["mount"], &[]).spawn().expect("the program");
     point.wait_until_mounted();
     let agents: Vec<&str> = point.store.agents.iter().map(|agent| &*agent.address).collect();
     let well = doctor();
     assert!(well.status.success());
-    let well = said(well);
+    let well = text_of(well);
     assert!(well.contains(&format!("Mounted in {directory}: the files of {}.", agents.join(", "))), "{well}");
     signal(&child, "STOP");
     let stopped = doctor();
     signal(&child, "CONT");
     assert_eq!(stopped.status.code(), Some(1));
-    let stopped = said(stopped);
+    let stopped = text_of(stopped);
     assert!(stopped.contains(&format!("mount {directory}: it has not answered")), "{stopped}");
     child.kill().expect("it is there");
     child.wait().expect("it ends");
-    let ended = said(doctor());
+    let ended = text_of(doctor());
     assert!(ended.contains("its program has ended") && ended.contains("starfish umount"), "{ended}");
     point.unmount();
 }

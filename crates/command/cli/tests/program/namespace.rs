@@ -235,7 +235,7 @@ fn names_that_are_not_utf8_are_listed_moved_and_removed() {
         command.args(&words[1..]);
         finish(command)
     };
-    let said = |words: &[&OsStr]| {
+    let output_of = |words: &[&OsStr]| {
         let output = run(words);
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
@@ -244,16 +244,16 @@ fn names_that_are_not_utf8_are_listed_moved_and_removed() {
     assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
     assert_eq!(store.run(&["ls", "d/tree"]), "link\nnot\\xfftext/\n");
     let within = path(b"d/tree/not\xfftext");
-    assert_eq!(said(&["ls".as_ref(), &within]), "not\\xfftext\n");
+    assert_eq!(output_of(&["ls".as_ref(), &within]), "not\\xfftext\n");
     let (file, moved) = (path(b"d/tree/not\xfftext/not\xfftext"), path(b"d/tree/not\xfftext/\xfe"));
-    said(&["mv".as_ref(), &file, &moved]);
+    output_of(&["mv".as_ref(), &file, &moved]);
     // A question mark also matches bytes that are not UTF-8.
     fs::create_dir(store.path("got")).expect("room");
     store.run(&["get", "d/tree/not?text/?", "got/"]);
     assert_eq!(fs::read(store.path("got").join(OsStr::from_bytes(b"\xfe"))).expect("got"), b"odd");
-    said(&["mv".as_ref(), &moved, &file]);
-    said(&["rm".as_ref(), &file]);
-    said(&["rm".as_ref(), "-r".as_ref(), &within]);
+    output_of(&["mv".as_ref(), &moved, &file]);
+    output_of(&["rm".as_ref(), &file]);
+    output_of(&["rm".as_ref(), "-r".as_ref(), &within]);
     let gone = run(&["rm".as_ref(), &within]);
     let told = String::from_utf8_lossy(&gone.stderr).into_owned();
     assert!(gone.status.code() == Some(1) && told.contains("d/tree/not\\xfftext: no such file"), "{told}");
@@ -557,7 +557,7 @@ fn lists_have_local_times_readable_sizes_and_escaped_names() {
         .and_then(|file| file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(86_400)))
         .expect("a time");
     store.run(&["put", "local", "a\x1b[2Jb"]);
-    let told = |arguments: &[&str], zone: &str| {
+    let printed = |arguments: &[&str], zone: &str| {
         let mut command = store.command(arguments);
         command.env("TZ", zone);
         let output = finish(command);
@@ -572,14 +572,14 @@ fn lists_have_local_times_readable_sizes_and_escaped_names() {
                 .then_some(("Asia/Tokyo", "1970-01-02 09:00:00")),
         )
     {
-        let listed = told(&["ls", "-lh"], zone);
+        let listed = printed(&["ls", "-lh"], zone);
         let line = listed.lines().next().expect("a line");
         assert!(line.ends_with(&format!("  3.0 MiB  {time}  a\\u{{1b}}[2Jb")), "{listed}");
-        let known = told(&["stat", "a\x1b[2Jb"], zone);
+        let known = printed(&["stat", "a\x1b[2Jb"], zone);
         assert!(known.starts_with("path      a\\u{1b}[2Jb\n"), "{known}");
         assert!(known.contains(&format!("modified  {time}\n")), "{known}");
         assert!(known.contains("over 1 stripe\n"), "{known}");
-        assert!(told(&["ls", "--format", "csv"], zone).contains(",1970-01-02T00:00:00Z\n"));
+        assert!(printed(&["ls", "--format", "csv"], zone).contains(",1970-01-02T00:00:00Z\n"));
     }
     assert!(store.run(&["ls", "--help"]).contains("Usage: starfish ls"));
     assert!(fail(store.command(&["ls", "-h"]), 2).contains("--long"));
@@ -1013,15 +1013,15 @@ fn recent_unfinished_files_are_reported_with_a_remedy() {
     }
     child.kill().expect("a child of ours");
     wait(&mut child);
-    let told = || String::from_utf8(finish(store.command(&["rm", "--unfinished"])).stderr).expect("text");
-    let left = told();
+    let report = || String::from_utf8(finish(store.command(&["rm", "--unfinished"])).stderr).expect("text");
+    let left = report();
     assert!(left.contains("1 file that was begun less than 1h ago is left"), "{left}");
     assert!(left.contains("--older-than 0s"), "{left}");
     while !store.run(&["ls", "-a", "d"]).is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
         store.run(&["rm", "--unfinished", "--older-than", "0s"]);
     }
-    assert_eq!(told(), "");
+    assert_eq!(report(), "");
 }
 
 #[test]

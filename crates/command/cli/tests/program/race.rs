@@ -118,8 +118,8 @@ fn an_agent_reports_that_one_client_delays_another() {
     let bytes = std::fs::read(store.path("race.tlv")).expect("a trace");
     let trace = trace::read("race.tlv", bytes.as_slice()).expect("a trace");
     let most = |name: &str| {
-        let is_meant = |counter: u32| trace.counters[counter as usize].name == name;
-        let counts = trace.counts.iter().filter(|count| is_meant(count.counter));
+        let has_name = |counter: u32| trace.counters[counter as usize].name == name;
+        let counts = trace.counts.iter().filter(|count| has_name(count.counter));
         let whole = |value| match value {
             Amount::Integer(number) => number,
             Amount::Real(number) => panic!("{number} is not whole"),

@@ -106,7 +106,7 @@ fn every_reader_of_a_log_reports_an_unfinished_line() {
     let torn = "# starfish requests 2\n0 0 x write 0 100\n1 0 x write 100 1";
     let whole = format!("{torn}\n");
     let directory = files(&[("torn.log", torn), ("whole.log", &whole)]);
-    for (log, is_told) in [("torn.log", true), ("whole.log", false)] {
+    for (log, is_reported) in [("torn.log", true), ("whole.log", false)] {
         for command in [
             "request-log show",
             "request-log convert",
@@ -118,8 +118,8 @@ fn every_reader_of_a_log_reports_an_unfinished_line() {
             let output = finish(command);
             let told = String::from_utf8(output.stderr).expect("text");
             assert!(output.status.success(), "{told}");
-            let told_of_line = told.contains(&format!("starfish: {log}: 1 unfinished line is left out"));
-            assert_eq!(told_of_line, is_told, "{told}");
+            let reports_line = told.contains(&format!("starfish: {log}: 1 unfinished line is left out"));
+            assert_eq!(reports_line, is_reported, "{told}");
         }
     }
 }
@@ -195,12 +195,12 @@ fn a_replay_on_agents_leaves_no_files() {
     // The layout is reported if it is much larger than the part that is read.
     std::fs::write(store.path("far.log"), "# starfish requests 1\n0 1 far read 8000000 4096\n")
         .expect("a file");
-    for (log, is_told) in [("far.log", true), ("a.log", false)] {
+    for (log, is_reported) in [("far.log", true), ("a.log", false)] {
         let replay = ["replay", log, "--agents", "--method", "traditional", "--progress", "never"];
         let said = String::from_utf8(finish(store.command(&replay)).stderr).expect("text");
         assert_eq!(
             said.contains("1 file is laid out before each replay, with 7.6 MiB of data"),
-            is_told,
+            is_reported,
             "{said}"
         );
     }

@@ -19,11 +19,11 @@ fn process_of(timeline: &Timeline, thread: u32) -> u32 {
 
 /// Returns the names of the states of a process.
 fn states<'a>(timeline: &'a Timeline, command: &str) -> Vec<&'a str> {
-    let is_meant = |thread: u32| {
+    let is_of_command = |thread: u32| {
         timeline.processes[process_of(timeline, thread) as usize].info.command_line.contains(command)
     };
     let of_process =
-        timeline.spans.thread.iter().zip(&timeline.spans.state).filter(|(thread, _)| is_meant(**thread));
+        timeline.spans.thread.iter().zip(&timeline.spans.state).filter(|(thread, _)| is_of_command(**thread));
     let mut names: Vec<&str> =
         of_process.map(|(_, state)| timeline.states[*state as usize].name.as_str()).collect();
     names.sort_unstable();
@@ -174,13 +174,13 @@ fn the_limit_of_a_run_on_agents_is_reported() {
     let store = Store::start_with(&[1, 1], &["--disk-model", "streaming-20"]);
     // Large enough to keep the disks busy most of the time, even on a busy computer.
     store.make_file("original", 24 << 20);
-    let said = |arguments: &[&str]| -> Vec<String> {
+    let explained = |arguments: &[&str]| -> Vec<String> {
         let output = store.command(arguments).output().expect("it runs");
         let errors = String::from_utf8(output.stderr).expect("text");
         assert!(output.status.success(), "{errors}");
         errors.lines().map(|line| line.trim().to_owned()).collect()
     };
-    let put = said(&["put", "original", "--block", "64KiB", "--explain"]);
+    let put = explained(&["put", "original", "--block", "64KiB", "--explain"]);
     assert!(put[0].starts_with("The disks limited this run: busy "), "{put:?}");
     let has = |said: &[String], begin: &str| {
         assert!(said.iter().any(|line| line.starts_with(begin)), "{begin}: {said:?}");
@@ -189,7 +189,7 @@ fn the_limit_of_a_run_on_agents_is_reported() {
     for begin in ["disks (2): busy ", "links of nodes (", processors, "disk accesses: 0 reads, "] {
         has(&put, begin);
     }
-    let get = said(&["get", "original", "copy", "--explain", "--trace", "get.tlv"]);
+    let get = explained(&["get", "original", "copy", "--explain", "--trace", "get.tlv"]);
     // The file is still in the agents' caches.
     has(&get, "disk accesses: 0 reads, ");
     let of_trace = store.run(&["trace", "explain", "get.tlv"]);
@@ -198,7 +198,7 @@ fn the_limit_of_a_run_on_agents_is_reported() {
     // A failing run reports its reason, and leaves no recording behind.
     assert!(store.run_failing(&["get", "missing", "--explain"]).contains("missing"));
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
-    let bench = said(&[
+    let bench = explained(&[
         "bench",
         "--agents",
         "--operation",

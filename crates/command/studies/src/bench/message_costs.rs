@@ -105,7 +105,7 @@ fn step([busy, waiting]: Errors, [of_busy, of_waiting]: [[f64; 2]; 2]) -> [f64; 
 mod tests {
     use super::*;
 
-    fn found_of(times: impl Fn(Costs) -> [f64; 2], measured: [f64; 2]) -> Costs {
+    fn fit(times: impl Fn(Costs) -> [f64; 2], measured: [f64; 2]) -> Costs {
         let errors = |costs| Ok([0, 1].map(|probe: usize| (times(costs)[probe] / measured[probe]).ln()));
         found(errors).expect("nothing fails")
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn the_fitted_costs_reproduce_the_measured_times() {
         for right in [[9e-6, 40e-6], [2e-6, 5e-6], [40e-6, 20e-6], [12e-6, 60e-6]] {
-            let found = times(found_of(times, times(right)));
+            let found = times(fit(times, times(right)));
             for (found, right) in found.into_iter().zip(times(right)) {
                 assert!((found / right - 1.0).abs() < 0.02, "{found} where {right} is right");
             }
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn fitted_costs_are_not_negative() {
         // The waiting probe takes less time than its messages alone would.
-        let [end, way] = found_of(times, [100e-6, 20e-6]);
+        let [end, way] = fit(times, [100e-6, 20e-6]);
         assert!((2e-6..13e-6).contains(&end) && (0.0..5e-6).contains(&way), "{end} {way}");
     }
 }
