@@ -62,7 +62,7 @@ fn programs_are_measured_and_predicted() {
 }
 
 #[test]
-fn writing_programs_run_on_modelled_and_host_disks() {
+fn programs_write_the_same_output_on_any_disks() {
     for (disks, least) in [("--disk-model=streaming-20", 0.4), ("--host-disks", 0.0)] {
         let arguments = ["bench", "pdiol", disks, "--programs", "sort,bzip2", "--sizes", "8MiB"];
         let more = ["--disks", "2", "--windows", "adaptive", "--limit-size", "4MiB", "--format", "csv"];
