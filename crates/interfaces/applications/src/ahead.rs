@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_is_read_in_order_and_less_if_nobody_wants_it() {
+    fn reads_return_all_bytes_in_order_and_may_stop_early() {
         let bytes: Vec<u8> = (0..3_000_001_u32).map(|index| (index / 7) as u8).collect();
         std::thread::scope(|scope| {
             let mut read = Vec::new();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_comes_after_what_was_read_before() {
+    fn an_error_is_returned_after_the_data_before_it() {
         struct Broken;
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

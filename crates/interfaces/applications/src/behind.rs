@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_is_written_in_order() {
+    fn all_bytes_are_written_in_order() {
         let bytes: Vec<u8> = (0..3_000_001_u32).map(|index| (index / 7) as u8).collect();
         std::thread::scope(|scope| {
             let mut behind = Behind::new(scope, Vec::new());
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_fails_is_told() {
+    fn a_failed_write_is_reported() {
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_name_says_what_it_is() {
+    fn the_prefix_of_a_name_determines_its_kind() {
         assert_eq!(name("-"), FileName::Standard);
         assert_eq!(name("pfs:a b/c"), FileName::Striped("a b/c".into()));
         assert_eq!(name("./pfs:x"), FileName::Local("./pfs:x".into()));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_come_and_go() {
+    fn endings_are_added_and_removed() {
         assert_eq!(name("pfs:x").with_ending(".bz2"), Some(name("pfs:x.bz2")));
         assert_eq!(name("a/x.bz2").without_ending(".bz2"), Some(name("a/x")));
         assert_eq!(name("-").with_ending(".bz2"), None);

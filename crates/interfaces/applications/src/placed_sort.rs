@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_placed_as_those_of_a_merge() {
+    fn runs_are_placed_like_the_runs_of_a_merge() {
         let sort = PlacedSort { policy: Policy::SharedWithinJob, sort: "2/2".parse().expect("a number") };
         let runs: Vec<u32> = (0..6).map(|run| sort.disk_of_run(run, 4)).collect();
         // Job 1 (from 0) of 2 on four disks reads from disks 0, 2 and 3, but its runs on disk 0 are moved to disk 1.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_placements_and_job_numbers_are_rejected() {
         assert_eq!("striped".parse(), Ok(SortPlacement::Striped));
         assert_eq!("2".parse(), Ok(SortPlacement::Policy(Policy::SeparateWithinJob)));
         assert!(["0", "5", "all", ""].iter().all(|text| text.parse::<SortPlacement>().is_err()));

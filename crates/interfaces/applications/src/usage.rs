@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_adds_up() {
+    fn a_row_has_all_columns_and_no_negative_waiting_time() {
         let milliseconds = Duration::from_millis;
         let (elapsed, user, system) = (milliseconds(1000), milliseconds(200), milliseconds(50));
         let usage = Usage { elapsed, user, system, bytes_read: 7, bytes_written: 9 };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{FS2PFS, Home, MYCAT, PFS2FS, PFSBZIP2, PFSSORT, text, wait};
 
 #[test]
-fn an_interrupted_program_leaves_nothing() {
+fn an_interrupted_program_leaves_no_files() {
     let home = Home::start(2);
     home.make("text", &text(100_000));
     let kept = (home.striped(), home.local());
@@ -45,7 +45,7 @@ fn an_interrupted_program_leaves_nothing() {
 
 /// The remaining file is hidden, and `starfish rm --unfinished` removes it.
 #[test]
-fn a_killed_program_leaves_no_file_of_the_name_that_it_was_given() {
+fn a_killed_program_leaves_only_a_hidden_file() {
     let home = Home::start(2);
     for (program, arguments) in [(FS2PFS, &["-", "new"][..]), (MYCAT, &["-", "-o", "pfs:new"])] {
         let mut child = home.command(program, arguments).stdin(Stdio::piped()).spawn().expect("it");
@@ -60,7 +60,7 @@ fn a_killed_program_leaves_no_file_of_the_name_that_it_was_given() {
 
 /// The input exceeds the limit of data in flight, so some of it is being sent to the agents.
 #[test]
-fn a_file_stays_if_another_that_is_to_replace_it_is_interrupted() {
+fn an_interrupted_replacement_leaves_the_old_file() {
     let home = Home::start(2);
     std::fs::write(home.path("old"), text(1000)).expect("room");
     home.succeed(FS2PFS, &["old"]);
@@ -82,7 +82,7 @@ fn a_file_stays_if_another_that_is_to_replace_it_is_interrupted() {
 }
 
 #[test]
-fn nobody_has_to_read_to_the_end() {
+fn programs_succeed_if_their_output_is_closed_early() {
     let home = Home::start(2);
     home.make("text", &text(300_000));
     for (program, arguments) in [(MYCAT, ["pfs:text"]), (PFSSORT, ["pfs:text"]), (PFS2FS, ["text"])] {
@@ -94,7 +94,7 @@ fn nobody_has_to_read_to_the_end() {
 }
 
 #[test]
-fn without_agents_ordinary_files_are_sorted_all_the_same() {
+fn local_files_are_sorted_without_agents() {
     let home = Home::start(1);
     std::fs::write(home.path("text"), "b\na\n").expect("a file");
     let mut command = home.command(PFSSORT, ["text"]);

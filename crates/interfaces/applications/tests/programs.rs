@@ -33,7 +33,7 @@ fn contents() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn files_come_back_from_stripes_as_they_were() {
+fn files_are_copied_to_stripes_and_back_unchanged() {
     let home = Home::start(3);
     for (name, contents) in contents() {
         home.make(name, &contents);
@@ -78,7 +78,7 @@ fn programs_write_traces() {
 
 /// The command line in the appendix of the thesis, and its variables.
 #[test]
-fn options_of_pdiol_stand_before_a_dash() {
+fn options_of_pdiol_precede_a_dash() {
     let home = Home::start(3);
     home.make("a", &text(30_000));
     let line =
@@ -109,7 +109,7 @@ fn options_of_pdiol_stand_before_a_dash() {
 
 /// `fs2pfs` and `starfish put` have the same default, so both create the same file.
 #[test]
-fn files_that_are_put_have_blocks_of_the_default_of_starfish_put() {
+fn fs2pfs_creates_files_with_blocks_of_256_kib() {
     let home = Home::start(1);
     std::fs::write(home.path("file"), noise(600_000)).expect("room");
     home.succeed(FS2PFS, &["file"]);
@@ -117,7 +117,7 @@ fn files_that_are_put_have_blocks_of_the_default_of_starfish_put() {
 }
 
 #[test]
-fn what_cannot_be_copied_says_why_and_leaves_nothing() {
+fn a_failed_copy_reports_its_cause_and_leaves_no_file() {
     let home = Home::start(2);
     home.make("file", b"contents");
     for (program, arguments, part) in [
@@ -150,7 +150,7 @@ fn by_shell(home: &Home, program: &str, line: &str) -> Output {
 }
 
 #[test]
-fn a_striped_file_stays_if_no_other_can_be_made_of_that_name() {
+fn a_failed_replacement_leaves_the_striped_file() {
     let home = Home::start(2);
     home.make("file", b"contents");
     home.succeed(FS2PFS, &["file", "small", "--block", "8KiB"]);
@@ -167,7 +167,7 @@ fn a_striped_file_stays_if_no_other_can_be_made_of_that_name() {
 }
 
 #[test]
-fn no_file_is_input_and_output_at_once() {
+fn an_output_that_is_also_an_input_is_rejected() {
     let home = Home::start(2);
     home.make("file", &text(1000));
     std::os::unix::fs::symlink("file", home.path("link")).expect("a link");
@@ -207,7 +207,7 @@ fn mode(home: &Home, name: &str) -> u32 {
 }
 
 #[test]
-fn what_only_the_owner_may_read_stays_so() {
+fn copies_of_private_files_stay_private() {
     let home = Home::start(1);
     for name in ["salaries", "new"] {
         std::fs::write(home.path(name), "b\na\n").expect("a file");
@@ -225,7 +225,7 @@ fn what_only_the_owner_may_read_stays_so() {
 }
 
 #[test]
-fn a_link_goes_on_to_point_to_the_file_that_is_replaced() {
+fn output_to_a_symbolic_link_replaces_its_target() {
     let home = Home::start(1);
     std::fs::write(home.path("data-17"), "b\na\n").expect("a file");
     std::os::unix::fs::symlink("data-17", home.path("latest")).expect("a link");
@@ -235,7 +235,7 @@ fn a_link_goes_on_to_point_to_the_file_that_is_replaced() {
 }
 
 #[test]
-fn grep_finds_what_grep_finds() {
+fn pfsgrep_prints_the_same_as_grep() {
     if !has("grep") {
         return;
     }
@@ -301,7 +301,7 @@ fn grep_finds_what_grep_finds() {
 }
 
 #[test]
-fn sort_sorts_as_sort_does() {
+fn pfssort_prints_the_same_as_sort() {
     if !has("sort") {
         return;
     }
@@ -349,7 +349,7 @@ fn sort_sorts_as_sort_does() {
 }
 
 #[test]
-fn sort_merges_many_runs_in_several_steps() {
+fn pfssort_merges_many_runs_in_several_steps() {
     let home = Home::start(2);
     // About sixty runs, with memory for the buffers of two.
     let contents = text(400_000);
@@ -364,7 +364,7 @@ fn sort_merges_many_runs_in_several_steps() {
 }
 
 #[test]
-fn sort_places_its_runs_by_a_policy() {
+fn pfssort_places_its_output_by_a_policy() {
     let home = Home::start(3);
     let contents = text(60_000);
     home.make("large", &contents);
@@ -401,7 +401,7 @@ fn sort_places_its_runs_by_a_policy() {
 }
 
 #[test]
-fn sort_has_few_files_open_at_a_time() {
+fn pfssort_needs_few_open_files() {
     let home = Home::start(1);
     let contents = text(400_000);
     std::fs::write(home.path("large"), &contents).expect("a file");
@@ -414,7 +414,7 @@ fn sort_has_few_files_open_at_a_time() {
 }
 
 #[test]
-fn bzip2_packs_and_unpacks() {
+fn pfsbzip2_packs_and_unpacks() {
     let home = Home::start(3);
     for (name, contents) in contents() {
         home.make(name, &contents);
@@ -440,7 +440,7 @@ fn bzip2_packs_and_unpacks() {
 
 /// A bzip2 stream marks its own end; tapes and block devices fill their last block with zeros.
 #[test]
-fn bytes_behind_an_archive_are_reported_and_ignored() {
+fn bytes_after_an_archive_are_reported_and_ignored() {
     let home = Home::start(2);
     let contents = text(200_000);
     home.make("text", &contents);
@@ -471,7 +471,7 @@ fn bytes_behind_an_archive_are_reported_and_ignored() {
 }
 
 #[test]
-fn damaged_archives_are_refused_and_leave_nothing() {
+fn damaged_archives_are_rejected_and_leave_no_file() {
     let home = Home::start(2);
     home.make("text", &text(10_000));
     home.succeed(PFSBZIP2, &["text"]);
@@ -494,7 +494,7 @@ fn damaged_archives_are_refused_and_leave_nothing() {
 }
 
 #[test]
-fn the_time_is_a_row_of_a_table() {
+fn the_time_option_prints_one_row_for_each_phase() {
     let home = Home::start(2);
     home.make("text", &text(1000));
     let bytes = text(1000).len();
@@ -522,7 +522,7 @@ fn the_time_is_a_row_of_a_table() {
 }
 
 #[test]
-fn a_shell_that_asks_is_told_names_of_either_kind() {
+fn shell_completion_offers_local_and_striped_names() {
     let home = Home::start(1);
     home.make("notes.txt", b"sea\n");
     let offered = |program: &str, words: &[&str]| {

@@ -25,7 +25,7 @@ fn begin<'a>(files: &'a Files, name: &FileName, new: &[u8]) -> Box<dyn Output + 
 }
 
 #[test]
-fn what_is_replaced_stays_until_the_new_one_is_whole() {
+fn a_replaced_file_stays_until_the_new_one_is_complete() {
     let home = Home::start(2);
     let name = FileName::Striped("x".into());
     let is = |contents: &str| assert_eq!(home.succeed(MYCAT, &["pfs:x"]), contents.as_bytes());
@@ -49,7 +49,7 @@ fn what_is_replaced_stays_until_the_new_one_is_whole() {
 }
 
 #[test]
-fn a_new_one_that_cannot_get_the_name_stays_under_the_one_that_is_told() {
+fn a_file_that_cannot_be_renamed_stays_under_its_reported_name() {
     let home = Home::start(2);
     let files = files(&home, &[]);
     let output = begin(&files, &FileName::Striped("x".into()), b"new");
@@ -61,7 +61,7 @@ fn a_new_one_that_cannot_get_the_name_stays_under_the_one_that_is_told() {
 }
 
 #[test]
-fn errors_are_about_names_that_the_user_knows() {
+fn errors_contain_the_target_and_no_hidden_name() {
     let home = Home::start(2);
     home.make("x", b"contents");
     for (target, forced) in [("x", false), ("nodir/x", false), ("nodir/x", true)] {

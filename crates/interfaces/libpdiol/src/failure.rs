@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_error_has_its_errno_and_leaves_its_text() {
+    fn each_error_kind_sets_its_errno_and_text() {
         for (kind, number) in [
             (ErrorKind::NotFound, libc::ENOENT),
             (ErrorKind::Exists, libc::EEXIST),

@@ -39,7 +39,7 @@ impl Counted {
 }
 
 #[test]
-fn threads_exclude_each_other_whenever_the_second_comes() {
+fn threads_exclude_each_other_at_any_start_time() {
     for round in 0..200 {
         let counted = Counted::new();
         let threads: Vec<_> = (0..3)
@@ -57,7 +57,7 @@ fn threads_exclude_each_other_whenever_the_second_comes() {
 }
 
 #[test]
-fn a_thread_may_lock_again_and_others_wait_until_it_is_out() {
+fn a_lock_is_recursive_and_blocks_others_until_the_last_unlock() {
     let counted = Counted::new();
     counted.lock.lock(&counted.front);
     let other = {

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_are_those_of_fopen() {
+    fn modes_of_fopen_are_accepted_and_others_rejected() {
         for mode in [
             "r", "rb", "r+", "rb+", "r+b", "re", "w", "wb", "w+", "wx", "w+x", "wbx", "a", "a+", "ab+e",
             "ax", "a+x",

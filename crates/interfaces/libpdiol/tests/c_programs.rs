@@ -68,17 +68,17 @@ fn check(name: &str) {
 }
 
 #[test]
-fn every_function_keeps_its_promise() {
+fn every_function_behaves_as_documented() {
     check("functions");
 }
 
 #[test]
-fn modes_are_those_of_libc() {
+fn modes_behave_as_in_libc() {
     check("modes");
 }
 
 #[test]
-fn names_are_of_any_bytes() {
+fn names_may_contain_any_bytes() {
     check("names");
 }
 
@@ -88,12 +88,12 @@ fn threads_share_files() {
 }
 
 #[test]
-fn signals_are_the_programs() {
+fn signals_reach_the_program_and_no_library_thread() {
     check("signals");
 }
 
 #[test]
-fn a_forked_process_ends() {
+fn a_forked_child_never_hangs() {
     check("fork");
 }
 
@@ -144,7 +144,7 @@ fn collect(agents: &Agents, session: &Session) {
 /// zeros: the agents cut the stripes before the namespace records it. Each round has a separate name, since an agent
 /// may execute the last request after the writer's death.
 #[test]
-fn a_killed_writer_leaves_a_beginning_of_what_it_wrote_or_what_was_there() {
+fn a_killed_writer_leaves_a_prefix_or_the_old_contents() {
     let agents = Agents::start(3);
     let session = agents.session();
     let options = [&WARNINGS[..], &["-O1", "-std=c11", "-D_GNU_SOURCE"]].concat();
@@ -210,7 +210,7 @@ fn is_half_cut(found: &[u8], old: &[u8]) -> bool {
 /// killed. Errors of the others name the killed member, and they continue. All data that it had reported as flushed
 /// exist, and all data of the others.
 #[test]
-fn a_killed_member_of_a_job_costs_only_what_it_had_not_flushed() {
+fn a_killed_member_of_a_job_loses_only_its_unflushed_data() {
     const MEMBERS: usize = 3;
     const RECORDS: usize = 20_000;
     let agents = Agents::start(2);
@@ -272,7 +272,7 @@ fn a_killed_member_of_a_job_costs_only_what_it_had_not_flushed() {
 }
 
 #[test]
-fn the_header_is_c99_c11_and_cpp() {
+fn the_header_compiles_as_c99_c11_and_cpp() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let source = directory.path().join("header.c");
     fs::write(&source, "#include <pdiol.h>\n#include <pdiol.h>\nint main(void) { return AP_NORMAL; }\n")
@@ -339,7 +339,7 @@ fn the_examples_count_and_print_lines() {
 }
 
 #[test]
-fn a_program_is_told_what_is_wrong() {
+fn errors_of_options_files_and_agents_are_reported() {
     let agents = Agents::start(1);
     let count = compile("cc", "examples/c/count.c", agents.directory.path(), &["-std=c99"]);
     let says = |command: &mut Command, what: &str| {
@@ -393,7 +393,7 @@ fn a_node_file_names_the_agents() {
 }
 
 #[test]
-fn a_log_tells_what_happened() {
+fn the_log_contains_settings_agents_and_outcome() {
     let agents = Agents::start(1);
     let directory = agents.directory.path();
     let lines = compile("c++", "examples/c/lines.cpp", directory, &["-std=c++11"]);
@@ -406,7 +406,7 @@ fn a_log_tells_what_happened() {
 }
 
 #[test]
-fn variables_of_other_programs_do_no_harm() {
+fn variables_of_other_programs_cause_no_failure() {
     let agents = Agents::start(1);
     let directory = agents.directory.path();
     let lines = compile("c++", "examples/c/lines.cpp", directory, &["-std=c++11"]);
@@ -451,7 +451,7 @@ fn the_first_example_of_the_manual_works() {
 }
 
 #[test]
-fn the_static_library_does_as_well() {
+fn a_program_links_with_the_static_library() {
     let agents = Agents::start(1);
     let program = agents.directory.path().join("count");
     let mut command = Command::new("cc");
@@ -464,7 +464,7 @@ fn the_static_library_does_as_well() {
 
 /// The header declares exactly the functions that the library exports.
 #[test]
-fn the_library_has_what_the_header_declares_and_no_more() {
+fn the_library_exports_exactly_the_functions_of_its_header() {
     let header = fs::read_to_string(header().join("pdiol.h")).expect("the header");
     let declarations = header.lines().filter(|line| !line.starts_with(['#', ' ', '/', 's']));
     let before_parenthesis = declarations.filter_map(|line| line.split_once('(').map(|(before, _)| before));
@@ -499,7 +499,7 @@ fn documented() -> Vec<String> {
 }
 
 #[test]
-fn what_is_installed_is_found_by_pkg_config_and_man() {
+fn the_installed_library_has_a_pkg_config_file_and_man_pages() {
     let agents = Agents::start(1);
     let staged = agents.directory.path().join("staged");
     let built = libraries().parent().expect("a directory within that");

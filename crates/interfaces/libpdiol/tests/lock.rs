@@ -209,13 +209,13 @@ fn an_owner_and_a_newcomer_exclude_each_other() {
 
 #[test]
 #[should_panic(expected = "Concurrent write accesses")]
-fn without_the_barrier_they_would_not() {
+fn without_the_barrier_two_threads_enter_the_lock() {
     HAS_BARRIER.set(false);
     model(3, owner_and_newcomer);
 }
 
 #[test]
-fn so_do_two_newcomers_and_an_owner() {
+fn an_owner_and_two_newcomers_exclude_each_other() {
     model(2, || {
         let counted = Counted::new();
         let newcomers: Vec<_> = [20, 30]
@@ -232,7 +232,7 @@ fn so_do_two_newcomers_and_an_owner() {
 }
 
 #[test]
-fn a_thread_that_has_it_may_take_it_again_whoever_else_comes() {
+fn the_holder_can_lock_again_while_another_thread_tries() {
     model(2, || {
         let counted = Counted::new();
         let newcomer = {

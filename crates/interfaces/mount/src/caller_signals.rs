@@ -61,13 +61,13 @@ mod tests {
                           ShdPnd:\t0000000000004000\nSigBlk:\t0000000000000100\n";
 
     #[test]
-    fn what_proc_tells_is_understood() {
+    fn the_status_file_of_proc_is_parsed() {
         assert_eq!(read(STATUS), Pending { own: 0x100, shared: 0x4000, blocked: 0x100, threads: 2 });
         assert_eq!(read(""), Pending::default());
     }
 
     #[test]
-    fn a_signal_ends_the_wait_if_the_thread_will_take_it() {
+    fn a_signal_ends_the_wait_unless_another_thread_takes_it() {
         let pending = read(STATUS);
         let mut signals = CallerSignals::of(1);
         assert!(!signals.look(pending), "one is blocked, and the other thread may take the other");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn this_thread_has_none() {
+    fn this_process_has_no_pending_signal() {
         assert!(!CallerSignals::of(std::process::id()).have_come());
         assert!(!CallerSignals::of(0).have_come());
     }

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_gone_is_looked_for_anew_and_who_is_gone_is_a_failing_disk() {
+    fn a_removed_file_is_estale_and_a_disconnected_agent_is_eio() {
         let removed = ErrorKind::Refused(TreeRefusal::Removed);
         assert_eq!(errno_of(removed).code(), libc::ESTALE, "the kernel looks the path up anew then");
         assert_eq!(errno_of(ErrorKind::Gone).code(), libc::EIO);
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn damage_is_no_ordinary_error() {
         assert!(is_ordinary(TreeRefusal::NotFound));
         assert!(!is_ordinary(TreeRefusal::Damaged));
     }

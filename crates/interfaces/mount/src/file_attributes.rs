@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_before_and_after_1970_come_back() {
+    fn times_before_and_after_1970_survive_conversion() {
         // Times as fuser passes them.
         let asked = |time: UnixTime| {
             let (seconds, nanos) = (time.div_euclid(1_000_000_000), time.rem_euclid(1_000_000_000) as u32);

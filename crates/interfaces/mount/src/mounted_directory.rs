@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_cannot_be_opened_has_the_remedy_of_its_cause() {
+    fn the_remedy_for_an_unopenable_device_fits_the_cause() {
         assert!(remedy_for_device(Some(0o600), false).starts_with("Its mode is 600: let users open it"));
         assert!(remedy_for_device(Some(0o666), false).starts_with("A container needs"));
         assert!(remedy_for_device(Some(0o600), true).starts_with("A container needs"));

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_once_more_has_the_places_it_had() {
+    fn entries_listed_again_keep_their_positions() {
         let open = OpenDirectory::new(FileNumber::ROOT);
         assert_eq!(list(&open, 0, &["a", "b", "d", "e"]), [0, 1, 2, 3]);
         for _ in 0..3 {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn about_as_many_entries_are_asked_for_as_the_kernel_takes() {
+    fn the_request_size_follows_the_entries_that_the_kernel_takes() {
         let open = OpenDirectory::new(FileNumber::ROOT);
         let entry_bytes = 130;
         let mut offered = 0;

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_of_large_requests_comes_back_and_holds_the_next_data() {
+    fn memory_of_large_requests_is_reused() {
         let (giver, taker) = spare_memory();
         let first = taker.copy(&[1; 1 << 20]);
         let place = first.as_ptr();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn small_requests_neither_take_nor_give_and_no_more_is_kept_than_is_wanted() {
+    fn spare_memory_is_limited_and_small_requests_use_none() {
         let (giver, taker) = spare_memory();
         giver.give(4096, |_| unreachable!("it is small"));
         for _ in 0..SPARES {

@@ -39,7 +39,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn all_but_the_last_of_a_large_file_is_passed() {
+    fn a_sequential_writer_leaves_all_but_16_mib_behind() {
         let mut passing = SequentialWrites::default();
         let mut end = 0;
         for written in 1..=100 {
@@ -54,14 +54,14 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_here_and_there_passes_nothing() {
+    fn scattered_writes_leave_nothing_behind() {
         let mut passing = SequentialWrites::default();
         let places = (0..1000).map(|step| step * 7919 % 1000 * 20 * MIB);
         assert!(places.into_iter().all(|place| passing.note(place, MIB).is_none()));
     }
 
     #[test]
-    fn the_order_among_writes_that_are_under_way_together_does_not_matter() {
+    fn concurrent_writes_out_of_order_count_as_sequential() {
         let mut passing = SequentialWrites::default();
         let ends =
             (0..50).flat_map(|pair| [2 * pair + 1, 2 * pair]).map(|place| passing.note(place * MIB, MIB));

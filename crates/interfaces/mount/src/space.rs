@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fullest_disk_limits_files_over_all_of_them() {
+    fn the_fullest_disk_limits_files_striped_over_all_disks() {
         assert_eq!(available(vec![100, 7, 50], 3), 21);
         assert_eq!(available(vec![100, 7, 50], 1), 157);
         // Each file has one of its two stripes on the largest disk, so the other two disks are full first.

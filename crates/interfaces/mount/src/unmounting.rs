@@ -170,13 +170,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_in_the_kernels_list_have_their_spaces_escaped() {
+    fn escaped_paths_of_the_mount_list_are_decoded() {
         assert_eq!(unescaped(br"/mnt/a\040b\134c"), b"/mnt/a b\\c");
         assert_eq!(unescaped(br"/mnt/a\04"), br"/mnt/a\04", "no code");
     }
 
     #[test]
-    fn mounts_are_told_apart_by_kind_and_user() {
+    fn listed_mounts_are_filtered_by_type_and_user() {
         let list = b"/dev/sda1 / ext4 rw,relatime 0 0\n\
             a:1+1 /mnt/my\\040files fuse.starfish rw,nosuid,user_id=1000,group_id=1000 0 0\n\
             a:1 /mnt/other fuse.starfish rw,user_id=10,group_id=1000 0 0\n\
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_this_computer_is_not_ours() {
+    fn unmount_rejects_paths_that_are_not_our_mounts() {
         assert!(!is_mount_of_ours(Path::new("/")));
         let error = unmount(Path::new("/"), false).expect_err("not ours");
         assert!(error.to_string().contains("no namespace"), "{error}");

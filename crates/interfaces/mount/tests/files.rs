@@ -27,7 +27,7 @@ fn two() -> Option<(Mount, Mount)> {
 }
 
 #[test]
-fn an_editor_saves_all_or_nothing() {
+fn renaming_a_new_file_replaces_the_old_one_atomically() {
     let Some(mount) = Mount::of_new_agents() else { return };
     let (path, beside) = (mount.at("text"), mount.at(".text.new"));
     fs::write(&path, vec![b'0'; 100_000]).expect("a file");
@@ -55,7 +55,7 @@ fn an_editor_saves_all_or_nothing() {
 }
 
 #[test]
-fn names_have_up_to_255_bytes_of_any_kind() {
+fn names_may_have_up_to_255_arbitrary_bytes() {
     let Some(mount) = Mount::of_new_agents() else { return };
     let longest = [vec![b'x'; 250], vec![0xff, 0xfe, b' ', b'\n', b'\\']].concat();
     let path = mount.at(OsStr::from_bytes(&longest));
@@ -72,7 +72,7 @@ fn names_have_up_to_255_bytes_of_any_kind() {
 }
 
 #[test]
-fn a_file_removed_while_it_is_open_lives_until_it_is_closed() {
+fn a_file_removed_while_open_exists_until_it_is_closed() {
     let Some(mount) = Mount::of_new_agents() else { return };
     let path = mount.at("file");
     fs::write(&path, vec![7; 1_000_000]).expect("a file");
@@ -107,7 +107,7 @@ fn within(time: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn readers_see_what_a_handle_writes_that_cannot_read() {
+fn readers_see_writes_of_a_write_only_handle() {
     let Some(mount) = Mount::of_new_agents() else { return };
     let path = mount.at("file");
     let write_only = || File::options().write(true).create(true).truncate(false).open(&path).expect("a file");
@@ -144,7 +144,7 @@ fn readers_see_what_a_handle_writes_that_cannot_read() {
 }
 
 #[test]
-fn files_are_cut_extended_and_punched() {
+fn files_are_truncated_extended_and_punched() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("fallocate")) else { return };
     let path = mount.at("file");
     fs::write(&path, vec![1; 600_000]).expect("a file");
@@ -207,7 +207,7 @@ fn holes_take_no_space_and_are_left_out_of_copies() {
 
 /// Zeros are written only over data, so that holes stay holes, whatever their size.
 #[test]
-fn a_hole_that_is_punched_in_a_hole_takes_no_space() {
+fn punching_and_zeroing_a_large_hole_keeps_other_data() {
     const LENGTH: u64 = 16 << 30;
     let Some(mount) = Mount::of_new_agents().filter(|_| has("fallocate")) else { return };
     let path = mount.at("file");
@@ -229,7 +229,7 @@ fn a_hole_that_is_punched_in_a_hole_takes_no_space() {
 
 /// A hole punched in data frees space on the agents.
 #[test]
-fn a_hole_that_is_punched_in_data_gives_its_space_back() {
+fn punching_a_hole_in_data_frees_its_space() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("fallocate")) else { return };
     let on_disks = || -> u64 {
         let disks = mount.agents().agents.iter().map(|agent| &agent.disk);
@@ -251,7 +251,7 @@ fn a_hole_that_is_punched_in_data_gives_its_space_back() {
 }
 
 #[test]
-fn what_one_mount_has_closed_the_other_reads() {
+fn data_closed_on_one_mount_are_read_on_the_other() {
     let Some((a, b)) = two() else { return };
     for round in 0..5_u8 {
         fs::write(a.at("file"), vec![round; 300_000]).expect("a file");
@@ -265,7 +265,7 @@ fn what_one_mount_has_closed_the_other_reads() {
 }
 
 #[test]
-fn who_has_a_file_open_sees_it_grow_elsewhere() {
+fn an_open_reader_sees_appends_of_another_mount() {
     let Some((a, b)) = two() else { return };
     fs::write(a.at("log"), b"one\n").expect("a file");
     let mut reader = File::open(b.at("log")).expect("a file");
@@ -284,7 +284,7 @@ fn who_has_a_file_open_sees_it_grow_elsewhere() {
 }
 
 #[test]
-fn two_mounts_append_to_one_file_and_lose_nothing() {
+fn appends_from_two_mounts_lose_nothing() {
     const LINES: usize = 100;
     let Some((a, b)) = two() else { return };
     File::create(a.at("log")).expect("a file");
@@ -310,7 +310,7 @@ fn two_mounts_append_to_one_file_and_lose_nothing() {
 }
 
 #[test]
-fn who_does_not_append_any_more_writes_where_he_says() {
+fn writes_go_to_their_offset_after_o_append_is_cleared() {
     let Some(mount) = Mount::of_new_agents() else { return };
     let open =
         || File::options().read(true).append(true).create(true).open(mount.at("file")).expect("a file");
@@ -327,7 +327,7 @@ fn who_does_not_append_any_more_writes_where_he_says() {
 }
 
 #[test]
-fn a_file_that_is_allocated_by_another_user_does_not_run_as_its_owner() {
+fn allocation_by_another_user_clears_the_setuid_bit() {
     if !nix::unistd::geteuid().is_root() {
         return prerequisites::skip("only root can be another user");
     }
@@ -351,7 +351,7 @@ print(oct(mode_after(0)), oct(mode_after(1000)))
 }
 
 #[test]
-fn a_name_moves_in_one_mount_and_has_moved_in_the_other() {
+fn a_rename_on_one_mount_is_seen_on_the_other() {
     let Some((a, b)) = two() else { return };
     fs::create_dir(a.at("from")).expect("a directory");
     fs::write(a.at("from/file"), b"1").expect("a file");
@@ -368,7 +368,7 @@ fn a_name_moves_in_one_mount_and_has_moved_in_the_other() {
 }
 
 #[test]
-fn nothing_is_changed_through_a_mount_that_is_read_only() {
+fn a_read_only_mount_rejects_changes() {
     let agents = Agents::start(1);
     let Some(writable) = Mount::of(&agents, "a", MountSettings::default()) else { return };
     fs::write(writable.at("file"), b"text").expect("a file");
@@ -385,7 +385,7 @@ fn nothing_is_changed_through_a_mount_that_is_read_only() {
 }
 
 #[test]
-fn locks_are_refused_where_others_would_not_see_them() {
+fn locks_fail_with_enolck_if_the_mount_has_no_lock_scope() {
     let agents = Agents::start(1);
     let settings = MountSettings { locks: LockScope::Nowhere, ..MountSettings::default() };
     let Some(mount) = Mount::of(&agents, "a", settings) else { return };
@@ -397,7 +397,7 @@ fn locks_are_refused_where_others_would_not_see_them() {
 }
 
 #[test]
-fn past_the_kernels_cache_it_is_the_same_file() {
+fn direct_io_reads_and_writes_the_same_data() {
     let agents = Agents::start(2);
     let settings = MountSettings { direct: true, ..MountSettings::default() };
     let Some(mount) = Mount::of(&agents, "a", settings) else { return };
@@ -419,7 +419,7 @@ fn past_the_kernels_cache_it_is_the_same_file() {
 }
 
 #[test]
-fn a_directory_of_a_thousand_files_is_listed_once_each_while_they_go() {
+fn a_listing_has_each_entry_once_during_removals() {
     let Some(mount) = Mount::of_new_agents() else { return };
     for number in 0..1000 {
         File::create(mount.at(format!("file{number:04}"))).expect("a file");
@@ -461,7 +461,7 @@ fn all_closed(mount: &Mount) {
 
 /// The kernel looks up each name before it is removed, and fetches the attributes of the directory in between.
 #[test]
-fn who_removes_files_of_a_directory_does_not_ask_for_it_each_time() {
+fn removing_files_fetches_no_attributes_of_their_directory() {
     const FILES: u64 = 200;
     let Some(mount) = Mount::of_new_agents() else { return };
     fs::create_dir(mount.at("many")).expect("a directory");
@@ -489,7 +489,7 @@ fn who_removes_files_of_a_directory_does_not_ask_for_it_each_time() {
 }
 
 /// Returns the index of the one of two agents that is not the metadata server.
-fn who_keeps_no_names(agents: &Agents) -> usize {
+fn agent_without_metadata(agents: &Agents) -> usize {
     let [first, second] = [0, 1].map(|index| {
         let identity = fs::read(agents.agents[index].disk.join(".starfish.disk"));
         identity.expect("a disk has an identity")
@@ -498,14 +498,14 @@ fn who_keeps_no_names(agents: &Agents) -> usize {
 }
 
 #[test]
-fn an_agent_that_is_gone_is_an_error_and_no_hang() {
+fn a_disconnected_agent_causes_an_error_and_no_hang() {
     let mut agents = Agents::start(2);
     let Some(mount) = Mount::of(&agents, "a", MountSettings::default()) else { return };
     fs::write(mount.at("file"), vec![1; 2_000_000]).expect("a file");
     all_closed(&mount);
     let total = || statvfs(&mount.path).expect("what is there").blocks();
     let of_both = total();
-    let without_names = who_keeps_no_names(&agents);
+    let without_names = agent_without_metadata(&agents);
     agents.agents[without_names].end();
     let start = Instant::now();
     assert!(total() <= of_both, "space on the agent that is there");
@@ -518,7 +518,7 @@ fn an_agent_that_is_gone_is_an_error_and_no_hang() {
 }
 
 #[test]
-fn links_that_lead_in_circles_and_paths_that_are_too_long_are_refused() {
+fn circular_links_and_too_long_paths_are_rejected() {
     let Some(mount) = Mount::of_new_agents() else { return };
     symlink("b", mount.at("a")).expect("a link");
     symlink("a", mount.at("b")).expect("a link");
@@ -559,7 +559,7 @@ fn links_that_lead_in_circles_and_paths_that_are_too_long_are_refused() {
 }
 
 #[test]
-fn holes_are_found_as_far_as_the_disks_tell() {
+fn lseek_finds_data_and_holes_as_in_a_local_file() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("python3")) else { return };
     let plain = tempfile::NamedTempFile::new().expect("a file of the system");
     fs::write(mount.at("sparse"), b"").expect("a file");

@@ -42,7 +42,7 @@ fn files_are_copied_moved_and_packed() {
 }
 
 #[test]
-fn rsync_has_nothing_to_do_the_second_time() {
+fn a_second_rsync_copies_nothing() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("rsync")) else { return };
     make_tree(&mount, "tree");
     let first = mount.run("rsync", &["-aHi", "tree/", "copy/"]);
@@ -55,7 +55,7 @@ fn rsync_has_nothing_to_do_the_second_time() {
 }
 
 #[test]
-fn git_clones_and_finds_all_of_it() {
+fn a_git_clone_passes_fsck() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("git")) else { return };
     make_tree(&mount, "project");
     let git = |arguments: &[&str]| {
@@ -73,7 +73,7 @@ fn git_clones_and_finds_all_of_it() {
 }
 
 #[test]
-fn a_database_has_two_writers() {
+fn two_threads_write_one_database() {
     let Some(mount) = Mount::of_new_agents() else { return };
     let path = mount.at("numbers.db");
     let open = {
@@ -107,7 +107,7 @@ fn a_database_has_two_writers() {
 }
 
 #[test]
-fn memory_is_mapped_and_locks_are_kept() {
+fn memory_mappings_and_flock_work() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("python3")) else { return };
     let program = "
 import fcntl, mmap, os, sys
@@ -136,7 +136,7 @@ except BlockingIOError:
 }
 
 #[test]
-fn attributes_are_kept_and_tell_where_a_file_is() {
+fn extended_attributes_are_stored_and_name_the_stripes() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("python3")) else { return };
     fs::write(mount.at("file"), b"something").expect("a file");
     let program = "
@@ -199,7 +199,7 @@ fn git_clones_a_repository_of_hundreds_of_files() {
 }
 
 #[test]
-fn make_builds_what_has_changed() {
+fn make_rebuilds_only_changed_files() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("make") && has("cc")) else { return };
     const PARTS: usize = 8;
     let project = mount.at("project");
@@ -231,7 +231,7 @@ fn make_builds_what_has_changed() {
 }
 
 #[test]
-fn a_database_has_two_writing_processes() {
+fn two_processes_write_one_database() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("sqlite3")) else { return };
     mount.run("sqlite3", &["numbers.db", "CREATE TABLE numbers (number INTEGER)"]);
     let insert = "for i in 1 2 3 4 5 6 7 8 9 10; do
@@ -245,7 +245,7 @@ fn a_database_has_two_writing_processes() {
 }
 
 #[test]
-fn fio_reads_what_it_has_written() {
+fn fio_verifies_its_written_data() {
     let Some(mount) = Mount::of_new_agents().filter(|_| has("fio")) else { return };
     for (direct, engine) in [("0", "psync"), ("1", "libaio"), ("0", "mmap")] {
         let (direct, engine) = (format!("--direct={direct}"), format!("--ioengine={engine}"));

@@ -69,7 +69,7 @@ fn flock_holds_between_mounts() {
 }
 
 #[test]
-fn who_gets_a_lock_sees_what_was_written_under_it() {
+fn a_lock_holder_sees_earlier_writes_under_the_lock() {
     let Some(mounts) = Mounts::new() else { return };
     const TIMES: u32 = 50;
     fs::write(mounts.one.at("number"), 0_u32.to_be_bytes()).expect("a file");
@@ -92,7 +92,7 @@ fn who_gets_a_lock_sees_what_was_written_under_it() {
 
 /// The length of an open file may be known only from other clients.
 #[test]
-fn allocating_cuts_off_nothing_that_another_mount_wrote() {
+fn allocation_keeps_data_of_another_mount() {
     use nix::fcntl::{FallocateFlags, fallocate};
     const PART: usize = 4096;
     let Some(mounts) = Mounts::new() else { return };
@@ -120,7 +120,7 @@ fn allocating_cuts_off_nothing_that_another_mount_wrote() {
 }
 
 #[test]
-fn fcntl_holds_between_mounts_range_by_range() {
+fn fcntl_locks_of_ranges_hold_between_mounts() {
     let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
     let program = "
 import errno, fcntl, os, struct, subprocess, sys, time
@@ -178,7 +178,7 @@ assert out == b\"b'written under the lock'\\n\", out
 
 /// Open file description locks belong to no process: they end with the last descriptor.
 #[test]
-fn locks_of_an_open_file_go_when_it_is_closed_or_its_program_killed() {
+fn open_file_locks_end_with_close_or_kill() {
     let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
     let program = "
 import errno, fcntl, os, struct, subprocess, sys, time
@@ -222,7 +222,7 @@ lock_when_free()
 
 /// The kernel checks permissions and follows links only when it finds an existing file, not when it has one created.
 #[test]
-fn what_another_mount_makes_meanwhile_is_opened_as_if_it_had_been_there() {
+fn a_concurrently_created_name_is_opened_like_an_existing_one() {
     let Some(mounts) = Mounts::new() else { return };
     const ROUNDS: usize = 100;
     fs::write(mounts.one.at("victim"), b"text").expect("a file");
@@ -258,7 +258,7 @@ fn what_another_mount_makes_meanwhile_is_opened_as_if_it_had_been_there() {
 }
 
 #[test]
-fn a_database_has_writers_on_two_mounts() {
+fn two_mounts_write_one_database() {
     let Some(mounts) = Mounts::new() else { return };
     const ROWS: i64 = 15;
     let paths = [&mounts.one, &mounts.other].map(|mount| mount.at("numbers.db"));
@@ -292,7 +292,7 @@ fn a_database_has_writers_on_two_mounts() {
 }
 
 #[test]
-fn a_shared_mapping_of_a_file_that_another_mount_writes_is_refused() {
+fn a_shared_mapping_is_refused_while_another_mount_has_one() {
     let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
     let program = "
 import errno, mmap, os, time
@@ -339,7 +339,7 @@ assert open('file', 'rb').read(205)[200:] == b'again'
 }
 
 #[test]
-fn who_waits_for_a_lock_can_be_interrupted_and_killed() {
+fn a_process_that_waits_for_a_lock_can_be_interrupted_and_killed() {
     let Some(mounts) = Mounts::new().filter(|_| has("flock")) else { return };
     let held = open(&mounts.one, "file");
     held.lock().expect("nobody has it");
@@ -355,7 +355,7 @@ fn who_waits_for_a_lock_can_be_interrupted_and_killed() {
 }
 
 #[test]
-fn many_wait_for_one_lock_and_all_get_it() {
+fn all_of_many_waiting_threads_get_the_lock() {
     let Some(mounts) = Mounts::new().filter(|_| has("flock")) else { return };
     let waiting = (0..12).map(|number| {
         let mount = if number % 2 == 0 { &mounts.one } else { &mounts.other };
@@ -385,7 +385,7 @@ fn count_directories(path: &Path, depth: usize) -> usize {
 }
 
 #[test]
-fn directories_that_two_mounts_move_into_each_other_stay_one_tree() {
+fn directories_moved_into_each_other_by_two_mounts_stay_a_tree() {
     let Some(mounts) = Mounts::new() else { return };
     const ROUNDS: usize = 40;
     for name in ["a", "b", "c"] {
@@ -448,7 +448,7 @@ impl Drop for Follower {
 
 /// No program starts while the log is open: starting one would flush the log.
 #[test]
-fn a_log_that_another_mount_appends_to_is_followed_without_other_bytes() {
+fn followers_on_both_mounts_read_exactly_the_appended_lines() {
     let Some(mounts) = Mounts::new() else { return };
     File::create(mounts.one.at("log")).expect("a file");
     let followed = [mounts.one.home.join("followed here"), mounts.one.home.join("followed there")];
@@ -477,7 +477,7 @@ fn a_log_that_another_mount_appends_to_is_followed_without_other_bytes() {
 }
 
 #[test]
-fn what_a_program_writes_and_never_flushes_is_seen_by_another_mount() {
+fn unflushed_writes_become_visible_on_another_mount() {
     let Some(mounts) = Mounts::new() else { return };
     let mut writer = File::create(mounts.one.at("output")).expect("a file");
     let mut expected = Vec::new();
@@ -498,7 +498,7 @@ fn what_a_program_writes_and_never_flushes_is_seen_by_another_mount() {
 /// A program that has a file open or mapped reads others' overwrites after it has fetched the attributes, even if the
 /// length did not change.
 #[test]
-fn an_overwrite_of_equal_length_is_seen_by_who_has_the_file_open() {
+fn an_open_reader_sees_an_overwrite_of_equal_length() {
     let Some(mounts) = Mounts::new().filter(|_| has("python3")) else { return };
     fs::write(mounts.one.at("file"), [0; 10_000]).expect("room");
     let reader = File::open(mounts.other.at("file")).expect("there");

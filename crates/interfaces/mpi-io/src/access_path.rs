@@ -196,7 +196,7 @@ mod tests {
     /// Checks a slice of the plans of `experiments/mpi`: the method of `auto` is within a tenth of the best one, or the
     /// cell is an exception, which the manual explains.
     #[test]
-    fn what_auto_takes_is_nearly_the_best() {
+    fn the_method_of_auto_is_nearly_the_fastest() {
         let mut found = Vec::new();
         for machine in 0..MACHINES.len() {
             for name in ["ra", "rb", "rcc", "wb", "wcc"] {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_and_the_situation_decide() {
+    fn the_situation_of_a_call_decides_its_access_path() {
         let situation = Situation {
             operation: Operation::Write,
             together: true,

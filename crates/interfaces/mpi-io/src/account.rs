@@ -76,7 +76,7 @@ mod tests {
     use crate::access_path::{AccessPath, Why};
 
     #[test]
-    fn calls_of_a_kind_are_added_up() {
+    fn the_account_sums_calls_of_each_kind() {
         let account = CallAccount::default();
         let choice = Choice { way: AccessPath::Together(CallMethod::DiskDirected), why: Why::Method };
         for bytes in [8, 16] {

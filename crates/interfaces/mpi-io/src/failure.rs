@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_is_known_by_its_number() {
+    fn error_classes_are_found_by_number() {
         for class in ErrorClass::ALL {
             assert_eq!(ErrorClass::numbered(class as u64), class);
         }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_class_does_not_say_is_told_once() {
+    fn details_beyond_the_error_class_are_printed_once() {
         assert_eq!(number(Ok(())), 0);
         let there = MpiError::new(ErrorClass::Exists, "there is one");
         assert_eq!(number(Err(there.clone())), ErrorClass::Exists as c_int);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setup_that_is_wrong_is_no_wrong_argument() {
+    fn a_wrong_setup_is_no_argument_error() {
         let error = MpiError::new(ErrorClass::Argument, "no agent is named").of_setup();
         assert_eq!((error.class, error.words(false)), (ErrorClass::Io, Some(&*error.text)));
         assert_eq!(MpiError::new(ErrorClass::Access, "another key").of_setup().class, ErrorClass::Access);

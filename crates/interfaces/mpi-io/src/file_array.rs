@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_is_the_same_in_both_languages() {
+    fn a_subarray_is_equal_in_c_and_fortran_order() {
         let byte = FileType::bytes(1).expect("a byte");
         let rows = BoxSide { length: 4, count: 2, first: 1 };
         let columns = BoxSide { length: 8, count: 3, first: 2 };
@@ -146,7 +146,7 @@ mod tests {
 
     /// Checks the distribution of every element against the definition in the standard.
     #[test]
-    fn elements_are_dealt_as_the_standard_defines() {
+    fn elements_are_distributed_as_the_standard_defines() {
         let byte = FileType::bytes(1).expect("a byte");
         let dealings =
             [Dealing::Blocks(None), Dealing::Blocks(Some(5)), Dealing::Cyclic(1), Dealing::Cyclic(3)];

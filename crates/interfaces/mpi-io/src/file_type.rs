@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_ascending_order_is_refused() {
+    fn types_not_in_ascending_order_are_rejected() {
         let byte = FileType::bytes(1).expect("a byte");
         let parts = byte.strided(2, 10).expect("two bytes");
         for (of, blocks) in [(&byte, [(1, 4), (1, 0)]), (&parts, [(1, 0), (1, 5)])] {
@@ -211,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_million_pieces_are_a_few_nodes() {
+    fn a_type_of_a_billion_pieces_can_be_built() {
         let eight = FileType::bytes(8).and_then(|eight| eight.strided(1_000_000_000, 32)).expect("a type");
         assert_eq!((eight.size(), eight.data.selection().runs()), (8_000_000_000, 1_000_000_000));
         assert!(eight.resized(0, 32_000_000_000).and_then(|tile| tile.contiguous(3)).is_ok());
     }
 
     #[test]
-    fn other_bounds_are_another_extent() {
+    fn resized_bounds_change_the_extent() {
         let byte = FileType::bytes(1).and_then(|byte| byte.resized(-2, 5)).expect("a type");
         assert_eq!(map(&byte.contiguous(3).expect("a type")), [0, 5, 10]);
     }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_what_the_view_selects() {
+    fn a_view_maps_stream_positions_to_file_offsets() {
         let found = selected(&pairs(), 2, 4);
         assert_eq!(found.span(), Extent::new(9, 6));
         assert_eq!((found.bytes(), found.runs()), (4, 2));
@@ -158,7 +158,7 @@ mod tests {
     /// HDF5 and PnetCDF make such types: one part of a struct has its own bounds, which become the bounds of the
     /// struct.
     #[test]
-    fn a_type_with_data_out_of_its_bounds_is_there_once() {
+    fn a_type_with_data_outside_its_bounds_is_not_repeated() {
         let two = FileType::bytes(2).expect("a type");
         let wide =
             two.indexed([(1, 0), (1, 10)].into_iter()).and_then(|wide| wide.resized(8, 4)).expect("a type");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_overlaps_itself_is_repeated_as_far_as_it_does_not_overlap_the_next() {
+    fn a_self_overlapping_type_repeats_if_its_copies_do_not_overlap() {
         let two = FileType::bytes(2).expect("a type");
         let twice = two.indexed([(2, 0), (2, 2)].into_iter()).expect("bytes 2 and 3 twice");
         let view = FileView::new(10, 2, &twice.resized(0, 8).expect("a type")).expect("a view");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn views_that_make_no_sense_are_refused() {
+    fn invalid_views_are_rejected() {
         let four = FileType::bytes(4).expect("a type");
         let class = |view: Outcome<FileView>| view.expect_err("wrong").class;
         assert_eq!(class(FileView::new(-1, 1, &four)), ErrorClass::Argument);

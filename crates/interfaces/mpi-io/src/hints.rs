@@ -409,7 +409,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_that_make_no_sense_are_ignored() {
+    fn invalid_hints_are_ignored() {
         let mut hints = Hints::usual(4);
         let before = hints.clone();
         for (key, value) in
@@ -425,7 +425,7 @@ mod tests {
 
     /// A hint of another library may be valid for that library; an unknown hint with our prefix is a typing error.
     #[test]
-    fn our_hints_that_are_misspelt_are_mistakes() {
+    fn misspelt_starfish_hints_are_mistakes() {
         let mut hints = Hints::usual(4);
         hints.take_pairs(
             "starfish_method=twophase,starfish_metod=auto,romio_cb_read=on,nonsense=1,cb_nodes=2",
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_nothing_is_known_with_the_reason() {
+    fn ineffective_hints_are_listed_with_the_reason() {
         let mut hints = Hints::usual(4);
         hints
             .take_lines("# a comment 1\ncb_nodes 2\nstriping_factor\t3\nromio_cb_read a lot\n\nnonsense 1\n");
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_keeps_the_first_reason_why_it_does_nothing() {
+    fn an_ineffective_hint_keeps_its_first_reason() {
         let mut hints = Hints::usual(1);
         let given = [("striping_factor", "9"), ("striping_unit", "banana"), ("start_iodevice", "3")];
         given.iter().for_each(|(key, value)| hints.take(key, value));
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_on_one_disk_can_be_put_on_any() {
+    fn a_file_on_one_disk_can_be_placed_on_any_disk() {
         let mut hints = Hints::usual(1);
         hints.take("start_iodevice", "2");
         assert_eq!(hints.striped(OpenOptions::new()), None);
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_seen_at_once_unless_a_hint_says_otherwise() {
+    fn writes_are_visible_at_once_unless_a_hint_delays_them() {
         let mut hints = Hints::usual(2);
         assert!(hints.is_seen_at_once());
         hints.take_later("starfish_visible", "sync");
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_written_through_a_write_cache_from_its_opening_on() {
+    fn the_write_cache_hint_has_an_effect_only_at_open() {
         let mut hints = Hints::usual(2);
         hints.take_later("starfish_method", "write-cached");
         assert!(!hints.caches_writes() && hints.is_seen_at_once());
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_does_not_change_the_way() {
+    fn hints_of_a_view_do_not_change_the_method() {
         let mut hints = Hints::usual(2);
         hints.take_with_view("romio_cb_write", "disable");
         hints.take_with_view("starfish_visible", "sync");
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_processes_have_in_common_travels_as_a_number() {
+    fn common_hints_survive_packing_into_a_number() {
         let (usual, mut other) = (Hints::usual(2), Hints::usual(2));
         other.take("cb_nodes", "1");
         assert_eq!(usual.in_common(), other.in_common());
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn the_method_is_ours_or_romios() {
+    fn starfish_hints_override_romio_hints() {
         let mut hints = Hints::usual(1);
         assert_eq!(hints.method(Operation::Write), (CallMethod::DiskDirected, None));
         hints.take("romio_cb_write", "disable");

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_member_tells_what_has_failed_for_all() {
+    fn one_member_prints_the_error_for_all() {
         let lost = "rank 1 of the team 0123 is gone";
         assert_eq!(words(1, lost, 0).as_deref(), Some("dir/x: rank 1 is gone"));
         assert_eq!(words(1, lost, 2), None);

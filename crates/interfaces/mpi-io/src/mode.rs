@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_that_make_no_sense_are_refused() {
+    fn invalid_access_modes_are_rejected() {
         let (read, write, create, exclusive, sequential) = (1, 2, 4, 8, 64);
         for wrong in [0, create, read | create, read | exclusive, read | write | sequential] {
             assert_eq!(

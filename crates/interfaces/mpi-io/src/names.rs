@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_or_a_mount_makes_a_name_ours() {
+    fn names_with_our_prefix_or_on_our_mounts_are_recognized() {
         assert_eq!(path("starfish:dir/file"), Some(("dir/file".into(), None)));
         assert_eq!(path("/nowhere/a b/dir/file"), Some(("/dir/file".into(), Some("a:1,b:2".into()))));
         assert_eq!(path("starfish:/nowhere/a b/f"), path("/nowhere/a b/f"));

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_is_read_once_and_put_where_it_belongs() {
+    fn overlapping_runs_are_read_once_and_copied_to_each_place() {
         let found = overlapping();
         assert_eq!((found.bytes(), found.selection.bytes(), found.selection.runs()), (10, 8, 2));
         let mut memory = [b'.'; 10];

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_missing_beside_a_comma_is_told() {
+    fn an_empty_name_in_a_list_of_agents_is_rejected() {
         let of = |list: &str| given(list.split(','));
         assert_eq!(of("").expect("none"), None);
         assert_eq!(of("a:1, b:2").expect("two"), Some(vec!["a:1".to_owned(), "b:2".to_owned()]));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_file_is_words_and_remarks() {
+    fn a_node_file_has_names_and_comments() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("nodes");
         let missing = node_file(&path).expect_err("missing").to_string();
@@ -304,14 +304,14 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_named_once_and_properly() {
+    fn an_agent_named_twice_is_rejected() {
         let twice = named(["127.0.0.1", "127.0.0.1:7117"]).expect_err("the same");
         assert_eq!((twice.kind(), twice.remedy()), (ErrorKind::Invalid, Some("Name every agent once")));
         assert_eq!(named([""; 0]).expect("none"), []);
     }
 
     #[test]
-    fn an_address_of_either_kind_needs_no_port() {
+    fn an_ipv6_address_needs_no_port() {
         let localhost = ([0, 0, 0, 0, 0, 0, 0, 1], PORT).into();
         for name in ["::1", "[::1]", "[::1]:7117"] {
             assert_eq!(Agent::named(name).expect(name).address, localhost);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_agent_is_told_from_a_host_that_nobody_knows() {
+    fn malformed_names_and_unknown_hosts_are_different_errors() {
         use ErrorKind::{Invalid, UnknownHost};
         for (name, kind, why, remedy) in [
             ("127.0.0.1:port", Invalid, "no number from 1 to 65535", "HOST:PORT"),

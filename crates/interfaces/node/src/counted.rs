@@ -12,7 +12,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_no_plural() {
+    fn a_count_of_one_has_no_plural() {
         assert_eq!([0_u64, 1, 2].map(|count| counted(count, "trial")), ["0 trials", "1 trial", "2 trials"]);
     }
 }

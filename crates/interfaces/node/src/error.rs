@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_those_of_std_where_it_has_one() {
+    fn error_kinds_map_to_those_of_std() {
         for (kind, of_std) in [
             (ErrorKind::NoSpace, io::ErrorKind::StorageFull),
             (ErrorKind::Damaged, io::ErrorKind::InvalidData),

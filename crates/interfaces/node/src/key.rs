@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_is_made_is_read_and_stays() {
+    fn a_new_key_is_readable_and_never_overwritten() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("config/starfish/key");
         assert_eq!(make(&path, true), Ok(true));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_replaced_stays_as_the_previous_one_until_the_end() {
+    fn a_rotated_key_stays_as_the_previous_one_until_the_finish() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("key");
         assert!(rotate(&path).expect_err("there is none").why().contains("no such file"));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_key_file_is_refused_with_a_remedy() {
+    fn invalid_key_files_are_rejected_with_their_cause() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("key");
         let missing = find(Some(&path)).expect_err("it is named");

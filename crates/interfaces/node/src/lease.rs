@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lent_is_read_elsewhere_and_comes_back() {
+    fn lent_data_are_read_in_another_thread_and_returned() {
         let mut lending = Lending::default();
         let payload = Payload::from(vec![7; 1000]);
         let lent = lending.lend(payload.slice(10..20));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_outlives_the_lender() {
+    fn lent_data_outlive_the_lender() {
         let mut lending = Lending::default();
         let lent = lending.lend(Payload::from(vec![9; 100]));
         drop(lending);

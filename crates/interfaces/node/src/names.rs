@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_started_an_agent_is_told_how_to_start_it_again() {
+    fn the_remedy_for_a_lost_agent_fits_how_it_was_started() {
         let mut names = Names::default();
         names.enter(NodeId(1), &agent("by-hand:1", None)).expect("a new one");
         names.enter(NodeId(2), &agent("of-a-set:2", Some("/state/log"))).expect("a new one");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn other_keys_are_told_with_the_files_and_what_to_do() {
+    fn a_key_mismatch_is_reported_with_the_file_and_a_remedy() {
         for (mismatch, part) in [
             (KeyMismatch::ClearHere, "The key file here says `clear`"),
             (KeyMismatch::ClearThere, "The key file there says `clear`"),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_another_version_is_told_apart_from_one_that_is_silent() {
+    fn another_version_and_a_silent_agent_are_different_errors() {
         let what = || "connecting".to_owned();
         let other = machine::Error::OtherVersion { what: what(), theirs: 4, ours: 5 };
         // The name of the host must not matter.
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_may_be_on_an_agent_that_does_not_answer() {
+    fn a_missing_file_is_unreachable_while_an_agent_is_absent() {
         let missing = fs::Error::MissingStripe { name: "x".into(), index: 1, count: 3 };
         let mut names = Names::default();
         assert_eq!(names.absence(), None);
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn each_agent_that_does_not_answer_is_told_with_its_own_reason() {
+    fn each_absent_agent_is_reported_with_its_reason() {
         let mut names = Names::default();
         for (name, why) in [("a:1", "no key"), ("b:1", "refused"), ("c:1", "no key"), ("d:1", "refused")] {
             let error = machine::Error::Io { what: "connecting".into(), why: why.into() };
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_called_what_the_user_calls_them() {
+    fn errors_name_agents_as_the_user_does() {
         let mut names = Names::default();
         names.enter(NodeId(0xab), &agent("brule-m-a", None)).expect("a new one");
         assert_eq!(names.enter(NodeId(0xab), &agent("brule-m-b", None)), Err("brule-m-a"));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_file_stands_there_once() {
+    fn an_error_contains_the_file_name_once() {
         let missing = fs::Error::NotFound { name: "a b".into() };
         assert!(Names::default().explain("a b", &missing).to_string().starts_with("a b: no such file. "));
     }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_that_is_still_under_way_is_given_back() {
+    fn a_call_in_flight_is_returned_after_the_timeout() {
         let (tell, answer) = flume::bounded(1);
         let pending = Pending::new("a call".into(), answer);
         let pending = pending.wait_for(Duration::from_millis(1)).expect_err("nobody has answered");

@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_make_no_sense_are_refused() {
+    fn invalid_open_options_are_rejected() {
         let new = OpenOptions::new();
         for wrong in [
             new,

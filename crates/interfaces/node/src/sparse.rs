@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_of_a_file_are_told_where_they_begin() {
+    fn holes_of_a_file_are_reported_at_their_start() {
         let file = temporary();
         file.write_all_at(&[7; 100], 2 * MIB).expect("room");
         file.set_len(5 * MIB).expect("room");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_that_are_left_take_no_room_and_count() {
+    fn left_holes_take_no_space_and_count_in_the_length() {
         let mut file = SparseFile::new(temporary()).expect("a file");
         file.leave_hole(3 * MIB).expect("room");
         file.write_all(&[7; 100]).expect("room");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dense_gets_zeros() {
+    fn a_dense_output_has_zeros_for_holes() {
         let mut stream = Dense(Vec::new());
         stream.leave_hole(ZEROS.len() as u64 + 1).expect("room");
         stream.write_all(b"x").expect("room");

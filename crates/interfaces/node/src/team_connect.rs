@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_told_in_words() {
+    fn an_address_survives_encoding_in_words() {
         for address in ["127.0.0.1:1", "10.255.0.1:65535", "[::1]:7420", "[2001:db8::8:800:200c:417a]:80"] {
             let address: SocketAddr = address.parse().expect("an address");
             assert_eq!(address_of(words_of(address)), address);

@@ -55,14 +55,14 @@ mod tests {
     const PAGE: u64 = 256 << 10;
 
     #[test]
-    fn what_no_other_range_wants_is_read_alone() {
+    fn ranges_that_share_no_page_are_read_uncached() {
         let ranges = [Extent::new(5, 100), Extent::new(PAGE, 10 * PAGE), Extent::new(12 * PAGE + 7, PAGE)];
         let lone = UncachedReads::among(&ranges, PAGE);
         assert!(ranges.iter().all(|range| lone.has(*range)));
     }
 
     #[test]
-    fn a_page_that_many_ranges_want_is_brought_in() {
+    fn a_page_requested_by_many_ranges_is_cached() {
         let small: Vec<Extent> = (0..100).map(|place| Extent::new(place * 1000, 10)).collect();
         let lone = UncachedReads::among(&small, PAGE);
         assert!(small.iter().all(|range| !lone.has(*range)));
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_which_few_bytes_are_wanted_is_not() {
+    fn a_page_with_few_requested_bytes_is_not_cached() {
         let two = [Extent::new(0, 10), Extent::new(PAGE - 10, 10)];
         assert!(two.iter().all(|range| UncachedReads::among(&two, PAGE).has(*range)));
     }

@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pieces_are_the_whole_file() {
+    fn pieces_cover_a_range_without_gaps() {
         let window = window(4);
         assert_eq!(window.pieces(Extent::new(0, 0)).count(), 0);
         for (begin, bytes) in [(0, 1), (0, 4), (0, 5), (0, 8), (3, 1), (3, 2), (5, 7)] {
@@ -660,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_blocks_of_holes_are_left_out() {
+    fn whole_blocks_in_holes_are_sent_as_holes() {
         const BLOCK: u64 = HOLE_BYTES_MIN;
         let window = Window { piece_bytes: 4 * BLOCK, lanes: 3, block_bytes: BLOCK };
         let of = |stretches: &[u64]| parts(Stretches(stretches.to_vec()), window);
@@ -693,7 +693,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_written_in_order_and_nothing_in_place_of_one_that_was_not_read() {
+    fn pieces_are_written_in_order_up_to_the_first_missing_one() {
         let pieces =
             || vec![arriving(1, 1, "b"), arriving(2, 4, "c"), arriving(3, 7, ""), arriving(0, 0, "a")];
         assert_eq!(written(pieces()), b"ab\0\0c\0\0");

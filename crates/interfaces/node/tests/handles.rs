@@ -68,7 +68,7 @@ fn many_threads_write_and_read_one_file_at_once() {
 }
 
 #[test]
-fn reads_end_where_the_file_does_and_lend_whole_pages() {
+fn reads_stop_at_the_end_of_file_and_lend_whole_pages() {
     let agents = Agents::start(2);
     let session = session(&agents);
     let file = session.open("file", BOTH).expect("a new file");
@@ -91,7 +91,7 @@ fn reads_end_where_the_file_does_and_lend_whole_pages() {
 }
 
 #[test]
-fn who_looks_first_reads_what_others_have_sent() {
+fn read_latest_returns_data_that_others_have_sent() {
     let agents = Agents::start(2);
     let (writer, reader) = (session(&agents), session(&agents));
     let written = writer.open("seen", BOTH).expect("a new file");
@@ -104,7 +104,7 @@ fn who_looks_first_reads_what_others_have_sent() {
 }
 
 #[test]
-fn what_threads_append_at_once_is_all_there() {
+fn concurrent_appends_of_threads_lose_nothing() {
     let agents = Agents::start(2);
     let session = session(&agents);
     let file =
@@ -133,7 +133,7 @@ fn what_threads_append_at_once_is_all_there() {
 
 /// Appends are complete even if each thread has opened the file separately, and waits for room in the page cache.
 #[test]
-fn what_is_appended_at_once_through_several_openings_is_all_there() {
+fn concurrent_appends_through_several_handles_lose_nothing() {
     const LINES: usize = 12;
     const BYTES: usize = 2 * PAGE / 3;
     let agents = Agents::start(2);
@@ -164,7 +164,7 @@ fn what_is_appended_at_once_through_several_openings_is_all_there() {
 }
 
 #[test]
-fn failures_are_told_to_the_right_caller() {
+fn failures_are_returned_to_the_right_caller() {
     let mut agents = Agents::start(2);
     let session = session(&agents);
     let file = session.open("file", BOTH).expect("a new file");
@@ -200,7 +200,7 @@ fn failures_are_told_to_the_right_caller() {
 }
 
 #[test]
-fn calls_are_refused_where_they_make_no_sense() {
+fn closed_or_unsuitable_handles_reject_calls() {
     let agents = Agents::start(1);
     let session = session(&agents);
     let writing = session.open("file", OpenOptions::new().write(true).create(true)).expect("a new file");
@@ -219,7 +219,7 @@ fn calls_are_refused_where_they_make_no_sense() {
 }
 
 #[test]
-fn what_is_under_way_when_all_handles_are_dropped_is_done() {
+fn calls_in_flight_complete_after_all_handles_are_dropped() {
     let agents = Agents::start(2);
     let session = session(&agents);
     let file = session.open("file", BOTH).expect("a new file");
@@ -238,7 +238,7 @@ fn what_is_under_way_when_all_handles_are_dropped_is_done() {
 }
 
 #[test]
-fn calls_under_way_are_answered_even_if_an_agent_is_gone_and_the_session_too() {
+fn calls_in_flight_end_without_their_agent_and_session() {
     let mut agents = Agents::start(2);
     let session = session(&agents);
     let file = session.open("file", BOTH).expect("a new file");

@@ -76,7 +76,7 @@ fn members_write_small_records_together_and_read_them() {
 }
 
 #[test]
-fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
+fn a_failed_call_fails_for_all_and_a_left_member_blocks_none() {
     let agents = Agents::start(2);
     in_team(&agents, "failing", |session, team| {
         let file = session.open("shared", BOTH).expect("opened");
@@ -102,7 +102,7 @@ fn what_fails_for_one_fails_for_all_and_nobody_waits_for_who_has_left() {
 }
 
 #[test]
-fn who_leaves_waits_no_longer_for_those_who_have_not_come() {
+fn leaving_a_team_ends_its_own_wait_at_a_barrier() {
     let agents = Agents::start(2);
     let end = Barrier::new(MEMBERS as usize);
     in_team(&agents, "left", |_session, team| {
@@ -116,7 +116,7 @@ fn who_leaves_waits_no_longer_for_those_who_have_not_come() {
 }
 
 #[test]
-fn who_gathers_while_others_move_data_is_told_so() {
+fn a_gather_during_a_write_of_others_is_out_of_step() {
     let agents = Agents::start(2);
     in_team(&agents, "apart", |session, team| {
         let file = session.open("apart", BOTH).expect("it is made once");
@@ -136,7 +136,7 @@ fn who_gathers_while_others_move_data_is_told_so() {
 }
 
 #[test]
-fn who_reads_while_others_write_is_told_so_by_either_method_and_nothing_is_written() {
+fn a_read_during_a_write_of_others_fails_and_nothing_is_written() {
     let agents = Agents::start(2);
     let directed = SelectedSettings::default();
     let two_phase = SelectedSettings { method: CollectiveMethod::TwoPhase, ..directed };
@@ -160,7 +160,7 @@ fn who_reads_while_others_write_is_told_so_by_either_method_and_nothing_is_writt
 }
 
 #[test]
-fn one_process_alone_reads_and_writes_what_it_selects() {
+fn a_single_process_reads_and_writes_its_selection() {
     let agents = Agents::start(3);
     let session = Session::start(agents.settings()).expect("they are there");
     let file = session.open("alone", BOTH).expect("opened");

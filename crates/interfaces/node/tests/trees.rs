@@ -18,7 +18,7 @@ fn kind<T: std::fmt::Debug>(outcome: node::Result<T>) -> ErrorKind {
 }
 
 #[test]
-fn names_are_paths_for_all_sessions() {
+fn all_sessions_share_one_namespace() {
     let agents = Agents::start(3);
     let (first, other) = (session(&agents), session(&agents));
     assert_eq!(kind(first.open("directory/file", BOTH)), ErrorKind::NotFound);
@@ -45,7 +45,7 @@ fn names_are_paths_for_all_sessions() {
 }
 
 #[test]
-fn sessions_that_append_at_the_same_time_lose_nothing() {
+fn concurrent_appends_of_sessions_lose_nothing() {
     const SESSIONS: usize = 3;
     const RECORDS: usize = 50;
     let agents = Agents::start(2);
@@ -74,7 +74,7 @@ fn sessions_that_append_at_the_same_time_lose_nothing() {
 }
 
 #[test]
-fn what_was_flushed_survives_all_agents() {
+fn flushed_data_survive_a_restart_of_all_agents() {
     let mut agents = Agents::start(3);
     let before = session(&agents);
     make_directory(&before, "d").expect("made");

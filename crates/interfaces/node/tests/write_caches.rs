@@ -51,7 +51,7 @@ fn read_all(handle: &Handle) -> Vec<u8> {
 
 /// Records at the end of a file that is opened again and again are all there.
 #[test]
-fn a_file_that_is_opened_again_loses_nothing() {
+fn a_reopened_file_loses_nothing() {
     const RECORDS: usize = 300;
     let agents = Agents::start(2);
     let session = member(&agents, "log", 32 << 10);
@@ -77,7 +77,7 @@ fn a_file_that_is_opened_again_loses_nothing() {
 }
 
 #[test]
-fn flush_close_and_finish_report_what_cannot_be_flushed() {
+fn flush_close_and_finish_report_a_failed_flush() {
     let agents = Agents::start(2);
     let session = member(&agents, "job", 1 << 20);
     let file = session.open("full", BOTH).expect("a new one");
@@ -93,7 +93,7 @@ fn flush_close_and_finish_report_what_cannot_be_flushed() {
 /// Records of all members are interleaved, and each member writes its own in a scattered order, with flushes of full
 /// caches in between.
 #[test]
-fn what_the_members_of_a_job_write_is_all_there() {
+fn interleaved_writes_of_all_members_lose_nothing() {
     const RECORDS: usize = 20_000;
     let agents = Agents::start(3);
     plain(&agents).open("shared", BOTH).expect("made").close().expect("closed");
@@ -120,7 +120,7 @@ fn what_the_members_of_a_job_write_is_all_there() {
 }
 
 #[test]
-fn a_member_reads_what_it_has_written_and_what_others_have_when_it_opens_to_read() {
+fn a_member_reads_its_own_writes_and_on_open_those_of_others() {
     let agents = Agents::start(2);
     let (one, other) = (member(&agents, "job", 1 << 20), member(&agents, "job", 1 << 20));
     let file = one.open("numbers", BOTH).expect("a new one");
@@ -145,7 +145,7 @@ fn a_member_reads_what_it_has_written_and_what_others_have_when_it_opens_to_read
 }
 
 #[test]
-fn what_is_cached_reaches_the_disks_in_time_without_a_word() {
+fn cached_writes_reach_the_disks_without_a_request() {
     let agents = Agents::start(2);
     let session = Session::start(flushed_in_time(&agents)).expect("they are there");
     let file = session.open("numbers", BOTH).expect("a new one");
@@ -166,7 +166,7 @@ fn what_is_cached_reaches_the_disks_in_time_without_a_word() {
 }
 
 #[test]
-fn a_member_that_goes_without_a_word_holds_nobody_up() {
+fn a_dropped_member_blocks_no_flush_and_loses_nothing() {
     let agents = Agents::start(2);
     plain(&agents).open("shared", BOTH).expect("made").close().expect("closed");
     let (stays, goes) = (member(&agents, "job", 1 << 20), member(&agents, "job", 1 << 20));
@@ -194,7 +194,7 @@ fn written_by_two(agents: &Agents) -> [(Session, Handle); 2] {
 }
 
 #[test]
-fn what_one_member_cuts_off_is_cut_off_for_all() {
+fn a_truncation_by_one_member_holds_for_all() {
     let agents = Agents::start(2);
     let [(_one, first), (_other, second)] = written_by_two(&agents);
     for file in [&first, &second] {
@@ -209,7 +209,7 @@ fn what_one_member_cuts_off_is_cut_off_for_all() {
 }
 
 #[test]
-fn what_another_member_has_flushed_counts_when_its_writer_says_so() {
+fn flushed_writes_of_a_member_count_after_its_send() {
     let agents = Agents::start(2);
     let [(_one, first), (_other, second)] = written_by_two(&agents);
     // Recent writes may not be in the cache yet, but their own session sees them.
@@ -221,7 +221,7 @@ fn what_another_member_has_flushed_counts_when_its_writer_says_so() {
 }
 
 #[test]
-fn a_failed_flush_is_told_to_who_writes_flushes_or_closes() {
+fn a_failed_background_flush_is_reported_by_write_or_flush() {
     let mut agents = Agents::start(2);
     let mut settings = flushed_in_time(&agents);
     settings.silence = Duration::from_millis(300);

@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_told_from_those_of_the_program() {
+    fn options_of_pdiol_are_distinguished_from_those_of_the_program() {
         let are = |line: &str| are_given(&line.split(' ').map(Into::into).collect::<Vec<OsString>>());
         for line in ["prog -disk_number 4 - a", "prog --window=4 -", "prog -p 0 -"] {
             assert!(are(line), "{line}");
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_for_pdiol_stays() {
+    fn arguments_of_the_program_stay() {
         for line in ["prog", "prog a b", "prog pattern -", "prog -x -y", "prog -l"] {
             assert_eq!(found(line, &[]).1, line);
         }
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_overrides_the_environment_and_that_the_default() {
+    fn options_override_variables_and_variables_override_defaults() {
         let window = |line, variables: &[(&str, &str)]| options(line, variables).prefetch;
         assert_eq!(window("prog", &[]), Prefetch::Adaptive);
         assert_eq!(window("prog", &[("PDIOL_WINDOW_SIZE", "16")]), Prefetch::Window(16));
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn old_names_count_if_their_values_make_sense_and_nothing_else_is_said() {
+    fn unprefixed_variables_count_if_valid_and_are_ignored_otherwise() {
         let old =
             options("prog", &[("WINDOW_SIZE", "16"), ("WRITEBEHIND", "0"), ("LOG", "1"), ("LOG_FILE", "x")]);
         assert_eq!((old.prefetch, old.write_behind), (Prefetch::Window(16), false));
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_say_where_they_come_from_and_what_would_do() {
+    fn errors_of_bad_values_contain_source_and_valid_values() {
         for (line, variables, says) in [
             (
                 "prog -window many -",

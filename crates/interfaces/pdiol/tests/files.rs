@@ -33,7 +33,7 @@ fn read(session: &Session, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_around_the_end_of_a_page() {
+fn written_data_are_read_around_page_boundaries() {
     let agents = Agents::start(4);
     let session = agents.session();
     for bytes in [0, 1, 65_535, 65_536, 65_537, 1_000_000] {
@@ -48,7 +48,7 @@ fn what_is_written_is_read_around_the_end_of_a_page() {
 
 /// Reading a request's first page starts reading all its pages, unless a fixed window limits them.
 #[test]
-fn a_large_request_is_read_together_wherever_it_is() {
+fn all_pages_of_a_large_request_are_read_together() {
     const PAGE: usize = 65_536;
     let agents = Agents::start(2);
     let data = contents(20 * PAGE);
@@ -74,7 +74,7 @@ fn a_large_request_is_read_together_wherever_it_is() {
 }
 
 #[test]
-fn a_program_that_panics_with_files_open_has_them_written() {
+fn files_open_during_a_panic_are_written() {
     const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let agents = Agents::start(2);
     let unwound = thread::spawn({
@@ -127,7 +127,7 @@ fn a_file_may_be_longer_than_four_gibibytes() {
 }
 
 #[test]
-fn names_are_files_or_errors() {
+fn valid_names_open_files_and_others_fail() {
     let agents = Agents::start(1);
     let session = agents.session();
     make_directory(&session, "größe").expect("a directory");
@@ -159,7 +159,7 @@ fn names_are_files_or_errors() {
 }
 
 #[test]
-fn files_are_opened_as_options_say() {
+fn open_options_determine_access() {
     let agents = Agents::start(2);
     let session = agents.session();
     make(&session, "x", b"abc");
@@ -187,7 +187,7 @@ fn files_are_opened_as_options_say() {
 }
 
 #[test]
-fn what_sessions_append_by_turns_is_all_there() {
+fn alternating_appends_of_two_sessions_lose_nothing() {
     let agents = Agents::start(2);
     let sessions = [agents.session(), agents.session()];
     drop(sessions[0].open("log", MAKE.block_bytes(512)).expect("a new file"));
@@ -213,7 +213,7 @@ fn what_sessions_append_by_turns_is_all_there() {
 
 /// With any number of concurrent appends, the data of one call stay together, whatever pages they touch.
 #[test]
-fn a_record_that_is_appended_is_not_torn() {
+fn concurrently_appended_records_are_not_torn() {
     const WRITERS: u8 = 4;
     const RECORDS: usize = 60;
     const BYTES: usize = 300;
@@ -239,7 +239,7 @@ fn a_record_that_is_appended_is_not_torn() {
 
 /// A seek, a flush, or a stat discards buffered bytes, so that the handle reads data of another handle.
 #[test]
-fn what_is_at_hand_is_given_up_by_a_seek_a_flush_and_a_look_at_the_size() {
+fn a_seek_flush_or_stat_discards_buffered_data() {
     let agents = Agents::start(2);
     let (session, elsewhere) = (agents.session(), agents.session());
     make(&session, "x", &[0; 2000]);
@@ -271,7 +271,7 @@ fn what_is_at_hand_is_given_up_by_a_seek_a_flush_and_a_look_at_the_size() {
 }
 
 #[test]
-fn a_file_that_is_emptied_lies_as_before() {
+fn a_truncated_file_keeps_its_striping() {
     let agents = Agents::start(3);
     make(&agents.session(), "x", &contents(300_000));
     let mut settings = agents.settings();
@@ -292,7 +292,7 @@ fn a_file_that_is_emptied_lies_as_before() {
 }
 
 #[test]
-fn handles_go_from_thread_to_thread_with_what_they_have_at_hand() {
+fn a_handle_moves_between_threads_with_its_buffer() {
     let agents = Agents::start(2);
     let session = agents.session();
     make(&session, "x", &contents(200_000));
@@ -309,7 +309,7 @@ fn handles_go_from_thread_to_thread_with_what_they_have_at_hand() {
 }
 
 #[test]
-fn agents_that_are_not_there_are_named() {
+fn errors_name_missing_agents() {
     let mut agents = Agents::start(2);
     make(&agents.session(), "x", &contents(100_000));
     let session = agents.session();
@@ -325,7 +325,7 @@ fn agents_that_are_not_there_are_named() {
 }
 
 #[test]
-fn an_agent_of_another_version_is_told_from_one_that_is_not_there() {
+fn another_version_and_a_missing_agent_are_different_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
     let answering = thread::spawn(move || {
@@ -352,7 +352,7 @@ fn an_agent_of_another_version_is_told_from_one_that_is_not_there() {
 }
 
 #[test]
-fn writes_that_are_lost_with_an_agent_are_told() {
+fn lost_writes_are_reported_by_sync_and_close() {
     let mut agents = Agents::start(2);
     let session = agents.session();
     let address = agents.agents[1].address.clone();
@@ -401,7 +401,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_file_is_an_array_of_bytes(steps in vec(steps(), 1..60)) {
+    fn a_file_behaves_as_an_array_of_bytes(steps in vec(steps(), 1..60)) {
         let agents = Agents::start(2);
         let session = agents.session();
         let mut file = session.open("x", BOTH.block_bytes(512)).unwrap();

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_equal_is_in_the_order_of_its_bytes_unless_it_is_to_stay() {
+    fn equal_keys_are_ordered_by_bytes_unless_stable_or_unique() {
         let all = Order { numeric: true, ..Order::default() };
         assert_eq!(all.compare(b"1 b", b"1 a"), Ordering::Greater);
         assert_eq!(Order { reverse: true, ..all }.compare(b"1 b", b"1 a"), Ordering::Less);
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_prefix_never_contradicts(
+        fn prefix_order_never_contradicts_full_order(
             one in "[-. 0-9a\u{0}]{0,24}", other in "[-. 0-9a\u{0}]{0,24}",
             numeric: bool, reverse: bool, unique: bool, stable: bool,
         ) {

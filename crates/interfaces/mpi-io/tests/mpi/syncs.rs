@@ -38,22 +38,22 @@ fn seen(mpi: &'static Mpi, hints: &str) {
 }
 
 #[test]
-fn others_see_what_was_synced_with_mpich() {
+fn other_clients_see_synced_data_with_mpich() {
     seen(&MPICH, "");
 }
 
 #[test]
-fn others_see_what_was_synced_through_write_caches() {
+fn other_clients_see_data_synced_through_write_caches() {
     seen(&MPICH, "starfish_method=write-cached");
 }
 
 #[test]
-fn others_see_what_was_synced_with_open_mpi() {
+fn other_clients_see_synced_data_with_open_mpi() {
     seen(&OPEN_MPI, "starfish_method=write-cached");
 }
 
 #[test]
-fn a_mount_shows_at_once_what_calls_have_changed() {
+fn a_mount_shows_changes_of_mpi_calls_at_once() {
     let Some(testbed) = Testbed::new(&MPICH) else { return };
     let Some(mounted) = testbed.mount() else { return };
     let program = testbed.compile("renewed", &[]);
