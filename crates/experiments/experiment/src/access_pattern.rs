@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn logs_have_the_reports_statistics() {
+    fn drawn_logs_have_the_statistics_of_the_report() {
         let problem = Problem::new(64 << 20, 800, 32);
         let totals: Vec<_> =
             DrawnLog::ALL.into_iter().map(|log| log.generator(&problem).log().totals()).collect();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_reports() {
+    fn pattern_names_of_the_reports_are_parsed_and_others_rejected() {
         for name in ["rb", "wcc", "wrnnbb", "cmmd", "cmf1", "cmf3"] {
             assert_eq!(name.parse::<AccessPattern>().expect("a name").to_string(), name);
         }

@@ -606,7 +606,7 @@ mod tests {
 
     /// The documented default of each field must be the default of the choices.
     #[test]
-    fn defaults_are_those_of_the_choices() {
+    fn documented_defaults_equal_those_of_the_choices() {
         for field in FIELDS.iter().filter(|field| !field.default.is_empty()) {
             let mut choices = Choices::default();
             let default = field.default.trim_matches('"');
@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_accepted_and_others_are_not() {
+    fn documented_names_are_accepted_and_others_rejected() {
         for field in &FIELDS {
             let mut choices = Choices::default();
             let (Takes::Name(names, _) | Takes::WholeOrName(names, _)) = &field.takes else { continue };
@@ -631,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_kind_is_refused_with_what_would_be_right() {
+    fn a_wrong_value_is_rejected_with_the_valid_ones() {
         for (name, given, why) in [
             ("outstanding", Given::Text("4"), "expected a whole number from 1 to 65536, not \"4\""),
             ("outstanding", Given::Word("0"), "expected a whole number from 1 to 65536, not 0"),

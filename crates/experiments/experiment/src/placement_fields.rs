@@ -251,7 +251,7 @@ mod tests {
 
     /// The documented default of each field must be the default of the choices.
     #[test]
-    fn defaults_are_those_of_the_choices() {
+    fn documented_defaults_equal_those_of_the_choices() {
         for field in &PLACEMENT_FIELDS {
             let mut choices = PlacementChoices::default();
             let default = field.default.trim_matches('"');
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_has_what_the_jobs_need() {
+    fn the_machine_has_a_node_for_each_job_and_each_disk() {
         let mut choices = PlacementChoices::default();
         choices.options.jobs = 3;
         choices.options.disks = 7;

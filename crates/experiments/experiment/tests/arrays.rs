@@ -39,7 +39,7 @@ fn trial(
 /// Section 5.1: "a whopping 72 cache flushes", "instead of just 5 flushes as in most other cases", and 34.1 MB/s for
 /// the favorable ones.
 #[test]
-fn flushes_are_those_of_the_report() {
+fn the_numbers_of_flushes_are_those_of_the_report() {
     let layout = DiskLayout::Contiguous;
     for (pattern, record, expected) in
         [("wnn", 8192, 72), ("wnb", 8192, 5), ("wbn", 8192, 5), ("wcb", 512, 5)]
@@ -80,7 +80,7 @@ fn a_write_cache_is_flushed_by_threshold_and_by_time() {
 
 /// A second buffer keeps a disk busy while the pieces of a block are sent.
 #[test]
-fn one_buffer_leaves_disks_idle_while_data_are_sent() {
+fn one_buffer_is_slower_than_two() {
     let seconds = |buffers| {
         let machine = MachineDescription::load("starfish-1996").expect("built in");
         let case = Case {
@@ -101,7 +101,7 @@ fn one_buffer_leaves_disks_idle_while_data_are_sent() {
 
 /// Every byte arrives for any pattern, number of nodes and size of pieces.
 #[test]
-fn arrays_are_written_whole() {
+fn arrays_are_written_completely() {
     for (pattern, record) in [
         ("wss", 512),
         ("wcc", 8),
@@ -126,7 +126,7 @@ fn arrays_are_written_whole() {
 
 /// Invalid cases are rejected before a simulation runs.
 #[test]
-fn patterns_have_methods_that_can_write_them() {
+fn methods_that_cannot_write_a_pattern_are_rejected() {
     let case = |pattern: &str, method, bytes| {
         let machine = MachineDescription::load("enwrich-1995").expect("built in");
         let nodes = machine.nodes.compute.value;

@@ -10,7 +10,7 @@ fn digest(experiment: &Case) -> (u64, u64) {
 }
 
 #[test]
-fn what_has_no_effect_changes_no_event() {
+fn options_without_effect_change_no_event() {
     let machine = MachineDescription::load("starfish-1996").expect("a machine that is built in");
     let mut without_effect = 0;
     for method in Method::ALL {
@@ -45,7 +45,7 @@ fn what_has_no_effect_changes_no_event() {
 }
 
 #[test]
-fn what_is_refused_since_it_would_do_nothing_changes_no_event() {
+fn options_rejected_as_ineffective_change_no_event() {
     let machine = MachineDescription::load("starfish-1996").expect("a machine that is built in");
     let usual = Options::default();
     let chosen = [

@@ -23,7 +23,7 @@ fn trial(members: u32, set: &[(&str, &str)], job: NamesJob) -> Trial {
 
 /// Each operation handles all files, on sixteen nodes at once, and repeats exactly.
 #[test]
-fn small_files_are_made_looked_at_listed_and_removed() {
+fn small_files_are_created_queried_listed_and_removed() {
     let works = [NamesWork::Create, NamesWork::Stat, NamesWork::List, NamesWork::Remove];
     for work in works {
         let trial = trial(16, &[], job(work, 20));
@@ -37,7 +37,7 @@ fn small_files_are_made_looked_at_listed_and_removed() {
 
 /// The metadata server is the bottleneck of many clients: twice the time for a transaction nearly doubles their time.
 #[test]
-fn many_clients_are_as_fast_as_the_store_of_metadata() {
+fn the_metadata_store_limits_many_clients() {
     let set = |transaction| [("metadata.transaction", transaction), ("metadata.entry", "0 us")];
     let [one, two] = ["200 us", "400 us"].map(|transaction| {
         trial(8, &[&set(transaction)[..], &[("processor.shared", "16")]].concat(), job(NamesWork::Stat, 50))
@@ -50,7 +50,7 @@ fn many_clients_are_as_fast_as_the_store_of_metadata() {
 
 /// A round trip is two messages. One processor sends each message, and another receives it.
 #[test]
-fn round_trips_take_what_messages_cost() {
+fn a_round_trip_takes_the_time_of_its_messages() {
     let set = [
         ("nodes.compute", "1"),
         ("processor.system.send_message", "30000"),
@@ -66,7 +66,7 @@ fn round_trips_take_what_messages_cost() {
 }
 
 #[test]
-fn a_machine_without_a_place_for_names_is_refused() {
+fn a_job_without_metadata_server_or_files_is_rejected() {
     let machine = MachineDescription::load_with("starfish-1996", &[]).expect("a machine");
     let jobs = vec![Launch::at_once(Job::Names(job(NamesWork::Create, 1)), 0..1)];
     let error = Experiment { jobs, ..Experiment::with_agents(machine) }.trial(0).expect_err("no place");

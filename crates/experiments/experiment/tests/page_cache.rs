@@ -25,7 +25,7 @@ fn run(case: &Case) -> Trial {
 
 /// Every byte is checked, also if nodes share pages, and if the cache is smaller than a node's part.
 #[test]
-fn every_pattern_passes_through_any_cache() {
+fn every_pattern_works_through_any_page_cache() {
     for pattern in Pattern::all() {
         for record_bytes in [1024, 8192] {
             for page_cache_bytes in [16 << 10, 1 << 20] {
@@ -38,7 +38,7 @@ fn every_pattern_passes_through_any_cache() {
 
 /// Small records of a cached page need no separate requests, and prefetched pages save waiting.
 #[test]
-fn caching_and_prefetching_pay_off() {
+fn caching_saves_events_and_prefetching_saves_time() {
     let pattern = "rn".parse().expect("a pattern");
     let seconds = |cache, window| run(&case(pattern, 8192, cache, window)).elapsed.as_secs_f64();
     let (one, wide) = (seconds(1 << 20, Some(Prefetch::None)), seconds(1 << 20, Some(Prefetch::Window(16))));
@@ -48,7 +48,7 @@ fn caching_and_prefetching_pay_off() {
 }
 
 #[test]
-fn without_a_cache_nothing_is_different() {
+fn a_page_cache_of_no_bytes_changes_nothing() {
     for pattern in ["rb", "wcc"] {
         let mut with = case(pattern.parse().expect("a pattern"), 8192, 0, None);
         let without = with.clone();
@@ -59,7 +59,7 @@ fn without_a_cache_nothing_is_different() {
 }
 
 #[test]
-fn what_cannot_be_cached_is_refused() {
+fn invalid_page_cache_options_are_rejected() {
     let good = case("rb".parse().expect("a pattern"), 8192, 1 << 20, None);
     assert_eq!(good.operation(), Operation::Read);
     let mut directed = good.clone();

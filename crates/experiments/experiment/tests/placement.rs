@@ -70,7 +70,7 @@ fn seconds(time: Duration) -> f64 {
 }
 
 #[test]
-fn jobs_that_read_where_they_write_finish_together_and_others_one_after_the_other() {
+fn jobs_of_policy_3_finish_together_and_those_of_policy_2_do_not() {
     for seed in 1..=5 {
         let share = |policy| {
             let outcome = checked(&PlacementCase { seed, ..merges(policy, 5) }, 0);
@@ -99,7 +99,7 @@ fn policy_3_takes_as_long_as_published_and_policy_4_hardly_longer() {
 
 /// Published results of the report: figure 8 for three jobs and 2000 blocks.
 #[test]
-fn small_portions_hold_up_the_race() {
+fn small_portions_limit_the_race() {
     let times = [Some(2000), Some(12_000), None].map(|buffer_blocks| {
         let case = with(&merges(Policy::SeparateWithinJob, 3), |merge| merge.buffer_blocks = buffer_blocks);
         let outcome = checked(&case, 0);
@@ -158,7 +158,7 @@ fn a_copy_with_large_writes_does_not_race() {
 }
 
 #[test]
-fn interleaves_diverge_where_writes_are_slow_enough() {
+fn interleaves_race_if_writes_are_slow_enough() {
     let share = |read_blocks, write_blocks| {
         let options = PlacementOptions {
             kind: PlacedJob::Interleave,
@@ -177,7 +177,7 @@ fn interleaves_diverge_where_writes_are_slow_enough() {
 
 /// Effects of processor time, a late start and demand I/O, as the report describes them.
 #[test]
-fn other_conditions_change_what_they_should() {
+fn work_demand_reads_and_late_starts_prolong_jobs() {
     let usual = merges(Policy::SharedWithinJob, 1);
     let alone = checked(&usual, 0);
     let busy = checked(&with(&usual, |merge| merge.work = Duration::from_millis(2)), 0);
@@ -195,7 +195,7 @@ fn other_conditions_change_what_they_should() {
 
 /// Real bytes take the same time as phantom contents, and arrive.
 #[test]
-fn real_bytes_are_merged() {
+fn real_bytes_take_the_same_time_as_phantom_contents() {
     let case = with(&merges(Policy::AllDisks, 3), |merge| {
         *merge = PlacementOptions { run_blocks: 30, runs: 7, write_blocks: 9, ..*merge };
     });
@@ -204,7 +204,7 @@ fn real_bytes_are_merged() {
 }
 
 #[test]
-fn trials_repeat_and_differ() {
+fn a_trial_is_repeatable_and_differs_from_others() {
     let case = with(&merges(Policy::SeparateWithinJob, 5), |merge| merge.run_blocks = 100);
     let digest = |number| case.trial(number).expect("it runs").digest;
     assert_eq!(digest(1), digest(1));
@@ -213,7 +213,7 @@ fn trials_repeat_and_differ() {
 
 /// A disk's accesses and the gaps between them add up to the time of the trial.
 #[test]
-fn each_disk_is_busy_or_idle() {
+fn busy_and_idle_times_of_a_disk_add_up_to_the_trial() {
     let case = with(&merges(Policy::SeparateWithinJob, 5), |merge| merge.run_blocks = 200);
     let accesses: Rc<RefCell<Accesses>> = Rc::default();
     let trial = case.recorded_trial(0, accesses.clone()).expect("it runs");
@@ -259,7 +259,7 @@ impl Recorder for Accesses {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_runs() {
+fn invalid_placement_cases_are_rejected_before_a_run() {
     let usual = merges(Policy::SeparateWithinJob, 5);
     let why = |case: PlacementCase| case.check().expect_err("refused").to_string();
     assert!(why(merges(Policy::DedicatedWriteDisks, 5)).contains("no disk to read from"));

@@ -91,7 +91,7 @@ fn the_disk_directed_method_on_random_blocks_has_the_published_throughput() {
 }
 
 #[test]
-fn the_presorted_disk_directed_method_on_random_blocks_has_the_published_throughput() {
+fn presorted_disk_directed_random_blocks_have_the_published_throughput() {
     disk_directed(8, "plain-mem", DiskLayout::Random, true, 0.04);
 }
 
@@ -126,7 +126,7 @@ fn the_two_phase_method_has_the_published_throughput() {
 }
 
 #[test]
-fn the_same_trial_is_the_same_event_by_event_and_another_is_another() {
+fn equal_trials_have_equal_events_and_others_differ() {
     let pattern = "wcc".parse().expect("a pattern");
     let run = || simulated(pattern, Method::Traditional, DiskLayout::Random, false);
     assert_eq!(run(), run());

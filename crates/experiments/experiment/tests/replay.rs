@@ -92,7 +92,7 @@ fn requests_of_no_bytes_are_replayed() {
 }
 
 #[test]
-fn any_log_is_replayed_by_any_method_and_every_byte_is_where_it_should_be() {
+fn every_method_replays_any_log_with_every_byte_in_place() {
     for seed in 0..12 {
         let log = drawn(seed);
         let totals = log.totals();
@@ -143,7 +143,7 @@ fn calls(seed: u64) -> Arc<RequestLog> {
 }
 
 #[test]
-fn calls_are_made_together_or_alone_by_any_method_and_every_byte_is_where_it_should_be() {
+fn every_method_replays_calls_with_every_byte_in_place() {
     for seed in 0..6 {
         let log = calls(seed);
         let totals = log.totals();
@@ -175,7 +175,7 @@ fn calls_are_made_together_or_alone_by_any_method_and_every_byte_is_where_it_sho
 
 /// Predictions for programs on agents use the agents' write cache.
 #[test]
-fn the_write_cache_is_that_of_the_configuration() {
+fn write_cache_settings_follow_the_configuration() {
     let (log, method) = (calls(1), Method::WriteCached);
     let of = |options: Options, configuration| match options.access(method, &log, configuration, 1) {
         ReplayAccess::WriteCached(settings) => settings,
@@ -216,7 +216,7 @@ fn a_collective_call_is_one_operation() {
 }
 
 #[test]
-fn the_same_log_and_seed_are_the_same_run() {
+fn equal_logs_and_seeds_have_equal_runs() {
     let log = drawn(3);
     for replay in all(&log) {
         let replay = Replay { layout: DiskLayout::Random, ..replay };
@@ -265,7 +265,7 @@ fn small_strided_writes_are_faster_write_cached() {
 }
 
 #[test]
-fn think_time_is_kept_or_not() {
+fn think_time_is_kept_only_if_requested() {
     let log = log("10 1 x write 0 8\n11 1 x write 8 8 0.5\n12 1 x write 16 8\n10.5 2 y write 0 8\n");
     for replay in all(&log) {
         let elapsed = |think| run(&Replay { think, ..replay.clone() }).elapsed;
@@ -290,7 +290,7 @@ fn members_wait_for_each_other_at_a_sync() {
 
 /// Programs open hundreds of small files. Each must then reserve less space on each disk than with a few files.
 #[test]
-fn many_files_have_room_on_a_disk() {
+fn many_small_files_fit_on_a_disk() {
     let lines = (0..300).map(|file| format!("{file} 0 file{file} write 0 9000\n"));
     let log = log(&lines.collect::<String>());
     for layout in [DiskLayout::Contiguous, DiskLayout::Random] {
@@ -302,7 +302,7 @@ fn many_files_have_room_on_a_disk() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_replays_are_rejected() {
     let nine = (0..9).map(|node| format!("0 {node} x write 0 8\n")).collect::<String>();
     let one = log("0 0 x write 0 8\n");
     let mut empty = replay(&one, Method::WriteCached);

@@ -50,7 +50,7 @@ fn busy(trial: &Trial) -> Vec<f64> {
 }
 
 #[test]
-fn a_file_keeps_the_disks_busy_that_were_chosen_for_it() {
+fn only_the_disks_of_a_file_are_busy() {
     let trial = run(vec![file("a", &[3, 1])], vec![reader("a", 0, Duration::ZERO)]);
     let busy = busy(&trial);
     assert_eq!((busy[0], busy[2]), (0.0, 0.0), "{busy:?}");
@@ -60,7 +60,7 @@ fn a_file_keeps_the_disks_busy_that_were_chosen_for_it() {
 }
 
 #[test]
-fn jobs_on_disks_of_their_own_leave_each_other_alone_and_begin_when_they_are_to() {
+fn jobs_on_separate_disks_are_independent_and_start_on_time() {
     let late = Duration::from_millis(50);
     let files = || vec![file("a", &[0, 1]), file("b", &[2, 3])];
     let [first, second] = [reader("a", 0, Duration::ZERO), reader("b", 1, late)];
@@ -87,7 +87,7 @@ fn jobs_on_the_same_disks_share_them() {
 
 /// Half of the nodes read one file while the others write another, by any method: each job has a separate group.
 #[test]
-fn groups_access_files_beside_each_other() {
+fn groups_access_separate_files_at_the_same_time() {
     let machine = MachineDescription::load("starfish-1996").expect("built in");
     let bytes = 256 << 10;
     let job = |file: &str, pattern: &str, access| {
@@ -118,7 +118,7 @@ fn groups_access_files_beside_each_other() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_files_and_jobs_are_rejected() {
     let whole = || vec![file("a", &[0, 1])];
     let on = |node| vec![reader("a", node, Duration::ZERO)];
     let large = StoredFile { bytes: 1 << 40, ..file("b", &[1]) };

@@ -180,7 +180,7 @@ fn slices_add_up_to_the_statistics() {
 }
 
 #[test]
-fn work_has_its_names() {
+fn work_is_recorded_under_its_names() {
     let (_, tracks) = recorded(&experiment("starfish-1996", "rb", Method::Traditional, 8192));
     for (track, names) in [
         ((0, "processor: threads"), &["build_request", "handle_reply"][..]),
@@ -196,7 +196,7 @@ fn work_has_its_names() {
 
 /// The file system records the work of clients and I/O nodes, and each message from sender to receiver.
 #[test]
-fn nodes_note_what_they_do() {
+fn nodes_record_their_work_and_messages() {
     for experiment in experiments() {
         let (trial, tracks) = recorded(&experiment);
         let all = |node: usize, row: &str| {

@@ -73,7 +73,7 @@ fn a_pass_moves_each_byte_once() {
 /// By Little's law the mean number of requests in flight is their rate times their mean latency. It never exceeds the
 /// limit; if all clients always fill the limit, it is hardly less.
 #[test]
-fn as_many_requests_are_under_way_as_were_asked_for_and_no_more() {
+fn requests_in_flight_reach_and_never_exceed_the_limit() {
     for (clients, outstanding) in [(1, 1), (1, 4), (3, 2), (2, 8)] {
         for reads_percent in [100, 50] {
             let workload = workload(Order::Random, reads_percent, clients, outstanding);
@@ -93,7 +93,7 @@ fn as_many_requests_are_under_way_as_were_asked_for_and_no_more() {
 }
 
 #[test]
-fn more_requests_outstanding_are_not_slower() {
+fn more_outstanding_requests_are_not_slower() {
     for order in [Order::Sequential, Order::Random] {
         let rates = [1, 2, 4, 8, 16].map(|outstanding| rate(&run(workload(order, 100, 1, outstanding))));
         assert!(rates.windows(2).all(|pair| pair[1] > 0.99 * pair[0]), "{order:?}: {rates:?}");
@@ -112,7 +112,7 @@ fn more_clients_are_not_slower_until_the_disks_are_busy() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_and_another_one_another() {
+fn equal_seeds_have_equal_runs_and_others_differ() {
     let mixed = workload(Order::Random, 70, 2, 3);
     let first = trial(mixed.clone());
     let again = trial(mixed.clone());
@@ -143,7 +143,7 @@ fn a_client_stops_in_time_or_after_its_requests() {
 }
 
 #[test]
-fn caches_that_hold_the_file_serve_it() {
+fn a_cache_that_holds_the_file_is_faster_than_the_disks() {
     let workload = workload(Order::Random, 100, 1, 4);
     let small = simulated(workload);
     let mut large = small.clone();
@@ -153,7 +153,7 @@ fn caches_that_hold_the_file_serve_it() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_workloads_are_rejected() {
     let good = Workload::default();
     for (wrong, why) in [
         (Workload { clients: 0, ..good.clone() }, "at least one client"),

@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_the_report() {
+    fn array_patterns_of_the_report_are_parsed_and_others_rejected() {
         for name in ["rb", "wnn", "wnc", "wcc", "wss", "wrnnbb", "wrnncc", "wpbccb", "wpnncc"] {
             assert_eq!(name.parse::<ArrayPattern>().unwrap().to_string(), name);
         }

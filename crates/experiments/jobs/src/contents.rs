@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_byte_is_that_of_its_word() {
+    fn each_byte_depends_only_on_its_offset() {
         let byte = |at: u64| mix(at / 8).to_le_bytes()[(at % 8) as usize];
         for offset in 0..10 {
             for bytes in 0..30 {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_do_not_depend_on_how_they_are_cut() {
+    fn contents_do_not_depend_on_pieces_and_errors_are_found() {
         for contents in [Contents::Real, Contents::Phantom] {
             let whole = contents.payload(3, 5000);
             assert!(whole.slice(100..120) == contents.payload(103, 20));

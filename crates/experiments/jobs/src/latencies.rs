@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_those_of_the_sorted_values_within_a_thousandth() {
+    fn percentiles_are_exact_within_a_thousandth() {
         let mut values = drawn(20_000);
         let latencies = of(&values);
         values.sort_unstable();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_added_up_are_the_whole() {
+    fn the_sum_of_parts_equals_the_whole() {
         let values = drawn(3000);
         let mut sum = Latencies::default();
         values.chunks(700).for_each(|part| sum.add(&of(part)));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_nothing_is_known() {
+    fn no_values_have_no_mean_and_no_percentile() {
         let none = Latencies::default();
         assert_eq!((none.count(), none.mean(), none.percentile(50.0), none.longest()), (0, None, None, None));
     }

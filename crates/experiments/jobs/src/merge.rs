@@ -178,7 +178,7 @@ mod tests {
     use crate::Run;
 
     #[test]
-    fn runs_are_drawn_alike_often_and_never_once_they_are_used_up() {
+    fn runs_are_drawn_equally_often_and_never_after_their_end() {
         let (mut depletion, mut counts) = (Depletion::new(7, 20), [0; 20]);
         (0..20_000).for_each(|_| counts[depletion.next().expect("runs are left")] += 1);
         // Four standard deviations of a binomial count with mean 1000.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_by_name() {
+    fn invalid_merges_are_rejected_with_the_reason() {
         let run = |blocks| Run { file: "run".into(), blocks };
         let job = |read_blocks, write_blocks, portion| MergeJob {
             runs: RunSet {

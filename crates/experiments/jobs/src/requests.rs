@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn all_clients_together_have_each_record_once_in_a_pass() {
+    fn all_clients_together_request_each_record_once_in_a_pass() {
         for order in [Order::Sequential, Order::Random] {
             for clients in [1, 3, 7, 1000] {
                 let workload = workload(order, 50, clients);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_order_is_one_and_another_each_time() {
+    fn each_pass_has_another_random_order() {
         let workload = workload(Order::Random, 100, 1);
         let requests = first(&workload, 0, 2000);
         let offset = |request: &Request| request.extent.offset;
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mix_is_as_it_was_said() {
+    fn the_share_of_reads_is_as_requested() {
         for percent in [0, 1, 30, 70, 99, 100] {
             let requests = first(&workload(Order::Sequential, percent, 1), 0, 100_000);
             let reads = requests.iter().filter(|request| request.operation == Operation::Read).count();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_follow_from_the_seed_and_every_client_has_its_own() {
+    fn requests_depend_on_the_seed_and_the_client() {
         let mixed = workload(Order::Random, 50, 2);
         assert_eq!(first(&mixed, 0, 500), first(&mixed, 0, 500));
         let operations = |workload: &Workload, client| -> Vec<Operation> {

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boxes_and_shades_have_all_they_were_given() {
+    fn drawings_contain_their_labels_and_values() {
         let drawing = BoxDrawing {
             title: "placement".into(),
             note: "note".into(),

@@ -338,14 +338,14 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_round() {
+    fn the_steps_of_axes_are_round() {
         for (span, step) in [(5.0, 1.0), (31.0, 10.0), (8.0, 2.0), (0.4, 0.1), (24.0, 5.0)] {
             assert!((nice_step(span) / step - 1.0).abs() < 1e-9, "{span}: {}", nice_step(span));
         }
     }
 
     #[test]
-    fn everything_is_inside_and_names_do_not_overlap() {
+    fn points_are_inside_and_names_do_not_overlap() {
         let figure = figure(&[31.4, 31.3, 31.39, 14.7, 4.5, 31.2, 31.1]);
         let axes = Axes::of(&figure).expect("axes");
         for (value, sample) in figure.lines.iter().flat_map(|line| &line.points) {
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drawing_is_as_wide_as_its_names() {
+    fn the_drawing_is_wide_enough_for_its_names() {
         let mut figure = figure(&[31.4, 14.7]);
         assert_eq!(width(&figure), WIDTH);
         figure.lines[0].name = "wnc tpfs nodes.compute=32 8192 B".into();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn one_point_that_does_not_vary_has_axes_too() {
+    fn a_single_point_has_finite_axes() {
         let point = Curve {
             name: "rb".into(),
             per_node: None,

@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_all_it_was_given_escaped() {
+    fn a_page_contains_all_its_texts_escaped() {
         let table = NumbersTable {
             title: "a table".into(),
             notes: vec!["a note".into()],

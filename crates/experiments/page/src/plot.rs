@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prediction_has_the_colour_of_what_it_predicts() {
+    fn a_prediction_has_the_colour_of_the_measured_series() {
         let series = |is_predicted| PlotSeries { is_predicted, ..PlotSeries::default() };
         let kinds = [false, true, false, false, true, true].map(series);
         assert_eq!(colours(&kinds), [0, 0, 1, 2, 2, 3]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_inside_and_escaped() {
+    fn points_are_inside_and_texts_are_escaped() {
         for is_logarithmic in [false, true] {
             let example = example(is_logarithmic);
             let (x, y) = scales(&example).expect("there is something");

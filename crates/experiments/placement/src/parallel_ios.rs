@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_those_of_the_report() {
+    fn parallel_io_counts_are_those_of_the_report() {
         assert_eq!(ParallelIos::of_exchange(2, 1000), ParallelIos { least: 2000, lock_step: 2000 });
         assert_eq!(ParallelIos::of_exchange(5, 1000), ParallelIos { least: 8000, lock_step: 9000 });
     }

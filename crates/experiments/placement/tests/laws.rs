@@ -19,7 +19,7 @@ proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1996), ..ProptestConfig::default() })]
 
     #[test]
-    fn the_closed_form_of_two_disks_is_the_iteration(
+    fn the_closed_form_of_two_disks_equals_the_iteration(
         times in times(), read_blocks in 1_u32..40, first in 0.0..1_000.0_f64,
     ) {
         let system = TwoDisks { times, read_blocks };
@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn the_closed_form_of_many_disks_is_the_iteration(
+    fn the_closed_form_of_many_disks_equals_the_iteration(
         times in times(), read_blocks in 1_u32..40, disks in 2_u32..20, first in 0.0..1_000.0_f64,
     ) {
         let system = ManyDisks::new(times, read_blocks, disks);
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn two_disks_are_many_disks_that_are_two(
+    fn the_formulas_of_many_disks_agree_with_those_of_two(
         times in times(), read_blocks in 1_u32..40, demand in 0.0..1_000.0_f64,
     ) {
         let (two, many) = (TwoDisks { times, read_blocks }, ManyDisks::new(times, read_blocks, 2));
@@ -57,7 +57,7 @@ proptest! {
 
     /// The threshold is a fixed point. A larger demand grows if a race is possible, and shrinks otherwise.
     #[test]
-    fn the_threshold_parts_what_grows_from_what_does_not(
+    fn the_threshold_separates_growing_from_shrinking_demands(
         times in times(), read_blocks in 1_u32..40, disks in 2_u32..20, above in 1.01..4.0_f64,
     ) {
         let system = ManyDisks::new(times, read_blocks, disks);

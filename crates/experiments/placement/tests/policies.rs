@@ -17,7 +17,7 @@ fn of_five(policy: Policy, jobs: usize) -> Vec<Vec<usize>> {
 
 /// Figure 1 of the report: two jobs on five disks.
 #[test]
-fn two_jobs_on_five_disks_lie_as_the_report_draws_them() {
+fn two_jobs_on_five_disks_are_placed_as_in_the_report() {
     let placed = |policy| of_five(policy, 2);
     assert_eq!(placed(Policy::DedicatedWriteDisks), [[0, 0, 7, 7, 6], [0, 0, 7, 7, 6]]);
     assert_eq!(placed(Policy::SeparateWithinJob), [[0, 5, 5, 5, 5], [5, 0, 5, 5, 5]]);
@@ -26,7 +26,7 @@ fn two_jobs_on_five_disks_lie_as_the_report_draws_them() {
 }
 
 #[test]
-fn jobs_that_are_placed_as_is_advised_cannot_race() {
+fn jobs_placed_by_the_advised_policy_cannot_race() {
     for disks in 1..9 {
         for jobs in 1..=disks {
             let placed = Policy::advised(disks, false).place(jobs, disks, disks).expect("a placement");
@@ -44,14 +44,14 @@ fn dedicated_write_disks_leave_fewer_to_read_from() {
 }
 
 #[test]
-fn five_jobs_that_share_within_a_job_leave_out_the_disk_before_their_own() {
+fn five_jobs_of_policy_3_read_all_disks_but_the_one_before_their_own() {
     let rows = of_five(Policy::SharedWithinJob, 5);
     let expected = [[5, 5, 5, 5, 0], [0, 5, 5, 5, 5], [5, 0, 5, 5, 5], [5, 5, 0, 5, 5], [5, 5, 5, 0, 5]];
     assert_eq!(rows, expected);
 }
 
 #[test]
-fn runs_are_dealt_in_turn() {
+fn runs_are_distributed_in_turn() {
     let placed = Policy::SeparateWithinJob.place(2, 3, 5).expect("a placement");
     assert_eq!(placed[0], JobPlacement { input: vec![1, 2, 1, 2, 1], output: 0 });
     assert_eq!(placed[1], JobPlacement { input: vec![0, 2, 0, 2, 0], output: 1 });
@@ -61,12 +61,12 @@ fn runs_are_dealt_in_turn() {
 }
 
 #[test]
-fn one_job_alone_lies_as_by_policy_2() {
+fn policy_3_places_a_single_job_as_policy_2_does() {
     assert_eq!(Policy::SharedWithinJob.place(1, 5, 20), Policy::SeparateWithinJob.place(1, 5, 20));
 }
 
 #[test]
-fn what_cannot_be_placed_is_refused() {
+fn impossible_placements_are_rejected() {
     let refused = |policy: Policy, jobs, disks| policy.place(jobs, disks, 20).expect_err("a refusal");
     for policy in Policy::ALL {
         assert_eq!(refused(policy, 6, 5), PolicyError::MoreJobsThanDisks { jobs: 6, disks: 5 });

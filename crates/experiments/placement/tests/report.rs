@@ -27,7 +27,7 @@ fn assert_prints(value: f64, decimals: usize, printed: f64, what: &str) {
 }
 
 #[test]
-fn a_block_takes_the_longer_the_fewer_go_together() {
+fn a_block_takes_longer_in_smaller_batches() {
     for (blocks, milliseconds) in [
         (1, 9.354),
         (2, 5.189),
@@ -50,7 +50,7 @@ fn a_block_takes_the_longer_the_fewer_go_together() {
 
 /// b_r = 8: f, the bound for 10,000 blocks in seconds, the threshold in ms, growth in blocks per second.
 #[test]
-fn two_disks_have_the_worked_thresholds() {
+fn two_disks_have_the_thresholds_computed_by_hand() {
     for (write_blocks, ratio, bound, threshold, growth) in [
         (1, 4.53, 114.2, 74.8, Some(377.0)),
         (2, 2.51, 72.5, 41.5, Some(292.0)),
@@ -83,14 +83,14 @@ fn two_disks_have_the_worked_thresholds() {
 }
 
 #[test]
-fn the_report_says_that_the_bound_of_the_copy_is_115_seconds() {
+fn the_bound_of_the_copy_is_115_seconds_as_in_the_report() {
     let bound = two_disks(8, 1).times.bound(10_000.0) / 1e3;
     assert!((bound - 115.0).abs() < 1.0, "{bound}");
 }
 
 /// d = 5: r, w, f, f^, N* in ms and blocks, a cycle at N*, and if all jobs keep pace.
 #[test]
-fn five_disks_have_the_worked_thresholds() {
+fn five_disks_have_the_thresholds_computed_by_hand() {
     for (read_blocks, write_blocks, ratio, of_all, threshold, blocks, cycle, stable) in [
         (1, 8, (0.221, 3), (0.883, 3), (33.0, 1), 16, (70.5, 1), true),
         (1, 4, (0.332, 3), (1.328, 3), (49.7, 1), 16, (87.1, 1), false),
@@ -130,7 +130,7 @@ fn assert_follows(demands: impl Iterator<Item = f64>, worked: &[(f64, usize)]) {
 }
 
 #[test]
-fn the_demands_of_two_disks_follow_the_worked_sequences() {
+fn the_demands_of_two_disks_equal_those_computed_by_hand() {
     let racing = two_disks(8, 1);
     let worked = [(112.2, 1), (244.3, 1), (842.4, 1), (3_551.0, 0), (15_820.0, 0)];
     assert_follows(racing.demands(racing.threshold() * 1.5), &worked);
@@ -140,7 +140,7 @@ fn the_demands_of_two_disks_follow_the_worked_sequences() {
 }
 
 #[test]
-fn the_demands_of_five_disks_follow_the_worked_sequences() {
+fn the_demands_of_five_disks_equal_those_computed_by_hand() {
     let racing = five_disks(4, 4);
     let worked = [(298.2, 1), (596.4, 1), (1_789.0, 0), (6_561.0, 0), (25_647.0, 0)];
     assert_follows(racing.demands(racing.threshold() * 1.5), &worked);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_all_combinations() {
+    fn a_plan_has_a_cell_for_each_combination() {
         let text = "name = \"x\"\ntrials = 3\nfigure = { number = 2 }\nrun_blocks = 100\n\
                     [[variant]]\nname = \"a\"\npolicy = 3\n[[variant]]\nname = \"b\"\nbuffer-blocks = 4000\n\
                     [vary]\njobs = [2, 3]\n";
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named_with_its_line() {
+    fn mistakes_are_reported_with_file_and_line() {
         for (text, why) in [
             ("name = \"x\"\npolicy = 1", "p.toml:2: all: policy 1 (dedicated write disks) leaves"),
             ("name = \"x\"\nblock = \"8 KiB\"\njobs = 6", "p.toml:3: all: 6 jobs need 6 disks"),

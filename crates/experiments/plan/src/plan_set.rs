@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kind_of_a_plan_is_told_by_its_keys() {
+    fn the_keys_of_a_plan_determine_its_kind() {
         for text in ["name = \"x\"\npolicy = 4", "name = \"x\"\n[vary]\nbuffer-blocks = [4000]"] {
             assert!(is_of_placements(text), "{text}");
         }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_of_both_kinds_are_not_run_together() {
+    fn plans_of_both_kinds_together_are_rejected() {
         let patterns = "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\"]";
         let both = [(patterns, "x.toml"), ("name = \"y\"\npolicy = 4", "y.toml")];
         let both = both.map(|(text, file)| (text.to_owned(), file.to_owned()));

@@ -107,7 +107,7 @@ mod tests {
 
     /// Writing a default explicitly does not change a plan.
     #[test]
-    fn defaults_are_those_of_the_decoder() {
+    fn documented_defaults_equal_those_of_the_decoder() {
         let without = cells(REQUIRED);
         let of_plans = TOP.iter().map(|key| (key.name, key.default));
         let of_cases = FIELDS.iter().map(|field| (field.name, field.default));

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trials_of_jobs_that_share_disks_have_no_pattern() {
+    fn trials_of_placement_plans_are_selected_without_a_pattern() {
         let text = "name = \"x\"\ntrials = 3\n[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n\
                     [vary]\njobs = [2, 3]\n";
         let plans = [Plan::<PlacementCase>::parse(text, "x.toml").expect("it makes sense")];

@@ -61,7 +61,7 @@ mod tests {
 
     /// The sources must be those of all crates in this repository that `experiment` depends on, including itself.
     #[test]
-    fn sources_are_those_of_all_crates_that_a_simulation_depends_on() {
+    fn the_sources_include_all_crates_that_a_simulation_depends_on() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let floors: Vec<_> =
             crates.read_dir().expect("a directory").map(|floor| floor.expect("one").path()).collect();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_tests_decide_nothing() {
+    fn comments_and_tests_are_not_decisive() {
         let code = "use x::y;\n\nfn f() {\n    g(1); // beside\n}\n";
         let with_others = "//! What it is.\n\nuse x::y;\n\n/// Says more.\nfn f() {\n    // Why.\n    g(1); // beside\n}\n\n\
             #[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn t() {\n        f();\n    }\n}\n";
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_test_and_what_stands_beside_code_decides() {
+    fn code_after_a_test_and_comments_next_to_code_are_decisive() {
         let text = "#[cfg(test)]\nmod tests;\n#[cfg(test)]\n#[path = \"x.rs\"]\nmod other;\nfn f() {}\n";
         assert_eq!(lines(text), ["fn f() {}"]);
         assert_eq!(
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn promises_are_tests() {
+    fn promises_of_the_file_system_are_not_decisive() {
         for (path, expected) in [
             ("crates/files/fs/src/conformance.rs", false),
             ("crates/files/fs/src/conformance/pages.rs", false),

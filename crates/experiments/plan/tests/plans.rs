@@ -20,7 +20,7 @@ fn of_methods(methods: &[&str], more: &str) -> Result<Plan, String> {
 }
 
 #[test]
-fn what_no_cell_heeds_is_refused_as_commands_refuse_it() {
+fn settings_without_effect_on_any_cell_are_rejected() {
     for (setting, methods, why) in [
         ("outstanding = 2", &["disk-directed"][..], "disk-directed I/O makes no block requests"),
         ("prefetch = 2", &["disk-directed"], "disk-directed I/O makes no block requests"),
@@ -77,7 +77,7 @@ fn what_no_cell_heeds_is_refused_as_commands_refuse_it() {
 const HEAD: &str = "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\"]\n";
 
 #[test]
-fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
+fn mistakes_are_reported_with_their_line_and_valid_values() {
     let variant = "[[variant]]\nname = \"a\"\n";
     let cases: &[(&str, usize, &str)] = &[
         ("", 1, "the name is missing"),
@@ -211,7 +211,7 @@ fn what_is_wrong_is_refused_with_its_line_and_what_would_be_right() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_their_order() {
+fn all_mistakes_are_reported_together_in_order() {
     let lines = |text: &str, expected: &[&str]| {
         let error = parse(text).expect_err("a refusal");
         let told: Vec<&str> = error.lines().collect();
@@ -245,13 +245,13 @@ fn all_mistakes_are_told_at_once_in_their_order() {
 }
 
 #[test]
-fn very_many_mistakes_are_counted() {
+fn mistakes_beyond_the_limit_are_counted() {
     let error = parse(&(0..30).map(|key| format!("wrong{key} = 1\n")).collect::<String>()).unwrap_err();
     assert!(error.ends_with("and 12 more mistakes after these"), "{error}");
 }
 
 #[test]
-fn too_long_a_plan_and_too_many_cells_are_refused() {
+fn too_long_plans_and_too_many_cells_are_rejected() {
     let long = format!("{HEAD}# {}\n", "x".repeat(description::SIZE_LIMIT));
     assert!(parse(&long).unwrap_err().contains("bytes of plan"));
     let seeds: Vec<String> = (1..=CELLS_MAX + 1).map(|number| number.to_string()).collect();
@@ -261,7 +261,7 @@ fn too_long_a_plan_and_too_many_cells_are_refused() {
 }
 
 #[test]
-fn every_combination_is_a_cell_and_variants_stand_side_by_side() {
+fn every_combination_is_a_cell_and_variants_are_adjacent() {
     let text = "name = \"x\"\npatterns = [\"rb\", \"wcc\"]\nrecords = [\"8 B\", \"8 KiB\"]\n\
         [[variant]]\nname = \"t\"\nmethod = \"traditional\"\n[[variant]]\nname = \"d\"\nmethod = \"disk-directed\"\n";
     let expected =
@@ -288,7 +288,7 @@ fn the_window_of_a_page_cache_can_be_varied() {
 }
 
 #[test]
-fn keys_and_sizes_may_be_written_as_options_are() {
+fn keys_and_sizes_may_be_spelt_as_in_options() {
     let head = "name = \"x\"\npatterns = [\"wb\"]\nmethod = \"traditional\"\n";
     let one = format!(
         "{head}records = [64, \"8k\"]\nfile-size = \"1.5MiB\"\nphantom = true\nthread-per-request = true\n\
@@ -308,7 +308,7 @@ fn keys_and_sizes_may_be_written_as_options_are() {
 }
 
 #[test]
-fn a_variant_overrides_what_stands_at_the_top() {
+fn a_variant_overrides_the_keys_at_the_top() {
     let text = "name = \"x\"\npatterns = [\"rb\"]\nmethod = \"traditional\"\noutstanding = 2\nset = { nodes.io = 8 }\n\
         seed = 7\ntrials = 2\ntitle = \"t\"\n[table]\nnumber = 3\nsystem = \"tpfs-moves\"\nvalue = \"movements\"\n\
         [[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\noutstanding = 3\nset = { \"nodes.io\" = 4 }\n";
@@ -323,7 +323,7 @@ fn a_variant_overrides_what_stands_at_the_top() {
 }
 
 #[test]
-fn groups_leave_out_what_the_reports_leave_out_and_lists_do_not() {
+fn groups_of_patterns_omit_those_that_the_reports_omit() {
     let text = |patterns: &str, records: &str| {
         format!("name = \"x\"\nmethod = \"traditional\"\npatterns = {patterns}\nrecords = {records}\n")
     };
@@ -414,7 +414,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn garbage_is_refused_and_never_panics(lines in prop::collection::vec(line(), 0..12)) {
+    fn garbage_never_panics_and_errors_name_the_file(lines in prop::collection::vec(line(), 0..12)) {
         let text = lines.join("\n");
         for text in [text.clone(), format!("{HEAD}{text}")] {
             if let Err(error) = parse(&text) {
@@ -424,7 +424,7 @@ proptest! {
     }
 
     #[test]
-    fn any_characters_at_all_never_panic(text in "\\PC{0,200}") {
+    fn random_characters_never_panic(text in "\\PC{0,200}") {
         let _ = parse(&text);
     }
 }

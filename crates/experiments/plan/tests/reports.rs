@@ -59,7 +59,7 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 }
 
 #[test]
-fn the_plans_of_the_tables_are_the_tables() {
+fn the_plans_of_the_tables_match_the_report() {
     for (number, system, layout, quantity, variants) in tables() {
         let plan = load(&format!("table-{number:02}"));
         let published = plan.published.as_ref().expect("it is a table");
@@ -87,7 +87,7 @@ fn the_plans_of_the_tables_are_the_tables() {
 }
 
 #[test]
-fn the_published_tables_have_a_cell_for_each_of_their_values() {
+fn published_tables_and_their_plans_have_the_same_cells() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../experiments/starfish-3.0/published");
     let mut count = 0;
     for entry in fs::read_dir(folder).expect("the folder") {
@@ -107,7 +107,7 @@ fn the_published_tables_have_a_cell_for_each_of_their_values() {
 }
 
 #[test]
-fn the_plans_of_the_figures_vary_outstanding_requests_where_chunks_exceed_a_block() {
+fn the_plans_of_the_figures_vary_the_outstanding_requests() {
     for (number, layout, patterns) in [
         (2, DiskLayout::Contiguous, 7),
         (3, DiskLayout::Contiguous, 6),

@@ -69,7 +69,7 @@ fn equal_trials_of_all_plans_are_run_once() {
 
 /// A trial runs what its key describes, even if a disk's file is edited in between.
 #[test]
-fn a_disk_is_as_it_was_when_the_plan_was_read() {
+fn a_plan_keeps_the_disk_that_it_has_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("disk.toml");
     let disk = include_str!("../../../../machines/disks/streaming-20.toml");
@@ -92,7 +92,7 @@ fn a_disk_is_as_it_was_when_the_plan_was_read() {
 
 /// A copy is an interleave of two disks: the experiment is equal, and so are the keys of its trials.
 #[test]
-fn equal_jobs_of_other_kinds_have_equal_measurements() {
+fn equal_jobs_of_different_kinds_have_equal_keys_and_results() {
     let measured = |kind: &str| {
         let text =
             format!("name = \"x\"\nkind = \"{kind}\"\njobs = 2\ndisks = 2\nrun_blocks = 500\ntrials = 1\n");
@@ -107,7 +107,7 @@ fn equal_jobs_of_other_kinds_have_equal_measurements() {
 }
 
 #[test]
-fn a_journal_is_gone_on_with_whatever_happened_to_its_last_line() {
+fn a_journal_with_a_torn_last_line_is_continued() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal.jsonl");
     let plans = [small()];
@@ -134,7 +134,7 @@ fn a_journal_is_gone_on_with_whatever_happened_to_its_last_line() {
 }
 
 #[test]
-fn a_file_that_is_no_journal_is_refused_and_kept_as_it_is() {
+fn a_file_that_is_no_journal_is_rejected_and_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("nvme.toml");
     for text in
@@ -150,7 +150,7 @@ fn a_file_that_is_no_journal_is_refused_and_kept_as_it_is() {
 }
 
 #[test]
-fn another_programs_trials_do_not_count_and_are_told() {
+fn trials_of_another_program_are_reported_and_run_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal.jsonl");
     let plans = [small()];
@@ -163,7 +163,7 @@ fn another_programs_trials_do_not_count_and_are_told() {
 }
 
 #[test]
-fn two_results_of_one_trial_are_an_error() {
+fn contradictory_results_of_one_trial_are_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("journal.jsonl");
     let plans = [small()];
@@ -175,7 +175,7 @@ fn two_results_of_one_trial_are_an_error() {
 }
 
 #[test]
-fn shards_are_all_trials_once_and_their_journals_merge() {
+fn shards_have_each_trial_once_and_their_journals_merge() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |index: usize| folder.path().join(format!("{index}.jsonl"));
     let plans = [small()];
@@ -211,7 +211,7 @@ fn shards_are_all_trials_once_and_their_journals_merge() {
 }
 
 #[test]
-fn what_fails_fails_alone() {
+fn a_failed_cell_does_not_affect_the_others() {
     let mut plans = [plan(
         "name = \"mixed\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\n[[variant]]\nname = \"good\"\n\
         [[variant]]\nname = \"bad\"\n",
@@ -230,7 +230,7 @@ fn what_fails_fails_alone() {
 }
 
 #[test]
-fn nothing_is_begun_after_a_stop() {
+fn no_trial_starts_after_a_stop() {
     let plans = [small()];
     let mut journal = Journal::in_memory();
     let done = AtomicUsize::new(0);

@@ -55,7 +55,7 @@ fn read_back(reader: &SerializedFileReader<File>) -> Vec<Vec<Value>> {
 }
 
 #[test]
-fn a_parquet_file_holds_the_table_and_says_who_wrote_it() {
+fn a_parquet_file_has_the_table_and_the_program_version() {
     let table = awkward();
     let reader = parquet(&table);
     assert_eq!(read_back(&reader), table.rows);
@@ -125,7 +125,7 @@ fn value(table: &ResultTable, row: usize, name: &str) -> Value {
 }
 
 #[test]
-fn tables_of_results_have_a_value_of_its_kind_in_every_column() {
+fn columns_of_result_tables_have_values_of_their_type() {
     let text = "name = \"t\"\npatterns = [\"rb\"]\nmethod = \"disk-directed\"\nfile_size = \"128 KiB\"\ntrials = 2\n\
         [vary]\nset = { \"nodes.io\" = [8, 16], \"processor.clock\" = [\"50 MHz\"] }\n";
     for table in tables::<Case>(Plan::parse(text, "t.toml").expect("it is right"), 2) {
@@ -135,7 +135,7 @@ fn tables_of_results_have_a_value_of_its_kind_in_every_column() {
 }
 
 #[test]
-fn so_have_those_of_jobs_that_share_disks() {
+fn columns_of_placement_tables_have_values_of_their_type() {
     let text = "name = \"t\"\nrun_blocks = 20\nruns = 4\ntrials = 2\n\
         [vary]\nbuffer_blocks = [1000, \"unlimited\"]\nkind = [\"merge\"]\nset = { \"nodes.io\" = [6] }\n";
     let plan: Plan<PlacementCase> = Plan::parse(text, "t.toml").expect("it is right");

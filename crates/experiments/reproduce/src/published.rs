@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_by_place() {
+    fn published_values_are_found_by_their_place() {
         let published =
             read("15,compare,random,tpfs,rb,8,4.5,\n15,compare,random,ddio,rb,8,46,yes\n").unwrap();
         let table = published.table(15).expect("a table");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_line() {
+    fn mistakes_are_reported_with_file_and_line() {
         let good = "2,tpfs,random,a,rb,8,4.5,\n";
         for (rows, expected) in [
             ("2,tpfs,random,a,rb,x,4.5,\n", "line: 2"),

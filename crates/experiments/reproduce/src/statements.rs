@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_is_near_or_missed() {
+    fn statements_are_met_near_or_missed() {
         let one = statement("a,5.1,about 30,5,,enwrich,,,,median,26,34,30").expect("it makes sense");
         for (found, standing) in
             [(26.0, Standing::Met), (34.0, Standing::Met), (37.9, Standing::Near), (38.1, Standing::Missed)]
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_statements_are_rejected_with_the_reason() {
         for (row, why) in [
             ("a,5,x,5,,,,,,mode,1,2,1", "a: no such measure"),
             ("a,5,x,5,,,,,,ratio,1,2,1", "needs a variant"),

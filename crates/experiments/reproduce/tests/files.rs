@@ -25,12 +25,12 @@ fn texts(page: &Html, selector: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_csv_file_is_exactly_this() {
+fn the_csv_file_equals_the_golden_file() {
     assert_eq!(tables_csv(&made_up::tables()), include_str!("golden/tables.csv"));
 }
 
 #[test]
-fn its_columns_are_the_published_ones_and_two_more() {
+fn the_csv_columns_are_the_published_ones_and_two_more() {
     assert_eq!(tables_csv(&[]).trim_end(), format!("{},cv,trials", COLUMNS.join(",")));
 }
 
@@ -52,7 +52,7 @@ fn the_page_has_every_table_and_figure_and_links_to_them() {
 }
 
 #[test]
-fn every_row_of_a_table_has_as_many_columns() {
+fn every_row_of_a_table_has_the_columns_of_its_head() {
     let page = parsed(&made_up::published());
     let select = |selector| Selector::parse(selector).expect("a selector");
     let (rows, cells) = (select("table.results tbody tr, figure tbody tr"), select("th, td"));
@@ -76,7 +76,7 @@ fn every_row_of_a_table_has_as_many_columns() {
 }
 
 #[test]
-fn simulated_and_published_stand_side_by_side_with_their_error() {
+fn a_row_has_simulated_and_published_values_and_the_error() {
     let page = parsed(&made_up::published());
     let row = texts(&page, "#table-2 tbody tr:first-child > *");
     let expected = [
@@ -103,7 +103,7 @@ fn simulated_and_published_stand_side_by_side_with_their_error() {
 }
 
 #[test]
-fn the_summary_names_what_does_not_agree() {
+fn the_summary_lists_the_disagreements() {
     let page = parsed(&made_up::published());
     let words = texts(&page, "#summary li").join("\n");
     // 7.125 against 4.0, and 7.1 against 8.0, are the two of six with large errors.
@@ -119,14 +119,14 @@ fn the_summary_names_what_does_not_agree() {
 }
 
 #[test]
-fn a_page_of_predictions_says_so() {
+fn a_page_without_published_values_is_marked_as_prediction() {
     let page = parsed(&PublishedTables::default());
     assert!(texts(&page, "#summary p").concat().contains("all of it is prediction"));
     assert_eq!(texts(&page, "h3 .predicted").len(), 3);
 }
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere_and_is_the_same_each_time() {
+fn the_page_is_self_contained_and_reproducible() {
     let page = page(&made_up::published());
     for foreign in ["http://", "https://", "<script", "<link", "<img", "@import", "url("] {
         assert!(!page.contains(foreign), "{foreign}");

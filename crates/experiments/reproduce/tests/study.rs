@@ -89,7 +89,7 @@ fn results_become_tables_and_figures_in_the_order_of_the_reports() {
 }
 
 #[test]
-fn plans_that_are_neither_table_nor_figure_are_no_part_of_it() {
+fn plans_that_are_neither_table_nor_figure_are_ignored() {
     let other = TABLE.split("[table]").next().expect("a plan");
     assert_eq!(study(&[TABLE, other], &[]).expect("a study").plans.len(), 1);
     assert!(study(&[other], &[]).unwrap_err().contains("nothing to reproduce"));
@@ -103,7 +103,7 @@ fn tables_can_be_left_out() {
 }
 
 #[test]
-fn what_makes_no_sense_together_is_refused_with_its_file() {
+fn contradictory_plans_are_rejected_with_their_file() {
     let vary = format!("{TABLE}[vary]\noutstanding = [1, 2]\n");
     let layouts = TABLE.replace("scheduling = \"fcfs\"", "layout = \"random\"");
     let movements = FIGURE.replace("throughput", "movements");

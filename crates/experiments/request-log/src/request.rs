@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_as_short_as_they_can_be() {
+    fn times_are_written_in_the_shortest_form() {
         for (nanos, text) in [(0, "0"), (1, "0.000000001"), (1_500_000_000, "1.5"), (10_000_000_000, "10")] {
             assert_eq!(seconds(Duration::from_nanos(nanos)), text);
         }
     }
 
     #[test]
-    fn any_name_is_one_word() {
+    fn any_name_is_escaped_as_one_word_and_restored() {
         for name in ["a", "/a/b c", "100%", "-", "--", "\u{a0}\u{e4}\n\t", "%20"] {
             let word = escaped(name);
             assert!(word != "-" && !word.contains(char::is_whitespace), "{word}");

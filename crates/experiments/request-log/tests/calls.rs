@@ -143,7 +143,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_processes_record_is_read_and_written_as_it_was(processes in 1..4_u32, steps in vec(step(), 1..12)) {
+    fn recordings_are_read_and_written_unchanged(processes in 1..4_u32, steps in vec(step(), 1..12)) {
         let inputs: Vec<Vec<u8>> = (0..processes).map(|process| recorded(process, processes, &steps)).collect();
         prop_assert!(inputs.iter().all(|input| input.len() < 2000), "in closed form");
         let Ok(log) = read(&inputs) else {
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_killed_process_wrote_is_read(steps in vec(step(), 1..12), part in 0.0..1.0) {
+    fn recordings_of_a_killed_process_are_read_up_to_the_torn_line(steps in vec(step(), 1..12), part in 0.0..1.0) {
         let mut inputs: Vec<Vec<u8>> = (0..2).map(|process| recorded(process, 2, &steps)).collect();
         let first_line = inputs[1].iter().position(|&byte| byte == b'\n').expect("a line") + 1;
         let kept = first_line + (part * (inputs[1].len() - first_line) as f64) as usize;
@@ -204,7 +204,7 @@ fn refused(lines: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line_and_column() {
+fn mistakes_are_reported_with_line_and_column() {
     for (lines, why) in [
         ("1 0 x write-all b 0 0:8", "line 6, column 17: no line before it tells of the opening b"),
         ("1 2 x write-all a 0 0:8", "line 6, column 17: node 2 has not opened this file so: a"),
@@ -247,7 +247,7 @@ fn what_is_wrong_is_named_with_its_line_and_column() {
 }
 
 #[test]
-fn what_is_too_long_for_a_line_goes_on_in_the_next() {
+fn a_long_selection_continues_in_the_next_line() {
     let extents: Vec<Extent> = (0..400_000_u64).map(|at| Extent::new(at * 100 + at % 7, 8)).collect();
     let selection = Selection::list(&extents).expect("in order");
     let mut text = HEAD.as_bytes().to_vec();
@@ -266,7 +266,7 @@ fn what_is_too_long_for_a_line_goes_on_in_the_next() {
 }
 
 #[test]
-fn selections_have_a_bound_of_their_own() {
+fn the_size_of_selections_is_limited() {
     let lines: String = (0..100).map(|number| format!("1 0 x write-pieces {number}:[1,1,1,1,1]\n")).collect();
     let mut reading = Reading::default();
     reading.limits.selection_nodes = 200;

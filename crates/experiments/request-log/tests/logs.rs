@@ -66,7 +66,7 @@ const SMALL: &str = "# starfish requests 1\n\
     # no request";
 
 #[test]
-fn a_log_is_read_node_by_node() {
+fn a_log_is_read_as_requests_of_each_node() {
     let log = read(SMALL).expect("a log");
     assert_eq!(log.nodes().iter().map(|node| node.number).collect::<Vec<_>>(), [3, 7]);
     assert_eq!(shown(&log, 0), ["r x 1000 24"]);
@@ -81,7 +81,7 @@ fn a_log_is_read_node_by_node() {
 }
 
 #[test]
-fn a_log_that_was_cut_in_a_request_is_refused() {
+fn a_log_truncated_within_a_request_is_rejected() {
     let whole = "# starfish requests 1\n0 0 x write 0 512\n1 0 x write 512 512\n";
     assert!(read(whole).is_ok());
     let told = refused(&whole[..whole.len() - 2]);
@@ -89,7 +89,7 @@ fn a_log_that_was_cut_in_a_request_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line_and_column() {
+fn mistakes_are_reported_with_line_and_column() {
     let head = "# starfish requests 1\n";
     for (lines, why) in [
         ("0 0 x write 0", "line 2, column 14: expected a number of bytes, not the end of the line"),
@@ -130,7 +130,7 @@ fn what_is_wrong_is_named_with_its_line_and_column() {
 }
 
 #[test]
-fn times_of_different_nodes_may_be_mixed_and_any_can_be_sorted() {
+fn nodes_may_be_interleaved_and_unsorted_logs_can_be_sorted() {
     let text =
         "# starfish requests 1\n2 5 x write 0 8\n1 6 x write 8 8\n1 5 x write 16 8\n1 5 x write 24 8\n";
     let sorted = RequestLog::read(text.as_bytes(), &Reading { sort: true, ..Reading::default() });
@@ -266,7 +266,7 @@ fn columns_have_units() {
 }
 
 #[test]
-fn a_part_of_a_recording_is_reported_with_both_counts() {
+fn an_incomplete_recording_is_reported_with_both_counts() {
     let whole = read_with_notes(DXT, &Reading::default()).1;
     assert!(whole.is_empty(), "{whole:?}");
     let usual = Reading::default();
@@ -334,7 +334,7 @@ fn logs_of_fio_are_read() {
 }
 
 #[test]
-fn what_blkparse_prints_is_read() {
+fn output_of_blkparse_is_read() {
     let text = "  8,0    3        1     0.000000000   697  Q  RA 223490 + 56 [kjournald]\n\
                 \u{20} 8,0    3        2     0.000001829   697  G  RA 223490 + 56 [kjournald]\n\
                 \u{20} 8,0    1        1     0.250000000   698  Q  WS 8 + 8 [fio]\n\
@@ -358,7 +358,7 @@ fn what_blkparse_prints_is_read() {
 }
 
 #[test]
-fn requests_of_no_bytes_extend_nothing() {
+fn requests_of_no_bytes_do_not_extend_a_file() {
     let log = read("# starfish requests 1\n0 0 a write 0 454\n1 0 a write 1000 0\n2 0 b read 688 0\n")
         .expect("a log");
     assert_eq!(log.files().iter().map(|file| file.end).collect::<Vec<_>>(), [454, 0]);
@@ -379,7 +379,7 @@ const DXT: &str = "# darshan log version: 3.41\n\
     X_MPIIO       0  write        0               0       524288      0.0029      0.0055\n";
 
 #[test]
-fn what_darshan_has_recorded_is_read_in_the_order_of_time() {
+fn output_of_darshan_is_read_in_order_of_time() {
     let log = read(DXT).expect("what the parser prints");
     let file = "/tmp/test/test File";
     let expected =
@@ -417,7 +417,7 @@ fn endless(head: &str, line: &str) -> impl io::BufRead {
 }
 
 #[test]
-fn logs_without_end_are_refused_or_cut() {
+fn endless_logs_are_rejected_or_limited() {
     let limits = Limits { requests: 50_000, files: 100, nodes: 10, ..Limits::default() };
     let reading = Reading { limits, ..Reading::default() };
     let told = |head: &str, line: &str, reading: &Reading| {
@@ -450,7 +450,7 @@ fn logs_without_end_are_refused_or_cut() {
 }
 
 #[test]
-fn a_file_may_be_named_as_no_file_is_written() {
+fn a_file_may_have_the_name_that_stands_for_no_file() {
     let write = Action::Move(Operation::Write, Stretch { file: 0, bytes: 1, offset: 0 });
     let requests = [write, Action::Sync]
         .map(|action| Request { time: Duration::ZERO, took: Duration::ZERO, action })
@@ -460,7 +460,7 @@ fn a_file_may_be_named_as_no_file_is_written() {
 }
 
 #[test]
-fn a_drawn_log_has_the_statistics_that_were_asked_for() {
+fn a_drawn_log_has_the_requested_statistics() {
     for (kind, seed) in [(Kind::Cmf, 1), (Kind::Cmmd, 2)] {
         let generator = Generator { jobs: 3, files: 40, records: 300, seed, ..kind.generator() };
         let log = generator.log();
@@ -497,7 +497,7 @@ fn a_drawn_log_has_the_statistics_that_were_asked_for() {
 }
 
 #[test]
-fn generators_that_make_no_sense_are_refused() {
+fn invalid_generators_are_rejected() {
     let usual = Kind::Cmf.generator();
     for (generator, why) in [
         (Generator { jobs: 33, ..usual }, "33 jobs cannot share 32 nodes"),
@@ -535,7 +535,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_log_is_read_as_it_was_written(
+    fn any_log_is_read_back_as_written(
         nodes in proptest::collection::btree_map(any::<u32>(), node(), 1..6),
         names in proptest::collection::btree_set(".{0,20}", 3),
     ) {
@@ -553,7 +553,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_requests_are_the_same_in_any_format(requests in node()) {
+    fn requests_are_equal_in_both_formats(requests in node()) {
         let nodes = vec![LoggedNode { number: 4, requests: requests.clone() }];
         let log = RequestLog::of(["a", "b", "c"].map(str::to_owned).to_vec(), nodes);
         let mut table = "time,node,file,operation,offset,bytes,took_ms\n".to_owned();

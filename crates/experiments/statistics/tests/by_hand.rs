@@ -11,7 +11,7 @@ fn close(value: f64, expected: f64) -> bool {
 }
 
 #[test]
-fn mean_deviation_and_cv_divide_by_one_less() {
+fn deviation_and_cv_divide_by_the_count_minus_one() {
     let four = sample(&[2.0, 4.0, 4.0, 6.0]);
     assert_eq!((four.count(), four.mean()), (4, 4.0));
     assert!(close(four.deviation(), (8.0_f64 / 3.0).sqrt()));
@@ -19,7 +19,7 @@ fn mean_deviation_and_cv_divide_by_one_less() {
 }
 
 #[test]
-fn half_widths_are_those_of_the_printed_tables() {
+fn half_widths_equal_those_of_printed_tables() {
     // The 97.5 % points of t for n - 1 degrees of freedom, to six digits.
     for (n, t) in [(2, 12.706_205), (3, 4.302_653), (5, 2.776_445), (10, 2.262_157), (31, 2.042_272)] {
         let values: Vec<f64> = (0..n).map(f64::from).collect();
@@ -30,7 +30,7 @@ fn half_widths_are_those_of_the_printed_tables() {
 }
 
 #[test]
-fn pairs_decide_at_the_printed_bound() {
+fn pairs_differ_from_the_printed_bound_on() {
     // Five pairs: 4 degrees of freedom, whose 97.5 % point is 2.776445.
     let base = [31.0, 4.5, 400.0, 7.25, 29.0];
     let noise = [-2.0, -1.0, 0.0, 1.0, 2.0];
@@ -42,7 +42,7 @@ fn pairs_decide_at_the_printed_bound() {
 }
 
 #[test]
-fn what_moves_both_of_a_pair_is_no_difference_between_them() {
+fn samples_are_compared_pair_by_pair() {
     // As independent samples they would hardly differ.
     let (slow, fast) = ([10.0, 20.0, 30.0, 40.0], [10.1, 20.2, 30.1, 40.2]);
     assert_eq!(sample(&slow).differs_from(&sample(&fast)), Some(true));
@@ -50,7 +50,7 @@ fn what_moves_both_of_a_pair_is_no_difference_between_them() {
 }
 
 #[test]
-fn samples_that_do_not_vary_differ_if_their_values_do() {
+fn constant_samples_differ_if_their_values_do() {
     let (one, same, other) = (sample(&[0.1; 5]), sample(&[0.1; 5]), sample(&[0.1 + 1e-16; 5]));
     assert_eq!(one.differs_from(&same), Some(false));
     assert_eq!(one.differs_from(&other), Some(true));
@@ -58,7 +58,7 @@ fn samples_that_do_not_vary_differ_if_their_values_do() {
 }
 
 #[test]
-fn nothing_follows_from_one_value_but_itself() {
+fn one_value_has_no_interval_and_no_difference() {
     let one = sample(&[31.4]);
     assert_eq!((one.mean(), one.deviation(), one.cv(), one.half_width()), (31.4, 0.0, 0.0, None));
     assert_eq!(one.differs_from(&sample(&[1.0, 2.0])), None);
@@ -67,7 +67,7 @@ fn nothing_follows_from_one_value_but_itself() {
 }
 
 #[test]
-fn no_values_or_no_numbers_are_no_sample() {
+fn a_sample_needs_finite_values() {
     for values in [&[][..], &[f64::NAN], &[1.0, f64::INFINITY]] {
         assert_eq!(Sample::of(values), None);
     }

@@ -15,7 +15,7 @@ fn sample(values: &[f64]) -> Sample {
 
 proptest! {
     #[test]
-    fn nothing_is_ever_nan(first in values(), second in values()) {
+    fn statistics_are_never_nan(first in values(), second in values()) {
         let (first, second) = (sample(&first), sample(&second));
         prop_assert!(first.mean().is_finite() && first.deviation() >= 0.0 && first.cv() >= 0.0);
         prop_assert_eq!(first.half_width().is_some(), first.count() > 1);
@@ -25,14 +25,14 @@ proptest! {
     }
 
     #[test]
-    fn the_mean_lies_among_the_values(values in vec(1.0..500.0, 1..12)) {
+    fn the_mean_lies_between_the_extremes(values in vec(1.0..500.0, 1..12)) {
         let mean = sample(&values).mean();
         let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(a, b), &v| (a.min(v), b.max(v)));
         prop_assert!(least - 1e-9 <= mean && mean <= most + 1e-9);
     }
 
     #[test]
-    fn the_order_of_trials_does_not_matter_much(values in vec(1.0..500.0, 1..12)) {
+    fn the_order_of_trials_changes_only_the_rounding(values in vec(1.0..500.0, 1..12)) {
         let reversed: Vec<f64> = values.iter().rev().copied().collect();
         let (one, other) = (sample(&values), sample(&reversed));
         prop_assert!((one.mean() - other.mean()).abs() < 1e-9);
@@ -40,7 +40,7 @@ proptest! {
     }
 
     #[test]
-    fn difference_is_mutual_and_not_from_oneself(first in vec(1.0..500.0, 5..=5), second in vec(1.0..500.0, 5..=5)) {
+    fn difference_is_symmetric_and_never_from_itself(first in vec(1.0..500.0, 5..=5), second in vec(1.0..500.0, 5..=5)) {
         let (first, second) = (sample(&first), sample(&second));
         prop_assert_eq!(first.differs_from(&second), second.differs_from(&first));
         prop_assert_eq!(first.differs_from(&first), Some(false));
@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn intervals_that_do_not_meet_are_a_difference(first in vec(1.0..500.0, 5..=5), second in vec(1.0..500.0, 5..=5)) {
+    fn samples_with_disjoint_intervals_differ(first in vec(1.0..500.0, 5..=5), second in vec(1.0..500.0, 5..=5)) {
         let (first, second) = (sample(&first), sample(&second));
         let widths = first.half_width().unwrap_or(0.0) + second.half_width().unwrap_or(0.0);
         if (first.mean() - second.mean()).abs() > widths {

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn each_error_has_its_errno_and_leaves_its_text() {
+    fn each_error_sets_its_errno_and_text() {
         assert_eq!(text(), "");
         let file = io::Error::from_raw_os_error(libc::ENOSPC);
         for (error, number, words) in [

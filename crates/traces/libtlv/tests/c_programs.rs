@@ -128,7 +128,7 @@ fn the_sample_of_the_thesis_records_its_five_states() {
 }
 
 #[test]
-fn every_function_keeps_its_promise() {
+fn every_function_behaves_as_documented() {
     let program = Program::checked("functions.c");
     succeed(&mut program.command());
     let timeline = program.read("functions.tlv");
@@ -176,14 +176,14 @@ fn context_switches_are_recorded_on_request() {
 }
 
 #[test]
-fn switched_off_everything_succeeds_and_nothing_is_written() {
+fn with_tlv_off_calls_succeed_and_nothing_is_written() {
     let program = Program::checked("off.c");
     succeed(program.command().env("TLV", "off"));
     assert!(program.traces().is_empty(), "{:?}", program.traces());
 }
 
 #[test]
-fn the_switch_is_found_by_programs_that_are_linked_otherwise() {
+fn programs_with_and_without_pie_find_the_switch() {
     for options in [["-no-pie", "-fno-pie"], ["-pie", "-fPIE"]] {
         let program = Program::compile("cc", "crates/traces/libtlv/tests/c/off.c", &[&options]);
         succeed(program.command().env("TLV", "off"));
@@ -193,7 +193,7 @@ fn the_switch_is_found_by_programs_that_are_linked_otherwise() {
 }
 
 #[test]
-fn threads_and_processes_may_end_without_a_word() {
+fn threads_and_processes_may_end_without_a_call() {
     let program = Program::checked("ends.c");
     for how in ["exit", "return", "_exit", "wait to be killed"] {
         let mut child = program.command().arg(how).stdout(Stdio::piped()).spawn().expect("the program");
@@ -211,7 +211,7 @@ fn threads_and_processes_may_end_without_a_word() {
 }
 
 #[test]
-fn a_forked_process_records_nothing_or_its_own() {
+fn a_forked_process_has_no_recording_or_a_separate_one() {
     let program = Program::checked("fork.c");
     succeed(&mut program.command());
     let traces = program.traces();
@@ -228,7 +228,7 @@ fn a_forked_process_records_nothing_or_its_own() {
 }
 
 #[test]
-fn scopes_end_however_they_are_left() {
+fn scopes_end_on_every_exit() {
     let program = Program::checked("scope.cpp");
     succeed(&mut program.command());
     let timeline = program.read("scope.tlv");
@@ -239,7 +239,7 @@ fn scopes_end_however_they_are_left() {
 }
 
 #[test]
-fn the_file_is_where_the_user_says() {
+fn the_environment_names_the_file() {
     let program = Program::compile("cc", "examples/c/psrs.c", &[]);
     let mut run = program.command();
     let child = run.args(["100", "1", "1"]).env("TLV_FILE", "x.%p.tlv").spawn().expect("the program");
@@ -252,7 +252,7 @@ fn the_file_is_where_the_user_says() {
 }
 
 #[test]
-fn the_static_library_does_as_well() {
+fn a_program_links_with_the_static_library() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("psrs");
     let mut command = Command::new("cc");
@@ -276,7 +276,7 @@ fn declared() -> Vec<String> {
 }
 
 #[test]
-fn the_library_has_what_the_header_declares_and_no_more() {
+fn the_library_exports_exactly_the_functions_of_its_header() {
     let symbols =
         succeed(Command::new("nm").args(["-D", "--defined-only"]).arg(libraries().join("libtlv.so")));
     let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
@@ -302,7 +302,7 @@ fn documented() -> Vec<String> {
 }
 
 #[test]
-fn what_is_installed_is_found_by_pkg_config_and_man() {
+fn the_installed_library_has_a_pkg_config_file_and_man_pages() {
     let directory = tempfile::tempdir().expect("a directory");
     let staged = directory.path().join("staged");
     let built = libraries().parent().expect("a directory within that");

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_again_is_the_same() {
+    fn a_repeated_declaration_returns_the_same_number() {
         let mut declared = Declarations::default();
         let sort = declared.state(info("sort")).expect("a name");
         assert_ne!(declared.state(info("merge")).expect("a name"), sort);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_means_one_thing() {
+    fn an_event_has_one_meaning() {
         let mut declared = Declarations::default();
         let sort = declared.events(0, 1, info("sort")).expect("free");
         assert_eq!(declared.events(0, 1, info("sort")).expect("the same"), sort);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_a_bound() {
+    fn the_number_of_names_is_limited() {
         let mut declared = Declarations::default();
         (0..DECLARATIONS_MAX).for_each(|number| _ = declared.name(&number.to_string()).expect("room"));
         let error = declared.name("one more").expect_err("no room").to_string();

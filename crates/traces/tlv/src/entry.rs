@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_come_out_as_they_went_in() {
+    fn entries_are_decoded_unchanged() {
         let (mut words, used) = text("äbc defg hij".as_bytes());
         words[0] = first(0, EntryKind::ArgumentText, used as u8 - 1, 3, 9);
         let (kind, word) = number(Amount::Real(-1.5), EntryKind::Integer, EntryKind::Real);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_every_length_come_out_cut_where_a_character_ends() {
+    fn long_texts_are_cut_at_the_end_of_a_character() {
         let all = "ä".repeat(TEXT_BYTES);
         for length in 0..TEXT_BYTES + 20 {
             for begin in [0, 1] {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_its_number() {
+    fn every_kind_is_found_by_its_number() {
         for kind in EntryKind::ALL {
             assert_eq!(EntryKind::of(kind as u8), kind);
         }

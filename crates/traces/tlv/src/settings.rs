@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_by_default() {
+    fn missing_variables_have_defaults_and_others_are_parsed() {
         assert_eq!(of(&[]).expect("nothing is wrong"), Settings::default());
         let said = [("TLV", "Off"), ("TLV_FILE", "a%%b"), ("TLV_BUFFER", "64K"), ("TLV_SWITCHES", "on")];
         let settings =
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn invalid_variables_are_reported_with_their_value() {
         for (name, value) in [
             ("TLV", "maybe"),
             ("TLV_SWITCHES", "2"),

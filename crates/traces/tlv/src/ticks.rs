@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_between_readings_are_on_the_line_through_them() {
+    fn ticks_between_readings_are_interpolated() {
         let reading = |ticks, ns| TickReading { ticks, ns };
         let mut scale = TickScale::new(reading(1000, 5_000_000));
         scale.advance(reading(3_001_000, 6_000_000));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_that_are_close_together_make_no_slope_of_their_own() {
+    fn close_readings_do_not_change_the_slope() {
         let reading = |ticks, ns| TickReading { ticks, ns };
         let mut scale = TickScale::new(reading(0, 0));
         scale.advance(reading(3_000_000, 1_000_000));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_go_up_and_are_as_long_as_the_clock_says() {
+    fn ticks_increase_and_agree_with_the_clock() {
         choose();
         let mut scale = TickScale::new(TickReading::take());
         let begin = (nanoseconds(ClockId::CLOCK_MONOTONIC), now());

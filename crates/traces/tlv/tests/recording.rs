@@ -62,7 +62,7 @@ static STEP: Argument = Argument::new("step");
 static QUEUE: Counter = Counter::new("queue").in_unit("items");
 
 #[test]
-fn what_threads_do_at_once_is_recorded_of_each() {
+fn concurrent_threads_are_recorded_completely() {
     const ROUNDS: usize = 2000;
     let place = Place::new();
     let recording = place.start();
@@ -112,7 +112,7 @@ fn what_threads_do_at_once_is_recorded_of_each() {
 }
 
 #[test]
-fn a_state_lasts_as_long_as_it_does() {
+fn a_span_has_the_duration_of_its_state() {
     let place = Place::new();
     let begun = Instant::now();
     let recording = place.start();
@@ -132,7 +132,7 @@ fn a_state_lasts_as_long_as_it_does() {
 }
 
 #[test]
-fn what_has_no_room_is_counted() {
+fn records_without_space_are_counted_as_dropped() {
     const EVENTS: u64 = 300_000;
     let place = Place::new();
     tlv::declare_events(1, 2, &state("burst")).expect("free");
@@ -159,7 +159,7 @@ fn what_has_no_room_is_counted() {
 }
 
 #[test]
-fn rows_go_from_thread_to_thread() {
+fn rows_are_reused_by_later_threads() {
     let place = Place::new();
     let recording = place.start();
     for number in 0..300 {
@@ -180,7 +180,7 @@ fn rows_go_from_thread_to_thread() {
 }
 
 #[test]
-fn there_is_one_recording_at_a_time() {
+fn a_process_has_one_recording_at_a_time() {
     let place = Place::new();
     assert!(matches!(tlv::finish(), Err(Error::Refused(Refused::NotStarted))));
     assert_eq!(tlv::event(1), Err(Refused::NotStarted));
@@ -196,7 +196,7 @@ fn there_is_one_recording_at_a_time() {
 }
 
 #[test]
-fn what_a_thread_did_between_two_recordings_is_in_neither() {
+fn states_between_two_recordings_are_not_recorded() {
     let place = Place::new();
     let first = place.start();
     drop(OUTER.enter());
@@ -212,7 +212,7 @@ fn what_a_thread_did_between_two_recordings_is_in_neither() {
 }
 
 #[test]
-fn a_file_that_another_process_writes_is_left_to_it() {
+fn a_file_that_another_process_writes_stays_untouched() {
     let place = Place::new();
     let others = File::create(place.path()).expect("a file");
     others.lock().expect("nobody has it");
@@ -226,7 +226,7 @@ fn a_file_that_another_process_writes_is_left_to_it() {
 }
 
 #[test]
-fn a_file_that_is_no_trace_is_left_as_it_is() {
+fn a_file_that_is_no_trace_stays_unchanged() {
     let place = Place::new();
     fs::write(place.path(), "somebody's notes\n").expect("room");
     let error = Recording::start_with("test", &place.settings()).expect_err("not ours").to_string();
@@ -238,7 +238,7 @@ fn a_file_that_is_no_trace_is_left_as_it_is() {
 }
 
 #[test]
-fn a_full_disk_is_told_in_the_end() {
+fn a_recording_does_not_start_on_a_full_disk() {
     let place = Place::new();
     // Writes to this file have no room.
     let settings = Settings { file: Some("/dev/full".into()), ..Settings::default() };

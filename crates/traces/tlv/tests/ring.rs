@@ -57,17 +57,17 @@ fn meet(capacity: usize, entries: &'static [usize], looks: usize) {
 }
 
 #[test]
-fn what_comes_out_is_what_went_in() {
+fn entries_are_taken_in_order_and_unchanged() {
     meet(4, &[1, 1, 1, 1, 1, 1], 2);
 }
 
 #[test]
-fn entries_of_several_slots_come_out_whole_or_not_at_all() {
+fn entries_of_several_slots_are_taken_whole_or_dropped() {
     meet(4, &[3, 1, 2, 3], 2);
 }
 
 #[test]
-fn the_writer_is_called_when_half_is_full_and_what_has_no_room_is_counted() {
+fn a_ring_reports_when_half_full_and_counts_drops_when_full() {
     loom::model(|| {
         let ring = Ring::new(8);
         let push = |times| (0..times).map(|_| ring.push(&[[7, 7]])).collect::<Vec<_>>();

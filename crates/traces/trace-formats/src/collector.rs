@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_room_is_told_from_what_is_of_another_kind() {
+    fn notes_distinguish_unknown_events_from_a_full_collector() {
         let mut collector = Collector::default();
         let process = collector.process(unknown_process()).expect("room");
         collector.leave_out();

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_found_whatever_is_between_them() {
+    fn events_are_found_between_any_other_text() {
         use NextEvent::{Cut, End, Event, Other};
         let kinds = |text| found(text).map(|all| all.into_iter().map(|(found, _)| found).collect::<Vec<_>>());
         for (text, expected) in [
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_as_they_are_written() {
+    fn members_are_found_verbatim() {
         let object = br#" {"a":{"ts":1}, "ts" : 1700000000000000.123 ,"b":"\"ts\":5","dur":"1e3"}"#;
         assert_eq!(member(object, "ts"), Some("1700000000000000.123"));
         assert_eq!(member(object, "dur"), Some("\"1e3\""));

@@ -91,7 +91,7 @@ fn example() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_for_perfetto_is_read_as_the_same() {
+fn a_trace_exported_for_perfetto_is_imported_unchanged() {
     let (timeline, _) = opened(&example());
     let mut written = Vec::new();
     write_perfetto(&timeline, &mut written).unwrap();
@@ -231,7 +231,7 @@ fn notes(imported: &Imported) -> Vec<String> {
 }
 
 #[test]
-fn events_before_zero_are_shown_and_all_are_moved() {
+fn events_before_zero_shift_all_times() {
     let events = r#"[{"name":"w","ph":"X","pid":1,"tid":1,"ts":-5,"dur":50},{"name":"w","ph":"X","pid":1,"tid":1,"ts":100,"dur":10},
         {"name":"a","ph":"b","id":1,"pid":1,"ts":"-1.5"},{"name":"a","ph":"e","id":1,"pid":1,"ts":2}]"#;
     let (timeline, imported) = opened(events.as_bytes());
@@ -268,7 +268,7 @@ fn times_keep_every_digit() {
 }
 
 #[test]
-fn one_malformed_event_spoils_no_other() {
+fn a_malformed_event_does_not_affect_others() {
     let comma = r#"{"traceEvents": [
         ,{"ph":"B","name":"write","pid":4,"tid":9,"ts":12}
         ,{"ph":"E","ts":31,"pid":4,"tid":9}
@@ -295,7 +295,7 @@ fn lost_packets_of_perfetto_are_reported() {
 }
 
 #[test]
-fn what_is_none_is_refused_and_ours_is_not_imported() {
+fn unknown_formats_and_our_own_are_not_imported() {
     for bytes in [&b"hello"[..], b"\n\n", b"PK\x03\x04", &[0x0a, 0xff, 0xff, 0xff]] {
         let mut reader = TraceReader::new(Limits::default());
         assert!(matches!(read_any(&mut reader, "x", bytes), Err(FormatError::Unknown)), "{bytes:?}");
@@ -308,7 +308,7 @@ fn what_is_none_is_refused_and_ours_is_not_imported() {
 }
 
 #[test]
-fn a_perfetto_trace_that_is_cut_is_read_up_to_there() {
+fn a_truncated_perfetto_trace_is_read_or_unknown() {
     let (timeline, _) = opened(&example());
     let mut written = Vec::new();
     write_perfetto(&timeline, &mut written).unwrap();
@@ -323,7 +323,7 @@ fn a_perfetto_trace_that_is_cut_is_read_up_to_there() {
 
 /// Computes totals from the CSV file in a few lines, independent of the crate's computation.
 #[test]
-fn totals_are_those_of_the_table() {
+fn totals_equal_those_of_the_csv_table() {
     let (timeline, _) = opened(&example());
     let mut table = Vec::new();
     write_csv(&timeline, TraceTable::Spans, &mut table).unwrap();
@@ -353,7 +353,7 @@ fn totals_are_those_of_the_table() {
 }
 
 #[test]
-fn counts_and_flows_are_tables_too() {
+fn counts_and_flows_are_exported_as_csv() {
     let (timeline, _) = opened(&example());
     let written = |table| {
         let mut written = Vec::new();

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_not_known_is_a_chunk() {
+    fn a_chunk_of_unknown_kind_is_valid() {
         let mut buffer = chunk(b"");
         buffer[0] = 99;
         let sum = checksum(&buffer[..5]);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_found_again() {
+    fn a_section_is_found_after_a_torn_chunk() {
         let head = head();
         assert_eq!(next(&head), Upcoming::Section(VERSION));
         let torn = [&chunk(b"abc")[..7], &MAGIC[..3], &head].concat();

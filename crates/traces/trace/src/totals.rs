@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_distribution_is_as_one_would_count() {
+    fn distributions_equal_those_counted_by_hand() {
         let of = |durations: &[u64]| of_durations(durations.to_vec(), 1000.0);
         let hundred: Vec<u64> = (1..=100).rev().collect();
         let totals = of(&hundred);

@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_records_are_as_postcard_has_them() {
+    fn short_records_equal_the_encoding_of_postcard() {
         let edges =
             |bits: u32| (0..bits).flat_map(move |bit| [(1 << bit) - 1, 1 << bit, u64::MAX >> (64 - bits)]);
         for since in edges(64).map(u64::cast_signed) {

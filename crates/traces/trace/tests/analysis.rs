@@ -44,7 +44,7 @@ fn thread(thread: u32) -> SpanChoice {
 }
 
 #[test]
-fn totals_are_by_thread_process_or_state() {
+fn totals_are_grouped_by_thread_process_or_state() {
     let timeline = timeline(&[(0, 0, 0, 10), (0, 0, 20, 30), (0, 1, 22, 4), (1, 0, 50, 50), (2, 0, 10, 5)]);
     let rows = |grouping, within| {
         let totals = timeline.totals(grouping, within);
@@ -71,7 +71,7 @@ fn totals_are_by_thread_process_or_state() {
 }
 
 #[test]
-fn an_overlap_is_of_different_threads() {
+fn an_overlap_needs_different_threads() {
     let nested = timeline(&[(0, 0, 0, 100), (0, 1, 10, 20)]);
     assert_eq!(nested.overlap(&[state(0), state(1)], None), 0);
     assert_eq!(nested.overlap(&[state(0)], None), 100);
@@ -87,7 +87,7 @@ fn an_overlap_is_of_different_threads() {
 }
 
 #[test]
-fn what_changed_most_comes_first() {
+fn changes_are_sorted_by_size() {
     let before = timeline(&[(0, 0, 0, 10), (0, 1, 10, 30), (0, 2, 50, 7)]);
     let after = timeline(&[(0, 0, 0, 15), (1, 1, 10, 10), (0, 3, 50, 1)]);
     let changes = before.changes_to(&after);
@@ -116,7 +116,7 @@ fn can_be_given(states: &[u32], taken: &mut Vec<u32>, is_on: &dyn Fn(u32, u32) -
 
 proptest! {
     #[test]
-    fn an_overlap_is_the_nanoseconds_in_which_there_is_one(
+    fn overlaps_equal_those_of_an_exhaustive_search(
         spans in told(), states in prop::collection::vec(0..4u32, 1..4), from in 0..40u64, length in 0..60u64,
     ) {
         let timeline = timeline(&spans);

@@ -61,7 +61,7 @@ fn kinds(timeline: &Timeline) -> Vec<(NoteKind, u64)> {
 use RecordedEvent::{Argument, Begin, Count, End, FlowIn, FlowOut, Processor, Span, Switches};
 
 #[test]
-fn everything_that_is_told_is_there() {
+fn all_written_records_are_read_back() {
     let mut writer = writer();
     writer
         .counter(CounterId(1), &CounterInfo { name: "queue".to_owned(), unit: "bytes".to_owned() })
@@ -126,7 +126,7 @@ fn everything_that_is_told_is_there() {
 }
 
 #[test]
-fn what_is_odd_is_kept_and_marked() {
+fn odd_records_are_kept_and_marked() {
     let timeline = read(&with_records(&[
         record(10, End(READ)),
         record(20, Begin(READ)),
@@ -160,7 +160,7 @@ fn what_is_odd_is_kept_and_marked() {
 }
 
 #[test]
-fn a_name_may_come_after_its_use_and_a_state_end_before_one_within() {
+fn names_may_follow_their_use_and_states_may_overlap() {
     let mut writer = FileWriter::new(Vec::new(), &process("late", None)).unwrap();
     let records =
         [record(1, Begin(READ)), record(2, Begin(WAIT)), record(3, End(READ)), record(4, End(WAIT))];
@@ -176,7 +176,7 @@ fn a_name_may_come_after_its_use_and_a_state_end_before_one_within() {
 }
 
 #[test]
-fn what_may_have_ended_where_records_were_dropped_ends_there() {
+fn spans_that_may_have_ended_in_a_gap_end_at_the_gap() {
     let mut writer = writer();
     writer
         .records(ThreadId(5), &[record(10, Begin(READ)), record(20, Begin(WAIT)), record(30, Processor(1))])
@@ -197,7 +197,7 @@ fn what_may_have_ended_where_records_were_dropped_ends_there() {
 }
 
 #[test]
-fn a_file_opens_up_to_where_it_was_cut() {
+fn a_truncated_file_is_read_up_to_its_end() {
     let mut records = Vec::new();
     for call in 0..1000 {
         records.extend([record(call * 10, Begin(READ)), record(call * 10 + 5, End(READ))]);
@@ -223,7 +223,7 @@ fn a_file_opens_up_to_where_it_was_cut() {
 }
 
 #[test]
-fn what_is_appended_is_read_whatever_is_before_it() {
+fn an_appended_section_is_read_after_any_other() {
     let first = with_records(&[record(1, Span(READ, 2))]);
     let second = with_records(&[record(5, Span(WAIT, 2))]);
     for cut in [16, first.len() / 2, first.len() - 1] {
@@ -250,7 +250,7 @@ fn what_is_appended_is_read_whatever_is_before_it() {
 }
 
 #[test]
-fn another_version_is_refused_and_what_is_no_trace() {
+fn other_versions_and_other_files_are_rejected() {
     let mut bytes = with_records(&[]);
     bytes[8] = 2;
     assert!(trace::is_trace(&bytes[..8]));
@@ -272,7 +272,7 @@ fn another_version_is_refused_and_what_is_no_trace() {
 }
 
 #[test]
-fn a_file_of_version_1_is_these_bytes() {
+fn a_file_of_version_1_equals_the_stored_bytes() {
     let bytes = with_records(&[record(300, Begin(READ)), record(301, End(READ))]);
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, include_str!("version-1.hex").split_whitespace().collect::<String>());
@@ -334,7 +334,7 @@ fn a_file_is_followed_while_it_grows() {
 }
 
 #[test]
-fn what_is_beyond_the_limits_is_left_out_and_noted() {
+fn records_beyond_the_limits_are_left_out_and_noted() {
     let mut writer = writer();
     for thread in 10..1000 {
         writer
@@ -371,7 +371,7 @@ fn long_texts_are_cut_between_characters() {
 }
 
 #[test]
-fn a_record_takes_a_few_bytes() {
+fn a_record_takes_less_than_five_bytes() {
     let call = |n: u64| [record(n * 3000, Begin(READ)), record(n * 3000 + 1200, End(READ))];
     let records: Vec<Record> = (0..100_000).flat_map(call).collect();
     let per_record = (with_records(&records).len() - with_records(&[]).len()) as f64 / records.len() as f64;
@@ -380,7 +380,7 @@ fn a_record_takes_a_few_bytes() {
 
 /// A thousand threads, and a million begins at one time: the cost is bounded.
 #[test]
-fn what_only_begins_is_read_in_time() {
+fn a_million_unfinished_spans_are_read() {
     let begins: Vec<Record> = (0..1_000_000).map(|_| record(1, Begin(READ))).collect();
     let ends = (0..1_000_000).map(|_| record(2, End(WAIT)));
     let timeline = read(&with_records(&begins.into_iter().chain(ends).collect::<Vec<_>>()));
@@ -454,7 +454,7 @@ fn expected(records: &[Record]) -> Expected {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(parts in threads()) {
+    fn any_written_trace_is_read_back(parts in threads()) {
         let mut writer = FileWriter::new(Vec::new(), &process("any", None)).unwrap();
         for (thread, records) in &parts {
             writer.records(ThreadId(*thread), records).unwrap();
@@ -500,7 +500,7 @@ proptest! {
     }
 
     #[test]
-    fn no_two_spans_of_a_row_overlap(parts in threads()) {
+    fn spans_of_one_depth_do_not_overlap(parts in threads()) {
         let mut writer = writer();
         for (thread, records) in &parts {
             writer.records(ThreadId(*thread), records).unwrap();

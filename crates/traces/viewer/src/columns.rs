@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_becomes_no_columns() {
+    fn an_empty_trace_has_no_spans_in_columns() {
         let columns = columns(&Timeline::default(), &[]);
         assert_eq!(&columns[..8], MAGIC);
         assert_eq!(spans(&columns), []);

@@ -70,14 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_fetches_nothing_and_runs_nothing_of_others() {
+    fn the_page_fetches_nothing_and_runs_no_foreign_script() {
         assert!(PAGE.contains("default-src 'none'; script-src 'sha256-"));
         assert!(!PAGE.contains("src=\"http") && !PAGE.contains("href=\"http") && !PAGE.contains("unsafe-"));
         assert_eq!(PAGE.matches(PLACE).count(), 1);
     }
 
     #[test]
-    fn one_file_holds_the_columns() {
+    fn a_self_contained_page_contains_the_columns() {
         let page = self_contained(b"some columns", FirstLook::Beside);
         let text = page.split_once(r#"id="columns" data-look="beside=yes">"#).unwrap().1;
         let text = text.split_once('<').unwrap().0;

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_outside_is_near_or_missed_and_what_has_no_bounds_is_predicted_or_fitted() {
+    fn findings_are_met_near_missed_predicted_or_fitted() {
         let of = |bounds, published| PlacementFindings { bounds, published, ..predicted("2", "x", |_| None) };
         let cases: [(PlacementFindings, &[(f64, &str)]); 5] = [
             (
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn without_results_nothing_is_said() {
+    fn a_table_without_results_is_empty() {
         assert!(table(&[]).rows.is_empty());
     }
 }

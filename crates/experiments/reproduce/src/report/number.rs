@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_are_rounded_and_formatted_for_readers() {
         assert_eq!(value(Quantity::Throughput, 499.72), "499.7");
         assert_eq!(value(Quantity::Throughput, 31.214), "31.21");
         assert_eq!(value(Quantity::Movements, 144.2), "144");
