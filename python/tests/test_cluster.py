@@ -66,7 +66,7 @@ def workers(client: Client) -> dict[str, int]:
     return dict(client.run(os.getpid))
 
 
-def test_a_cluster_comes_to_the_same_table(client: Client, plain: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_cluster_returns_the_same_table(client: Client, plain: pd.DataFrame, tmp_path: Path) -> None:
     assert len(workers(client)) == 2
     reports: list[tuple[int, int]] = []
     table = starfish.run(PLAN, client=client, progress=lambda done, total: reports.append((done, total)))
@@ -90,7 +90,7 @@ def test_a_cluster_comes_to_the_same_table(client: Client, plain: pd.DataFrame, 
     assert reports == [(TRIALS, TRIALS)]
 
 
-def test_what_fails_fails_as_it_would_here(client: Client) -> None:
+def test_failures_on_a_cluster_are_raised_as_locally(client: Client) -> None:
     def stop(done: int, total: int) -> None:
         if done > 0:
             raise LookupError("enough")
@@ -105,7 +105,7 @@ def test_what_fails_fails_as_it_would_here(client: Client) -> None:
         starfish.run(PLAN, client=client, shards=-1)
 
 
-def test_what_did_not_fail_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_but_the_failed_trial_are_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_trials = _native.run_trials
     unlucky = _native.missing_trials([(PLAN.text, PLAN.file)], None)[0]
 
@@ -127,7 +127,9 @@ def test_what_did_not_fail_is_in_the_journal(tmp_path: Path, monkeypatch: pytest
     assert journal.read_text().count("\n") == TRIALS - 1
 
 
-def test_a_shard_run_twice_and_a_killed_worker_change_nothing(client: Client, plain: pd.DataFrame) -> None:
+def test_a_repeated_shard_and_a_killed_worker_do_not_change_the_table(
+    client: Client, plain: pd.DataFrame
+) -> None:
     # One shard, run by each of the two workers.
     shards = starfish.split(PLAN, 6)
     twice = [
@@ -150,7 +152,7 @@ def test_a_shard_run_twice_and_a_killed_worker_change_nothing(client: Client, pl
 
 
 # The last one: it leaves one worker.
-def test_a_worker_that_is_retired_changes_nothing(client: Client, plain: pd.DataFrame) -> None:
+def test_a_retired_worker_does_not_change_the_table(client: Client, plain: pd.DataFrame) -> None:
     retired: list[str] = []
 
     def retire_one(done: int, total: int) -> None:

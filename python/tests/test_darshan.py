@@ -45,7 +45,7 @@ def test_records_of_ranks_and_files_become_requests() -> None:
     assert rows == [(0.5, 3, "/out/a b", "write", 0, 512, 0.25), (0.25, 0, "8", "read", 8, 16, 0.0)]
 
 
-def test_a_request_log_is_written_as_its_format_has_it() -> None:
+def test_a_request_log_is_written_in_its_format() -> None:
     table = pd.DataFrame(
         [(0.5, 3, "/out/a b%", "write", 0, 512, 0.25), (1.0, 0, "-", "read", 8, 16, 0.0)],
         columns=["time", "node", "file", "operation", "offset", "bytes", "took"],
@@ -67,7 +67,7 @@ def of_a_job(counted: int, *, is_partial: bool) -> pd.DataFrame:
     return table
 
 
-def test_a_part_of_the_requests_is_reported_with_both_counts() -> None:
+def test_an_incomplete_log_is_reported_with_both_counts() -> None:
     for counted, is_partial, part in [
         (2, False, ""),
         (0, False, ""),
@@ -85,14 +85,14 @@ def test_a_part_of_the_requests_is_reported_with_both_counts() -> None:
         assert len(lines) == 4 + bool(part)
 
 
-def test_processes_and_collective_calls_are_not_forgotten() -> None:
+def test_remarks_name_processes_and_collective_calls() -> None:
     processes, collective = darshan._remarks("job.darshan", of_a_job(2, is_partial=False))
     assert processes == "job.darshan: the job had 4 processes, 1 of which made these requests"
     assert collective.startswith("job.darshan: the job made 7 collective calls of MPI-IO")
 
 
 @pytest.mark.skipif(HAS_DARSHAN, reason="Darshan's own package is installed")
-def test_what_is_missing_is_named() -> None:
+def test_a_missing_darshan_package_is_reported() -> None:
     with pytest.raises(starfish.InvalidError, match="pip install darshan"):
         darshan.requests("job.darshan")
     program = [sys.executable, "-m", "starfish.darshan", "job.darshan"]
@@ -116,7 +116,7 @@ def test_a_log_of_darshan_is_read(tmp_path: Path) -> None:
 
 
 @NEEDS_DARSHAN
-def test_a_log_of_which_darshan_says_that_it_is_incomplete_is_not_taken_for_a_whole_one(
+def test_a_log_that_darshan_marks_incomplete_causes_a_warning(
     tmp_path: Path,
 ) -> None:
     log = bytearray(example().read_bytes())
@@ -135,7 +135,7 @@ def test_a_log_of_which_darshan_says_that_it_is_incomplete_is_not_taken_for_a_wh
 
 
 @NEEDS_DARSHAN
-def test_counters_are_shown_of_a_log_without_requests() -> None:
+def test_the_error_for_a_log_without_requests_shows_its_counters() -> None:
     with pytest.raises(
         starfish.InvalidError, match=r"DXT_ENABLE_IO_TRACE=1\. It counts \d+ reads of \d+ bytes"
     ):
@@ -143,6 +143,6 @@ def test_counters_are_shown_of_a_log_without_requests() -> None:
 
 
 @NEEDS_DARSHAN
-def test_what_is_no_log_of_darshan_is_refused(tmp_path: Path) -> None:
+def test_a_missing_darshan_log_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(starfish.FileError, match="none"):
         darshan.requests(tmp_path / "none.darshan")

@@ -16,7 +16,7 @@ NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b")
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_an_example_prints_what_stands_beside_it(example: Path) -> None:
+def test_an_example_prints_its_recorded_output(example: Path) -> None:
     command = [sys.executable, "-P", str(example)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert run.returncode == 0, run.stderr

@@ -36,7 +36,7 @@ def url(agents: str, folder: str) -> str:
     return f"starfish://{agents}{folder}"
 
 
-def test_every_mode_does_what_pythons_own_does(url: str, tmp_path: Path) -> None:
+def test_every_mode_behaves_as_in_python(url: str, tmp_path: Path) -> None:
     dice = random.Random(SEED)
     local, striped = str(tmp_path / "file"), f"{url}/file"
     for _ in range(40):
@@ -83,7 +83,7 @@ def change(file: IO[bytes], kind: float, number: int, data: bytes) -> object:
     return file.tell() if kind < 0.95 else file.seek(-min(number, file.seek(0, 2)), 2)
 
 
-def test_texts_have_lines(url: str) -> None:
+def test_text_files_have_lines_and_encodings(url: str) -> None:
     with starfish.open(f"{url}/text", "w") as file:
         file.write("erste Zeile\nzweite, länger\n")
     with starfish.open(f"{url}/text") as file:
@@ -97,7 +97,7 @@ def test_texts_have_lines(url: str) -> None:
 @pytest.mark.parametrize(
     ("name", "mode"), [("file", "rbt"), ("file", "rbb"), ("file", "rr"), ("fi\0le", "r"), ("fi\0le", "wb")]
 )
-def test_what_pythons_own_refuses_is_refused_in_the_same_way(
+def test_invalid_modes_and_names_raise_the_same_error_as_in_python(
     url: str, tmp_path: Path, name: str, mode: str
 ) -> None:
     for path, opens in ((f"{url}/{name}", starfish.open), (f"{tmp_path}/{name}", open)):
@@ -105,7 +105,7 @@ def test_what_pythons_own_refuses_is_refused_in_the_same_way(
             opens(path, mode)
 
 
-def test_who_reads_sees_the_old_file_or_the_new_one(
+def test_readers_see_either_the_old_file_or_the_new_one(
     url: str, striped: StarfishFileSystem, folder: str
 ) -> None:
     path = f"{url}/file"
@@ -134,7 +134,7 @@ def forget(files: list[Any]) -> None:
 
 @pytest.mark.parametrize("mode", ["w", "wb", "w+b"])
 @pytest.mark.parametrize("how", ["starfish", "files", "fsspec"])
-def test_a_file_that_nobody_closes_is_discarded(
+def test_an_unclosed_new_file_is_discarded(
     url: str, striped: StarfishFileSystem, folder: str, how: str, mode: str
 ) -> None:
     striped.pipe_file(f"{folder}/file", b"old")
@@ -172,7 +172,7 @@ def unzipped(data: bytes) -> bytes:
     [("gzip", gzip.decompress), ("bz2", bz2.decompress), ("xz", lzma.decompress), ("zip", unzipped)],
 )
 @pytest.mark.filterwarnings("error::ResourceWarning")
-def test_compressed_files_are_files_as_any(
+def test_compressed_files_are_replaced_atomically(
     striped: StarfishFileSystem,
     folder: str,
     mode: str,
@@ -209,7 +209,7 @@ def test_compressed_files_are_files_as_any(
     assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
 
 
-def test_what_is_no_archive_leaves_nothing_open(striped: StarfishFileSystem, folder: str) -> None:
+def test_opening_an_invalid_archive_raises_an_error(striped: StarfishFileSystem, folder: str) -> None:
     striped.pipe_file(f"{folder}/file.zip", b"none")
     with pytest.raises(zipfile.BadZipFile):
         striped.open(f"{folder}/file.zip", "rb", compression="infer")
@@ -241,7 +241,7 @@ class Stumbling:
     ],
 )
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_a_file_that_has_lost_something_takes_no_place(
+def test_a_file_with_lost_writes_replaces_no_file(
     striped: StarfishFileSystem,
     folder: str,
     name: str,
@@ -275,7 +275,7 @@ def test_a_file_that_has_lost_something_takes_no_place(
     assert len(striped._session.entries(folder)) == 1 + in_transaction, "nothing hidden is left"
 
 
-def test_an_interrupt_between_pieces_repeats_none(striped: StarfishFileSystem, folder: str) -> None:
+def test_an_interrupt_between_pieces_repeats_no_piece(striped: StarfishFileSystem, folder: str) -> None:
     pieces = [bytes([number]) * PIECE_BYTES for number in range(3)]
     file = striped.open(f"{folder}/log", "ab", block_size=4 * PIECE_BYTES)
     file.write(b"".join(pieces))
@@ -286,7 +286,7 @@ def test_an_interrupt_between_pieces_repeats_none(striped: StarfishFileSystem, f
     assert striped.cat_file(f"{folder}/log") == b"".join(pieces)
 
 
-def test_files_of_a_transaction_are_nobody_elses_to_remove(
+def test_others_do_not_remove_files_of_an_open_transaction(
     striped: StarfishFileSystem, folder: str, agents: str, program: str
 ) -> None:
     with striped.transaction:
@@ -311,7 +311,9 @@ def test_a_program_that_ends_early_leaves_the_old_file(
     assert len(striped._session.entries(folder)) == 1, "nothing hidden is left"
 
 
-def test_errors_are_about_the_file_that_was_named(url: str, striped: StarfishFileSystem, folder: str) -> None:
+def test_errors_name_the_file_that_the_caller_named(
+    url: str, striped: StarfishFileSystem, folder: str
+) -> None:
     path = f"{folder}/newdir/x"
     with pytest.raises(FileNotFoundError, match=f"no directory {folder}/newdir.*mkdir") as caught:
         starfish.open(f"{url}/newdir/x", "w")
@@ -325,7 +327,7 @@ def test_errors_are_about_the_file_that_was_named(url: str, striped: StarfishFil
     assert ".starfish-" not in str(caught.value)
 
 
-def test_blocks_that_agents_do_not_take_leave_no_file(
+def test_blocks_that_agents_reject_leave_no_file(
     agents: str, striped: StarfishFileSystem, folder: str
 ) -> None:
     large = StarfishFileSystem(agents, block_bytes=1 << 22)
@@ -335,7 +337,7 @@ def test_blocks_that_agents_do_not_take_leave_no_file(
     assert striped._session.entries(folder) == []
 
 
-def test_of_two_who_make_a_file_one_does(url: str, striped: StarfishFileSystem) -> None:
+def test_of_two_exclusive_creations_one_succeeds(url: str, striped: StarfishFileSystem) -> None:
     first, second = (starfish.open(f"{url}/file", "xb") for _ in range(2))
     first.write(b"first")
     second.write(b"second")
@@ -352,7 +354,7 @@ def test_a_file_keeps_its_mode(url: str, striped: StarfishFileSystem) -> None:
     assert striped.info(f"{url}/file")["mode"] == stat.S_IFREG | 0o600
 
 
-def test_what_was_opened_is_no_directory_and_has_a_known_mode(url: str) -> None:
+def test_invalid_arguments_and_closed_files_raise_value_errors(url: str) -> None:
     with pytest.raises(ValueError, match="expected one of"):
         starfish.open(f"{url}/file", "rw")
     with pytest.raises(ValueError, match="for text"):
@@ -393,7 +395,7 @@ for record in range(50):
 
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
-def test_other_processes_make_their_own_connections(
+def test_other_processes_open_separate_connections(
     start: str, url: str, striped: StarfishFileSystem, folder: str
 ) -> None:
     striped.pipe_file(f"{folder}/file", b"contents")
@@ -410,7 +412,7 @@ def test_other_processes_make_their_own_connections(
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
-def test_what_is_written_before_a_fork_is_the_parents(striped: StarfishFileSystem, folder: str) -> None:
+def test_data_written_before_a_fork_belong_to_the_parent(striped: StarfishFileSystem, folder: str) -> None:
     with striped.open(f"{folder}/new", "wb") as writer:
         writer.write(b"of the parent")
         if (child := os.fork()) == 0:
@@ -423,7 +425,9 @@ def test_what_is_written_before_a_fork_is_the_parents(striped: StarfishFileSyste
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork")
-def test_a_fork_uses_what_it_was_born_with(striped: StarfishFileSystem, folder: str) -> None:
+def test_a_forked_process_reads_open_files_and_cannot_write_them(
+    striped: StarfishFileSystem, folder: str
+) -> None:
     striped.pipe_file(f"{folder}/file", b"contents")
     with striped.open(f"{folder}/file") as reader, striped.open(f"{folder}/new", "wb") as writer:
         writer.write(b"of the parent")
@@ -463,7 +467,7 @@ def test_processes_that_append_lose_nothing(url: str) -> None:
     assert records == [f"{writer}:{record:03}" for writer in range(2) for record in range(50)]
 
 
-def test_a_pickled_file_system_is_small_and_the_same(striped: StarfishFileSystem) -> None:
+def test_a_pickled_file_system_is_small_and_unpickles_to_itself(striped: StarfishFileSystem) -> None:
     pickled = pickle.dumps(striped)
     assert len(pickled) < 1000
     assert pickle.loads(pickled) is striped

@@ -87,7 +87,7 @@ def test_the_environment_names_agents(agents: str, monkeypatch: pytest.MonkeyPat
     assert StarfishFileSystem(agents).cat_file("/of-environment") == b"x"
 
 
-def test_moving_is_one_step_and_replaces(striped: StarfishFileSystem, folder: str) -> None:
+def test_mv_is_a_rename_and_replaces(striped: StarfishFileSystem, folder: str) -> None:
     striped.pipe({f"{folder}/one": b"1", f"{folder}/two": b"2", f"{folder}/sub/three": b"3"})
     number = striped.info(f"{folder}/one")["ino"]
     striped.mv(f"{folder}/one", f"{folder}/two")
@@ -105,9 +105,7 @@ def test_moving_is_one_step_and_replaces(striped: StarfishFileSystem, folder: st
         striped.mv(f"{folder}/none", f"{folder}/all")
 
 
-def test_a_name_with_a_slash_that_is_missing_is_that_of_a_directory(
-    striped: StarfishFileSystem, folder: str
-) -> None:
+def test_a_missing_target_with_a_slash_is_a_directory(striped: StarfishFileSystem, folder: str) -> None:
     striped.pipe({f"{folder}/src/one": b"1", f"{folder}/file": b"2", f"{folder}/other": b"3"})
     striped.mv(f"{folder}/src/", f"{folder}/new/", recursive=True)
     assert striped.find(f"{folder}/new") == [f"{folder}/new/one"]
@@ -124,7 +122,7 @@ def test_a_name_with_a_slash_that_is_missing_is_that_of_a_directory(
     assert (missing.value.filename, missing.value.filename2) == (f"{folder}/none", f"{folder}/some")
 
 
-def test_modes_are_those_of_stat(striped: StarfishFileSystem, folder: str) -> None:
+def test_info_returns_the_mode_of_stat(striped: StarfishFileSystem, folder: str) -> None:
     striped.pipe_file(f"{folder}/file", b"1")
     assert stat.S_ISDIR(striped.info(folder)["mode"])
     mode = striped.info(f"{folder}/file")["mode"]
@@ -132,7 +130,7 @@ def test_modes_are_those_of_stat(striped: StarfishFileSystem, folder: str) -> No
     assert stat.filemode(mode) == "-rw-r--r--"
 
 
-def test_what_is_found_is_named_as_it_was_asked_for(striped: StarfishFileSystem, folder: str) -> None:
+def test_found_names_have_the_form_of_the_requested_path(striped: StarfishFileSystem, folder: str) -> None:
     table = pa.table({"number": [1, 2, 3]})
     for part in ["one", "two"]:
         with striped.open(f"{folder}/table/{part}.parquet", "wb") as file:
@@ -146,7 +144,9 @@ def test_what_is_found_is_named_as_it_was_asked_for(striped: StarfishFileSystem,
     assert set(found) == {f"{relative}/table/one.parquet", f"{relative}/table/two.parquet"}
 
 
-def test_files_are_those_of_fsspec_too(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
+def test_open_files_have_the_attributes_of_fsspec_files(
+    striped: StarfishFileSystem, folder: str, tmp_path: Path
+) -> None:
     path, data = f"{folder}/bc", b"0123456789\n" * 1000
     with striped.open(path, "wb", block_size=1 << 16) as file:
         assert isinstance(file, AbstractBufferedFile)
@@ -175,7 +175,7 @@ def test_files_are_those_of_fsspec_too(striped: StarfishFileSystem, folder: str,
 
 # fsspec leaves the file of its cache open.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_caches_of_others_hold_blocks(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
+def test_the_block_cache_of_fsspec_works(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
     path, data = f"{folder}/bc", os.urandom(3_000_000)
     striped.pipe_file(path, data)
     cache = fsspec.filesystem("blockcache", fs=striped, cache_storage=str(tmp_path))
@@ -193,7 +193,7 @@ def test_caches_of_others_hold_blocks(striped: StarfishFileSystem, folder: str, 
         assert file.read(3) == data[:3]
 
 
-def test_empty_directories_are_there(striped: StarfishFileSystem, folder: str) -> None:
+def test_empty_directories_are_listed_and_removed(striped: StarfishFileSystem, folder: str) -> None:
     striped.makedirs(f"{folder}/a/b/c")
     assert striped.isdir(f"{folder}/a/b/c")
     assert striped.ls(f"{folder}/a/b/c") == []
@@ -209,7 +209,7 @@ def test_empty_directories_are_there(striped: StarfishFileSystem, folder: str) -
     assert striped.ls(folder) == []
 
 
-def test_errors_are_those_of_python(striped: StarfishFileSystem, folder: str) -> None:
+def test_errors_have_the_types_and_errnos_of_python(striped: StarfishFileSystem, folder: str) -> None:
     striped.pipe_file(f"{folder}/sub/file", b"1")
     cases: list[tuple[type[OSError], int, Callable[[], Any]]] = [
         (FileNotFoundError, errno.ENOENT, lambda: striped.info(f"{folder}/none")),
@@ -246,13 +246,13 @@ def test_a_new_set_is_an_empty_directory(own_agent: tuple[subprocess.Popen[str],
     assert subprocess.run(cat, capture_output=True, check=True).stdout == b"piped"
 
 
-def test_options_that_there_are_not_are_refused(agents: str) -> None:
+def test_unknown_options_are_rejected(agents: str) -> None:
     with pytest.raises(TypeError, match="'agnts': expected one of agents"):
         fsspec.filesystem("starfish", agnts=agents)
     assert fsspec.filesystem("starfish", agents=agents, skip_instance_cache=True, batch_size=4).exists("/")
 
 
-def test_what_missing_agents_say() -> None:
+def test_errors_name_unreachable_agents() -> None:
     nobody = StarfishFileSystem("127.0.0.1:1")
     with pytest.raises(ConnectionRefusedError, match="127.0.0.1:1"):
         nobody.ls("/")
@@ -263,7 +263,7 @@ def test_what_missing_agents_say() -> None:
         fsspec.open("starfish://dir.invalid/file").open()
 
 
-def test_what_cannot_be_listed_is_missing_nowhere(
+def test_a_failed_listing_fails_every_recursive_operation(
     striped: StarfishFileSystem, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     striped.pipe({f"{folder}/{path}": b"1" for path in ("a/one", "b/two", "c/d/three")})
@@ -300,7 +300,7 @@ def test_what_cannot_be_listed_is_missing_nowhere(
             unreachable("/*" if unreachable == nobody.glob else "/")
 
 
-def test_walks_are_those_of_python(
+def test_walk_agrees_with_os_walk(
     agents: str, program: str, striped: StarfishFileSystem, folder: str, tmp_path: Path
 ) -> None:
     tree = tmp_path / "tree"
@@ -348,7 +348,7 @@ def test_walks_are_those_of_python(
     assert striped.ls(folder) == []
 
 
-def test_what_is_below_another_goes_with_it(striped: StarfishFileSystem, folder: str) -> None:
+def test_rm_accepts_a_directory_and_paths_below_it(striped: StarfishFileSystem, folder: str) -> None:
     for _ in range(5):
         striped.pipe({f"{folder}/d/{name}/{name}/file": b"1" for name in "abcdefgh"})
         striped.rm([f"{folder}/d", f"{folder}/d/a", f"{folder}/d/b/b"], recursive=True)
@@ -357,7 +357,7 @@ def test_what_is_below_another_goes_with_it(striped: StarfishFileSystem, folder:
     assert striped.ls(folder) == []
 
 
-def test_what_is_called_as_a_pattern_is_meant_by_it_alone(striped: StarfishFileSystem, folder: str) -> None:
+def test_an_existing_name_with_wildcards_is_no_pattern(striped: StarfishFileSystem, folder: str) -> None:
     for name in ("[x]1", "x1", "*"):
         striped.pipe_file(f"{folder}/{name}", name.encode())
     assert striped.cat(f"{folder}/[x]1") == b"[x]1"
@@ -367,7 +367,7 @@ def test_what_is_called_as_a_pattern_is_meant_by_it_alone(striped: StarfishFileS
     assert striped.glob(f"{folder}/[xy]1") == [f"{folder}/x1"]
 
 
-def test_what_is_not_got_whole_leaves_what_was_there(
+def test_a_failed_get_leaves_the_old_local_file(
     striped: StarfishFileSystem, folder: str, tmp_path: Path
 ) -> None:
     class Full(Callback):  # type: ignore[misc]
@@ -397,7 +397,7 @@ def test_what_is_not_got_whole_leaves_what_was_there(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "fresh", "link", "usual"]
 
 
-def test_ranges_are_those_of_slices(striped: StarfishFileSystem, folder: str) -> None:
+def test_cat_ranges_has_the_semantics_of_slices(striped: StarfishFileSystem, folder: str) -> None:
     data = bytes(range(256)) * 5000
     striped.pipe({f"{folder}/a": data, f"{folder}/b": data[::-1]})
     ranges = [(0, 10), (None, 5), (-7, None), (-10, -3), (1_000_000, 1_300_000), (5, 5), (9, 3), (None, None)]
@@ -424,7 +424,7 @@ def test_coroutines_run_at_the_same_time(agents: str, striped: StarfishFileSyste
     assert asyncio.run(both()) == [f"{folder}/{number}".encode() for number in range(50)]
 
 
-def test_times_versions_and_places(striped: StarfishFileSystem, folder: str) -> None:
+def test_times_keys_and_blocks_of_a_file_are_reported(striped: StarfishFileSystem, folder: str) -> None:
     path = f"{folder}/file"
     striped.pipe_file(path, bytes(2_000_000))
     made, key, sum_ = striped.created(path), striped.ukey(path), striped.checksum(path)
@@ -455,7 +455,7 @@ class Progress(Callback):  # type: ignore[misc]
         """Remember the greatest."""
 
 
-def test_copies_tell_how_far_they_are(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
+def test_copies_report_their_progress(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
     (tmp_path / "here").write_bytes(bytes(10_000_000))
     put, got = Progress(), Progress()
     striped.put_file(str(tmp_path / "here"), f"{folder}/there", callback=put)
@@ -464,7 +464,7 @@ def test_copies_tell_how_far_they_are(striped: StarfishFileSystem, folder: str, 
     assert (put.size, put.value, got.size, got.value) == (10_000_000,) * 4
 
 
-def test_transactions_show_all_files_or_none(striped: StarfishFileSystem, folder: str) -> None:
+def test_transactions_publish_all_files_or_none(striped: StarfishFileSystem, folder: str) -> None:
     striped.pipe_file(f"{folder}/one", b"old")
     with striped.transaction:
         for name in ("one", "two"):
@@ -480,7 +480,7 @@ def test_transactions_show_all_files_or_none(striped: StarfishFileSystem, folder
     assert len(striped._session.entries(folder)) == 2, "nothing hidden is left"
 
 
-def test_only_what_is_being_written_is_not_listed(striped: StarfishFileSystem, folder: str) -> None:
+def test_only_files_being_written_are_not_listed(striped: StarfishFileSystem, folder: str) -> None:
     own = f"{folder}/.starfish-0123456789abcdef"
     striped.pipe_file(own, b"mine")
     striped.mkdir(f"{folder}/.starfish-fedcba9876543210")
@@ -493,7 +493,7 @@ def test_only_what_is_being_written_is_not_listed(striped: StarfishFileSystem, f
     assert striped.ls(folder, detail=False) == [*listed, f"{folder}/new"]
 
 
-def test_whole_files_of_a_transaction_are_there_when_it_ends(
+def test_all_operations_of_a_transaction_take_effect_at_its_end(
     striped: StarfishFileSystem, folder: str, tmp_path: Path
 ) -> None:
     striped.pipe_file(f"{folder}/old", b"old")
@@ -530,7 +530,9 @@ def test_whole_files_of_a_transaction_are_there_when_it_ends(
     assert striped.cat_file(f"{folder}/after") == b"at once"
 
 
-def test_what_fails_within_a_transaction_leaves_the_others(striped: StarfishFileSystem, folder: str) -> None:
+def test_a_failed_call_in_a_transaction_does_not_affect_the_others(
+    striped: StarfishFileSystem, folder: str
+) -> None:
     striped.pipe_file(f"{folder}/there", b"old")
     with striped.transaction:
         striped.pipe_file(f"{folder}/new", b"new")
@@ -539,7 +541,7 @@ def test_what_fails_within_a_transaction_leaves_the_others(striped: StarfishFile
     assert striped.cat(striped.find(folder)) == {f"{folder}/there": b"old", f"{folder}/new": b"new"}
 
 
-def test_names_that_are_no_text_are_those_of_other_file_systems(
+def test_names_that_are_not_utf8_work_in_all_operations(
     striped: StarfishFileSystem, folder: str, tmp_path: Path
 ) -> None:
     name = os.fsdecode(b"not\xfftext")

@@ -34,7 +34,7 @@ A_PLAN = """starfish.run(starfish.Plan('name="p"\\npatterns="all"\\ntrials=1000\
 
 
 @pytest.mark.parametrize(("call", "ready_at"), [(MANY_TRIALS, 1), (ONE_LONG_TRIAL, 0), (A_PLAN, 1)])
-def test_an_interrupt_ends_the_run_within_a_moment(call: str, ready_at: int) -> None:
+def test_an_interrupt_ends_a_run_soon(call: str, ready_at: int) -> None:
     command = [sys.executable, "-P", "-c", PROGRAM.format(call=call, ready_at=ready_at)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

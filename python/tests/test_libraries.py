@@ -65,7 +65,7 @@ def test_pyarrow_reads_and_writes_data_sets(striped: StarfishFileSystem, url: st
     assert striped.ls(folder, detail=False) == [f"{folder}/log"]
 
 
-def test_duckdb_asks_for_parquet(striped: StarfishFileSystem, agents: str, folder: str) -> None:
+def test_duckdb_queries_and_writes_parquet(striped: StarfishFileSystem, agents: str, folder: str) -> None:
     TABLE.to_parquet(f"starfish://{agents}{folder}/table.parquet")
     with duckdb.connect() as database:
         database.register_filesystem(striped)
@@ -77,7 +77,7 @@ def test_duckdb_asks_for_parquet(striped: StarfishFileSystem, agents: str, folde
     assert pd.read_parquet(f"starfish://{agents}{folder}/answer.parquet")["answer"].tolist() == [42]
 
 
-def test_duckdb_reads_a_database_of_its_own(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
+def test_duckdb_attaches_a_database(striped: StarfishFileSystem, folder: str, tmp_path: Path) -> None:
     local = tmp_path / "made.duckdb"
     with duckdb.connect(local) as database:
         database.execute("create table answers as select 42 as answer")
@@ -88,7 +88,7 @@ def test_duckdb_reads_a_database_of_its_own(striped: StarfishFileSystem, folder:
         assert database.sql("select answer from made.answers").fetchall() == [(42,)]
 
 
-def test_zarr_keeps_its_chunks(agents: str, folder: str, url: str) -> None:
+def test_zarr_writes_and_reads_chunks(agents: str, folder: str, url: str) -> None:
     values = np.arange(600.0 * 400).reshape(600, 400)
     array = zarr.create_array(url, name="array", shape=values.shape, chunks=(100, 100), dtype="f8")
     array[:] = values
@@ -99,7 +99,7 @@ def test_zarr_keeps_its_chunks(agents: str, folder: str, url: str) -> None:
     assert StarfishFileSystem(agents).isdir(f"{folder}/array/c/0")
 
 
-def test_xarray_keeps_a_data_set_in_zarr(url: str) -> None:
+def test_xarray_appends_to_a_data_set_in_zarr(url: str) -> None:
     data = xarray.Dataset(
         {"temperature": (("time", "place"), np.random.default_rng(1).normal(size=(50, 20)))},
         coords={"time": np.arange(50), "place": np.arange(20)},

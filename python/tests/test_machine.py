@@ -9,7 +9,7 @@ import starfish
 from starfish import Machine
 
 
-def test_a_machine_tells_what_it_is() -> None:
+def test_a_machine_has_attributes() -> None:
     machine = Machine.load("starfish-1996")
     assert machine.title == "STARFISH 3.0 (1996)"
     assert (machine.compute_nodes, machine.io_nodes, machine.disks) == (16, 16, 16)
@@ -23,13 +23,13 @@ def test_a_machine_tells_what_it_is() -> None:
     )
 
 
-def test_every_machine_that_is_built_in_can_be_loaded() -> None:
+def test_every_built_in_machine_can_be_loaded() -> None:
     assert "starfish-1996" in Machine.names()
     for name in Machine.names():
         assert Machine.load(name).name == name
 
 
-def test_values_are_as_written_and_say_where_they_come_from() -> None:
+def test_values_are_returned_as_written_with_their_source() -> None:
     machine = Machine.load("starfish-1996")
     assert machine["processor.clock"] == "50 MHz"
     assert machine["nodes.io"] == 16
@@ -51,14 +51,14 @@ def test_values_can_be_replaced() -> None:
     assert machine.disk_model == "hp97560", "the machine itself stays as it is"
 
 
-def test_a_machine_is_a_value() -> None:
+def test_machines_compare_and_pickle_by_value() -> None:
     machine = Machine.load("starfish-1996", {"nodes.io": 4})
     assert machine == Machine.load("starfish-1996").replace({"nodes.io": 4})
     assert machine != Machine.load("starfish-1996")
     assert pickle.loads(pickle.dumps(machine)) == machine
 
 
-def test_a_machine_can_come_from_a_file(tmp_path: Path) -> None:
+def test_a_machine_can_be_loaded_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(Machine.load("starfish-1996", {"nodes.compute": 8}).text)
     assert Machine.load(str(file)).compute_nodes == 8
@@ -81,7 +81,7 @@ def test_a_machine_can_come_from_a_file(tmp_path: Path) -> None:
         ("starfish-1996", {"": 1}, "unknown key"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_the_words_of_the_description(
+def test_invalid_names_and_overrides_are_rejected_with_the_reason(
     name: str, overrides: dict[str, object], expected: str
 ) -> None:
     with pytest.raises(starfish.InvalidError) as error:
@@ -90,7 +90,7 @@ def test_what_makes_no_sense_is_refused_in_the_words_of_the_description(
     assert isinstance(error.value, ValueError)
 
 
-def test_a_bad_text_is_refused_with_its_line() -> None:
+def test_an_invalid_text_is_rejected_with_its_line() -> None:
     text = Machine.load("starfish-1996").text.replace("columns        =", "colums         =")
     line = 1 + text[: text.index("colums")].count("\n")
     with pytest.raises(starfish.InvalidError, match="^mine.toml:[0-9]+: .*colums"):
@@ -99,7 +99,7 @@ def test_a_bad_text_is_refused_with_its_line() -> None:
         Machine("mine.toml", text.replace("colums", "rows"))
 
 
-def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
     missing = str(tmp_path / "none.toml")
     with pytest.raises(starfish.FileError, match="none.toml: No such file"):
         Machine.load(missing)

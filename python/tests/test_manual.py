@@ -23,7 +23,7 @@ def examples() -> dict[str, list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("page", examples())
-def test_examples_print_what_the_page_shows(
+def test_examples_print_the_output_that_the_page_shows(
     page: str, tmp_path: Path, agents: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -37,5 +37,5 @@ def test_examples_print_what_the_page_shows(
         assert doctest.OutputChecker().check_output(shown, printed, AS_SHOWN), printed
 
 
-def test_there_are_examples() -> None:
+def test_the_manual_has_examples() -> None:
     assert "writing-programs.md" in examples()

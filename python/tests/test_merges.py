@@ -42,7 +42,7 @@ def plan() -> Plan:
     return Plan(TEXT)
 
 
-def test_a_plan_of_them_is_a_plan(plan: Plan, tmp_path: Path) -> None:
+def test_a_plan_of_merges_can_be_run(plan: Plan, tmp_path: Path) -> None:
     assert (plan.name, plan.trials, plan.seed, plan.cells) == ("races", 2, 3, 4)
     table = starfish.run(plan, journal=tmp_path / "journal")
     assert [*table.columns[:2], table.columns[-1]] == ["plan", "variant", "elapsed_s"]
@@ -56,24 +56,24 @@ def test_a_plan_of_them_is_a_plan(plan: Plan, tmp_path: Path) -> None:
     assert (tmp_path / "journal").read_text().count("\n") == len(trials) == 8
 
 
-def test_its_shards_can_be_run_elsewhere(plan: Plan) -> None:
+def test_pickled_shards_of_merges_can_be_run_and_merged(plan: Plan) -> None:
     shards = starfish.split(plan, 3)
     parts = [pickle.loads(pickle.dumps(shard)).run() for shard in reversed(shards)]
     pd.testing.assert_frame_equal(starfish.merge(plan, parts), starfish.run(plan))
 
 
-def test_plans_of_both_kinds_are_not_one_table(plan: Plan) -> None:
+def test_plans_of_both_kinds_in_one_run_are_rejected(plan: Plan) -> None:
     other = Plan('name = "x"\nmethod = "traditional"\npatterns = ["rb"]', "x.toml")
     with pytest.raises(starfish.InvalidError, match="one of jobs that share disks.*one after the other"):
         starfish.run([plan, other])
 
 
-def test_what_makes_no_sense_in_a_plan_is_refused_with_its_line() -> None:
+def test_mistakes_in_a_plan_are_reported_with_their_line() -> None:
     with pytest.raises(starfish.InvalidError, match="plan.toml:3: .*polcy"):
         Plan('name = "x"\njobs = 2\npolcy = 3')
 
 
-def test_there_is_a_row_for_each_combination(plan: Plan) -> None:
+def test_the_table_has_a_row_for_each_combination(plan: Plan) -> None:
     table = merges(policy=[2, 3], jobs=(2, 5))
     assert [*table.columns[:4], table.columns[-1]] == ["kind", "policy", "jobs", "scheduling", "elapsed_s"]
     assert list(zip(table["policy"], table["jobs"], strict=True)) == [(2, 2), (2, 5), (3, 2), (3, 5)]
@@ -83,7 +83,7 @@ def test_there_is_a_row_for_each_combination(plan: Plan) -> None:
     assert not {"plan", "variant", "varied", "set"} & set(table.columns)
 
 
-def test_values_may_be_of_numpy_and_pandas() -> None:
+def test_arguments_may_be_of_numpy_and_pandas() -> None:
     table = merges(jobs=np.arange(1, 3), policy=pd.Series([3]), buffer_blocks=[2000, "unlimited"])
     assert list(table["jobs"]) == [1, 1, 2, 2]
     assert list(table["buffer_blocks"].fillna(0)) == [2000, 0, 2000, 0]
@@ -108,7 +108,7 @@ def test_options_and_the_machine_have_an_effect() -> None:
     assert (more["compute_nodes"], more["io_nodes"], more["disks"]) == (2, 7, 5)
 
 
-def test_the_number_of_threads_does_not_matter() -> None:
+def test_the_table_does_not_depend_on_the_number_of_threads() -> None:
     pd.testing.assert_frame_equal(merges(jobs=[2, 3], threads=1), merges(jobs=[2, 3], threads=3))
 
 
@@ -137,7 +137,7 @@ def test_progress_is_reported() -> None:
         ({"jobs": range(1, 200), "disks": range(1, 200)}, "at most 10000 combinations"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: dict[str, Any], expected: str) -> None:
+def test_invalid_arguments_are_rejected_before_a_run(arguments: dict[str, Any], expected: str) -> None:
     def forbidden(done: int, total: int) -> None:
         raise AssertionError("nothing may run")
 

@@ -59,12 +59,12 @@ def imported(module: Path) -> set[str]:
     return found
 
 
-def test_imports_form_no_circle() -> None:
+def test_imports_have_no_cycle() -> None:
     modules = (HERE.parent / "starfish").glob("*.py")
     TopologicalSorter({module.stem: imported(module) for module in modules}).prepare()
 
 
-def test_types_are_right() -> None:
+def test_sources_tests_and_examples_pass_mypy() -> None:
     """The sources, the tests and the examples, against the types the package declares."""
     checked = [HERE.parent / "starfish", HERE, HERE.parent / "environment.py", ROOT / "examples" / "python"]
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(Path(sys.prefix).parent / "mypy")]
@@ -73,7 +73,7 @@ def test_types_are_right() -> None:
     assert output.returncode == 0, output.stdout + output.stderr
 
 
-def test_the_installed_package_says_that_it_is_typed() -> None:
+def test_the_installed_package_is_marked_as_typed() -> None:
     folder = Path(starfish.__file__).parent
     assert folder.parent != HERE.parent, "the tests are to test what is installed"
     assert (folder / "py.typed").exists()

@@ -42,7 +42,7 @@ def plan() -> Plan:
     return Plan(TEXT)
 
 
-def test_a_plan_tells_what_it_is(plan: Plan, tmp_path: Path) -> None:
+def test_a_plan_has_attributes_and_can_be_pickled(plan: Plan, tmp_path: Path) -> None:
     assert (plan.name, plan.trials, plan.seed, plan.cells) == ("small", 2, 7, CELLS)
     assert plan.title.startswith("Both ways")
     assert repr(plan) == "<Plan small: 8 cells, 2 trials of each>"
@@ -52,7 +52,7 @@ def test_a_plan_tells_what_it_is(plan: Plan, tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(plan)) == plan
 
 
-def test_there_is_a_row_for_each_cell_or_each_trial(plan: Plan) -> None:
+def test_the_table_has_a_row_for_each_cell_or_trial(plan: Plan) -> None:
     cells = starfish.run(plan)
     assert len(cells) == CELLS
     assert [*cells.columns[:3], cells.columns[-1]] == ["plan", "variant", "pattern", "throughput_mib_s"]
@@ -69,7 +69,7 @@ def test_there_is_a_row_for_each_cell_or_each_trial(plan: Plan) -> None:
     assert cells.set_index(keys)["throughput_mib_s"].sort_index().to_dict() == pytest.approx(means.to_dict())
 
 
-def test_it_agrees_with_simulate(plan: Plan) -> None:
+def test_run_agrees_with_simulate(plan: Plan) -> None:
     ran = starfish.run(plan).query("io_nodes == 4 and pattern == 'rb'")
     simulated = starfish.simulate(
         "rb",
@@ -84,7 +84,7 @@ def test_it_agrees_with_simulate(plan: Plan) -> None:
     assert list(ran["throughput_mib_s"]) == pytest.approx(list(simulated["throughput_mib_s"]))
 
 
-def test_the_number_of_threads_does_not_matter(plan: Plan) -> None:
+def test_the_table_does_not_depend_on_the_number_of_threads(plan: Plan) -> None:
     pd.testing.assert_frame_equal(starfish.run(plan, threads=1), starfish.run(plan, threads=3))
 
 
@@ -97,7 +97,7 @@ def test_several_plans_are_one_table_and_share_trials(plan: Plan, tmp_path: Path
     assert reports[-1] == (24, 24), "those of rb are run once"
 
 
-def test_what_the_journal_has_is_not_run_again(plan: Plan, tmp_path: Path) -> None:
+def test_trials_in_the_journal_are_not_run_again(plan: Plan, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
 
     def stop_after_some(done: int, total: int) -> None:
@@ -116,7 +116,7 @@ def test_what_the_journal_has_is_not_run_again(plan: Plan, tmp_path: Path) -> No
     pd.testing.assert_frame_equal(starfish.merge(plan, [journal.read_text()]), table)
 
 
-def test_a_file_that_is_no_journal_is_refused_and_kept(plan: Plan, tmp_path: Path) -> None:
+def test_a_file_that_is_no_journal_is_rejected_and_unchanged(plan: Plan, tmp_path: Path) -> None:
     machine = tmp_path / "nvme.toml"
     machine.write_text('name = "nvme"\n')
     with pytest.raises(starfish.InvalidError, match="no journal of trials"):
@@ -124,9 +124,7 @@ def test_a_file_that_is_no_journal_is_refused_and_kept(plan: Plan, tmp_path: Pat
     assert machine.read_text() == 'name = "nvme"\n'
 
 
-def test_without_dask_a_client_is_answered_with_what_to_install(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_without_dask_is_rejected_with_a_remedy(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "starfish.cluster", raising=False)
     monkeypatch.delattr(starfish, "cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
@@ -145,13 +143,13 @@ def test_shards_can_be_merged_in_any_order_and_more_than_once(plan: Plan, count:
     pd.testing.assert_frame_equal(starfish.merge(plan, [again, *parts]), starfish.run(plan))
 
 
-def test_shards_that_are_missing_are_missed(plan: Plan) -> None:
+def test_missing_shards_are_reported(plan: Plan) -> None:
     first, *_ = starfish.split(plan, 4)
     with pytest.raises(starfish.InvalidError, match="12 trials are missing"):
         starfish.merge(plan, [first.run()])
 
 
-def test_what_only_one_of_several_plans_varies_is_missing_for_the_other(plan: Plan) -> None:
+def test_keys_that_one_plan_varies_are_missing_for_the_other(plan: Plan) -> None:
     other = Plan(TEXT.replace("small", "other").replace('"nodes.io" = [4, 16]', '"nodes.compute" = [4]'))
     table = starfish.run([plan, other], rows="trials")
     assert list(table["nodes_io"].dropna().unique()) == [4, 16]
@@ -159,7 +157,7 @@ def test_what_only_one_of_several_plans_varies_is_missing_for_the_other(plan: Pl
     assert str(table.dtypes["nodes_io"]) == "Int64"
 
 
-def test_outcomes_of_another_version_are_refused(plan: Plan) -> None:
+def test_invalid_outcomes_of_shards_are_rejected(plan: Plan) -> None:
     part = starfish.split(plan, 1)[0].run()
     with pytest.raises(starfish.InvalidError, match="different versions of Starfish"):
         starfish.merge(plan, [part.replace('"program":"', '"program":"1.')])
@@ -170,7 +168,7 @@ def test_outcomes_of_another_version_are_refused(plan: Plan) -> None:
         starfish.merge(plan, [part, changed])
 
 
-def test_a_shard_of_another_plan_is_refused(plan: Plan) -> None:
+def test_a_shard_of_another_plan_is_rejected(plan: Plan) -> None:
     shard = starfish.split(plan, 2)[0]
     other = starfish.Shard((Plan(TEXT.replace("seed = 7", "seed = 8")),), shard.trials)
     with pytest.raises(starfish.InvalidError, match="means something else here"):
@@ -190,14 +188,14 @@ def test_a_shard_of_another_plan_is_refused(plan: Plan) -> None:
         ('"1 MiB"', '"1 MiB"\nmachine = "cray"', "cray"),
     ],
 )
-def test_a_plan_that_makes_no_sense_is_refused_with_its_line(old: str, new: str, expected: str) -> None:
+def test_an_invalid_plan_is_rejected_with_the_reason(old: str, new: str, expected: str) -> None:
     assert old in TEXT
     with pytest.raises(starfish.InvalidError) as error:
         Plan(TEXT.replace(old, new, 1))
     assert expected in str(error.value)
 
 
-def test_files_that_cannot_be_used_are_errors_of_the_system(plan: Plan, tmp_path: Path) -> None:
+def test_unreadable_files_raise_file_errors_or_invalid_errors(plan: Plan, tmp_path: Path) -> None:
     with pytest.raises(starfish.FileError, match="none.toml: No such file"):
         starfish.run(tmp_path / "none.toml")
     with pytest.raises(starfish.FileError, match="Is a directory"):
@@ -207,7 +205,7 @@ def test_files_that_cannot_be_used_are_errors_of_the_system(plan: Plan, tmp_path
         starfish.run(tmp_path / "binary.toml")
 
 
-def test_other_arguments_are_checked(plan: Plan) -> None:
+def test_invalid_arguments_are_rejected(plan: Plan) -> None:
     with pytest.raises(starfish.InvalidError, match="plan: expected at least one"):
         starfish.run([])
     with pytest.raises(starfish.InvalidError, match="rows: 'columns' is neither"):

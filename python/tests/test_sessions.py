@@ -44,7 +44,7 @@ def connecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Agents]:
     made.answer.set()
 
 
-def test_who_waits_for_one_connection_shares_what_comes_of_it(connecting: Agents) -> None:
+def test_threads_that_wait_for_one_connection_share_its_outcome(connecting: Agents) -> None:
     connecting.outcome = ConnectionRefusedError("nobody")
 
     def outcome(_: int) -> object:
@@ -65,7 +65,7 @@ def test_who_waits_for_one_connection_shares_what_comes_of_it(connecting: Agents
     assert SLOW.session() is SLOW.session(), "who asks later tries anew"
 
 
-def test_an_interrupt_is_of_who_was_interrupted(connecting: Agents) -> None:
+def test_an_interrupt_is_raised_only_in_the_interrupted_thread(connecting: Agents) -> None:
     connecting.outcome = KeyboardInterrupt()
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(SLOW.session)
@@ -82,7 +82,7 @@ def test_an_interrupt_is_of_who_was_interrupted(connecting: Agents) -> None:
         assert second.result(10) is SLOW.session()
 
 
-def test_other_connections_and_the_event_loop_go_on_meanwhile(connecting: Agents) -> None:
+def test_a_slow_connection_does_not_block_others_or_the_event_loop(connecting: Agents) -> None:
     async def work() -> None:
         slow = asyncio.create_task(in_thread(SLOW.session))
         while not connecting.asked:
@@ -95,7 +95,7 @@ def test_other_connections_and_the_event_loop_go_on_meanwhile(connecting: Agents
     asyncio.run(work())
 
 
-def test_every_connection_is_ended(connecting: Agents, capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_connection_is_finished_at_exit(connecting: Agents, capfd: pytest.CaptureFixture[str]) -> None:
     program = """
 from starfish import sessions, _native
 class Session:

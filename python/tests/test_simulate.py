@@ -26,7 +26,7 @@ def without_wall(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns="wall_s")
 
 
-def test_options_of_some_methods_leave_the_others_alone() -> None:
+def test_options_apply_only_to_their_methods() -> None:
     table = simulate("wb", method=["traditional", "disk-directed"], memget_writes=True, presort=True)
     assert list(table["memget_writes"]) == [True, False]
     assert list(table["presort"]) == [False, True]
@@ -34,7 +34,7 @@ def test_options_of_some_methods_leave_the_others_alone() -> None:
         simulate("wb", method="disk-directed", memget_writes=True)
 
 
-def test_there_is_a_row_for_each_combination() -> None:
+def test_the_table_has_a_row_for_each_combination() -> None:
     table = simulate(["rb", "wcc"], method="all", record=[4096, "8 KiB"], layout="all")
     expected = [
         (layout, record, pattern, method)
@@ -48,7 +48,7 @@ def test_there_is_a_row_for_each_combination() -> None:
     assert {"traditional", "disk-directed"} <= set(table["method"])
 
 
-def test_the_columns_are_those_of_the_command_and_what_was_chosen() -> None:
+def test_the_table_has_the_columns_of_the_command_and_the_choices() -> None:
     table = simulate("rbb", method="disk-directed", presort=True, grid=(4, 4), shape="16x8", phantom=True)
     assert list(table.columns)[:3] == ["pattern", "method", "record_bytes"]
     assert set([*table.columns[:11], table.columns[-1]]) == set(CLI_COLUMNS.split(","))
@@ -64,12 +64,12 @@ def test_the_columns_are_those_of_the_command_and_what_was_chosen() -> None:
     assert table.dtypes["events"] == "int64"
 
 
-def test_the_published_throughput_comes_out() -> None:
+def test_the_throughput_is_near_the_published_value() -> None:
     table = starfish.simulate("rb", method="disk-directed", trials=2)
     assert table["throughput_mib_s"][0] == pytest.approx(31.3, rel=0.03)
 
 
-def test_the_same_seed_gives_the_same_table_on_any_number_of_threads() -> None:
+def test_equal_seeds_return_equal_tables_on_any_number_of_threads() -> None:
     first, second = (simulate("rb", layout="random", threads=threads) for threads in (1, 3))
     pd.testing.assert_frame_equal(without_wall(first), without_wall(second))
     other = simulate("rb", layout="random", seed=2)
@@ -135,7 +135,7 @@ def test_the_window_of_a_page_cache_can_be_chosen() -> None:
         ({"queued": "often"}, 'queued: "often" is none of never, always and small-records'),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: dict[str, Any], expected: str) -> None:
+def test_invalid_arguments_are_rejected_before_a_run(arguments: dict[str, Any], expected: str) -> None:
     def forbidden(done: int, total: int) -> None:
         raise AssertionError("nothing may run")
 
@@ -154,7 +154,7 @@ def test_progress_is_reported_to_a_function() -> None:
     assert reports[-1] == (10, 10)
 
 
-def test_an_error_of_that_function_ends_the_run() -> None:
+def test_an_error_of_the_progress_function_ends_the_run() -> None:
     def stop(done: int, total: int) -> None:
         raise LookupError("enough")
 
@@ -164,12 +164,12 @@ def test_an_error_of_that_function_ends_the_run() -> None:
     assert time.monotonic() - start < 5
 
 
-def test_progress_is_a_bar_of_tqdm(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_by_tqdm(capsys: pytest.CaptureFixture[str]) -> None:
     simulate("rb", method="traditional", trials=4, progress=True)
     assert "4/4" in capsys.readouterr().err
 
 
-def test_without_tqdm_progress_is_a_line(
+def test_progress_is_a_line_without_tqdm(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
@@ -177,12 +177,12 @@ def test_without_tqdm_progress_is_a_line(
     assert capsys.readouterr().err.endswith("simulating: 4 of 4 trials\n")
 
 
-def test_nothing_is_shown_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_not_shown_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     simulate("rb")
     assert capsys.readouterr() == ("", "")
 
 
-def test_other_threads_run_meanwhile() -> None:
+def test_other_threads_run_during_a_simulation() -> None:
     results: list[pd.DataFrame] = []
     work: Callable[[], None] = lambda: results.append(simulate("all", threads=1))  # noqa: E731
     thread = threading.Thread(target=work)

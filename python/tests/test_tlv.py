@@ -53,7 +53,7 @@ def test_threads_states_arguments_counters_and_flows_are_recorded(tmp_path: Path
         assert text.encode() in trace, text
 
 
-def test_a_state_ends_when_its_block_fails_and_decorates_functions(tmp_path: Path) -> None:
+def test_a_state_decorates_functions_and_ends_on_an_exception(tmp_path: Path) -> None:
     @SORT
     def fail(depth: int) -> None:
         if depth == 0:
@@ -66,7 +66,7 @@ def test_a_state_ends_when_its_block_fails_and_decorates_functions(tmp_path: Pat
     assert len((tmp_path / "x.tlv").read_bytes()) > 22 * 3
 
 
-def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+def test_invalid_calls_raise_errors(tmp_path: Path) -> None:
     with pytest.raises(starfish.InvalidError, match="nothing is being recorded"):
         tlv.finish()
     with pytest.raises(starfish.FileError, match="nowhere"):
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         tlv.start("program", tmp_path / "y.tlv")
 
 
-def test_where_nothing_is_recorded_nothing_happens() -> None:
+def test_calls_without_a_recording_do_nothing() -> None:
     with SORT:
         tlv.tell(items=1)
         QUEUE.set(1)
@@ -85,7 +85,7 @@ def test_where_nothing_is_recorded_nothing_happens() -> None:
         tlv.flow_out(tlv.new_flow())
 
 
-def test_the_user_switches_off_and_names_the_file(tmp_path: Path) -> None:
+def test_the_environment_switches_off_and_names_the_file(tmp_path: Path) -> None:
     program = "from starfish import tlv\nwith tlv.recording('x'), tlv.State('sort'): pass"
 
     def traces(**variables: str) -> list[str]:
@@ -98,7 +98,7 @@ def test_the_user_switches_off_and_names_the_file(tmp_path: Path) -> None:
     assert traces() == ["mine.tlv", "x.tlv"]
 
 
-def test_a_forked_process_has_a_recording_of_its_own(tmp_path: Path) -> None:
+def test_a_forked_process_has_a_separate_recording(tmp_path: Path) -> None:
     program = """
 import os
 from starfish import tlv
@@ -125,5 +125,5 @@ print(child)
 
 
 @pytest.mark.parametrize("name", [name for name in tlv.__all__ if not name.isupper()])
-def test_everything_is_documented(name: str) -> None:
+def test_every_name_is_documented(name: str) -> None:
     assert getattr(tlv, name).__doc__, name

@@ -162,7 +162,7 @@ def parts(spans: list[Row], begin: int, end: int) -> Iterator[tuple[Row, int, in
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_totals_are_those_of_the_table(seed: int, tmp_path: Path) -> None:
+def test_totals_equal_those_of_the_table(seed: int, tmp_path: Path) -> None:
     file = Drawn(seed).written(tmp_path)
     spans = table(file)
     origin = first_time(spans, table(file, "counts"))
@@ -188,7 +188,7 @@ def distribution(durations: list[int]) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_overlaps_are_those_of_the_table(seed: int, tmp_path: Path) -> None:
+def test_overlaps_equal_those_of_the_table(seed: int, tmp_path: Path) -> None:
     file = Drawn(seed).written(tmp_path)
     spans = table(file)
     origin = first_time(spans, table(file, "counts"))
@@ -304,7 +304,7 @@ select coalesce(sum(max(0, end - max(begin, coalesce(known, begin)))), 0) from k
 
 
 @pytest.mark.parametrize("processor", SEEDS, indirect=True)
-def test_the_trace_processor_of_perfetto_says_the_same(processor: tuple[Path, TraceProcessor]) -> None:
+def test_the_trace_processor_of_perfetto_computes_the_same(processor: tuple[Path, TraceProcessor]) -> None:
     file, perfetto = processor
     spans = table(file)
     perfetto.rows(SLICES)
@@ -340,7 +340,7 @@ def test_the_trace_processor_of_perfetto_says_the_same(processor: tuple[Path, Tr
     assert sorted(flows) == sorted((int(row["from_ns"]), int(row["to_ns"])) for row in table(file, "flows"))
 
 
-def test_a_trace_of_perfetto_has_the_totals_that_its_trace_processor_says(tmp_path: Path) -> None:
+def test_totals_of_an_imported_trace_equal_those_of_perfetto(tmp_path: Path) -> None:
     if shutil.which("node") is None:
         pytest.skip("node is missing: apt-get install nodejs")
     recorded = tmp_path / "recorded.pftrace"
@@ -356,7 +356,7 @@ def test_a_trace_of_perfetto_has_the_totals_that_its_trace_processor_says(tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["spans", "counts", "flows"])
-def test_a_parquet_file_has_what_the_csv_file_has(kind: str, tmp_path: Path) -> None:
+def test_a_parquet_file_has_the_rows_of_the_csv_file(kind: str, tmp_path: Path) -> None:
     file = Drawn(3).written(tmp_path)
     written = tmp_path / "table.parquet"
     starfish("export", file, "--to", "parquet", "--table", kind, "-o", written)
