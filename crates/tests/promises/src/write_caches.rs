@@ -480,7 +480,7 @@ pub fn members_with_different_io_nodes_lose_nothing(testbed: &impl Testbed, base
 
 /// Answers the requests of one client like an I/O node that keeps memberships, until it has named a flush; then
 /// disconnects.
-async fn name_a_flush_and_go(node: &impl Machine, client: NodeId) {
+async fn name_a_flush_and_disconnect(node: &impl Machine, client: NodeId) {
     loop {
         let (from, Delivery::Message(message)) = node.net().receive().await.expect("there") else { continue };
         let Ok(Frame::Request(tag, request)) = Frame::decode(&message.header) else { panic!("a request") };
@@ -509,7 +509,7 @@ pub fn a_flush_fails_if_its_coordinator_disconnects(testbed: &impl Testbed, base
     run(testbed, 2, move |nodes| async move {
         let (keeper, tasks) = (nodes[0].clone(), Tasks::default());
         let member = nodes[1].node();
-        tasks.begin(&nodes[0], async move { name_a_flush_and_go(&keeper, member).await });
+        tasks.begin(&nodes[0], async move { name_a_flush_and_disconnect(&keeper, member).await });
         let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
         let cache = cache_of(&client.expect("it answers"), 0, settings(1)).await;
         let error = cache.flush().await.expect_err("its coordinator is disconnected");
