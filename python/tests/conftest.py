@@ -51,7 +51,7 @@ def program() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give agents and programs a key of their own, and no agents of the user's."""
+    """Give agents and programs their own key, and hide the agents of the user."""
     key = tmp_path_factory.mktemp("key") / "key"
     subprocess.run([PROGRAM, "key", "new", "--key", key], check=True, stdout=subprocess.DEVNULL)
     with pytest.MonkeyPatch.context() as patch:

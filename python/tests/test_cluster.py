@@ -75,7 +75,7 @@ def test_a_cluster_returns_the_same_table(client: Client, plain: pd.DataFrame, t
     assert (reports[0], reports[-1]) == ((0, TRIALS), (TRIALS, TRIALS))
     assert len(reports) > 2
 
-    # With a journal, what is there is not run again, by whomever.
+    # With a journal, finished trials are not repeated, on the cluster or locally.
     journal = tmp_path / "journal"
     table = starfish.run(PLAN, client=client, journal=journal, rows="trials")
     pd.testing.assert_frame_equal(table, starfish.run(PLAN, rows="trials", journal=journal))

@@ -118,7 +118,7 @@ def test_readers_see_either_the_old_file_or_the_new_one(
             assert striped.cat_file(path) == b"old"
             assert striped.ls(folder, detail=False) == [f"{folder}/file"]
         assert striped.cat_file(path) == b"new" * 1_000_000
-        assert early.read() == b"old", "it stays for who has it open"
+        assert early.read() == b"old", "open files keep the old contents"
     for mode, half in (("wb", b"half"), ("w", "half")):
         with pytest.raises(ZeroDivisionError), starfish.open(path, mode) as file:
             file.write(half)
@@ -158,7 +158,7 @@ def test_an_unclosed_new_file_is_discarded(
     files[0].write(b"er")
     with pytest.warns(ResourceWarning, match="unclosed file"):
         forget(files)
-    assert striped.cat_file(path) == b"older", "what is changed in place stays, as in Python's own files"
+    assert striped.cat_file(path) == b"older", "changes in place are kept, as in Python's own files"
 
 
 def unzipped(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The file system against the tests that fsspec has for all of its own, and what they do not ask."""
+"""The tests of fsspec for its own file systems, and tests of what they leave out."""
 
 import asyncio
 import errno
@@ -170,7 +170,7 @@ def test_open_files_have_the_attributes_of_fsspec_files(
     with pytest.warns(ResourceWarning, match="unclosed file"):
         del file
     gc.collect()
-    assert striped.size(path) == len(data), "a file that nobody closed is not whole"
+    assert striped.size(path) == len(data), "a file that was not closed is incomplete"
 
 
 # fsspec leaves the file of its cache open.
@@ -290,7 +290,7 @@ def test_a_failed_listing_fails_every_recursive_operation(
     told: list[OSError] = []
     assert len(list(striped.walk(folder, on_error=told.append))) == 5
     assert told == [failure]
-    failure = FileNotFoundError(errno.ENOENT, "removed meanwhile")
+    failure = FileNotFoundError(errno.ENOENT, "removed by another process")
     assert striped.find(folder) == [f"{folder}/a/one", f"{folder}/b/two"]
     with pytest.raises(FileNotFoundError):
         list(striped.walk(folder, on_error="raise"))
@@ -449,7 +449,7 @@ def test_times_keys_and_blocks_of_a_file_are_reported(striped: StarfishFileSyste
 
 
 class Progress(Callback):  # type: ignore[misc]
-    """Remembers what it was told."""
+    """Records the progress that is reported to it."""
 
     def call(self, *_: Any, **__: Any) -> None:
         """Remember the greatest."""
@@ -487,7 +487,7 @@ def test_only_files_being_written_are_not_listed(striped: StarfishFileSystem, fo
     listed = [own, f"{folder}/.starfish-fedcba9876543210"]
     with striped.open(f"{folder}/new", "wb") as file:
         file.write(b"new")
-        assert len(striped._session.entries(folder)) == 3, "it has a hidden name meanwhile"
+        assert len(striped._session.entries(folder)) == 3, "the unfinished file has a hidden name"
         assert striped.ls(folder, detail=False) == listed
         assert striped.find(folder) == [own]
     assert striped.ls(folder, detail=False) == [*listed, f"{folder}/new"]

@@ -81,7 +81,7 @@ with look() as file:
 """
 
 
-# A file that is written anew is discarded then, which is a wait of its own.
+# A file that is being replaced is then discarded, which is a second wait.
 @pytest.mark.parametrize(("what", "interrupts"), [("read", 1), ("write", 1), ("close", 1), ("replace", 2)])
 def test_an_interrupt_ends_a_call_that_waits_for_an_agent(
     what: str, interrupts: int, own_agent: tuple[subprocess.Popen[str], str]

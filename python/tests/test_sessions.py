@@ -1,4 +1,4 @@
-"""Connections: one for all who wait for it, and nobody waits for those of others."""
+"""Connections: callers that wait for the same one share it, and do not wait for others."""
 
 import asyncio
 import subprocess
@@ -60,9 +60,9 @@ def test_threads_that_wait_for_one_connection_share_its_outcome(connecting: Agen
         time.sleep(0.2)
         connecting.answer.set()
         assert list(outcomes) == ["nobody"] * 20
-    assert len(connecting.asked) < 20, "each asked for itself, one after the other"
+    assert len(connecting.asked) < 20, "each caller made its own attempt"
     connecting.outcome = None
-    assert SLOW.session() is SLOW.session(), "who asks later tries anew"
+    assert SLOW.session() is SLOW.session(), "a later call tries again"
 
 
 def test_an_interrupt_is_raised_only_in_the_interrupted_thread(connecting: Agents) -> None:

@@ -109,19 +109,19 @@ with tlv.recording("x"):
     if child == 0:
         with IN_CHILD:
             pass
-        with tlv.recording("x"), tlv.State("recorded anew"):
+        with tlv.recording("x"), tlv.State("recorded again"):
             pass
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 print(child)
 """
-    # A trace has the command line in it: so not there.
+    # The program is a file, as a trace contains the command line.
     (tmp_path / "program.py").write_text(program)
     command = [sys.executable, "program.py"]
     output = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     parent, child = tmp_path / "x.tlv", tmp_path / f"x.{output.stdout.strip()}.tlv"
-    assert b"recorded anew" in child.read_bytes()
-    assert b"recorded anew" not in parent.read_bytes()
+    assert b"recorded again" in child.read_bytes()
+    assert b"recorded again" not in parent.read_bytes()
 
 
 @pytest.mark.parametrize("name", [name for name in tlv.__all__ if not name.isupper()])

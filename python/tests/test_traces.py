@@ -1,4 +1,4 @@
-"""What is said of traces, beside what a few lines compute from their tables and what Perfetto's processor says."""
+"""Metrics of traces, compared with simple computations and with Perfetto's trace processor."""
 
 import csv
 import io
@@ -203,7 +203,7 @@ def test_overlaps_equal_those_of_the_table(seed: int, tmp_path: Path) -> None:
 
 
 def overlap_of(spans: list[Row], chosen: list[str], begin: int, end: int) -> int:
-    """Return for how long each state is on in a thread of its own: looked at between any two times."""
+    """Return for how long all chosen states are on at once, each in a different thread."""
     on = [(row["state"], row["thread_number"], one, other) for row, one, other in parts(spans, begin, end)]
     times = sorted({time for _, _, *both in on for time in both})
     overlap = 0
@@ -257,7 +257,7 @@ class TraceProcessor(TraceProcessorRpc):  # type: ignore[misc]
         self.process.stdin.flush()
 
     def read(self, count: int) -> bytes:
-        """Return so many bytes of the answer, for the client of the Perfetto package."""
+        """Return ``count`` bytes of the answer, for the client of the Perfetto package."""
         assert self.process.stdout is not None
         data = self.process.stdout.read(count)
         assert len(data) == count, "the trace processor has ended"
@@ -271,7 +271,7 @@ class TraceProcessor(TraceProcessorRpc):  # type: ignore[misc]
 
 @pytest.fixture
 def processor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, TraceProcessor]]:
-    """Yield a drawn trace, and the trace processor with what is exported of it."""
+    """Yield a random trace, and the trace processor with its export."""
     if shutil.which("node") is None:
         pytest.skip("node is missing: apt-get install nodejs")
     file = Drawn(request.param).written(tmp_path)

@@ -111,7 +111,7 @@ fn experiments() -> Vec<Case> {
 fn recorded(experiment: &Case) -> (experiment::Trial, Tracks) {
     let tracks: Rc<RefCell<Tracks>> = Rc::default();
     let trial = experiment.recorded_trial(0, tracks.clone()).expect("it runs");
-    (trial, Rc::into_inner(tracks).expect("the recorder is let go").into_inner())
+    (trial, Rc::into_inner(tracks).expect("the recorder is dropped").into_inner())
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn read(inputs: &[Vec<u8>]) -> Result<RequestLog, Error> {
 fn found(log: &RequestLog, node: usize) -> Vec<(String, Option<Operation>, String, Option<u64>)> {
     let name = |file: u32| log.files()[file as usize].name.clone();
     let short = |request: &Request| match request.action {
-        Action::Sync => unreachable!("nobody waits for all"),
+        Action::Sync => unreachable!("no log contains it"),
         Action::Move(kind, Stretch { file, bytes, offset }) => {
             (name(file), Some(kind), format!("{offset}:{bytes}"), None)
         }

@@ -20,7 +20,7 @@ fn logs_of_jobs_are_merged_by_time() {
     let job = |text: &str| read(&format!("# starfish requests 1\n{text}")).expect("a log");
     let first = job("5 3 a write 0 8\n5.2 3 a write 8 8\n5.1 7 b read 0 4\n");
     let second = job("0 0 a write 0 16 0.5\n0.15 0 a write 16 16\n");
-    let merged = RequestLog::merged(&[first, second]).expect("they wait for nobody");
+    let merged = RequestLog::merged(&[first, second]).expect("they have no waits");
     let expected = "# starfish requests 1\n# time node file operation offset bytes took\n\
                     0 0 job0/a write 0 8\n0 2 job1/a write 0 16 0.5\n0.1 1 job0/b read 0 4\n\
                     0.15 2 job1/a write 16 16\n0.2 0 job0/a write 8 8\n";

@@ -40,7 +40,7 @@ proptest! {
     }
 
     #[test]
-    fn difference_is_symmetric_and_never_from_itself(first in vec(1.0..500.0, 5..=5), second in vec(1.0..500.0, 5..=5)) {
+    fn difference_is_symmetric_and_irreflexive(first in vec(1.0..500.0, 5..=5), second in vec(1.0..500.0, 5..=5)) {
         let (first, second) = (sample(&first), sample(&second));
         prop_assert_eq!(first.differs_from(&second), second.differs_from(&first));
         prop_assert_eq!(first.differs_from(&first), Some(false));

@@ -417,7 +417,7 @@ fn variables_of_other_programs_cause_no_failure() {
     works(&[("LOG", "debug"), ("PREFETCH", "yes"), ("WINDOW_SIZE", "80x24"), ("DISKNUMBER", "")]);
     works(&[("LOG", "1"), ("LOG_FILE", "/nonexistent/log")]);
     let log = directory.join("log.txt");
-    assert!(!log.exists(), "nobody asked for it");
+    assert!(!log.exists(), "no log was requested");
     // An existing file is kept, and the log with the reason for an ignored value follows its contents.
     fs::write(&log, "somebody's own\n").expect("room");
     works(&[("LOG", "1"), ("PREFETCH", "yes")]);

@@ -93,7 +93,7 @@ fn a_file_removed_while_open_exists_until_it_is_closed() {
         };
         disks.map(bytes).sum::<u64>() < 100_000
     };
-    within(Duration::from_secs(20), "its stripes go", is_free);
+    within(Duration::from_secs(20), "the stripes are removed", is_free);
     mount.end();
 }
 
@@ -175,9 +175,9 @@ fn holes_take_no_space_and_are_left_out_of_copies() {
     let file = File::create(here.at("file")).expect("a file");
     assert_eq!(space(&here, "file"), 0);
     file.set_len(100 * MIB).expect("it can be extended");
-    assert_eq!(space(&here, "file"), 512, "some take what has no space for nothing but a hole");
+    assert_eq!(space(&here, "file"), 512, "some programs skip a file without blocks");
     file.write_all_at(&vec![1; MIB as usize], 50 * MIB + 1).expect("room");
-    assert!(about_one.contains(&space(&here, "file")), "before others are told");
+    assert!(about_one.contains(&space(&here, "file")), "before the close");
     drop(file);
     for mount in [&here, &there] {
         assert!(about_one.contains(&space(mount, "file")));
@@ -361,7 +361,7 @@ fn a_rename_on_one_mount_is_seen_on_the_other() {
     fs::rename(b.at("from/file"), b.at("other")).expect("it replaces");
     // The first mount still has the old inode of this name cached; the kernel looks it up again.
     assert_eq!(fs::read(a.at("other")).expect("a file"), b"1");
-    within(Duration::from_secs(10), "the old name is gone", || !a.at("from/file").exists());
+    within(Duration::from_secs(10), "the old name disappears", || !a.at("from/file").exists());
     fs::remove_dir(a.at("from")).expect("it is empty");
     b.end();
     a.end();
@@ -565,7 +565,7 @@ fn lseek_finds_data_and_holes_as_in_a_local_file() {
     fs::write(mount.at("sparse"), b"").expect("a file");
     let program = "
 import errno, os, sys
-def stretches(path):
+def extents(path):
     file = os.open(path, os.O_RDWR)
     os.ftruncate(file, 3000000)
     os.pwrite(file, b'here', 2000000)
@@ -588,10 +588,10 @@ def stretches(path):
         else:
             assert False
     return found
-here, there = stretches('sparse'), stretches(sys.argv[1])
+here, there = extents('sparse'), extents(sys.argv[1])
 told = (here, there)
 assert [begin for begin, end in here] == [begin for begin, end in there], told
-# Where the last stripe that has any ends, data end to the byte.
+# The mount ends data at the exact byte; a local file ends them at a whole block.
 assert all(0 <= other - end < 4096 for (begin, end), (_, other) in zip(here, there)), told
 ";
     mount.run("python3", &["-c", program, plain.path().to_str().expect("text")]);

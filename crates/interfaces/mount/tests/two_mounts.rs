@@ -50,7 +50,7 @@ fn is_held(tried: Result<(), TryLockError>) -> bool {
 fn flock_holds_between_mounts() {
     let Some(mounts) = Mounts::new() else { return };
     let (here, there) = (open(&mounts.one, "file"), open(&mounts.other, "file"));
-    here.lock().expect("nobody has it");
+    here.lock().expect("the file is unlocked");
     assert!(is_held(there.try_lock()) && is_held(there.try_lock_shared()));
     here.lock_shared().expect("it has more");
     assert!(is_held(there.try_lock()));
@@ -148,7 +148,7 @@ lock(there, fcntl.F_RDLCK, 10, 0)
 assert refused(here, fcntl.F_WRLCK, 1 << 40, 1)
 assert who(there, 3, 1) == (fcntl.F_WRLCK, 0, 10, 0), who(there, 3, 1)
 assert who(here, 10, 1) == (fcntl.F_RDLCK, 10, 0, 0), who(here, 10, 1)
-# Closing another file lets go of nothing, and forgets nobody.
+# Closing another file releases no lock and keeps the owners.
 open('another', 'w').close()
 child = 'import fcntl, struct, os; f = open(\"file\", \"r+b\"); a = struct.pack(\"hhqqi4x\", 1, 0, 0, 1, 0); \
 print(struct.unpack(\"hhqqi4x\", fcntl.fcntl(f, fcntl.F_GETLK, a))[4])'
@@ -158,10 +158,10 @@ lock(there, fcntl.F_UNLCK, 0, 0)
 lock(here, fcntl.F_UNLCK, 0, 5)
 lock(there, fcntl.F_WRLCK, 0, 5)
 assert refused(there, fcntl.F_WRLCK, 0, 6)
-# POSIX: closing any of its files lets go of all locks of the process.
+# POSIX: closing any of its files releases all locks of the process.
 open('file', 'rb').close()
 lock(there, fcntl.F_WRLCK, 0, 0)
-# A child waits until its parent lets go.
+# A child waits until its parent releases the lock.
 waiter = 'import fcntl; f = open(\"file\", \"r+b\"); fcntl.lockf(f, fcntl.LOCK_EX); print(f.read())'
 waiting = subprocess.Popen([sys.executable, '-c', waiter], stdout=subprocess.PIPE)
 time.sleep(0.5)
@@ -250,7 +250,7 @@ fn a_concurrently_created_name_is_opened_like_an_existing_one() {
             Ok(file) => assert_ne!(file.metadata().expect("open").ino(), victim, "a link was followed"),
             Err(error) => assert_eq!(error.raw_os_error(), Some(nix::libc::ELOOP), "{error}"),
         }
-        open("file", 0).expect("whoever has made it");
+        open("file", 0).expect("opened or created");
     }
     maker.join().expect("no surprise");
     assert_eq!(fs::read(mounts.one.at("victim")).expect("a file"), b"text");
@@ -321,7 +321,7 @@ os.fsync(there)
 here.flush()
 here.close()
 os.close(there)
-# The kernel tells the mount of the end of a mapping after the call has returned.
+# The kernel reports the end of a mapping to the mount after the call has returned.
 for _ in range(1000):
     try:
         there = mapped('../other/file')
@@ -342,7 +342,7 @@ assert open('file', 'rb').read(205)[200:] == b'again'
 fn a_process_that_waits_for_a_lock_can_be_interrupted_and_killed() {
     let Some(mounts) = Mounts::new().filter(|_| has("flock")) else { return };
     let held = open(&mounts.one, "file");
-    held.lock().expect("nobody has it");
+    held.lock().expect("the file is unlocked");
     for signal in ["INT", "KILL"] {
         let start = Instant::now();
         let (is_well, text) = mounts.other.try_run("timeout", &["-s", signal, "1", "flock", "file", "true"]);

@@ -109,7 +109,7 @@ fn leaving_a_team_ends_its_own_wait_at_a_barrier() {
         if team.rank() == 0 {
             let meeting = team.meet();
             team.leave().wait().expect("the agent is there");
-            assert_eq!(meeting.wait().expect_err("nobody comes").kind(), ErrorKind::Gone);
+            assert_eq!(meeting.wait().expect_err("the team is left").kind(), ErrorKind::Gone);
         }
         end.wait();
     });

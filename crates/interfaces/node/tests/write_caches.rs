@@ -137,7 +137,7 @@ fn a_member_reads_its_own_writes_and_on_open_those_of_others() {
     file.close().expect("closed");
 
     let file = one.open("numbers", WRITE).expect("it is there");
-    file.write_at(0, [7; 10]).expect("cached, and flushed by nobody yet");
+    file.write_at(0, [7; 10]).expect("cached, and not flushed yet");
     // Recent writes may not be in the cache yet.
     let now = [vec![7; 10], expected[10..112].to_vec()].concat();
     until(|| read_all(&other.open("numbers", READ).expect("it is there")) == now);

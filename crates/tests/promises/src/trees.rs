@@ -943,7 +943,7 @@ pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Bas
         let flushes = |tree: usize| {
             let (tree, before) = (trees[tree].clone(), keeper.faults().metadata_flushes.get());
             async move {
-                assert_eq!(tree.remove_doomed().await, Ok(0), "it stays doomed");
+                assert_eq!(tree.remove_doomed().await, Ok(0), "it stays an orphan");
                 keeper.faults().metadata_flushes.get() - before
             }
         };

@@ -215,7 +215,7 @@ fn states_between_two_recordings_are_not_recorded() {
 fn a_file_that_another_process_writes_stays_untouched() {
     let place = Place::new();
     let others = File::create(place.path()).expect("a file");
-    others.lock().expect("nobody has it");
+    others.lock().expect("the file is unlocked");
     let recording = place.start();
     let ours = place.directory.path().join(format!("x.{}.tlv", std::process::id()));
     assert_eq!(recording.file(), Some(&*ours));

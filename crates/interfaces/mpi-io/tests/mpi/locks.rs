@@ -24,7 +24,7 @@ fn lock(tree: &Tree, number: FileNumber, locks: bool) {
             false => node.explained(&what, tree.unlock(number, 1, range).await.map(|()| None)),
         }
     });
-    assert_eq!(held.wait().expect("the keeper is there"), None, "somebody has it");
+    assert_eq!(held.wait().expect("the agent answers"), None, "another owner holds it");
 }
 
 fn locked(mpi: &'static Mpi) {

@@ -12,7 +12,7 @@ use node::OpenOptions;
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed};
 
 /// Contents of another file, which must not change.
-const OTHER: &[u8] = b"what nobody of them touches";
+const OTHER: &[u8] = b"a file that no program touches";
 
 /// Limit of the time until all processes have ended.
 const BOUND: Duration = Duration::from_secs(40);
