@@ -21,8 +21,8 @@ use crate::output::row_format::RowFormat;
 /// and reads a temporary file, five times, or ten times if its computer is busy, in turn with the others; the median is
 /// shown. Writes go to its disks, as with `put`; reads may come from its memory, so they measure the network. Problems
 /// are listed at the end, with exit code 1 if there are any. An agent is slow if even its better measurements are below
-/// two thirds of what others reach. It also says which agent keeps the namespace; two keepers are a problem. So is a
-/// mount of these agents that this user has on this computer and that does not answer.
+/// two thirds of the speed of others. The output also names the agent that keeps the namespace; two such agents are a
+/// problem. So is a mount of these agents, by this user on this computer, that does not answer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -17,7 +17,7 @@ use crate::options::agents::AgentsArgs;
 use crate::options::experiment::ProgressArgs;
 use crate::output::row_format::{RowFormat, print_json};
 
-/// Read files back on the agents, verify checksums, and report what is damaged, missing or foreign.
+/// Read files back on the agents, verify checksums, and report damaged, missing and foreign data.
 ///
 /// Without names, all files are read, and the records of the namespace are checked. The check also finds stripes of
 /// unknown files, and files on a disk that none of the agents has. The data stay on the agents: each reads its own

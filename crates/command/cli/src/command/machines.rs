@@ -53,7 +53,7 @@ struct Row {
     name: &'static str,
     /// Title in the description.
     title: String,
-    /// This and the following fields are `None` for disks.
+    /// A disk has neither this field nor the following ones.
     compute_nodes: Option<u32>,
     io_nodes: Option<u32>,
     disks_per_io_node: Option<u32>,

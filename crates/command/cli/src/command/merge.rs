@@ -25,7 +25,7 @@ use crate::options::fields::MergeOptions;
 use crate::options::numbers::positive;
 use crate::output::row_format::RowFormat;
 
-/// Simulate jobs that merge runs on shared disks, and see whether one of them races ahead.
+/// Simulate jobs that merge runs on shared disks, and show if one of them races ahead.
 ///
 /// Each job reads its runs from some disks and writes its output to another, as a placement policy specifies. A job
 /// that gets ahead fills the queue of the disk it writes to, where others wait to read: then the jobs take turns, and
@@ -55,12 +55,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
     format: RowFormat,
 
-    /// Explain the first trial: which job was ahead, when the race began, how long queues were, against the threshold.
+    /// Explain the first trial: the leading job, the start of the race, and queue lengths against the threshold.
     #[arg(long)]
     explain: bool,
 
-    /// Write a trace of the first trial to a file: a counter of pending writes for each disk, a track for each job,
-    /// and what nodes and disks do. It is for the Perfetto UI (ui.perfetto.dev), unless its name ends in `.tlv`.
+    /// Write a trace of the first trial to a file: a counter of pending writes for each disk, a track for each job, and
+    /// the activities of nodes and disks. It is for the Perfetto UI (ui.perfetto.dev), unless its name ends in `.tlv`.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 

@@ -93,8 +93,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["recursive", "resume"])]
     hash: bool,
 
-    /// Say on standard error what limited the run: disks, links, processors or waiting. All nodes record their work for
-    /// this.
+    /// Report the bottleneck of the run on standard error: disks, links, processors or waiting. All nodes record their
+    /// work for this.
     #[arg(long)]
     explain: bool,
 

@@ -89,8 +89,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "agents")]
     digest: bool,
 
-    /// Explain the time of each simulated row: what was busy, what waited, what limited it. With csv it goes to
-    /// standard error.
+    /// Explain the time of each simulated row: busy parts, waits and the bottleneck. With csv it goes to standard
+    /// error.
     #[arg(long, conflicts_with = "agents")]
     explain: bool,
 

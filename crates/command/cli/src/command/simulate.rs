@@ -81,8 +81,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     digest: bool,
 
-    /// Explain the time of the first trial of each row: what was busy, what waited, what limited it. With csv it goes
-    /// to standard error.
+    /// Explain the time of the first trial of each row: busy parts, waits and the bottleneck. With csv it goes to
+    /// standard error.
     #[arg(long)]
     explain: bool,
 

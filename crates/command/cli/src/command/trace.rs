@@ -21,7 +21,7 @@ mod summary;
 use clap::{Args, Subcommand};
 use command_line::failure::Result;
 
-/// Record what agents do; analyse traces: totals, overlaps, differences; export and import them.
+/// Record the work of agents; analyse traces: totals, overlaps, differences; export and import them.
 ///
 /// A trace, NAME.tlv, records the states of threads of programs, agents or simulated nodes over time. All commands that
 /// read traces also accept those of Perfetto, or in Chrome's JSON.

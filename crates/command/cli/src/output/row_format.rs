@@ -79,7 +79,7 @@ impl RowFormat {
         }
     }
 
-    /// Prints a report: as text, with `told`; as CSV rows, with remarks on standard error; or as one JSON object.
+    /// Prints a report: as text; as CSV rows, with remarks on standard error; or as one JSON object.
     pub(crate) fn print_report<R: Serialize + ?Sized>(
         self,
         report: &R,

@@ -100,8 +100,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "KEY=VALUE", requires = "machine")]
     set: Vec<String>,
 
-    /// Say on standard error what limited each workload: disks, links, processors or waiting. All nodes record their
-    /// work for this. Without --agents, each method is recorded in one more round, which is not measured.
+    /// Report the bottleneck of each workload on standard error: disks, links, processors or waiting. All nodes record
+    /// their work for this. Without --agents, each method is recorded in one more round, which is not measured.
     #[arg(long)]
     pub(crate) explain: bool,
 

@@ -70,8 +70,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
-    /// Say on standard error what limited each measurement: processors, links or waiting. All nodes record their work
-    /// for this, including the creation of files beforehand.
+    /// Report the bottleneck of each measurement on standard error: processors, links or waiting. All nodes record
+    /// their work for this, including the creation of files beforehand.
     #[arg(long, conflicts_with_all = ["predict", "rounds"])]
     explain: bool,
 

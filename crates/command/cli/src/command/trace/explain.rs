@@ -10,7 +10,7 @@ use super::input::TracesArgs;
 use super::shown;
 use crate::output::row_format::print_json;
 
-/// Print what limited a recorded run: disks, links, processors, or waiting.
+/// Print the bottleneck of a recorded run: disks, links, processors, or waiting.
 ///
 /// The trace must be one of Starfish nodes, simulated or real: of agents and clients, or of `starfish simulate
 /// --trace`. The time is that from the first to the last event of the clients. For a simulated run, `starfish simulate

@@ -13,7 +13,7 @@ use transfer::{interrupt, local};
 
 use crate::options::agents::AgentsArgs;
 
-/// Run a program, record it and the agents, and say on standard error what limited it.
+/// Run a program, record it and the agents, and report the bottleneck on standard error.
 ///
 /// The program may be any that uses agents: one over striped files, with libpdiol, in Python or with MPI. All its nodes
 /// on this computer are recorded; the variable STARFISH_TRACE requests that. It finds the agents by STARFISH_AGENTS, or
