@@ -52,7 +52,7 @@ macro_rules! kinds_of_work {
 kinds_of_work! {
     /// A compute node turns part of a file request into a request to one I/O node.
     BuildRequest = "build_request",
-    /// A compute node takes in the reply to one of its requests.
+    /// A compute node processes the reply to one of its requests.
     HandleReply = "handle_reply",
     /// An I/O node decodes a request and dispatches it.
     HandleRequest = "handle_request",
@@ -64,7 +64,7 @@ kinds_of_work! {
     LookUpCache = "look_up_cache",
     /// An I/O node puts a request into a disk's queue.
     QueueDiskRequest = "queue_disk_request",
-    /// A disk's driver takes in the completion of a request.
+    /// A disk's driver processes the completion of a request.
     CompleteDiskRequest = "complete_disk_request",
     /// An I/O node copies the data of a message to where the thread that will serve it finds them.
     AcceptData {
@@ -112,7 +112,7 @@ kinds_of_work! {
         /// Number of bytes of data.
         bytes
     } = "handle_memget",
-    /// The first node takes in such data.
+    /// The first node receives such data.
     ReturnMemget {
         /// Number of bytes of data.
         bytes
@@ -141,7 +141,7 @@ kinds_of_work! {
         /// Number of entries.
         entries
     } = "deal_entries",
-    /// An I/O node takes in a part of a compute node's directory.
+    /// An I/O node processes a part of a compute node's directory.
     TakeEntries {
         /// Number of entries.
         entries
@@ -153,7 +153,7 @@ kinds_of_work! {
     } = "sort_entries",
     /// A thread goes to sleep until an interrupt wakes it.
     SuspendThread = "suspend_thread",
-    /// A thread that was woken by an interrupt goes on.
+    /// A thread continues after an interrupt has woken it.
     ResumeThread = "resume_thread",
 }
 

@@ -30,7 +30,7 @@ fn the_page_of_machine_keys_is_up_to_date() {
 
 fn plan_page() -> String {
     let mut page = "# All keys of a plan\n\n\
-        This page is made from the code. [Plans](plans.md) tells how they are used.\n\n\
+        This page is generated from the code. [Plans](plans.md) explains their use.\n\n\
         A size is a text with a unit, such as `\"64 KiB\"` or `\"10 MB\"`, or a plain number of bytes: \
         KiB, MiB and GiB are powers of 1024, KB, MB and GB of 1000. A flag is `true` or `false`. A key may be written with hyphens, as the \
         options of `starfish simulate` are: `file-size` is `file_size`.\n\n"
@@ -152,9 +152,9 @@ fn wrapped(text: &str) -> String {
 fn machine_page() -> String {
     let types = Types::read();
     let mut page = "# All keys of machines and disks\n\n\
-        This page is made from the code. [Machines](machines.md) tells how they are used.\n\n\
+        This page is generated from the code. [Machines](machines.md) explains their use.\n\n\
         Every number is written with its source, `{ value = \"50 MHz\", source = \"...\" }`, \
-        and with `calibrated = \"...\"` if it was fitted. There are no defaults: what is not marked as optional has to be there, be it 0.\n\n\
+        and with `calibrated = \"...\"` if it was fitted. There are no defaults: every key is required, even if its value is 0, unless it is marked as optional.\n\n\
         | value | expected |\n|---|---|\n"
         .to_owned();
     for (word, expected) in [
