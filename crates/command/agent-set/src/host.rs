@@ -46,7 +46,7 @@ pub struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    /// Returns the host of that name, or this computer if `name` is `None`.
+    /// Returns the named host; without a name, this computer.
     pub fn new(name: Option<&'a str>, ssh: &'a SshArgs) -> Self {
         Host { name, ssh: &ssh.ssh }
     }

@@ -23,7 +23,7 @@ pub const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 /// Completer for the values of an option.
 pub type Values = ArgValueCompleter;
 
-/// Answers a completion request of a shell and ends the program. Returns if there is none.
+/// Answers a completion request of a shell and ends the program. Without a request, returns.
 ///
 /// The program must not have printed anything before. Errors yield no values, because a message would appear in the
 /// line that the user is typing.

@@ -43,7 +43,7 @@ impl Failure {
         }
     }
 
-    /// Returns a failure of the action `what` for the reason `why`.
+    /// Returns a failure with the failed action and the reason.
     pub fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
         Failure {
             what: what.into(),
@@ -56,7 +56,7 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of writing `what`.
+    /// Returns the failure of writing to a file or stream.
     pub fn writing(what: impl fmt::Display, error: &io::Error) -> Self {
         let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         Failure { broken_pipe, ..Failure::new(format!("writing {what}"), error) }

@@ -11,7 +11,7 @@ use node::Size;
 use crate::say;
 use crate::{mib, visible};
 
-/// Choice of whether to show progress.
+/// Condition for showing progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Show {
     /// On a terminal, after two seconds.

@@ -41,7 +41,7 @@ impl Cluster {
         self.with_agents(self.agents.iter().filter(is_present).cloned().collect())
     }
 
-    /// Returns a copy whose nodes add to this trace file, or record nothing if `trace` is `None`.
+    /// Returns a copy whose nodes add to this trace file; without a file, they record nothing.
     pub fn with_trace(&self, trace: Option<&Path>) -> Cluster {
         Cluster { trace: trace.map(Path::to_owned), ..self.clone() }
     }
@@ -129,7 +129,7 @@ pub fn settings_with(keys: Keys) -> Result<Settings> {
     Ok(Settings { driver: asked.driver, limits, ..Settings::new(node::new_node_id()?, keys) })
 }
 
-/// Explains the failure of the job `what` on agents in the user's terms.
+/// Explains the failure of a named job on agents in the user's terms.
 pub fn explained_job<T>(
     connection: &ConnectedNode,
     what: &str,

@@ -312,7 +312,7 @@ impl TreeUpload {
             if let Some(hidden) = hidden {
                 outcome = outcome.and(hidden.discard().await);
             }
-            // The interruption may have come just after its creation, or just before its rename.
+            // The interruption may have occurred just after its creation, or just before its rename.
             match self.0.namespace.remove(&name, WhatToRemove::File).await {
                 Err(error) if error.kind() == node::ErrorKind::NotFound => {}
                 removed => outcome = outcome.and(removed),

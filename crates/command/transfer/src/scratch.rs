@@ -10,7 +10,7 @@ use node::{ConnectedNode, Result};
 pub const LEFT: &str =
     "Stripes of files without names may be left: `starfish fsck --repair --remove-unnamed` removes them.";
 
-/// Describes a new file over all disks, in blocks of `block_bytes` bytes; `what` names it in errors.
+/// Describes a new file over all disks, in blocks of `block_bytes` bytes, with a name for errors.
 pub async fn describe(connection: &ConnectedNode, what: &str, block_bytes: u64) -> Result<NumberedFile> {
     let striping = Striping::new(block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
     let striping = connection.explained(what, striping)?;
@@ -18,7 +18,7 @@ pub async fn describe(connection: &ConnectedNode, what: &str, block_bytes: u64) 
     connection.explained(what, described)
 }
 
-/// Describes a new file on these disks, in blocks of `block_bytes` bytes; `what` names it in errors.
+/// Describes a new file on these disks, in blocks of `block_bytes` bytes, with a name for errors.
 pub async fn describe_on(
     connection: &ConnectedNode,
     what: &str,

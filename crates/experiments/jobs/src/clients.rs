@@ -18,8 +18,8 @@ use crate::requests::{Request, Requests};
 use crate::{Contents, Error, Member, Order, Outcome, Workload};
 
 impl Workload {
-    /// Fills the file with its contents and flushes it, unless the job only writes. Calls `told` with each number of
-    /// bytes written.
+    /// Fills the file with its contents and flushes it, unless the job only writes. Passes the size of each write in
+    /// bytes to the callback.
     pub async fn lay_out<M: Machine>(
         &self,
         machine: &M,
@@ -34,7 +34,8 @@ impl Workload {
         Ok(file.flush().await?)
     }
 
-    /// Runs the client of this number, with the file open on its node. Calls `told` with each number of bytes moved.
+    /// Runs the client of this number, with the file open on its node. Passes the size of each transfer in bytes to the
+    /// callback.
     pub async fn run<M: Machine>(
         &self,
         machine: &M,
@@ -72,8 +73,8 @@ impl Workload {
     }
 }
 
-/// Fills a file with its contents from front to back, with some blocks in flight to every disk. Calls `told` with each
-/// number of bytes written.
+/// Fills a file with its contents from front to back, with some blocks in flight to every disk. Passes the size of each
+/// write in bytes to the callback.
 pub async fn fill<M: Machine>(
     machine: &M,
     file: &File<M>,

@@ -67,7 +67,7 @@ fn equal_trials_of_all_plans_are_run_once() {
     assert_eq!(run(&plan::trials(&other_seed), &mut journal), 4);
 }
 
-/// A trial runs what its key describes, even if a disk's file is edited in between.
+/// A trial runs the description in its key, even if a disk's file is edited in between.
 #[test]
 fn a_plan_keeps_the_disk_that_it_has_read() {
     let folder = tempfile::tempdir().expect("a folder");

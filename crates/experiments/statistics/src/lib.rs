@@ -5,7 +5,7 @@
 //! instead of the normal one, because the trials are few. Use the [`median`] if some values may be outliers, for
 //! example on a shared computer.
 //!
-//! Unknown results are `None`, never NaN: one trial yields nothing but its value.
+//! An unknown result is absent (`None`), never NaN: one trial yields only its value.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

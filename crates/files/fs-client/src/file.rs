@@ -337,7 +337,7 @@ impl<M: Machine> File<M> {
         self.hear_homes(request_to, |_, _| {}).await
     }
 
-    /// Sends requests to the I/O nodes that have a stripe, and calls `heard` with each answer as it arrives.
+    /// Sends requests to the I/O nodes that have a stripe, and passes each answer to the callback as it arrives.
     async fn hear_homes(
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,

@@ -322,7 +322,7 @@ impl<M: Machine> Client<M> {
         self.ask_each(request_to, |_, _| {}).await
     }
 
-    /// Does the same as [`ask_all`](Self::ask_all), and calls `heard` with each answer as it arrives.
+    /// Does the same as [`ask_all`](Self::ask_all), and passes each answer to the callback as it arrives.
     async fn ask_each(
         &self,
         request_to: impl Fn(usize) -> Option<Request>,

@@ -140,7 +140,7 @@ pub(super) fn brought(error: &Error) -> Failure {
 pub(super) struct CommonOperation<'a, Tell, Ask> {
     /// Memory of this member.
     pub(super) memory: &'a Memory,
-    /// Name of the recorded span around `tell`.
+    /// Name of the recorded span in which this member sends its part.
     pub(super) telling: &'static str,
     /// Sends the I/O nodes this member's part and returns its contribution to the barrier.
     pub(super) tell: Tell,

@@ -25,7 +25,7 @@ const CLOSED_MAX: usize = 64 * 1024;
 pub(super) struct UnflushedFiles {
     pub(super) durability: Durability,
     files: RefCell<BTreeMap<FileId, KnownFile>>,
-    /// Space that the closed files take, in entries.
+    /// Space used by the closed files, in entries.
     closed: Cell<usize>,
     /// Number of closings so far.
     closings: Cell<u64>,

@@ -69,8 +69,8 @@ impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
         self.outcome.borrow().is_some()
     }
 
-    /// Completes the barrier. The result is `told`, unless a member was lost or has reported a failure. A
-    /// loss takes precedence, since it may have caused other failures.
+    /// Completes the barrier with a result for its members. If a member was lost or has reported a failure,
+    /// the result is that failure. A loss takes precedence, since it may have caused other failures.
     pub(super) fn end(&self, lost: Option<Failure>, told: T) {
         let failure = lost.or_else(|| self.failure.borrow().clone());
         self.outcome.replace(Some(failure.map_or(Ok(told), Err)));

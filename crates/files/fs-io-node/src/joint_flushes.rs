@@ -357,7 +357,7 @@ impl JobMembers {
         flush
     }
 
-    /// Removes a lost member; `what` describes the event for the failure.
+    /// Removes a lost member. Its failure contains the description of the event.
     fn lose(&self, client: NodeId, what: &str, now: Instant) {
         self.members.borrow_mut().retain(|member| member.node != client);
         if let Some(flush) = &*self.flush.borrow() {
@@ -385,7 +385,7 @@ impl JobMembers {
 }
 
 impl Flush {
-    /// True if this flush includes all writes to `file`, or to all files if `file` is `None`.
+    /// True if this flush includes all writes to `file`; without a file, all writes to all files.
     fn covers(&self, file: Option<FileId>) -> bool {
         self.file.is_none() || self.file == file
     }

@@ -245,8 +245,8 @@ impl<M: Machine> IoNode<M> {
         self.endpoint.reply(caller, outcome.map(|reply| (reply, Payload::empty()))).await
     }
 
-    /// Refuses a request of a client at its limit; `what` names the limited requests. Disconnects a client
-    /// that receives no answers.
+    /// Refuses a request of a client at its limit, with the name of the limited requests. Disconnects a
+    /// client that receives no answers.
     fn refuse(self: &Rc<Self>, caller: Caller, what: &'static str) {
         self.refused.set(self.refused.get() + 1);
         let account = self.accounts.of(caller.node);

@@ -259,7 +259,7 @@ impl<M: Machine> MetadataServer<M> {
         tree_reply(TreeAnswer::Removed { doomed }, Vec::new(), run)
     }
 
-    /// Like [`let_go`](Self::let_go), after the client has written to the file.
+    /// Handles a client's close of a file, after the client has written to it.
     pub(super) async fn let_go_written(
         &self,
         client: NodeId,

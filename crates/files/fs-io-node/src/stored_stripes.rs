@@ -115,8 +115,8 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Marks all disks as part of the namespace with the origin `origin`. Fails if another namespace has
-    /// marked a disk, unless `anew` lets this namespace replace it. A replacement fails if this node keeps
-    /// the names of another namespace.
+    /// marked a disk, unless the caller lets this namespace replace that one. A replacement fails if this
+    /// node keeps the names of another namespace.
     pub(super) async fn mark_disks(&self, origin: u64, anew: bool) -> Result<Reply, Box<Failure>> {
         let name = number::object_name(number::MARK);
         let striping = Striping::new(self.settings.block_bytes_max, 1)

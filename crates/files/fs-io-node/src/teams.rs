@@ -246,7 +246,7 @@ impl Team {
         self.lost.borrow().clone().map_or(Ok(()), |failure| Err(failure.into()))
     }
 
-    /// Removes a member and ends the team; `what` describes the event for the failure.
+    /// Removes a member and ends the team. Its failure contains the description of the event.
     fn lose(&self, client: NodeId, kind: FailureKind, what: &str) {
         let Some(rank) = self.ranks.borrow_mut().remove(&client) else { return };
         self.members.borrow_mut().remove(&rank);

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::protocol::{MemoryId, PIECES_MAX, Request};
 use crate::settings::TwoPhaseExchange;
 
-/// Bytes that offset and length of a piece take in a queue.
+/// Size of a piece's offset and length in a queue, in bytes.
 const PIECE_HEAD_BYTES: u64 = 8;
 
 /// Limit of pieces of one extent in flight, each in a separate message.

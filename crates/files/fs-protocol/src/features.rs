@@ -15,7 +15,7 @@ bitflags! {
         /// Without this feature a client attaches the stripe first: one more round trip for a small file.
         const ATTACHING_WRITES = 1 << 0;
         /// The I/O node finds holes ([`Request::FindData`](crate::protocol::Request::FindData)). Without this
-        /// feature a file counts as data up to its end.
+        /// feature the whole file counts as data.
         const FINDING_DATA = 1 << 1;
     }
 }

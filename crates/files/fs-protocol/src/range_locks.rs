@@ -1,7 +1,7 @@
 //! Locks on ranges of one file: their owners and their conflicts.
 //!
 //! Plain data, used by the metadata server for the locks of all clients, and by each client for its own. As
-//! in POSIX, a new lock of an owner replaces the owner's locks on that range, whether stronger or weaker.
+//! in POSIX, a new lock of an owner replaces the owner's locks on that range, both stronger and weaker ones.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -82,7 +82,7 @@ impl<O: Copy + Ord> RangeLocks<O> {
         self.by_first.of_others(owner, range, mode)
     }
 
-    /// Sets the owner's lock on the range, or removes it if `mode` is `None`.
+    /// Sets the owner's lock on the range; without a mode, removes it.
     pub fn set(&mut self, owner: O, range: LockRange, mode: Option<LockMode>) {
         let mut whole = range;
         for lock in self.touched(owner, range) {

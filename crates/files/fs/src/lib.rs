@@ -3,12 +3,12 @@
 //! It is generic over the trait `Machine` of the crate `machine`, and never asks which machine it runs on. Its crates,
 //! in the order in which a read passes through them:
 //!
-//! - `fs-client`: a compute node's half; start here, at [`Client`] and [`File`]. Caches are [`WriteCache`], for what a
-//!   group of compute nodes writes and flushes together, and [`PageCache`]
-//! - `fs-protocol`: what clients and I/O nodes have in common: messages, calls, settings, errors
+//! - `fs-client`: a compute node's half; start here, at [`Client`] and [`File`]. Caches are [`PageCache`], and
+//!   [`WriteCache`] for writes that a group of compute nodes flushes together
+//! - `fs-protocol`: the common part of clients and I/O nodes: messages, calls, settings, errors
 //! - `fs-io-node`: an I/O node's half, [`serve`], for block requests and collective ones
 //!
-//! This crate exports what others use of them.
+//! This crate exports their items that other crates use.
 
 pub use fs_client::{
     Advice, Check, CheckedFile, Checking, Client, ClientCounts, CollectiveSettings, Company, DiskExamination,

@@ -211,7 +211,7 @@ impl<W: Write> Recorder for FileRecorder<W> {
         let info = ThreadInfo { process: self.process(node), name: name.to_owned() };
         self.attempt(|writer| writer.thread(ThreadId(row.0), &info));
         if counts {
-            // No unit, since it would be a guess: the name says what is counted.
+            // No unit, since it would be a guess: the name states the counted quantity.
             let info = CounterInfo { name: name.to_owned(), unit: String::new() };
             self.attempt(|writer| writer.counter(CounterId(row.0), &info));
         }

@@ -15,12 +15,12 @@ pub struct Failure {
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// Returns a failure of `what` because of `why`.
+    /// Returns a failure of an action, a file or a value, for a reason.
     pub fn new(what: impl fmt::Display, why: impl fmt::Display) -> Failure {
         Failure { what: what.to_string(), why: why.to_string(), broken_pipe: false }
     }
 
-    /// Returns a failure of reading or writing `what`.
+    /// Returns a failure of reading or writing a file.
     pub fn io(what: impl fmt::Display, error: &io::Error) -> Failure {
         let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         Failure { broken_pipe, ..Failure::new(what, error) }

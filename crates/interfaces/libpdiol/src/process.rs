@@ -97,7 +97,7 @@ pub(crate) fn is_forked() -> bool {
     IS_FORKED.load(Ordering::Relaxed)
 }
 
-/// Fails if the session belongs to the parent process. `what` is the operation that needs it.
+/// Fails if the session belongs to the parent process. The error names the operation that needs it.
 #[inline]
 pub(crate) fn check_not_forked(what: &str) -> Result<()> {
     if is_forked() { Err(forked(what)) } else { Ok(()) }
@@ -140,7 +140,7 @@ pub(crate) fn finish() -> Result<()> {
     outcome
 }
 
-/// Returns the session. `what` is the operation that needs it.
+/// Returns the session. An error names the operation that needs it.
 pub(crate) fn session(what: &str) -> Result<Session> {
     check_not_forked(what)?;
     process().as_ref().map(|process| process.session.clone()).ok_or_else(|| not_started(what))

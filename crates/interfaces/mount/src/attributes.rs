@@ -15,8 +15,8 @@ const SET_GROUP: u16 = 0o2000;
 const GROUP_RUNS: u16 = 0o0010;
 
 impl MountedTree {
-    /// Returns the attributes of a file and how long the kernel may cache them. Fails with `ESTALE` if it has neither a
-    /// name nor an open handle here.
+    /// Returns the attributes of a file and the time for which the kernel may cache them. Fails with `ESTALE` if the
+    /// file has neither a name nor an open handle here.
     pub(crate) async fn attributes(&self, number: FileNumber) -> Outcome<(FileAttr, Duration)> {
         let believed = self.settings.attribute_timeout;
         // After each change of a name the kernel drops its cached attributes of the directory. Before the next change

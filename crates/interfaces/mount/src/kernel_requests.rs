@@ -102,7 +102,7 @@ impl KernelRequests {
         KernelRequests { tasks, settings, spare }
     }
 
-    /// Starts `work` on the node thread; `tell` answers with its result. Counts the request as `operation`.
+    /// Starts `work` on the node thread, which replies with the result. Counts the request as `operation`.
     fn begin<R: Asker, T, F>(
         &self,
         operation: &'static str,

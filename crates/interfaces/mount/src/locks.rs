@@ -4,7 +4,7 @@
 //! made under earlier locks, and writes under a lock are with the agents before it is released. So programs that
 //! synchronise by locks on one host also work on several.
 //!
-//! The kernel does not say whether a request is for `flock` or `fcntl`, and uses different owners for each. So the two
+//! The kernel does not distinguish requests for `flock` and `fcntl`, but uses different owners for each. So the two
 //! conflict with each other, as on NFS: a process that locks the same file both ways deadlocks.
 
 use fs::{HeldLock, LockMode, LockRange};

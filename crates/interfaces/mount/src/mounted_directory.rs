@@ -33,8 +33,8 @@ pub struct MountedDirectory {
 }
 
 impl MountedDirectory {
-    /// Mounts a namespace in a directory. `hear` receives, on another thread, the full error if the program gets only
-    /// its number.
+    /// Mounts a namespace in a directory. If a program gets only the number of an error, the callback receives the full
+    /// error on another thread.
     ///
     /// # Errors
     /// Fails if the directory is not suitable, or the kernel or `fusermount3` refuses the mount.

@@ -171,7 +171,7 @@ impl MountedTree {
         self.node.tree()
     }
 
-    /// Converts an outcome for the kernel. Reports unexpected errors; `what` names their subject.
+    /// Converts an outcome for the kernel. Reports unexpected errors, with their subject.
     pub(crate) fn settle<T>(&self, what: impl Display, outcome: fs::Result<T>) -> Outcome<T> {
         let error = match outcome {
             Ok(done) => return Ok(done),

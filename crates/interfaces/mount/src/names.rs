@@ -19,7 +19,7 @@ pub(crate) struct Maker {
 }
 
 impl MountedTree {
-    /// Returns the attributes behind a name, and how long the kernel may cache them.
+    /// Returns the attributes behind a name, and the time for which the kernel may cache them.
     pub(crate) async fn look(&self, at: Location) -> Outcome<(FileAttr, Duration)> {
         let (what, believed) = (named(&at), self.settings.attribute_timeout);
         let looked = self.tree().look(at.base, at.path, believed.into()).await;

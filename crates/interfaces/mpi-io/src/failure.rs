@@ -213,7 +213,7 @@ thread_local! {
     static LAST: RefCell<Option<MpiError>> = const { RefCell::new(None) };
 }
 
-/// Returns the number of an outcome for C: 0 for success. Keeps the message for [`tell_last`].
+/// Returns the number of an outcome for C: 0 for success. Keeps the error, so that it can be printed later.
 pub(crate) fn number(outcome: Outcome<()>) -> c_int {
     let Err(error) = outcome else { return 0 };
     let class = error.class as c_int;

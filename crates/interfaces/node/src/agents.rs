@@ -122,12 +122,12 @@ pub fn find() -> Result<Vec<Agent>> {
 }
 
 /// Returns the agents in `listed`, or else those of this configuration file, or else those of the environment as in
-/// [`find`]. Fails if there are none.
+/// [`find`]. Fails if no source names an agent.
 pub fn find_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<Agent>> {
     named(names_among(listed, configuration)?)
 }
 
-/// Returns the names of the agents of [`find_among`]. Fails if there are none.
+/// Returns the names of the agents of [`find_among`]. Fails if no source names an agent.
 pub fn names_among(listed: &[String], configuration: Option<&Path>) -> Result<Vec<String>> {
     let of_variable = env::var(VARIABLE).unwrap_or_default();
     if let Some(names) = given(listed.iter().map(String::as_str))? {

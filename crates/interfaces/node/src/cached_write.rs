@@ -11,7 +11,7 @@ use crate::write_queue::WriteQueue;
 /// Limit of the time that a write stays in the queue, unless the node thread is busy.
 const WAIT: Duration = Duration::from_millis(5);
 
-/// Writes bytes to the file of this number at an offset; `what` names it in errors.
+/// Writes bytes to the file of this number at an offset. Errors contain the name of the file.
 pub(crate) fn write(
     node: &NodeThread,
     queue: &WriteQueue,

@@ -58,7 +58,8 @@ impl ClientNode {
         removed
     }
 
-    /// Translates an error of the file system into the user's terms. `what` names the failed operation.
+    /// Translates an error of the file system into the user's terms, with the name of the file or of the failed
+    /// operation.
     pub(crate) fn explained<T>(&self, what: &str, outcome: fs::Result<T>) -> Result<T> {
         self.connection.explained(what, outcome)
     }

@@ -115,7 +115,8 @@ impl ConnectedNode {
         self.names.of(node).unwrap_or("?")
     }
 
-    /// Translates an error of the file system into the user's terms. `what` is the file, or the failed operation.
+    /// Translates an error of the file system into the user's terms, with the name of the file or of the failed
+    /// operation.
     ///
     /// # Errors
     /// If `outcome` is an error.
@@ -123,7 +124,7 @@ impl ConnectedNode {
         outcome.map_err(|error| self.explain(what, &error))
     }
 
-    /// Explains an error about `what` in the terms of this crate.
+    /// Explains an error about this subject in the terms of this crate.
     pub fn explain(&self, what: &str, error: &fs::Error) -> Error {
         self.names.explain(what, error)
     }
@@ -172,7 +173,7 @@ impl ConnectedNode {
         }
     }
 
-    /// Returns the striping of a file over `disks` of the agents' disks, or over all of them if `disks` is `None`.
+    /// Returns the striping of a file over `disks` of the agents' disks; without a number, over all of them.
     ///
     /// # Errors
     /// If there are fewer disks, or no file can have blocks of `block_bytes` bytes.

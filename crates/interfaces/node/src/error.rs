@@ -60,7 +60,7 @@ pub enum ErrorKind {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Returns an error of this kind: `what` is its subject, `why` its reason.
+    /// Returns an error of this kind, with its subject and reason.
     pub fn new(kind: ErrorKind, what: impl Into<String>, why: impl fmt::Display) -> Self {
         Error { kind, what: what.into(), why: why.to_string(), remedy: None, lost_rank: None }
     }

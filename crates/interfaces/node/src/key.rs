@@ -137,7 +137,7 @@ pub fn rotate(path: &Path) -> Result<Keys> {
 
 /// Removes the previous key from this file.
 ///
-/// Fails if there is none.
+/// Fails if there is no previous key.
 pub fn finish_rotation(path: &Path) -> Result<Keys> {
     let before = read(path)?;
     if before.previous.is_none() {

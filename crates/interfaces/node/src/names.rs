@@ -110,7 +110,8 @@ impl Names {
         in_one(&self.absent)
     }
 
-    /// Translates an error of the file system into the user's terms. `what` is the file, or the failed operation.
+    /// Translates an error of the file system into the user's terms, with the name of the file or of the failed
+    /// operation.
     pub(crate) fn explain(&self, what: &str, error: &fs::Error) -> Error {
         if let Some(absence) = self.incompleteness().filter(|_| may_be_elsewhere(error)) {
             let place = if self.failing.is_empty() { "agents that answer" } else { "disks that can be used" };

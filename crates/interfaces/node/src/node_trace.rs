@@ -27,7 +27,7 @@ pub struct NodeTrace {
 }
 
 impl NodeTrace {
-    /// Begins to record the work of `machine` for the trace file at `path`. Records nothing if `path` is `None`.
+    /// Begins to record the work of `machine` in the trace file at `path`; without a path, records nothing.
     ///
     /// # Errors
     /// If the file cannot be created or appended to, or is no trace.

@@ -39,7 +39,7 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    /// Adds a file, which was opened by `path`, or by its number if that is `None`. Returns the number for handles.
+    /// Adds a file, which was opened by its path, or without a path by its number. Returns the number for handles.
     pub(crate) fn enter(
         &self,
         client: &Rc<ClientNode>,

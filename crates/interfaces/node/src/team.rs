@@ -229,7 +229,7 @@ impl Team {
         })
     }
 
-    /// Begins the next collective call; `what` names it in errors.
+    /// Begins the next collective call. Errors contain its name.
     fn begin<T, F>(&self, what: &Arc<str>, step: TeamStep, job: F) -> Pending<T>
     where
         T: Send + 'static,

@@ -124,7 +124,7 @@ impl NodeThread {
         Ok(NodeThread { jobs: Some(jobs), thread: Some(thread), writes, is_traced })
     }
 
-    /// Begins to run `job` on the node thread; `what` names it in errors.
+    /// Begins to run `job` on the node thread. Errors contain its name.
     pub(crate) fn begin<T, F>(
         &self,
         what: &Arc<str>,
@@ -157,7 +157,7 @@ impl NodeThread {
         let _ = self.jobs.as_ref().expect("there until the end").send(job);
     }
 
-    /// Runs `job` on the node thread and waits for its result; `what` names it in errors.
+    /// Runs `job` on the node thread and waits for its result. Errors contain its name.
     pub(crate) fn call<T, F>(&self, what: &str, job: impl FnOnce(Rc<Node>) -> F + Send + 'static) -> Result<T>
     where
         T: Send + 'static,

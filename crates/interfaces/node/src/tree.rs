@@ -24,7 +24,7 @@ impl Tree {
         Tree { node }
     }
 
-    /// Performs an operation; `what` is its subject for errors.
+    /// Performs an operation. Errors name the given subject.
     pub fn perform(&self, what: &str, operation: TreeOperation) -> Pending<TreeAnswer> {
         self.run(what, move |node, what| async move {
             node.explained(&what, node.tree().perform(operation).await)
@@ -82,7 +82,7 @@ impl Tree {
         })
     }
 
-    /// Runs `job` on the node thread, with the namespace and `what` as the subject: for interfaces that answer on that
+    /// Runs `job` on the node thread, with the namespace and the subject of errors. For interfaces that answer on that
     /// thread.
     pub fn run<T, F>(
         &self,

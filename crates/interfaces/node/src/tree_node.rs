@@ -67,7 +67,8 @@ impl TreeNode {
         self.node.client.connection.name(node)
     }
 
-    /// Translates an error of the file system into the user's terms; `what` is its subject.
+    /// Translates an error of the file system into the user's terms, with the name of the file or of the failed
+    /// operation.
     ///
     /// # Errors
     /// If `outcome` is an error.

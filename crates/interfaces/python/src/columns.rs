@@ -62,7 +62,7 @@ fn of<'py, Row, Value: IntoPyObject<'py>>(
     columns.set_item(name, PyList::new(columns.py(), rows.iter().map(value).collect::<Vec<_>>())?)
 }
 
-/// Returns name, kind and values of each column of a table; missing values are None.
+/// Returns name, kind and values of each column of a table. A missing value becomes None.
 pub(crate) fn of_table<'py>(py: Python<'py>, table: &ResultTable) -> PyResult<Bound<'py, PyList>> {
     let columns = PyList::empty(py);
     for (index, column) in table.columns.iter().enumerate() {

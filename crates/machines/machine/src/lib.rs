@@ -326,8 +326,8 @@ pub trait Disk {
     fn write(&self, object: ObjectId, offset: u64, from: Payload) -> impl Future<Output = Result<()>>;
 
     /// Returns the first range of the object at or after `offset` that may hold anything but zeros; `None` if there is
-    /// no such range. Unwritten bytes count as zeros only as far as the disk can tell: its unit may be larger than a
-    /// write.
+    /// no such range. Unwritten bytes count as zeros only if the disk can distinguish them: its unit may be larger than
+    /// a write.
     fn data_after(&self, object: ObjectId, offset: u64) -> impl Future<Output = Result<Option<Range<u64>>>>;
 
     /// Flushes all completed writes to the object, and its existence, to stable storage.

@@ -119,8 +119,8 @@ impl Memory {
         }
     }
 
-    /// Returns the first range at or after `at` that may hold placed data; `None` if there is none. Only phantom memory
-    /// knows its placed ranges; other memory counts as placed throughout.
+    /// Returns the first range at or after `at` that may hold placed data, if any. Only phantom memory knows its placed
+    /// ranges; other memory counts as placed throughout.
     pub fn placed_after(&self, at: u64) -> Option<Range<u64>> {
         match &*self.contents.borrow() {
             Contents::Phantom(placed) => placed_phantom_after(placed, at),

@@ -71,7 +71,7 @@ fn key(number: u64) -> [u8; 8] {
     (number % ENTRIES).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// Returns the operations per second with `under_way` of them in flight.
+/// Returns the number of operations per second, with a constant number in flight.
 async fn measure<F: Future<Output = Result<()>>>(
     under_way: usize,
     mut operation: impl FnMut(u64) -> F,

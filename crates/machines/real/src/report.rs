@@ -160,7 +160,7 @@ impl fmt::Display for Report {
 pub struct Reporter(Arc<dyn Fn(&Report) + Send + Sync>);
 
 impl Reporter {
-    /// Creates a reporter that calls `hear` on the thread of the reporting node.
+    /// Creates a reporter with a callback, which runs on the thread of the reporting node.
     pub fn new(hear: impl Fn(&Report) + Send + Sync + 'static) -> Self {
         Reporter(Arc::new(hear))
     }

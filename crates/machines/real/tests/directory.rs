@@ -478,7 +478,7 @@ fn zeros_in_place_of_flushed_data_are_damage_and_not_a_hole() {
     }
 }
 
-/// Overwrites the file from each of its first pages to its end, after one flush and after several that each extended
+/// Overwrites the rest of the file from each of its first pages, after one flush and after several that each extended
 /// the object.
 #[test]
 fn a_lost_end_of_a_file_is_not_mistaken_for_an_earlier_length() {

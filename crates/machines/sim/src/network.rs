@@ -387,7 +387,7 @@ impl Network {
         waiters.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
     }
 
-    /// Returns the next delivery to a node; if there is none, the task is woken when there is.
+    /// Returns the next delivery to a node. Without a delivery, the task waits and is woken by the next one.
     pub(crate) fn next(&self, node: usize, context: &Context<'_>) -> Next {
         let mut state = self.state.borrow_mut();
         let port = &mut state.ports[node];

@@ -33,7 +33,7 @@ impl<T> IndexTable<T> {
     pub(crate) fn occupy(&mut self, index: usize, value: T) {
         let vacant = self.entries[index].replace(value);
         debug_assert!(vacant.is_none(), "a free entry");
-        // The compiler does not know that this is `None`, and would copy `value` once more in case its drop panics.
+        // The compiler cannot know that the entry was vacant, and would copy `value` once more in case its drop panics.
         std::mem::forget(vacant);
     }
 

@@ -28,9 +28,9 @@ fn findings(check: &Check, number: u64) -> Vec<(FindingKind, Option<u32>)> {
     check.files[&FileId(number)].findings.iter().map(|finding| (finding.kind, finding.stripe)).collect()
 }
 
-/// Damage is found, as exactly as a disk can tell, without a request for the data; data next to it are read as usual,
-/// also in the same block. A stripe of another file is reported; the namespace knows which stripes are missing. A check
-/// that must be slow is slow.
+/// A check finds damage with the precision of the disk, before a client reads the data. Data next to the damage are
+/// read as usual, also in the same block. The check reports a stripe of another file; the namespace knows which stripes
+/// are missing. A check with a rate limit is slow.
 pub fn damage_is_found_and_adjacent_data_are_readable(testbed: &impl Testbed, base: Base) {
     run(testbed, 4, move |nodes| async move {
         let nodes = Faulty::all(nodes);

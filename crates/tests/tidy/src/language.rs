@@ -11,7 +11,7 @@ use crate::{Text, Tree};
 
 /// Habits, each with the phrases that show it, in lower case.
 const HABITS: [(&str, &[&str]); 10] = [
-    // A clause in place of a noun: "what was written" for "written data".
+    // A relative clause in place of a noun.
     ("what", &["what"]),
     ("how", &["how many", "how much", "how long", "how far", "how often", "how large"]),
     ("whether", &["whether"]),

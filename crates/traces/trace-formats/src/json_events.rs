@@ -75,7 +75,7 @@ impl<R: BufRead> JsonEvents<R> {
         }
     }
 
-    /// Skips members of the object up to the next array of events; returns false if there is none.
+    /// Skips members of the object up to the next array of events. Returns false if no array follows.
     fn find_array(&mut self) -> io::Result<bool> {
         loop {
             match self.next_letter()? {

@@ -46,7 +46,7 @@ pub struct ProcessInfo {
     pub number: ProcessNumber,
     /// Name of the program, or kind of the node.
     pub program: String,
-    /// Command line, arguments separated by blanks; empty if there is none.
+    /// Command line, arguments separated by blanks. May be empty.
     pub command_line: String,
     /// Wall-clock time at time 0 of its records, in nanoseconds since 1970 (UTC); `None` if times are simulated or it
     /// is unknown.

@@ -126,7 +126,7 @@ fn let_grow(agent: &Agent) {
     assert!(more.expect("prlimit").success());
 }
 
-/// Every member gets an error that names the agent, whether or not that agent keeps the membership of the job.
+/// Every member gets an error that names the full agent, also if another agent keeps the membership of the job.
 #[test]
 fn a_disk_full_during_a_flush_is_reported_and_loses_no_data() {
     for full in 0..2 {

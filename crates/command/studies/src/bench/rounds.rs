@@ -7,7 +7,7 @@ use command_line::failure::Result;
 /// Returns the median of some measurements.
 ///
 /// # Panics
-/// If there are none.
+/// If `measured` is empty.
 pub fn median(measured: &[f64]) -> f64 {
     statistics::median(measured).expect("at least one round")
 }

@@ -283,8 +283,8 @@ impl PageTable {
         }
     }
 
-    /// Writes data to a pinned page. Returns true if the page is now dirty up to its end, so that its transfer can
-    /// begin.
+    /// Writes data to a pinned page. Returns true if the page is now dirty in one range up to its last byte, so that
+    /// its transfer can begin.
     pub(super) fn write(&mut self, place: Place, at: u64, data: Payload) -> bool {
         let page = &mut self.pages[place];
         let (range, bytes) = (at..at + data.len(), page.buffer.len());

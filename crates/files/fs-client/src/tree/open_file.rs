@@ -435,7 +435,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.tell_in_turn(sent_end).await
     }
 
-    /// Reports writes as [`tell`](Self::tell) does, for a caller that holds `telling`.
+    /// Reports sent writes. The caller holds the permit for reports of this file.
     async fn tell_in_turn(&self, sent_end: u64) -> Result<()> {
         let Some(untold) = self.take_untold(sent_end).await else { return Ok(()) };
         let (number, written) = (self.number(), untold.written);
@@ -508,7 +508,7 @@ impl<M: Machine> OpenTreeFile<M> {
         self.send_and_tell(async || self.paged.send_shared().await).await
     }
 
-    /// Publishes writes, for a caller that holds `telling`.
+    /// Publishes writes. The caller holds the permit for reports of this file.
     ///
     /// # Errors
     /// Fails if the metadata server does not answer. Unsent writes remain in the page cache, which reports their

@@ -71,8 +71,8 @@ impl TreeOpenRefs {
 }
 
 impl<M: Machine> Tree<M> {
-    /// Performs an operation and opens the file in its answer until [`let_go`](Self::let_go). Returns the inode, and
-    /// true if other clients have the file open for writing.
+    /// Performs an operation and opens the file in its answer, until the caller closes it. Returns the inode, and true
+    /// if other clients have the file open for writing.
     pub(super) async fn hold(&self, operation: TreeOperation, used: OpenFor) -> Result<(Inode, bool)> {
         let (answer, has_other_writers) = self.ask(operation, Some(used)).await?;
         let inode = self.inode_of(answer)?;
@@ -94,8 +94,7 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Closes a file as [`let_go`](Self::let_go) does, and reports writes to it. Returns the resulting inode, or `None`
-    /// if the file is removed.
+    /// Closes a file and reports writes to it. Returns the resulting inode, or `None` if the file is removed.
     pub(super) async fn let_go_written(
         &self,
         number: FileNumber,

@@ -25,7 +25,7 @@ pub struct LockChange {
 /// Operation on a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LockStep {
-    /// Tests whether the lock could be granted.
+    /// Tests if the lock is available.
     Test(LockMode),
     /// Acquires the lock. It replaces the owner's locks on that range.
     Set(LockMode),

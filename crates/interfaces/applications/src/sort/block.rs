@@ -31,7 +31,7 @@ impl Block {
     /// Reads lines until the lines and their index use `memory` bytes, or the input ends.
     ///
     /// `rest` contains the start of a line from the previous block, and afterwards the start of the next line. A line
-    /// longer than the memory is read to its end nevertheless. Returns true if the input may have more lines.
+    /// longer than the memory is nevertheless read completely. Returns true if the input may have more lines.
     pub(super) fn fill(
         &mut self,
         input: &mut impl Read,

@@ -517,7 +517,7 @@ mod tests {
     }
 
     /// Runs `work` as a user without write permission for the directory and its files. Root may write everywhere, so
-    /// this thread temporarily becomes the user "nobody".
+    /// this thread temporarily becomes an unprivileged user.
     fn without_writing<T>(path: &Path, work: impl FnOnce() -> T) -> T {
         let set_modes = |directory, file| {
             for entry in fs::read_dir(path).expect("a directory") {

@@ -21,7 +21,7 @@ pub(super) fn has_no_room(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
 }
 
-/// Converts the failure of an operation on `what`, with the distinctions that callers need.
+/// Converts the failure of an operation on a named subject, with the distinctions that callers need.
 pub(crate) fn io_error(what: &str, error: io::Error) -> Box<Error> {
     let what = what.to_owned();
     let error = match error.kind() {

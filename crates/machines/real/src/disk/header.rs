@@ -29,7 +29,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Converts to an error of `what`.
+    /// Converts this refusal to an error of a named subject.
     pub(crate) fn of(self, what: String) -> Box<Error> {
         match self {
             Refusal::Newer(why) => Error::Io { what, why },

@@ -30,7 +30,7 @@ pub(super) trait Database: Send {
         0
     }
 
-    /// Copies a database file to an unlinked file next to it. Regularly calls `go_on`, which may commit; if that
+    /// Copies a database file to an unlinked file next to it. Regularly calls the callback, which may commit; if that
     /// returns false, the copy is cancelled.
     fn copy(&self, _go_on: &mut dyn FnMut() -> bool) -> Result<Option<File>> {
         Ok(None)

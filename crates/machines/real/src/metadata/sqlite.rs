@@ -681,7 +681,7 @@ mod tests {
         assert_eq!(fs::read_dir(place.path().join("store")).expect("ours").count(), 3);
     }
 
-    /// Root may write everywhere, so this thread temporarily becomes the user "nobody".
+    /// Root may write everywhere, so this thread temporarily becomes an unprivileged user.
     #[test]
     fn a_read_only_store_is_readable_including_its_journal() {
         let place = tempfile::tempdir().expect("a temporary directory");

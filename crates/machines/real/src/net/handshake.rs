@@ -517,7 +517,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Converts this fault to an error, with `what` as the failed operation.
+    /// Converts this fault to an error of the failed operation.
     fn during(self, what: String) -> Box<Error> {
         match self {
             Fault::Key(mismatch) => Error::OtherKey { what, mismatch },

@@ -4,9 +4,13 @@
 //! attackers run in another process, with a lower priority, because in reality they would have other computers. A
 //! client connects during the attack and makes 48 reads of 64 KiB a second at random places. A read does not wait for
 //! earlier reads, and its latency counts from the time at which it is due. Then the attackers are killed. Each agent is
-//! attacked twice: memory kept for later requests does not grow the second time. Prints for each attack reads a second,
-//! 99th percentile of latencies, peak memory of the agent, memory before, after the first and after the second attack,
-//! and the seconds from the end of the second attack to that last measurement.
+//! attacked twice: memory kept for later requests does not grow the second time.
+//!
+//! Prints for each attack:
+//!
+//! - reads a second, and the 99th percentile of their latencies
+//! - peak memory of the agent, and its memory before, after the first and after the second attack
+//! - seconds from the end of the second attack to that last measurement
 //!
 //! ```text
 //! cargo run --release -p promises --example attacks -- [part of an attack's name]

@@ -203,7 +203,7 @@ enum Changes {
 /// Number of entries that are written for a new file: its inode, its name and its directory.
 const NEW_FILE_CHANGES: u32 = 3;
 
-/// Runs transactions, `under_way` of them in flight.
+/// Runs transactions, with a constant number in flight.
 async fn all_transact(store: &Metadata, under_way: u32, read: u64, changes: Changes) -> machine::Result<()> {
     let lanes = (0..u64::from(under_way)).map(|lane| async move {
         for number in (lane..TRANSACTIONS).step_by(under_way as usize) {

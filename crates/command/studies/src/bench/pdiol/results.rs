@@ -78,7 +78,8 @@ impl ElapsedRounds {
 }
 
 impl ProgramRow {
-    /// Returns the row of a run on `disks` disks, or on the local one if `place` is `None`.
+    /// Returns the row of a run. `place` is the number of disks, with the prefetch setting; without it, the run used
+    /// the local disk.
     pub fn new(
         application: &'static str,
         file_bytes: u64,
