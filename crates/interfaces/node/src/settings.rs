@@ -29,7 +29,7 @@ const JOB: &str = "STARFISH_JOB";
 /// Description of the values that [`flush_seconds`] accepts.
 const FLUSH_SECONDS_EXPECTED: &str = "seconds, from 0.001 on, or 0 for no limit";
 
-/// Default size of the blocks of new files, in all commands: see `docs/adr/0030-one-middle.md`.
+/// Default size of the blocks of new files, in all commands: see `docs/adr/0030-sessions-and-handles.md`.
 pub const BLOCK: &str = "256KiB";
 
 /// Settings of a session. [`new`](Self::new) returns the defaults; the fields may be changed after that.
