@@ -135,7 +135,7 @@ class _RawFile(io.RawIOBase):
         except FileNotFoundError:
             return None
         if self.mode.startswith("x"):
-            raise FileExistsError(errno.EEXIST, "it exists already", self.name)
+            raise FileExistsError(errno.EEXIST, "already exists", self.name)
         if before["kind"] == "directory":
             raise IsADirectoryError(errno.EISDIR, "it is a directory", self.name)
         return before

@@ -111,20 +111,22 @@ impl<'a> Host<'a> {
         let complaints = complaints.trim();
         // Drop the prefix of our own programs: this program adds the same one to its message.
         let complaints = complaints.strip_prefix("starfish: ").unwrap_or(complaints);
-        let why = if complaints.is_empty() { "it said nothing about why" } else { complaints };
+        let why = if complaints.is_empty() { "it ended without a message" } else { complaints };
         match (code, self.name) {
             (Some(SSH_FAILED), Some(host)) => {
-                let failure = Failure::new(host, format!("ssh cannot get there: {why}"));
+                let failure = Failure::new(host, format!("ssh cannot connect: {why}"));
                 failure.remedy(format!(
-                    "Nobody is asked for a password: `{} {host} true` has to work. `ssh-copy-id {host}` gives it \
-                     your key.",
+                    "starfish enters no passwords: `{} {host} true` must work without one. `ssh-copy-id \
+                     {host}` installs your public key there.",
                     self.ssh
                 ))
             }
             (Some(NO_PROGRAM), _) => {
                 let failure = Failure::new(self.name(), why);
-                failure
-                    .remedy("Install starfish there (make install), or say where it is with --program PATH.")
+                failure.remedy(
+                    "Install starfish on that host (make install), or give its path there with --program \
+                     PATH.",
+                )
             }
             _ => Failure::new(self.name(), why),
         }
@@ -132,7 +134,7 @@ impl<'a> Host<'a> {
 
     fn failed(self, error: io::Error) -> Failure {
         let program = self.name.and_then(|_| self.ssh.split_whitespace().next()).unwrap_or("sh");
-        let failure = Failure::new(self.name(), format!("running {program}: {error}"));
+        let failure = Failure::new(self.name(), format!("cannot run {program}: {error}"));
         match error.kind() {
             ErrorKind::NotFound => failure.remedy(
                 "Install an ssh client (Debian: openssh-client), or name another command with --ssh COMMAND.",

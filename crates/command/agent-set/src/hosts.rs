@@ -65,7 +65,7 @@ fn parse(text: &str) -> std::result::Result<Vec<Wanted>, (usize, String)> {
         }
         all.push(wanted);
     }
-    if all.is_empty() { Err((text.lines().count().max(1), "it names no host".into())) } else { Ok(all) }
+    if all.is_empty() { Err((text.lines().count().max(1), "it contains no host".into())) } else { Ok(all) }
 }
 
 fn agent<'a>(place: &str, roots: impl Iterator<Item = &'a str>) -> std::result::Result<Wanted, String> {
@@ -76,7 +76,7 @@ fn agent<'a>(place: &str, roots: impl Iterator<Item = &'a str>) -> std::result::
     let plain =
         |part: &str| !part.is_empty() && !part.starts_with('-') && !part.contains(['\'', '"', ',', '/']);
     if !plain(bare) || user.is_some_and(|user| !plain(user)) {
-        return Err(format!("{place:?} is no host"));
+        return Err(format!("{place:?} is not a host"));
     }
     // ssh starts in the home directory, and no shell expands the path.
     let root = |root: &str| root.strip_prefix("~/").unwrap_or(root).to_owned();

@@ -98,7 +98,7 @@ pub fn read(directory: &Path) -> Result<Record> {
     };
     toml::from_str(&text).map_err(|error| {
         Failure::new(path.display().to_string(), error.message())
-            .remedy("Remove it if it is of no use any more. The agents it was about, if any, have to be stopped by hand.")
+            .remedy("If it cannot be restored, stop its agents by hand and remove it.")
     })
 }
 
@@ -119,8 +119,9 @@ fn refuse_within_agent(directory: &Path) -> Result<()> {
     };
     match directory.ancestors().skip(1).find(owns) {
         Some(set) => {
-            let failure = Failure::usage(directory.display().to_string(), "an agent keeps its files there");
-            Err(failure.remedy(format!("Its set is that of --dir {}.", set.display())))
+            let failure =
+                Failure::usage(directory.display().to_string(), "it is inside the directory of an agent");
+            Err(failure.remedy(format!("The set of that agent is in --dir {}.", set.display())))
         }
         None => Ok(()),
     }
@@ -139,9 +140,9 @@ impl State {
         match lock.try_lock() {
             Ok(()) => Ok(State { directory, _lock: lock }),
             Err(TryLockError::WouldBlock) => {
-                let why = "another `starfish agents` is at work there";
+                let why = "another `starfish agents` command uses this directory";
                 let failure = Failure::new(directory.display().to_string(), why);
-                Err(failure.remedy("Wait until it has ended, or give another directory with --dir DIR."))
+                Err(failure.remedy("Wait until it ends, or give another directory with --dir DIR."))
             }
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
@@ -217,7 +218,7 @@ mod tests {
         state.write(&record).expect("it can be written");
         assert_eq!(state.read().expect("it is there"), record);
         let within = State::take(state.directory().join("local-0/disk")).err().expect("an agent's");
-        assert!(within.to_string().contains("an agent keeps its files there"), "{within}");
+        assert!(within.to_string().contains("it is inside the directory of an agent"), "{within}");
         let second = State::take(state.directory().to_owned());
         assert!(second.err().expect("taken").to_string().contains("another `starfish agents`"));
         state.write(&Record::default()).expect("it can be removed");

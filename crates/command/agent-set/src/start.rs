@@ -82,7 +82,7 @@ impl KeyFile {
     /// Reads the key in this file. Creates the file if it is missing.
     pub fn take(path: PathBuf) -> Result<KeyFile> {
         if key::make(&path, true)? {
-            say!("Made a cluster key, {}: agents talk to programs that have it.", path.display());
+            say!("Created the cluster key {}. Agents accept only programs with this key.", path.display());
         }
         let text = key::text(&key::read(&path)?);
         let path =
@@ -135,13 +135,16 @@ impl Start<'_> {
             // The network may hang: the agent then ends with its connection.
             let _ = child.kill();
             let _ = child.wait();
-            return Err(Failure::new(&wanted.name, format!("no agent within {} s", READY_MAX.as_secs())));
+            return Err(Failure::new(
+                &wanted.name,
+                format!("the agent did not start within {} s", READY_MAX.as_secs()),
+            ));
         }
         let why = complaints(&mut child.stderr.take().expect("it was piped"));
         let status = child.wait().map_err(|error| Failure::new(&wanted.name, error))?;
         match said.0 {
             Ok(line) if status.success() => {
-                Err(Failure::new(&wanted.name, format!("its starfish said {line:?}")))
+                Err(Failure::new(&wanted.name, format!("its starfish printed an unexpected line: {line:?}")))
             }
             _ => Err(not_started(host, status.code(), &why)),
         }
@@ -203,7 +206,8 @@ impl Starting {
     /// # Errors
     /// If the agent does not continue.
     pub fn stay(mut self, agents: &[String]) -> Result<()> {
-        let failed = |error| Failure::new(&self.started.name, format!("letting the agent go on: {error}"));
+        let failed =
+            |error| Failure::new(&self.started.name, format!("cannot leave the agent running: {error}"));
         if let Some(mut word) = self.word.take() {
             writeln!(word, "{STAY}{}", agents.join(",")).map_err(failed)?;
         }
@@ -211,8 +215,8 @@ impl Starting {
         if status.success() {
             return Ok(());
         }
-        let why = format!("the agent could not go on alone ({status})");
-        Err(Failure::new(&self.started.name, why).remedy("`starfish agents status` tells whether it runs."))
+        let why = format!("the agent could not continue in the background ({status})");
+        Err(Failure::new(&self.started.name, why).remedy("`starfish agents status` shows its state."))
     }
 }
 
@@ -222,8 +226,8 @@ fn not_started(host: Host<'_>, code: Option<i32>, complaints: &str) -> Failure {
     let failure = host.explain(code, complaints);
     match code {
         Some(REFUSES_ARGUMENTS) => failure.remedy(format!(
-            "`starfish agent --help` lists the options that agents take. If the starfish there is another version, \
-             install this one, {}.",
+            "`starfish agent --help` lists the options of agents. If the host has another version of \
+             starfish, install version {} there.",
             env!("CARGO_PKG_VERSION")
         )),
         _ => failure,

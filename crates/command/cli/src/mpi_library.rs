@@ -102,9 +102,9 @@ fn needed(listed: &str) -> Option<String> {
 fn none_for(wanted: &str, directory: &Path) -> Failure {
     let there = names(directory).join(", ");
     let there = if there.is_empty() { "none".to_owned() } else { there };
-    let why = format!("there is no library for {wanted} (there: {there})");
+    let why = format!("no library for {wanted} is installed (installed: {there})");
     Failure::new(directory.display().to_string(), why)
-        .remedy("Make one: `make install-mpi MPICC=mpicc`, with the mpicc of that MPI")
+        .remedy("Build one: `make install-mpi MPICC=mpicc`, with the mpicc of that MPI")
 }
 
 /// Returns the names of the installed libraries, sorted.

@@ -44,7 +44,7 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
                 .unwrap_or(PlacedJob::Merge);
             let unheeded = |id: &str| unheeded_by_kind(id, kind);
             if let Some((option, why)) = first_given(given, unheeded) {
-                let failure = Failure::usage(&option, format!("it would do nothing: {why}"));
+                let failure = Failure::usage(&option, format!("it has no effect: {why}"));
                 return Err(failure.remedy(format!("Add --kind merge, or leave {option} out.")));
             }
         }
@@ -58,7 +58,7 @@ fn refuse_of_agents(given: &ArgMatches, further: &[&str]) -> Result<()> {
     let is_of_agents = |id: &str| (ASKED_AGENTS.contains(&id) || further.contains(&id)).then_some(());
     match first_given(given, is_of_agents).filter(|_| !is_given(given, "agents")) {
         Some((option, ())) => {
-            let failure = Failure::usage(&option, "it would do nothing: it is for agents of yours");
+            let failure = Failure::usage(&option, "it has no effect: it is only for your own agents");
             Err(failure.remedy(format!("Add --agents, or leave {option} out.")))
         }
         None => Ok(()),
@@ -78,7 +78,8 @@ fn refuse_empty(matches: &ArgMatches) -> Result<()> {
     let nameless = OF_FILES.iter().find(|(id, _)| is_known(id) && has_empty(id));
     match (empty.or(nameless), matches.subcommand()) {
         (Some((_, option)), _) => {
-            Err(Failure::usage(*option, "it is empty").remedy(format!("Say which, or leave {option} out.")))
+            Err(Failure::usage(*option, "it is empty")
+                .remedy(format!("Give a value, or leave {option} out.")))
         }
         (None, Some((_, given))) => refuse_empty(given),
         (None, None) => Ok(()),
@@ -96,6 +97,6 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
 }
 
 fn pointless(option: &str, why: &str, method: &str) -> Failure {
-    let failure = Failure::usage(option, format!("it would do nothing: {why}"));
+    let failure = Failure::usage(option, format!("it has no effect: {why}"));
     failure.remedy(format!("Add --method {method}, or leave {option} out."))
 }

@@ -22,7 +22,7 @@ pub(crate) fn refuse(matches: &ArgMatches) -> Result<()> {
             let named = command.ids().map(|id| id.as_str()).filter(|id| *id != output);
             if named.flat_map(|id| files(command, id)).any(|named| named == replaced) {
                 let what = replaced.display().to_string();
-                let failure = Failure::usage(what, "it would be replaced by what is made of it");
+                let failure = Failure::usage(what, "it is both input and output");
                 return Err(failure.remedy("Choose another file for the output."));
             }
         }

@@ -64,7 +64,8 @@ pub(crate) fn run(
         }
         let next: Vec<PlannedTrial<'_>> = planned.by_ref().take(AT_ONCE).collect();
         let ran = plan::run_all(&next, plan::threads_here(), &|| progress.add(1));
-        part = ran.map_err(|failure| Failure::new(format!("simulating {}", failure.what), failure.why))?;
+        part =
+            ran.map_err(|failure| Failure::new(format!("cannot simulate {}", failure.what), failure.why))?;
     }
 }
 

@@ -86,13 +86,13 @@ pub enum Error {
     #[error("it is a directory")]
     IsDirectory,
     /// The name is one of a directory, which does not exist.
-    #[error("there is no such directory\n  Make it, or give the name of a file.")]
+    #[error("no such directory\n  Make it, or give the name of a file.")]
     NoDirectory,
     /// The parent directory does not exist.
     #[error("there is no directory {}\n  Make it, or give another name.", .0.display())]
     NoParent(PathBuf),
     /// The file exists, and the caller did not permit replacing it.
-    #[error("there is such a file already\n  Give --force to replace it, or another name.")]
+    #[error("already exists\n  Give --force to replace it, or another name.")]
     Exists,
     /// The name belongs to a device, pipe or socket in a tree.
     #[error("it is no file, and is not replaced\n  Remove it first.")]

@@ -106,7 +106,7 @@ impl Cluster {
 /// Creates the cluster key of this user, if none exists and no file is named.
 pub fn make_key(key_file: Option<&Path>) -> Result<()> {
     if let Some(path) = key::make_usual(key_file)? {
-        say!("Made a cluster key, {}: agents talk to programs that have it.", path.display());
+        say!("Created the cluster key {}. Agents accept only programs with this key.", path.display());
     }
     Ok(())
 }

@@ -198,7 +198,7 @@ pub fn failed(path: &Path, error: replacement::Error) -> Failure {
 
 /// Returns the failure for a name that exists already.
 pub fn exists(path: &Path) -> Failure {
-    let why = "there is such a file already";
+    let why = "already exists";
     let error = node::Error::new(node::ErrorKind::Exists, path.display().to_string(), why);
     error.with_remedy("Give --force to replace it, or another name").into()
 }

@@ -228,7 +228,7 @@ impl Put {
 pub fn failed_to_put(name: &str, error: CopyError) -> Failure {
     match error {
         CopyError::Striped(error) => error.about(name).into(),
-        CopyError::Local(error) => Failure::new("reading the input", error),
+        CopyError::Local(error) => Failure::new("cannot read the input", error),
     }
 }
 

@@ -144,7 +144,7 @@ impl HiddenFile {
         let open =
             namespace.connection.explained(&shown(path), made).map_err(|error| match error.kind() {
                 ErrorKind::NotFound => {
-                    let why = "there is no such directory";
+                    let why = "no such directory";
                     Error::new(ErrorKind::NotFound, shown(path), why)
                         .with_remedy("`starfish mkdir -p` makes it")
                 }
@@ -246,5 +246,5 @@ const MAKE_ROOM: &str = "Remove it with `starfish rm`, or put with --replace";
 
 /// Returns the error for a name that exists already.
 pub fn exists(path: &[u8]) -> Error {
-    Error::new(ErrorKind::Exists, shown(path), "file exists already").with_remedy(MAKE_ROOM)
+    Error::new(ErrorKind::Exists, shown(path), "already exists").with_remedy(MAKE_ROOM)
 }

@@ -73,7 +73,7 @@ pub enum ComparisonError {
 }
 
 /// Reason why rows and columns have no effect.
-pub const OF_NO_MATRIX: &str = "no pattern chosen is of a matrix";
+pub const OF_NO_MATRIX: &str = "no selected pattern is a matrix";
 
 const NO_WRITE_CACHE: &str = "only the write-cached method has a write cache";
 const NO_BUFFERS: &str = "only disk-directed and write-cached operations use the buffers of I/O nodes";

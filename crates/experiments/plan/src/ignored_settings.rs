@@ -30,8 +30,7 @@ impl IgnoredSettings {
     pub(crate) fn tell(self, misfits: &PlanErrors) {
         for ((start, end, key), why) in self.0 {
             if let Some(why) = why {
-                misfits
-                    .add(Misfit { span: start..end, message: format!("{key}: it would do nothing: {why}") });
+                misfits.add(Misfit { span: start..end, message: format!("{key}: it has no effect: {why}") });
             }
         }
     }

@@ -141,7 +141,7 @@ mod tests {
             ("name = \"x\"\nread_blocks = 0", "from 1 to"),
             (
                 "name = \"x\"\nkind = \"copy\"\njobs = 2\ndisks = 2\nwork = \"1 ms\"",
-                "p.toml:5: work: it would do nothing: these jobs copy",
+                "p.toml:5: work: it has no effect: these jobs copy",
             ),
             ("name = \"x\"\nbuffer_blocks = 100", "may wait for ever"),
             ("name = \"x\"\npatterns = [\"rb\"]", "patterns"),

@@ -450,7 +450,7 @@ pub(crate) fn refuse_repetition(
 ) {
     let mut seen = BTreeSet::new();
     for (value, span) in values {
-        let message = format!("{value} is there already: expected every value once");
+        let message = format!("{value} is listed twice: expected every value once");
         if !seen.insert(value) {
             misfits.add(Misfit { span, message });
         }

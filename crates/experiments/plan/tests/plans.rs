@@ -29,11 +29,11 @@ fn settings_without_effect_on_any_cell_are_rejected() {
             &["traditional", "two-phase"],
             "only the write-cached method has a write",
         ),
-        ("grid = \"4x4\"", &["traditional"], "no pattern chosen is of a matrix"),
+        ("grid = \"4x4\"", &["traditional"], "no selected pattern is a matrix"),
     ] {
         let told = of_methods(methods, &format!("{setting}\n")).expect_err("refused");
         let (key, _) = setting.split_once(' ').expect("a key");
-        let expected = format!("folder/p.toml:3: {key}: it would do nothing: {why}");
+        let expected = format!("folder/p.toml:3: {key}: it has no effect: {why}");
         assert!(told.starts_with(&expected) && told.lines().count() == 1, "{told}");
     }
     // Settings without effect on the pattern.
@@ -47,10 +47,7 @@ fn settings_without_effect_on_any_cell_are_rejected() {
             parse(&format!("{head}patterns = [{patterns}]\n[vary]\n{setting}\n"))
         };
         let told = plan(&format!("\"{patterns}\"")).expect_err("refused");
-        assert!(
-            told.contains("p.toml:5: ") && told.contains(&format!("it would do nothing: {why}")),
-            "{told}"
-        );
+        assert!(told.contains("p.toml:5: ") && told.contains(&format!("it has no effect: {why}")), "{told}");
         let of_both = plan("\"rb\", \"wb\"").map(|plan| plan.cells.len());
         assert_eq!(of_both.is_ok(), !setting.starts_with("queued"), "{of_both:?}");
     }
@@ -63,14 +60,14 @@ fn settings_without_effect_on_any_cell_are_rejected() {
     };
     assert!(parse(&vary("traditional")).is_ok());
     let told = parse(&vary("disk-directed")).expect_err("refused");
-    assert!(told.starts_with("folder/p.toml:5: outstanding: it would do nothing"), "{told}");
+    assert!(told.starts_with("folder/p.toml:5: outstanding: it has no effect"), "{told}");
     // In a variant, a setting must have an effect on that variant.
     let told = of_methods(&["traditional", "disk-directed"], "").map(|plan| plan.cells.len());
     assert_eq!(told, Ok(2));
     let text = "name = \"x\"\npatterns = [\"rb\"]\n[[variant]]\nname = \"a\"\nmethod = \"traditional\"\n\
                 [[variant]]\nname = \"b\"\nmethod = \"disk-directed\"\noutstanding = 2\n";
     let told = parse(text).expect_err("refused");
-    assert!(told.starts_with("folder/p.toml:9: outstanding: it would do nothing"), "{told}");
+    assert!(told.starts_with("folder/p.toml:9: outstanding: it has no effect"), "{told}");
 }
 
 /// Three valid lines.
@@ -104,7 +101,7 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
             5,
             "begins with r (read) or w (write)",
         ),
-        ("name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\", \"rb\"]\n", 3, "rb is there already"),
+        ("name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\", \"rb\"]\n", 3, "rb is listed twice"),
         (&format!("{HEAD}trials = 0\n"), 4, "expected a whole number from 1 to 1000, not 0"),
         (&format!("{HEAD}trials = -1\n"), 4, "expected a whole number from 1 to 1000, not -1"),
         (&format!("{HEAD}trials = 2.5\n"), 4, "expected a whole number from 1 to 1000, not 2.5"),
@@ -114,7 +111,7 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
         (&format!("{HEAD}records = [\"0 B\"]\n"), 4, "expected from 1 to"),
         (&format!("{HEAD}records = [0]\n"), 4, "expected from 1 to"),
         (&format!("{HEAD}file-sise = 8192\n"), 4, "did you mean file_size?"),
-        (&format!("{HEAD}records = [\"8 KiB\", \"8192 B\"]\n"), 4, "8192 B is there already"),
+        (&format!("{HEAD}records = [\"8 KiB\", \"8192 B\"]\n"), 4, "8192 B is listed twice"),
         (
             &format!("{HEAD}records = [\"8 KiB\",\n\"7 B\"]\n"),
             5,
@@ -170,7 +167,7 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
         (&format!("{HEAD}[vary]\noutstanding = []\n"), 5, "the list is empty"),
         (&format!("{HEAD}[vary]\noutstanding = 3\n"), 5, "expected a list of values, not 3"),
         (&format!("{HEAD}[vary]\noutstanding = [1, 0]\n"), 5, "expected a whole number from 1"),
-        (&format!("{HEAD}[vary]\noutstanding = [1, 1]\n"), 5, "1 is there already"),
+        (&format!("{HEAD}[vary]\noutstanding = [1, 1]\n"), 5, "1 is listed twice"),
         (&format!("{HEAD}[vary]\nspeed = [1]\n"), 5, "unknown key \"speed\""),
         (
             &format!("{HEAD}outstanding = 2\n[vary]\noutstanding = [1]\n"),

@@ -9,7 +9,7 @@ pub enum TreeRefusal {
     #[error("no such file or directory")]
     NotFound,
     /// EEXIST.
-    #[error("it exists already")]
+    #[error("already exists")]
     Exists,
     /// ENOTDIR.
     #[error("not a directory")]

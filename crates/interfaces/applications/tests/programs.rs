@@ -122,8 +122,8 @@ fn a_failed_copy_reports_its_cause_and_leaves_no_file() {
     home.make("file", b"contents");
     for (program, arguments, part) in [
         (PFS2FS, &["nothing"][..], "nothing: no such file"),
-        (PFS2FS, &["file", "file"], "file: there is such a file already"),
-        (FS2PFS, &["file"], "pfs:file: there is such a file already"),
+        (PFS2FS, &["file", "file"], "file: already exists"),
+        (FS2PFS, &["file"], "pfs:file: already exists"),
         (FS2PFS, &["-"], "say what to call it"),
         (FS2PFS, &["nothing", "else"], "nothing: No such file"),
         (MYCAT, &["file", "nothing", "-o", "pfs:new"], "nothing: No such file"),
@@ -131,7 +131,7 @@ fn a_failed_copy_reports_its_cause_and_leaves_no_file() {
         (MYCAT, &["."], "it is a directory"),
         (MYCAT, &["pfs:file", "-o", "pfs:file", "-f"], "it is the output, too"),
         (MYCAT, &["file", "-o", "./file", "-f"], "file: it is the output, too"),
-        (PFS2FS, &["file", "new/"], "new/: there is no such directory"),
+        (PFS2FS, &["file", "new/"], "new/: no such directory"),
         (MYCAT, &["pfs:file", "--agents", "127.0.0.1:1"], "127.0.0.1:1"),
     ] {
         let said = home.fail(program, arguments);

@@ -18,8 +18,9 @@ pub(crate) const FUSERMOUNT: &str = "fusermount3";
 pub(crate) const KIND: &str = "fuse.starfish";
 
 /// Explanation for agents that do not answer when a directory is unmounted.
-const AGENTS_GONE: &str = "Agents that were stopped in order have brought it there (\"stopped: all it had accepted is on \
-    its disks\" is the end of their logs); agents that were killed have not";
+const AGENTS_GONE: &str = "Agents that were stopped in order have brought it there (\"stopped: all accepted \
+                           data are on its disks\" is the end of their logs); agents that were killed have \
+                           not";
 
 /// True if a namespace is mounted in exactly this directory, even if its program has ended.
 pub fn is_mount_of_ours(directory: &Path) -> bool {

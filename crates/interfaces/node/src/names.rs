@@ -138,7 +138,7 @@ impl Names {
             }
             // Omit the file's name, which may be its number, or the temporary name during a put.
             fs::Error::BlockTooLarge { bytes, most, .. } => {
-                format!("blocks of {bytes} bytes are too large: the agents take at most {most}")
+                format!("blocks of {bytes} bytes are too large: the agents accept at most {most}")
             }
             _ => error.to_string(),
         };

@@ -59,7 +59,7 @@ pub enum Error {
         what: String,
     },
     /// The disk already has an object of this name.
-    #[error("{what} exists already")]
+    #[error("{what} already exists")]
     Exists {
         /// The object and its disk.
         what: String,

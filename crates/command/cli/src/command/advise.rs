@@ -117,12 +117,12 @@ fn merges(arguments: &PlacementArguments) -> Result<Merges> {
     let &PlacementArguments { disks, jobs, read_block, write_block, block, runs, run_size, .. } = arguments;
     if jobs > disks {
         let why = format!(
-            "each job writes to a disk of its own, and there {} {}",
+            "each job writes to a separate disk, and there {} {}",
             if disks == 1 { "is" } else { "are" },
             counted(disks, "disk")
         );
         let failure = Failure::usage(format!("--jobs {jobs}"), why);
-        return Err(failure.remedy("Run fewer jobs at a time, or give more --disks."));
+        return Err(failure.remedy("Run fewer jobs at once, or give more --disks."));
     }
     let blocks_of = |option: &str, size: Size, most: u64| {
         let failed = |why: String| Err(Failure::usage(format!("--{option} {size}"), why));
@@ -130,7 +130,7 @@ fn merges(arguments: &PlacementArguments) -> Result<Merges> {
             None => Err(Failure::usage(format!("--block {block}"), "a block has at least one byte")),
             Some(blocks) if blocks > 0 && size.0 == blocks * block.0 && size.0 <= most => Ok(blocks),
             Some(_) if size.0 > most => failed(format!("expected at most {}", Size(most))),
-            Some(_) => failed(format!("expected one block of {block} or several: see --block")),
+            Some(_) => failed(format!("expected a multiple of the block size, {block} (see --block)")),
         }
     };
     let (read_blocks, write_blocks) = (
@@ -142,9 +142,11 @@ fn merges(arguments: &PlacementArguments) -> Result<Merges> {
     if all > MOST_BLOCKS {
         let failure = Failure::usage(
             format!("--run-size {run_size}"),
-            format!("the jobs have {all} blocks together, and at most {MOST_BLOCKS} are simulated"),
+            format!("the jobs have {all} blocks in total; the limit is {MOST_BLOCKS}"),
         );
-        return Err(failure.remedy("Give less: what is advised hardly depends on how long jobs run."));
+        return Err(
+            failure.remedy("Choose a smaller run size: the advice hardly depends on the length of the jobs.")
+        );
     }
     let machine = load_machine_of_agents(&arguments.machine, jobs, disks as usize, 1, &[])?;
     let stagger = arguments.stagger.into();
@@ -202,18 +204,18 @@ fn reasons(advice: &PlacementAdvice) -> Vec<String> {
         counted(*disks, "disk"),
     )];
     lines.push(match &advice.race {
-        None => "No race: there is nobody else whose reads could wait.".to_owned(),
+        None => "No race: there is only one job, so no other reads can wait.".to_owned(),
         Some(race) if race.is_possible => format!(
-            "A race is possible if jobs read from the disks that others write to and none from its own (policy 2), and \
-             disks serve in the order of arrival: f is {:.2} times the critical {:.2}. It begins when more than {} \
-             blocks are pending at a disk{}.",
+            "A race is possible if jobs read only from disks that other jobs write to (policy 2), and disks \
+             serve requests in order of arrival: f is {:.2} times the critical {:.2}. It begins when more \
+             than {} blocks are pending at a disk{}.",
             race.margin,
             race.critical_ratio,
             race.threshold_blocks,
             proviso(*jobs, *disks)
         ),
         Some(race) => format!(
-            "No race: f is {:.2} times the critical {:.2}, above which one is possible.",
+            "No race: f is {:.2} times the critical {:.2}, and a race needs a larger f.",
             race.margin, race.critical_ratio
         ),
     });
@@ -223,18 +225,18 @@ fn reasons(advice: &PlacementAdvice) -> Vec<String> {
         false => "",
     };
     lines.push(format!(
-        "Place runs by {}; let disks serve by `{}`{by_themselves}.",
+        "Place runs by {}; set the order at the disks to `{}`{by_themselves}.",
         policy_name(advised),
         advised.scheduling
     ));
     let longer = 100.0 * advice.longer_than_best;
     lines.push(if advice.is_confirmed {
         let takes = simulated(advised);
-        format!("Simulated, that takes {takes}, {longer:.1} % more than the best of all alternatives.")
+        format!("In simulation this takes {takes}, {longer:.1} % more than the best alternative.")
     } else {
         format!(
-            "Simulated, that takes {}, the least of all. The analysis alone says policy {} with `{}`, which takes {}, \
-             {longer:.1} % more.",
+            "In simulation this takes {}, the shortest time of all alternatives. The analysis alone \
+             recommends policy {} with `{}`, which takes {}, {longer:.1} % more.",
             simulated(best),
             analysed.policy,
             analysed.scheduling,
@@ -243,7 +245,8 @@ fn reasons(advice: &PlacementAdvice) -> Vec<String> {
     });
     if let Some(one) = advice.if_jobs_read_elsewhere().filter(|_| advice.can_race()) {
         lines.push(format!(
-            "If no job can read from the disk it writes to (policy 2): `--scheduling {}`; simulated, {}.",
+            "If no job can read from the disk it writes to (policy 2), use `--scheduling {}`; in simulation, \
+             {}.",
             one.scheduling,
             simulated(one)
         ));

@@ -171,7 +171,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         // After listening: with port 0 the port is known only now.
         let metrics = agent_metrics::open(arguments.metrics.as_deref(), machine.address())?;
         print_ready(&machine, &arguments.root, &keys)?;
-        kept.iter().for_each(|kept| log::info!("it keeps the namespace in {}", kept.display()));
+        kept.iter().for_each(|kept| {
+            log::info!("this agent is the metadata server; its namespace is in {}", kept.display())
+        });
         if let Some((store, copies)) = copied.filter(|(store, copies)| are_on_one_disk(store, copies)) {
             log::warn!("{}", on_one_disk(&store, &copies));
         }
@@ -201,11 +203,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         match &served {
             Ok(()) => {
                 note_end(machine.disks(), run);
-                log::info!("stopped: all it had accepted is on its disks");
+                log::info!("stopped: all accepted data are on its disks");
             }
             Err(error) => log::error!("ended: {error}"),
         }
-        served.map_err(|error| Failure::new("serving", error).logged())
+        served.map_err(|error| Failure::new("cannot serve", error).logged())
     });
     served.map_err(|error| not_started(*error, listen))?
 }
@@ -219,7 +221,7 @@ fn refuse_old_files(disks: &[Disk], roots: &[PathBuf]) -> Result<()> {
     let directories: Vec<String> =
         roots.iter().map(|root| quoted_if_need_be(&root.to_string_lossy())).collect();
     let failure = Failure::new(
-        "starting the agent",
+        "cannot start the agent",
         format!("{stripes} of an older version {is} on {}", root.display()),
     );
     Err(failure.remedy(format!(
@@ -247,17 +249,17 @@ fn note_end(disks: &[Disk], run: u64) {
 
 /// Returns the failure to start, with a remedy if another process uses a disk or the address.
 fn not_started(error: machine::Error, listen: Option<SocketAddr>) -> Failure {
-    let failure = Failure::new("starting the agent", &error);
+    let failure = Failure::new("cannot start the agent", &error);
     let machine::Error::InUse { part, .. } = error else { return failure };
     match part {
         NodePart::Disk | NodePart::Metadata => {
-            failure.remedy("Stop that agent, or give this one another directory.")
+            failure.remedy("Stop that agent, or give this agent another directory.")
         }
         NodePart::Address => {
             let (port, address) = listen.map_or((0, String::new()), |at| (at.port(), at.to_string()));
             failure.remedy(format!(
-                "Something else listens at port {port} here: give another one, or stop it. An agent started by hand \
-                 is reached with --agents {address}."
+                "Another program listens on port {port}: stop it, or choose another port. If it is an agent \
+                 that you started, reach it with --agents {address}."
             ))
         }
     }
@@ -278,9 +280,9 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
         let failed = |why: String| Failure::usage(format!("--root {}", root.display()), why);
         if !root.exists() && !arguments.create {
             // Not a failure of usage: the disk may be mounted in a moment.
-            let failure = Failure::new(format!("--root {}", root.display()), "there is no such directory");
+            let failure = Failure::new(format!("--root {}", root.display()), "no such directory");
             return Err(
-                failure.remedy("Is the disk mounted? If it is a new one, give --create, this time only.")
+                failure.remedy("Is the disk mounted? If the disk is new, add --create, this time only.")
             );
         }
         // The canonical path of a missing directory is unknown; use the absolute one.
@@ -288,7 +290,7 @@ fn check_roots(arguments: &Arguments) -> Result<()> {
             root.canonicalize().or_else(|_| std::path::absolute(root)).unwrap_or_else(|_| root.clone());
         if let Some((_, same)) = known.iter().find(|(other, _)| *other == canonical) {
             let failure = failed(format!("it is the same directory as {}", same.display()));
-            return Err(failure.remedy("Give every disk a directory of its own."));
+            return Err(failure.remedy("Give each disk a separate directory."));
         }
         known.push((canonical, root));
     }
@@ -304,7 +306,7 @@ fn check_used(arguments: &Arguments) -> Result<()> {
         Some(root) if !arguments.create => {
             let why = "it is not a Starfish disk";
             let failure = Failure::new(format!("--root {}", root.display()), why);
-            Err(failure.remedy("Is the disk mounted? If it is a new one, give --create, this time only."))
+            Err(failure.remedy("Is the disk mounted? If the disk is new, add --create, this time only."))
         }
         _ => Ok(()),
     }
@@ -332,8 +334,8 @@ fn metadata_copies(arguments: &Arguments) -> Result<Option<MetadataCopies>> {
     let Some(directory) = arguments.copy_namespace.clone() else { return Ok(None) };
     if !directory.is_dir() {
         let shown = directory.display();
-        let failure = Failure::new(format!("--copy-namespace {shown}"), "there is no such directory");
-        return Err(failure.remedy(format!("Mount the disk that it is on, or make it: `mkdir -p {shown}`.")));
+        let failure = Failure::new(format!("--copy-namespace {shown}"), "no such directory");
+        return Err(failure.remedy(format!("Mount its disk, or create it: `mkdir -p {shown}`.")));
     }
     Ok(Some(MetadataCopies { directory, every: arguments.copy_namespace_every }))
 }
@@ -357,8 +359,8 @@ fn are_on_one_disk(one: &Path, other: &Path) -> bool {
 
 fn on_one_disk(store: &Path, copies: &Path) -> String {
     format!(
-        "--copy-namespace {}: copies there are lost with the names, which are on the same disk ({}). Is the disk for \
-         copies mounted?",
+        "--copy-namespace {}: the copies are on the same disk as the namespace ({}), so both can be lost \
+         together. Is the disk for copies mounted?",
         copies.display(),
         store.display()
     )
@@ -379,9 +381,11 @@ pub(super) fn metadata_place(namespace: Option<&str>, roots: &[PathBuf]) -> Resu
     let all: Vec<PathBuf> = roots.iter().map(|root| root.join(NAMESPACE)).collect();
     let begun: Vec<&PathBuf> = all.iter().filter(|directory| Metadata::is_in(directory)).collect();
     if let [one, other, ..] = &*begun {
-        let why = format!("it is the namespace of a set, and so is {}", other.display());
+        let why = format!("it is the namespace of a set, and {} is another", other.display());
         let failure = Failure::new(one.display().to_string(), why);
-        return Err(failure.remedy("Rename the one that was begun by mistake: an agent keeps one."));
+        return Err(failure.remedy(
+            "An agent can have only one namespace. Rename the directory that was created by mistake.",
+        ));
     }
     let place = begun.first().copied().or(all.first());
     Ok(place.cloned().map(MetadataPlace::Directory))
@@ -399,35 +403,37 @@ pub(super) fn postgres_address(text: &str) -> std::result::Result<String, String
     if text.starts_with("postgresql://") || text.starts_with("postgres://") {
         return Ok(text.to_owned());
     }
-    Err("write postgresql://USER:PASSWORD@HOST/DATABASE".to_owned())
+    Err("expected postgresql://USER:PASSWORD@HOST/DATABASE".to_owned())
 }
 
 fn io_node_settings(arguments: &Arguments) -> Result<IoNodeSettings> {
     let (block, cache) = (arguments.block_max, arguments.cache);
     if !(1..=Message::PAYLOAD_BYTES_MAX).contains(&block.0) {
-        let why = format!("a block has from 1 B to {}", Size(Message::PAYLOAD_BYTES_MAX));
+        let why = format!("expected a block size from 1 B to {}", Size(Message::PAYLOAD_BYTES_MAX));
         return Err(Failure::usage(format!("--block-max {block}"), why));
     }
     let cache_blocks = cache.0 / block.0;
     if cache_blocks < CACHE_BLOCKS_MIN {
         let failure = Failure::usage(
             format!("--cache {cache}"),
-            format!("that is room for {}", counted(cache_blocks, "block")),
+            format!("the cache would have room for only {}", counted(cache_blocks, "block")),
         );
         return Err(failure.remedy(format!("Give at least {}.", Size(CACHE_BLOCKS_MIN * block.0))));
     }
     if let Some(memory) = memory::all().filter(|&memory| cache.0 > memory) {
         let why = format!("this computer has {} of memory", Size(memory).rounded());
         let failure = Failure::usage(format!("--cache {}", cache.rounded()), why);
-        return Err(failure.remedy("Leave some for programs and for the system's own cache: half is much."));
+        return Err(failure.remedy(
+            "Programs and the page cache of the system need memory, too. Choose at most half of it.",
+        ));
     }
     if arguments.prefetch >= cache_blocks {
         let why = format!(
-            "the cache holds {}, and blocks ahead would push out each other",
+            "the cache holds only {}, so prefetched blocks would evict each other",
             counted(cache_blocks, "block")
         );
         let failure = Failure::usage(format!("--prefetch {}", arguments.prefetch), why);
-        return Err(failure.remedy("Give less, or more after --cache."));
+        return Err(failure.remedy("Choose a smaller --prefetch, or a larger --cache."));
     }
     Ok(IoNodeSettings {
         scheduling: arguments.scheduling,
@@ -446,7 +452,7 @@ fn listen_address(text: &str) -> Result<SocketAddr> {
             .remedy("Write HOST:PORT or :PORT, as in 127.0.0.1:7117.")
     };
     let mut found = full.to_socket_addrs().map_err(|error| failed(error.to_string()))?;
-    found.next().ok_or_else(|| failed("it has no address".into()))
+    found.next().ok_or_else(|| failed("the host has no address".into()))
 }
 
 /// Prints that the agent is ready, in one line that programs can parse.
@@ -480,7 +486,7 @@ fn close_when_input_ends(machine: RealMachine, set: flume::Sender<Vec<String>>) 
     let network = machine.clone();
     machine.spawn("waiting for the end of input", async move {
         if end.recv_async().await.is_err() {
-            log::info!("stopping: its standard input has ended");
+            log::info!("stopping: standard input was closed");
             network.net().close();
         }
         Ok(())

@@ -172,9 +172,9 @@ fn up(arguments: &UpArguments) -> Result<()> {
     let key = key_of(arguments, &before)?;
     let wanted = named.unwrap_or_else(|| before.agents.iter().map(Started::wanted).collect());
     if wanted.is_empty() {
-        let why = "no agents have been started from there before";
+        let why = "no set of agents was started from this directory before";
         let failure = Failure::usage(state.directory().display().to_string(), why);
-        return Err(failure.remedy("Say which to start: --local N, or --hosts FILE."));
+        return Err(failure.remedy("Give the agents to start: --local N, or --hosts FILE."));
     }
     let (running, gone) = running(&before, &common.ssh)?;
     let (left_out, running) = running.into_iter().partition(|agent| is_left_out(agent, &wanted));
@@ -289,11 +289,12 @@ impl Plan {
         let Some(agent) = other.filter(|_| !arguments.anew || !self.left_out.is_empty()) else {
             return Ok(());
         };
-        let why = format!("another set was started from there, with {} at {}", agent.name, agent.address);
+        let why = format!("it has another set, with {} at {}", agent.name, agent.address);
         let failure = Failure::new(directory.display().to_string(), why);
-        let (down, up) = (arguments.common.command("down"), "`--anew` then forgets it");
-        Err(failure
-            .remedy(format!("Keep this one apart with --dir DIR. Or stop that one with `{down}`; {up}.")))
+        let (down, up) = (arguments.common.command("down"), "`--anew` then replaces it");
+        Err(failure.remedy(format!(
+            "Give the new set another directory with --dir DIR. Or stop the other set with `{down}`; {up}."
+        )))
     }
 
     /// Returns the options of the agents: those given now, or else those of the set. Fails if they differ from those of
@@ -308,10 +309,10 @@ impl Plan {
         }
         if !self.running.is_empty() && given != *before {
             let why =
-                format!("the set runs with {}, and this command says {}", in_words(before), in_words(&given));
+                format!("the set runs with {}, and this command has {}", in_words(before), in_words(&given));
             let down = arguments.common.command("down");
             return Err(Failure::new("agents up", why)
-                .remedy(format!("Stop it with `{down}`, then start it with the new options.")));
+                .remedy(format!("Stop the set with `{down}`, then start it with the new options.")));
         }
         Ok(given)
     }
@@ -323,10 +324,10 @@ impl Plan {
             return Ok(());
         }
         let [now, before] = [now.display(), before.display()];
-        let why = format!("the key of the set that runs is {before}, and that of this command {now}");
+        let why = format!("the running set uses the key {before}, and this command uses {now}");
         let down = arguments.common.command("down");
         Err(Failure::new("agents up", why)
-            .remedy(format!("Stop it with `{down}`, then start it with the new key.")))
+            .remedy(format!("Stop the set with `{down}`, then start it with the new key.")))
     }
 
     /// Fails if files have stripes on agents that are left out. Starts the stopped ones temporarily, to list their
@@ -344,15 +345,15 @@ impl Plan {
             all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
         let left_out = names.join(", ");
         let why = match files_on(&cluster_of(addresses, self.key.as_ref())?)? {
-            FilesThere { keeps_names: true, .. } => format!("{left_out}: the names of all files are there"),
+            FilesThere { keeps_names: true, .. } => format!("{left_out} has the names of all files"),
             FilesThere { count: 0, .. } => return Ok(()),
             FilesThere { count: 1, .. } => format!("1 file has a stripe on {left_out}"),
             FilesThere { count, .. } => format!("{count} files have a stripe on {left_out}"),
         };
         let up = arguments.common.command("up");
         Err(Failure::new("fewer agents than before", why).remedy(format!(
-            "`{up}` starts all {}. Get such files and remove them before; with --anew they cannot be read. \
-             Contents of files that were removed go within a minute, or by `starfish fsck --repair`.",
+            "`{up}` starts all {}. Or get these files and remove them first: with --anew they cannot be \
+             read. The contents of removed files are freed within a minute, or by `starfish fsck --repair`.",
             self.before.agents.len()
         )))
     }
@@ -369,7 +370,8 @@ impl Plan {
         if missing.is_empty() {
             return Ok(Vec::new());
         }
-        let program = std::env::current_exe().map_err(|error| Failure::new("finding this program", error))?;
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::new("cannot find the path of this program", error))?;
         let remote_program = self.program.as_deref().unwrap_or("starfish");
         let key = KeyFile::take(key::path(self.key.as_deref())?)?;
         let start =
@@ -434,7 +436,8 @@ impl Plan {
             let now = record.agents.iter().find(|agent| agent.name == before.name);
             if now.is_some_and(|now| now.address != before.address) {
                 say!(
-                    "{}: it could not be at {} again; what names it so is out of date.",
+                    "{}: the address {} is in use, so this agent has a new one. Update programs and files \
+                     that have the old address.",
                     before.name,
                     before.address
                 );
@@ -447,12 +450,12 @@ impl Plan {
         let down = common.command("down");
         match (started, self.running.len()) {
             (0, before) if before < record.agents.len() => say!("{before} ran already."),
-            (0, before) => say!("All {before} run already, as they were started."),
+            (0, before) => say!("All {before} run already."),
             (started, 0) => say!("Started {started}. `{down}` stops them."),
             (started, before) => say!("Started {started}; {before} ran already."),
         }
         if !self.left_out.is_empty() {
-            say!("Stopped {}, which are not of the set any more. Their files stay.", self.left_out.len());
+            say!("Stopped {} that are no longer in the set. Their files stay.", self.left_out.len());
         }
     }
 }
@@ -472,7 +475,8 @@ struct FilesThere {
 /// Returns a summary of the files on these agents.
 fn files_on(cluster: &Cluster) -> Result<FilesThere> {
     cluster.run(|connection| async move {
-        let stripes = connection.explained("listing the files", connection.client.list_numbered().await)?;
+        let stripes =
+            connection.explained("cannot list the files", connection.client.list_numbered().await)?;
         let files: BTreeSet<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
         let keeps_names = Namespace::find(&connection).await?.is_some();
         Ok(FilesThere { count: files.len(), keeps_names })
@@ -513,7 +517,8 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
 /// is a copy of another.
 fn check(cluster: &Cluster) -> Result<()> {
     cluster.run(|connection| async move {
-        connection.explained("the disks of the set", connection.client.disks_by_identity().await)?;
+        connection
+            .explained("cannot check the disks of the set", connection.client.disks_by_identity().await)?;
         Ok(())
     })
 }
@@ -524,7 +529,7 @@ fn tell_if_not_found(addresses: &[String]) {
     if found.iter().map(|agent| &agent.name).ne(addresses) {
         let names: Vec<&str> = found.iter().map(|agent| &*agent.name).collect();
         let others = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        say!("Programs started here find {others} instead, unless STARFISH_AGENTS names these.");
+        say!("Programs on this computer use {others} instead, unless STARFISH_AGENTS names these agents.");
     }
 }
 
@@ -560,7 +565,7 @@ fn down(arguments: &CommonArguments) -> Result<()> {
 
 fn none_yet(directory: &Path) -> String {
     format!(
-        "No agents have been started from {}. `starfish agents up --local 4` starts some.",
+        "No agents were started from {}. `starfish agents up --local 4` starts four.",
         directory.display()
     )
 }
@@ -571,13 +576,13 @@ fn stop(agent: &Started, ssh: &SshArgs) -> Result<bool> {
     match process.stop(Host::new(agent.host.as_deref(), ssh))? {
         Stopped::Now => Ok(true),
         Stopped::Before => {
-            say!("{}: {} had ended before", agent.name, agent.address);
+            say!("{}: {} had already ended", agent.name, agent.address);
             Ok(false)
         }
         Stopped::NotYet => {
-            let failure = Failure::new(&agent.name, format!("process {} does not end", process.number));
+            let failure = Failure::new(&agent.name, format!("process {} does not stop", process.number));
             Err(failure
-                .remedy("Its disk may be slow or hang: wait and try again, or end it with kill -9 there."))
+                .remedy("Its disk may be slow or hang. Wait and try again, or use kill -9 on its host."))
         }
     }
 }
@@ -618,7 +623,7 @@ fn status(arguments: &StatusArguments) -> Result<()> {
     let [down, up] = ["down", "up"].map(|verb| arguments.common.command(verb));
     Err(Failure::new("agents", why).remedy(match silent {
         0 => format!("`{up}` starts them again."),
-        _ => format!("`{down}` stops all, also what hangs; `{up}` then starts them again."),
+        _ => format!("`{down}` stops all agents, even hanging ones; `{up}` then starts them again."),
     }))
 }
 
@@ -691,7 +696,7 @@ fn print_table(rows: &[Row<'_>]) -> Result<()> {
     }
     let logs = rows.iter().filter(|row| !row.last_lines.is_empty()).flat_map(|row| {
         let lines = row.last_lines.iter().map(|line| format!("  {line}"));
-        std::iter::once(format!("{}, the end of {}:", row.agent, row.log)).chain(lines)
+        std::iter::once(format!("{}, last lines of {}:", row.agent, row.log)).chain(lines)
     });
     let whys = rows.iter().filter_map(|row| row.why.clone());
     local::print(table.lines().chain(whys).chain(logs))

@@ -39,6 +39,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         );
     }
     let text = command_line::registration(&arguments.shell, program);
-    let text = text.ok_or_else(|| Failure::usage(&arguments.shell, "nothing is known of this shell"))?;
+    let text = text.ok_or_else(|| Failure::usage(&arguments.shell, "this shell is not supported"))?;
     local::print(text.lines().map(str::to_owned))
 }

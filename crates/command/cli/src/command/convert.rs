@@ -68,11 +68,11 @@ fn print(tally: ConversionCounts, is_dry: bool) -> Result<()> {
     let ConversionCounts { converted, bytes, removed, left } = tally;
     let mut lines = Vec::new();
     if converted > 0 {
-        let done = if is_dry { "To be converted" } else { "Converted" };
+        let done = if is_dry { "Would convert" } else { "Converted" };
         lines.push(format!("{done}: {}, {}.", counted(converted, "file"), Size(bytes).rounded()));
     }
     if removed > 0 {
-        let done = if is_dry { "To be removed" } else { "Removed" };
+        let done = if is_dry { "Would remove" } else { "Removed" };
         lines.push(format!("{done}: {}.", counted(removed, "unfinished file")));
     }
     if converted + removed + left == 0 {

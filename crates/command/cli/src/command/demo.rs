@@ -163,7 +163,10 @@ fn measure(agents: &Agents, file: &Path) -> Result<(Throughputs, u64)> {
 fn hash(file: &Path) -> Result<Done> {
     let (input, size) = local::open(file)?;
     if size.is_none() {
-        return Err(Failure::usage(file.display().to_string(), "the demo needs a file it can read twice"));
+        return Err(Failure::usage(
+            file.display().to_string(),
+            "the demo reads the file twice, so it needs a regular file",
+        ));
     }
     let mut input = Hashing::new(input, true);
     let start = std::time::Instant::now();
@@ -199,7 +202,7 @@ fn shown(file: &Path) -> String {
 fn report(verb: &str, how: &str, done: &Done, original: Option<&Done>) -> Result<()> {
     if let Some(original) = original.filter(|original| original.hash != done.hash) {
         let why = format!("blake3 {} instead of {}", hex(done), hex(original));
-        return Err(Failure::new("what was read back differs", why));
+        return Err(Failure::new("the data read back differ", why));
     }
     let verdict = original.map_or("", |_| ", identical");
     let seconds = done.elapsed.as_secs_f64();

@@ -75,8 +75,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     arguments.format.print_report(&diagnosis, lines, csv, remarks)?;
     match diagnosis.problems.len() {
         0 => Ok(()),
-        1 => Err(Failure::new("doctor", "one thing is wrong")),
-        count => Err(Failure::new("doctor", format!("{count} things are wrong"))),
+        1 => Err(Failure::new("doctor", "1 problem found")),
+        count => Err(Failure::new("doctor", format!("{count} problems found"))),
     }
 }
 
@@ -94,9 +94,9 @@ fn remarks(diagnosis: &Diagnosis) -> Vec<String> {
 
 fn problem_lines(problems: &[Failure]) -> Vec<String> {
     if problems.is_empty() {
-        return vec!["All is well.".into()];
+        return vec!["No problems found.".into()];
     }
-    std::iter::once("What is wrong, and what to do about it:".to_owned())
+    std::iter::once("Problems and remedies:".to_owned())
         .chain(problems.iter().map(Failure::to_string))
         .collect()
 }

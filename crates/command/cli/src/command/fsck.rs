@@ -74,7 +74,7 @@ Examples:
 
 fn rate(text: &str) -> std::result::Result<Size, String> {
     let size: Size = text.parse()?;
-    if size.0 > 0 { Ok(size) } else { Err("expected at least one byte a second".into()) }
+    if size.0 > 0 { Ok(size) } else { Err("expected a rate of at least one byte per second".into()) }
 }
 
 /// Runs the command.
@@ -106,7 +106,7 @@ fn table(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     if !report.findings.is_empty() {
         let mut table = TextTable::new(6);
-        table.row(["file", "stripe", "agent", "disk", "kind", "what is wrong"]);
+        table.row(["file", "stripe", "agent", "disk", "kind", "problem"]);
         for row in &report.findings {
             let number = |number: Option<u32>| number.map_or_else(|| "-".into(), |number| number.to_string());
             let agent = row.agent.clone().unwrap_or_else(|| "-".into());
@@ -128,13 +128,14 @@ fn summary(report: &Report) -> Vec<String> {
     lines.extend(report.inodes.map(|inodes| format!("The namespace has {}.", counted(inodes, "inode"))));
     let removed = report.removed.filter(|removed| *removed > 0);
     lines.extend(
-        removed
-            .map(|removed| format!("The contents of {} are still to go.", counted(removed, "removed file"))),
+        removed.map(|removed| {
+            format!("The contents of {} are not removed yet.", counted(removed, "removed file"))
+        }),
     );
     let read = Size(report.bytes).rounded();
     let verdict = match report.hurt() {
-        0 if report.failures.is_empty() => "all is well",
-        0 => "nothing wrong was found in it",
+        0 if report.failures.is_empty() => "no problems found",
+        0 => "no damage found in the checked parts",
         _ => "see above",
     };
     lines.push(format!(
@@ -161,20 +162,20 @@ fn write_csv(report: &Report, output: impl Write) -> io::Result<()> {
 }
 
 fn outcome(report: &Report) -> Result<()> {
-    const REMEDY: &str = "`starfish get --skip-damaged` saves what can be read of a file, and `starfish rm` removes \
-                          it; `starfish fsck --repair` mends a namespace.";
+    const REMEDY: &str = "`starfish get --skip-damaged` saves the readable parts of a file, and `starfish \
+                          rm` removes the file. `starfish fsck --repair` repairs the namespace.";
     let remedy = match report.is_disk_away {
         true => format!(
-            "First name all agents of the set, and start them with all their disks: what is missing may lie there. \
-             If it is lost: {REMEDY}"
+            "First name all agents of the set, and start them with all their disks: missing stripes may be \
+             there. If they are lost: {REMEDY}"
         ),
         false => REMEDY.to_owned(),
     };
     match report.hurt() {
         0 if report.failures.is_empty() => Ok(()),
-        0 => Err(Failure::new("fsck", "not all could be looked at")),
-        1 => Err(Failure::new("fsck", "something is wrong with one file").remedy(remedy)),
-        hurt => Err(Failure::new("fsck", format!("something is wrong with {hurt} files")).remedy(remedy)),
+        0 => Err(Failure::new("fsck", "not all files and disks could be checked")),
+        1 => Err(Failure::new("fsck", "1 file has problems").remedy(remedy)),
+        hurt => Err(Failure::new("fsck", format!("{hurt} files have problems")).remedy(remedy)),
     }
 }
 

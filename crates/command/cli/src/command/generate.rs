@@ -36,7 +36,7 @@ fn write_all(prefix: &Path, program: Command) -> Result<()> {
     let name = program.get_name().to_owned();
     for (shell, directory, before, after) in PLACES {
         let text = command_line::registration(shell, &name);
-        let text = text.ok_or_else(|| Failure::new(shell, "nothing is known of this shell"))?;
+        let text = text.ok_or_else(|| Failure::new(shell, "this shell is not supported"))?;
         write(&prefix.join(directory).join(format!("{before}{name}{after}")), text.as_bytes())?;
     }
     let pages = command_line::manual::pages(program).map_err(|error| Failure::new(name, error))?;

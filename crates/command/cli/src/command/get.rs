@@ -166,7 +166,7 @@ impl Target {
         let is_directory = is_pattern || local.as_os_str().as_encoded_bytes().ends_with(b"/");
         match is_directory {
             true if local.is_dir() => Ok(Target::Within(local.to_owned())),
-            true => Err(Failure::new(what(), "there is no such directory").remedy("Make it first: mkdir.")),
+            true => Err(Failure::new(what(), "no such directory").remedy("Create it first: mkdir.")),
             false => Ok(Target::Called(local.to_owned())),
         }
     }
@@ -182,8 +182,8 @@ impl Target {
 /// Rejects options that are for one file only.
 fn check_many(arguments: &Arguments) -> Result<()> {
     if arguments.hash {
-        let why = format!("it is for one file, and {} is a pattern", visible(&arguments.name));
-        return Err(Failure::usage("--hash", why).remedy("Name the files one by one, or leave it out."));
+        let why = format!("it needs a single file, and {} is a pattern", visible(&arguments.name));
+        return Err(Failure::usage("--hash", why).remedy("Get the files one by one, or leave --hash out."));
     }
     Ok(())
 }
@@ -203,7 +203,7 @@ async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     let (mut tops, mut outcome) = (Vec::new(), Ok(()));
     for found in globs::found(namespace, name.as_ref(), true).await? {
         if found.inode.is_directory() && !recursive {
-            let why = "it is a directory: left out without -r";
+            let why = "it is a directory, skipped without -r";
             Failure::new(namespace::shown(&found.path), why).join(&mut outcome);
             continue;
         }
@@ -215,7 +215,11 @@ async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     let got = TreeDownload::new(namespace, &progress, manner).run(tops).await?;
     progress.finish();
     if manner.resume {
-        say!("starfish: {}: {} of its files were there already", visible(&name), got.skipped);
+        say!(
+            "starfish: {}: {} of its files skipped, because they already exist",
+            visible(&name),
+            got.skipped
+        );
     }
     let of_files =
         [parallel::outcome(&name, got.failed, recursive), tell_of_damaged(&name, &got.damaged, got.absence)];
@@ -226,16 +230,16 @@ async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
 /// Prints the name of each file that could not be read completely, and fails if there are any.
 fn tell_of_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Error>) -> Result<()> {
     for DamagedFile { name, lost, bytes } in damaged {
-        say!("{}: {lost} of its {bytes} bytes could not be read", visible(name));
+        say!("{}: {lost} of {bytes} bytes could not be read", visible(name));
     }
     let how_many = match damaged.len() {
         0 => return Ok(()),
-        1 => "one of its files is incomplete".to_owned(),
-        files => format!("{files} of its files are incomplete"),
+        1 => "one file is incomplete".to_owned(),
+        files => format!("{files} files are incomplete"),
     };
     let lost: u64 = damaged.iter().map(|file| file.lost).sum();
     let why = format!(
-        "{how_many}, see above: {} could not be read; there are zeros in their place",
+        "{how_many}, see above: {} could not be read and are zeros in the local copies",
         counted(lost, "byte")
     );
     Err(unreadable(name, why, absence))
@@ -250,14 +254,14 @@ fn tell_of_lost(name: &str, lost: &[Extent], absence: Option<node::Error>) -> Re
     if bytes == 0 {
         return Ok(());
     }
-    let why = format!("{bytes} of its bytes could not be read; there are zeros in their place");
+    let why = format!("{bytes} bytes could not be read and are zeros in the copy");
     Err(unreadable(name, why, absence))
 }
 
 /// Returns the failure for unreadable bytes, with a remedy: agents that do not answer may have them.
 fn unreadable(name: &str, why: String, absence: Option<node::Error>) -> Failure {
     let Some(absence) = absence else {
-        return Failure::new(name, why).remedy("`starfish fsck` tells which disks they are on.");
+        return Failure::new(name, why).remedy("`starfish fsck` shows the disks of these bytes.");
     };
     let failure = Failure::new(name, format!("{why}. {}: {}", absence.what(), absence.why()));
     absence.remedy().into_iter().fold(failure, |failure, remedy| failure.remedy(format!("{remedy}.")))

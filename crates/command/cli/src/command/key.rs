@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         Action::New(NewArguments { clear, key: named }) => {
             let path = file(&named)?;
             if !key::make(&path, !clear)? {
-                let failure = Failure::new(path.display().to_string(), "there is a key already");
+                let failure = Failure::new(path.display().to_string(), "it already contains a key");
                 return Err(failure.remedy(
                     "Keep it; replace it with `starfish key rotate`; or name another file with --key FILE.",
                 ));

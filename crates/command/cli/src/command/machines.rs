@@ -61,7 +61,7 @@ struct Row {
 }
 
 fn list() -> Result<Vec<Row>> {
-    let failed = |error: description::Error| Failure::new("reading a built-in description", error);
+    let failed = |error: description::Error| Failure::new("cannot read a built-in description", error);
     let machine = |name: &'static str| {
         let MachineDescription { name: title, nodes, disks, .. } = MachineDescription::load(name)?;
         Ok(Row {

@@ -125,7 +125,7 @@ fn case(arguments: &Arguments) -> Result<PlacementCase> {
     memory::check_stored(
         "merge",
         case.stored_bytes(),
-        "Leave out --contents real: phantoms take no memory.",
+        "Leave out --contents real: phantom data take no memory.",
     )?;
     Ok(case)
 }
@@ -139,7 +139,8 @@ fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64)
     let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if cut_at.is_some() {
         say!(
-            "{}: the trace is not whole, at its limit of {events} slices and counts; --trace-limit N takes more",
+            "{}: the trace is incomplete: it reached its limit of {events} slices and counts; --trace-limit \
+             N raises it",
             path.display()
         );
     }

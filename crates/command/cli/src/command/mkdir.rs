@@ -41,10 +41,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             if let Err(error) = made {
                 let failure = match error.kind() {
                     ErrorKind::Exists if !arguments.parents => {
-                        Failure::from(error).remedy("With -p, a directory that exists is accepted.")
+                        Failure::from(error).remedy("With -p, mkdir accepts existing directories.")
                     }
                     ErrorKind::NotFound if !arguments.parents => {
-                        Failure::from(error).remedy("With -p, missing parent directories are made as well.")
+                        Failure::from(error).remedy("With -p, mkdir also creates missing parent directories.")
                     }
                     _ => error.into(),
                 };

@@ -214,7 +214,7 @@ fn start(arguments: &Arguments) -> Result<Session> {
             };
         }
         if !is_told {
-            log::warn!("waiting for agents, {} s at most: {failure}", arguments.wait.as_secs_f64());
+            log::warn!("waiting up to {} s for agents: {failure}", arguments.wait.as_secs_f64());
             is_told = true;
         }
         thread::sleep(CALL_EVERY);
@@ -239,13 +239,13 @@ fn is_of_absence(failure: &Failure) -> bool {
     failure.kind().is_some_and(|kind| kinds.contains(&kind))
 }
 
-const WAITING: &str = "All agents have to answer when a mount begins; --wait TIME waits for them, and --without-missing \
-                       leaves them out.";
+const WAITING: &str = "All agents must answer when a mount begins. --wait TIME waits for them; \
+                       --without-missing mounts without them.";
 
 /// Begin of the line that reports the mount to the parent process.
 const MOUNTED: &str = "mounted in ";
 
-const IN_BACKGROUND: &str = "mounting in the background";
+const IN_BACKGROUND: &str = "cannot mount in the background";
 
 fn settings(arguments: &Arguments, cluster: Cluster) -> Result<Settings> {
     let Cluster { agents, key_file, trace } = cluster;
@@ -289,14 +289,17 @@ fn unmount_when_interrupted(interrupted: flume::Receiver<()>, directory: &Path) 
         let mut is_detached = false;
         while interrupted.recv().is_ok() {
             if is_detached {
-                log::warn!("interrupted again: whoever uses it has to do without");
+                log::warn!("interrupted again: ends although programs use the directory");
                 std::process::exit(interruption::INTERRUPTED);
             }
             if unmount(&directory, false).is_ok() {
                 return;
             }
             is_detached = true;
-            log::warn!("{} is in use: it is gone when nobody uses it any more", directory.display());
+            log::warn!(
+                "{} is in use: it will be unmounted when the last process leaves it",
+                directory.display()
+            );
             if let Err(error) = unmount(&directory, true) {
                 log::error!("{error}");
             }

@@ -54,9 +54,13 @@ fn without_mpi(program: &Path) -> Result<Failure> {
     let mut begin = Vec::new();
     let file = File::open(program).and_then(|file| file.take(2).read_to_end(&mut begin));
     file.map_err(|error| Failure::new(&*shown, error))?;
-    let why = if begin == b"#!" { "it is a script, linked with no MPI" } else { "it is linked with no MPI" };
+    let why = if begin == b"#!" {
+        "it is a script, not linked with an MPI"
+    } else {
+        "it is not linked with an MPI"
+    };
     Ok(Failure::new(shown, why).remedy(
-        "What it starts or loads needs one: name a program or module that is linked with that MPI, as \
-         $(python3 -c 'from mpi4py import MPI; print(MPI.__file__)'), or start it by `starfish mpi-run`",
+        "Name the linked program or module that it runs, such as $(python3 -c 'from mpi4py import MPI; \
+         print(MPI.__file__)'), or start it by `starfish mpi-run`",
     ))
 }

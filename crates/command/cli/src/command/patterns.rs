@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     }
     let records = rows.checked_mul(columns).filter(|records| (1..=RECORDS_MAX).contains(records));
     let records = records.ok_or_else(|| {
-        Failure::usage(format!("--shape {shape}"), format!("a picture has 1 to {RECORDS_MAX} records"))
+        Failure::usage(format!("--shape {shape}"), format!("expected 1 to {RECORDS_MAX} records"))
     })?;
     let problem = Problem { shape: Some(shape), grid, ..Problem::new(records, 1, nodes) };
     let draw = |pattern: Pattern| {
@@ -72,13 +72,15 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     };
     let patterns = chosen(&patterns)?;
     if grid.is_some() && !patterns.iter().any(Pattern::is_of_matrix) {
-        let failure = Failure::usage("--grid", "it would do nothing: no pattern chosen is of a matrix");
+        let failure = Failure::usage("--grid", "it has no effect: no selected pattern is a matrix");
         return Err(failure.remedy("Choose one such as rbb or rcb, or leave --grid out."));
     }
     let pictures = patterns.into_iter().map(draw).collect::<Result<Vec<_>>>()?;
     match (format, &pictures[..]) {
         (Format::Svg, [picture]) => local::print(picture.svg()),
-        (Format::Svg, _) => Err(Failure::usage("--format svg", "one drawing at a time: name one pattern")),
+        (Format::Svg, _) => {
+            Err(Failure::usage("--format svg", "an SVG file shows one pattern: name only one"))
+        }
         (Format::Text, _) => {
             let pictures: Vec<_> = pictures.iter().map(Picture::lines).collect();
             local::print(pictures.join(&String::new()))

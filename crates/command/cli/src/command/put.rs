@@ -134,7 +134,8 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
         return put_tree(cluster, &name, &arguments);
     }
     let (input, size) = local::open(&arguments.local)?;
-    let input = local::SteadyFile::new(input).map_err(|error| Failure::new("reading the input", error))?;
+    let input =
+        local::SteadyFile::new(input).map_err(|error| Failure::new("cannot read the input", error))?;
     let attributes = attributes(input.file())?;
     let needed = needed(input.file(), size)?;
     let own_name = arguments.name.as_ref().and_then(|_| own_name(&arguments.local).ok());
@@ -168,10 +169,10 @@ fn put(cluster: &Cluster, name: String, arguments: Arguments) -> Result<()> {
     let (done, verified) = done.map_err(|failure| with_way_out(failure, &name, without_missing))?;
     let name = done.name;
     if done.inode.is_some() {
-        say!("starfish: {}: it was there already", visible(&name));
+        say!("starfish: {}: skipped, because it already exists", visible(&name));
         return Ok(());
     }
-    verified.map_err(|failure| failure.also(&format!("{name} was written and stays.")))?;
+    verified.map_err(|failure| failure.also(&format!("{name} was written, and was not removed.")))?;
     match done.hash.filter(|_| arguments.hash) {
         Some(hash) => local::print([format!("{hash}  {name}")]),
         None => Ok(()),
@@ -192,7 +193,7 @@ fn with_way_out(failure: Failure, name: &str, without_missing: bool) -> Failure 
     match failure.kind() {
         Some(ErrorKind::Unreachable) if !without_missing => {
             let name = quoted_if_need_be(name);
-            failure.also(&format!("`--without-missing` puts {name} on the other agents alone."))
+            failure.also(&format!("`--without-missing` puts {name} on the other agents only."))
         }
         _ => failure,
     }
@@ -205,7 +206,8 @@ fn warn_of_second_file(arguments: &Arguments) {
         let local = arguments.local.display().to_string();
         let (local, name) = (visible(&local), visible(name));
         say!(
-            "starfish: {local} will be called {name}. The local file {name} is not put: `put` takes one file at a time."
+            "starfish: {local} will be put as {name}. The local file {name} will not be put: `put` accepts \
+             only one file."
         );
     }
 }
@@ -220,13 +222,12 @@ fn name(arguments: &Arguments) -> Result<String> {
 
 /// Returns the name of a local file without its directories.
 fn own_name(local: &Path) -> Result<String> {
-    let failed = |why: &str| {
-        Failure::usage(local.display().to_string(), why).remedy("Say what to call it: put LOCAL NAME.")
-    };
+    let failed =
+        |why: &str| Failure::usage(local.display().to_string(), why).remedy("Give a name: put LOCAL NAME.");
     if local.as_os_str() == STANDARD {
         return Err(failed("standard input has no name"));
     }
-    let last = local.file_name().ok_or_else(|| failed("it has no name of its own"))?;
+    let last = local.file_name().ok_or_else(|| failed("the path has no file name"))?;
     Ok(last.to_str().ok_or_else(|| failed("its name is not UTF-8"))?.to_owned())
 }
 
@@ -235,13 +236,13 @@ fn needed(input: &File, size: Option<u64>) -> Result<u64> {
     if size.is_none() {
         return Ok(0);
     }
-    let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
+    let found = input.metadata().map_err(|error| Failure::new("cannot read the input", error))?;
     Ok(local::data_bytes(&found))
 }
 
 /// Returns the attributes of the new file.
 fn attributes(input: &File) -> Result<Attributes> {
-    let found = input.metadata().map_err(|error| Failure::new("reading the input", error))?;
+    let found = input.metadata().map_err(|error| Failure::new("cannot read the input", error))?;
     if !found.is_file() {
         return Ok(Put::new(0, Method::Traditional).attributes);
     }
@@ -259,9 +260,7 @@ fn left_alone(
         return Ok(None);
     }
     match size.zip(attributes.modified) {
-        None => {
-            Err(Failure::usage("--resume", "only a file has a size and a time by which it is known again"))
-        }
+        None => Err(Failure::usage("--resume", "it needs a regular file, whose size and time it compares")),
         known => Ok(known),
     }
 }
@@ -299,7 +298,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
             }
             None => {
                 shown.finish();
-                let interrupted = Failure::new(&owned, "interrupted. The files that are there are whole");
+                let interrupted = Failure::new(&owned, "interrupted. The files put so far are complete");
                 let interrupted = interrupted.remedy("`starfish put -r --resume` puts the others.");
                 Err(half_done.undone(interrupted, upload.discard().await))
             }
@@ -308,7 +307,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
     let (failed, skipped) = put.map_err(|failure| with_way_out(failure, name, without_missing))?;
     progress.finish();
     if arguments.resume {
-        say!("starfish: {}: {skipped} of its files were there already", visible(name));
+        say!("starfish: {}: {skipped} of its files skipped, because they already exist", visible(name));
     }
     parallel::outcome(name, failed, true)
 }
@@ -325,9 +324,13 @@ async fn verify(namespace: &Namespace, written: &Done, show: Show) -> Result<()>
         (expected, found) => {
             let hex =
                 |hash: Option<blake3::Hash>| hash.map_or_else(|| "?".to_owned(), |hash| hash.to_string());
-            let why = format!("it was read back with blake3 {} instead of {}", hex(found), hex(expected));
+            let why = format!(
+                "the data read back have the blake3 hash {} instead of {}",
+                hex(found),
+                hex(expected)
+            );
             Err(Failure::new(name, why)
-                .remedy("A disk or a network corrupts data, or somebody wrote meanwhile."))
+                .remedy("A disk or network corrupts data, or another program wrote to the file."))
         }
     }
 }

@@ -139,7 +139,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let choices = &arguments.fields.choices;
     choices.check_methods(&methods).map_err(super::simulate::refused)?;
     if choices.options.window.is_some() && choices.options.page_cache_bytes == 0 {
-        return Err(Failure::usage("--window", "a window is that of a page cache: give --page-cache, too"));
+        return Err(Failure::usage("--window", "a window needs a page cache: add --page-cache"));
     }
     let log = Arc::new(arguments.input.read()?);
     let (options, contents) = (arguments.fields.options(&log), choices.contents);
@@ -184,11 +184,11 @@ fn simulated(
     let nodes = log.nodes().len() as u32;
     if nodes > machine.nodes.compute.value {
         let why = format!(
-            "the log has {nodes} nodes, and the machine {}",
+            "the log has {nodes} nodes, but the machine has {}",
             counted(machine.nodes.compute.value, "compute node")
         );
         let failure = Failure::usage(arguments.input.name(), why);
-        return Err(failure.remedy(format!("Add --set nodes.compute={nodes}, or take another --machine.")));
+        return Err(failure.remedy(format!("Add --set nodes.compute={nodes}, or choose another --machine.")));
     }
     let replay = |&method: &Method| Replay {
         machine: machine.clone(),
@@ -223,7 +223,7 @@ fn simulated(
     progress.finish();
     let mut rows = Vec::new();
     for (replay, trial) in replays.iter().zip(trials) {
-        let trial = trial.map_err(|error| Failure::new(format!("replaying {}", replay.method), error))?;
+        let trial = trial.map_err(|error| Failure::new(format!("cannot replay {}", replay.method), error))?;
         let digest = arguments.digest.then_some(trial.digest);
         let account = arguments.explain.then(|| Account::new(replay.machine.nodes.compute.value, &trial));
         rows.extend(ReplayRow::of(replay.method, log, &trial.jobs[0], digest, account));
@@ -247,7 +247,9 @@ fn measured(
 ) -> Result<Vec<ReplayRow>> {
     let nodes = log.nodes().len();
     if nodes > NODES_MAX {
-        let why = format!("{nodes} nodes, each of which would be a thread here: {NODES_MAX} are the most");
+        let why = format!(
+            "it has {nodes} nodes; on agents each is a thread of this process, and the limit is {NODES_MAX}"
+        );
         return Err(
             Failure::usage(arguments.input.name(), why).remedy("Split the log by nodes, or simulate it.")
         );
@@ -289,7 +291,8 @@ fn laying_out(log: &RequestLog) -> Option<String> {
     let files = if read.len() == 1 { "file is" } else { "files are" };
     (bytes > log.totals().bytes_read.saturating_mul(2)).then(|| {
         format!(
-            "{} {files} laid out before each replay, with {} of data: files of which something is read are whole",
+            "{} {files} written before each replay, with {} of data, because files that are read must be \
+             complete",
             read.len(),
             Size(bytes).rounded()
         )

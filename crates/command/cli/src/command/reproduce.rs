@@ -91,7 +91,7 @@ impl FromStr for Numbers {
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let number = |part: &str| {
             let number = part.trim().parse();
-            number.map_err(|_| format!("{part:?} is no number: give all, none, or numbers such as 2,3,15"))
+            number.map_err(|_| format!("expected all, none, or numbers such as 2,3,15, not {part:?}"))
         };
         match text {
             "all" => Ok(Numbers::All),
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     choose(&mut study, Kind::Table, &arguments.tables)?;
     choose(&mut study, Kind::Figure, &figures)?;
     if study.plans.is_empty() {
-        return Err(Failure::usage("--tables, --figures", "there is nothing left to reproduce"));
+        return Err(Failure::usage("--tables, --figures", "they select no table or figure"));
     }
     for plan in &mut study.plans {
         plan.trials = arguments.trials.unwrap_or(plan.trials);
@@ -184,7 +184,7 @@ fn failed(failures: &[plan::Failure]) -> Failure {
         why.push(format!("and {} more", failures.len() - FAILURES_MAX));
     }
     let failure = Failure::new(format!("{} failed", counted(failures.len() as u64, "trial")), why.join("; "));
-    failure.remedy("The other trials are kept; the same command only runs what is missing.")
+    failure.remedy("The other trials are kept; the same command runs only the missing ones.")
 }
 
 /// Reports the number of trials simulated now, the total number and the time.

@@ -155,7 +155,7 @@ impl Generated {
             think: self.think.into(),
             seed: self.seed.seed,
         };
-        generator.check().map_err(|why| Failure::usage("generating a request log", why))?;
+        generator.check().map_err(|why| Failure::usage("cannot generate a request log", why))?;
         let output = BufWriter::new(io::stdout().lock());
         generator.write_to(output).map_err(|error| Failure::writing("standard output", &error))
     }

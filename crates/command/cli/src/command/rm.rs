@@ -88,11 +88,10 @@ async fn remove(namespace: &Namespace, names: &[OsString], recursive: bool, forc
     let mut note = |failure: Failure| failure.join(&mut outcome);
     for name in names {
         if recursive && names_no_entry(name) {
-            let failure =
-                Failure::new(shown(name.as_bytes()), "a directory is not removed by `.`, `..` or `/`");
+            let failure = Failure::new(shown(name.as_bytes()), "`.`, `..` and `/` cannot be removed");
             note(
                 failure.remedy(
-                    "Give its name in the directory that it is in; '/*' is all that is in the first.",
+                    "Name the directory by its path from the root; '/*' names everything in the root.",
                 ),
             );
             continue;
@@ -110,7 +109,7 @@ async fn remove(namespace: &Namespace, names: &[OsString], recursive: bool, forc
                 files.push(found);
             } else if !recursive {
                 let failure = Failure::new(shown(&found.path), "it is a directory");
-                note(failure.remedy("`starfish rm -r` removes it with all that is in it."));
+                note(failure.remedy("`starfish rm -r` removes it with its contents."));
             } else {
                 let (inner, outer): (Vec<_>, Vec<_>) =
                     namespace.walk(&found).await?.into_iter().partition(|found| found.inode.is_directory());
@@ -208,11 +207,12 @@ async fn tell_of_young(namespace: &Namespace, young: &[FoundPath], least: Durati
     let age = durations::in_words(least);
     let which = match left {
         0 => return Ok(()),
-        1 => format!("1 file that was begun less than {age} ago is left"),
-        left => format!("{left} files that were begun less than {age} ago are left"),
+        1 => format!("1 file is younger than {age} and was kept"),
+        left => format!("{left} files are younger than {age} and were kept"),
     };
     say!(
-        "starfish: {which}: somebody may be putting it still. --older-than 0s removes what nobody has open."
+        "starfish: {which}: a client may still be writing. --older-than 0s removes all files that no client \
+         has open."
     );
     Ok(())
 }
@@ -229,6 +229,6 @@ async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
 
 /// Removes the contents of orphans.
 async fn contents_gone(namespace: &Namespace) -> Result<()> {
-    namespace.connection.explained("removing contents", namespace.tree.remove_doomed().await)?;
+    namespace.connection.explained("cannot remove contents", namespace.tree.remove_doomed().await)?;
     Ok(namespace.flush().await?)
 }

@@ -142,7 +142,7 @@ fn load(arguments: &Arguments) -> Result<PlanSet> {
         match texts.iter().find(is_machine) {
             Some((_, file)) => Failure::usage("run", format!("{file} describes a machine, not a plan"))
                 .remedy(format!(
-                    "Choose it in a plan, machine = \"{file}\", or by `starfish simulate --machine`."
+                    "Name it in a plan, machine = \"{file}\", or in `starfish simulate --machine`."
                 )),
             None => refused(&error),
         }
@@ -155,8 +155,8 @@ fn run_plans<K: PageKind + PlanLines>(arguments: &Arguments, mut plans: Vec<Plan
     }
     for (index, plan) in plans.iter().enumerate() {
         if let Some(other) = plans[..index].iter().find(|other| other.name == plan.name) {
-            let why = format!("{} and {} are both called {:?}", other.file, plan.file, plan.name);
-            return Err(Failure::usage("run", why).remedy("Give each plan a name of its own."));
+            let why = format!("{} and {} both have the name {:?}", other.file, plan.file, plan.name);
+            return Err(Failure::usage("run", why).remedy("Give each plan another name."));
         }
     }
     let threads = arguments.threads.map_or_else(plan::threads_here, |threads| threads as usize);
@@ -188,7 +188,7 @@ fn run_all<K: PageKind + PlanLines>(arguments: &Arguments, plans: &[Plan<K>], th
     let wall: Duration = planned.iter().filter_map(|one| journal.wall(one.key)).sum();
     let done = planned.len() - failures.len();
     say!(
-        "{} in {}: {new} run now, {} there already; {:.0} s of a processor's time in all.",
+        "{} in {}: {new} run now, {} in the journal; processor time of all trials: {:.0} s.",
         counted(done, "trial"),
         folder.display(),
         done - new,
@@ -214,7 +214,7 @@ fn run_only<K: PlanLines>(
         .map_err(|error| Failure::usage(format!("--only {only}"), error))?;
     let planned = selection.trials(plans);
     if planned.is_empty() {
-        let failure = Failure::usage(format!("--only {only}"), "there is no such trial in these plans");
+        let failure = Failure::usage(format!("--only {only}"), "these plans have no such trial");
         let first = plans.iter().find_map(|plan| plan.cells.first());
         let example =
             first.map_or_else(String::new, |cell| format!(" For example: --only {}/0", cell.label()));
@@ -244,7 +244,7 @@ fn folder_for<K>(plans: &[Plan<K>]) -> Result<PathBuf> {
     };
     let name = name.ok_or_else(|| {
         let failure = Failure::usage("run", "these plans are in different folders");
-        failure.remedy("Give --out DIR to say where their results are to go.")
+        failure.remedy("Name the directory for the results with --out DIR.")
     })?;
     Ok(Path::new("results").join(name))
 }
@@ -257,12 +257,13 @@ pub(crate) fn open_journal(folder: &Path, results: &[&str], fresh: bool) -> Resu
     let is_new = !path.exists();
     let mut results = results.iter().map(|name| folder.join(name));
     if let Some(foreign) = results.find(|result| result.is_dir() || is_new && result.exists()) {
-        let why = "it would be replaced, and is not the result of a run";
+        let why = "it would be overwritten, but it is not the result of a run";
         let failure = Failure::usage(foreign.display().to_string(), why);
-        return Err(failure.remedy("Choose another folder with --out, or remove it."));
+        return Err(failure.remedy("Choose another directory with --out, or remove the file."));
     }
     if folder.is_file() {
-        return Err(failed(&"it is a file, not a folder").remedy("Give --out DIR, a folder for the results."));
+        return Err(failed(&"it is a file, not a directory")
+            .remedy("Name a directory for the results with --out DIR."));
     }
     fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     let mut journal = Journal::open(&path).map_err(|error| failed(&error))?;
@@ -295,12 +296,15 @@ pub(crate) fn execute(
     let missing: Vec<&PlannedTrial<'_>> =
         planned.iter().filter(|one| journal.get(one.key).is_none()).collect();
     let remedy =
-        "Take contents = \"phantom\", which needs no memory for data, larger blocks, or fewer --threads.";
+        "Use contents = \"phantom\", which needs no memory for data, larger blocks, or fewer --threads.";
     memory::check_stored("run", plan::stored_bytes(missing.iter().map(|one| one.case), threads), remedy)?;
     let progress = Progress::weighted(show, missing.iter().map(|one| one.cost).sum());
     let bar = progress.clone();
     let farewell = folder.map(|folder| {
-        format!("Interrupted. What is done is in {}; the same command goes on from there.", folder.display())
+        format!(
+            "Interrupted. Finished trials are in {}; the same command continues from there.",
+            folder.display()
+        )
     });
     interrupt::tidy_up_and_exit(move || {
         bar.finish();
@@ -310,7 +314,7 @@ pub(crate) fn execute(
         progress.reach(so_far.cost_done, format!("trial {} of {}", so_far.trials_done, so_far.trials));
     });
     progress.finish();
-    failures.map_err(|error| Failure::new("recording a trial", error))
+    failures.map_err(|error| Failure::new("cannot record a trial", error))
 }
 
 fn write_files(folder: &Path, cells: &ResultTable, trials: &ResultTable) -> Result<()> {
@@ -330,7 +334,8 @@ fn report(failures: &[plan::Failure], planned: usize) -> Result<()> {
         0 => Ok(()),
         count => {
             let failure = Failure::new("run", format!("{count} of {} failed", counted(planned, "trial")));
-            Err(failure.remedy("The results are those of the others. The same command tries again."))
+            Err(failure
+                .remedy("The results contain the other trials. The same command runs the failed ones again."))
         }
     }
 }
@@ -340,7 +345,7 @@ fn print<K: PlanLines>(format: RowFormat, table: &ResultTable, results: &[CellRe
         RowFormat::Table => local::print(cell_lines(results)),
         RowFormat::Csv => {
             let mut text = Vec::new();
-            table.write_csv(&mut text).map_err(|error| Failure::new("printing CSV", error))?;
+            table.write_csv(&mut text).map_err(|error| Failure::new("cannot format CSV", error))?;
             local::print(String::from_utf8_lossy(&text).lines().map(str::to_owned))
         }
         RowFormat::Json => print_json(&table.to_json()),

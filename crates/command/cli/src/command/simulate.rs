@@ -160,18 +160,18 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 fn trace(path: &Path, limit: u64, cases: &[Case]) -> Result<(Trial, Duration)> {
     let [case] = cases else {
         let failure =
-            Failure::usage("--trace", format!("a trace is of one row, and there are {}", cases.len()));
+            Failure::usage("--trace", format!("a trace needs a single row, and there are {}", cases.len()));
         return Err(failure.remedy("Name one --method, one --pattern, one --record and one --layout."));
     };
     let file = Rc::new(RefCell::new(TraceFile::create(path, &case.machine, limit)?));
     let start = Instant::now();
     let trial = case.recorded_trial(0, file.clone());
-    let trial = trial.map_err(|error| Failure::new("simulating, with a trace", error))?;
+    let trial = trial.map_err(|error| Failure::new("cannot simulate with a trace", error))?;
     let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if let Some(time) = cut_at {
         say!(
-            "{}: the trace ends at {time} of the machine's time, at its limit of {events} slices and counts; \
-             --trace-limit N takes more, a smaller --file-size needs fewer",
+            "{}: the trace ends at simulated time {time}: it reached its limit of {events} slices and \
+             counts; raise it with --trace-limit N, or choose a smaller --file-size",
             path.display()
         );
     }
@@ -192,7 +192,7 @@ fn cases(arguments: &Arguments) -> Result<Vec<Case>> {
     if !compared.patterns.iter().any(AccessPattern::is_of_matrix) {
         for (option, given) in [("--shape", choices.shape.is_some()), ("--grid", choices.grid.is_some())] {
             if given {
-                let failure = Failure::usage(option, format!("it would do nothing: {OF_NO_MATRIX}"));
+                let failure = Failure::usage(option, format!("it has no effect: {OF_NO_MATRIX}"));
                 return Err(failure.remedy(format!("Choose one such as rbb or rcb, or leave {option} out.")));
             }
         }

@@ -61,8 +61,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let server = Server::new(files, arguments.port).map_err(|error| match error {
         ServeError::File(error) => unreadable(error),
         ServeError::Io(error) => {
-            let failure = Failure::new(format!("serving at port {} of this computer", arguments.port), error);
-            failure.remedy("Leave out --port: then any that is free is taken.")
+            let failure = Failure::new(format!("cannot listen on port {}", arguments.port), error);
+            failure.remedy("Leave out --port to use any free port.")
         }
     })?;
     let address = match look.fragment() {
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     println!("{address}\nCtrl-C ends it.");
     thread::spawn(|| server.answer());
     if !arguments.no_open && open::that_detached(&address).is_err() {
-        say!("starfish: no browser could be started; open the address above");
+        say!("starfish: cannot start a browser; open the address above");
     }
     // An interruption is the regular end, and no failure.
     let _ = stop.recv();
@@ -97,7 +97,7 @@ fn unreadable(FileError { path, cause }: FileError) -> Failure {
     let failure = Failure::new(path, &cause);
     match cause {
         FormatError::Trace(ReadError::Version(_)) => {
-            failure.remedy("Look at it with the version of Starfish that wrote it, or with a newer one.")
+            failure.remedy("Use the version of Starfish that wrote it, or a newer one.")
         }
         _ => failure,
     }

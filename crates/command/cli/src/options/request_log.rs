@@ -65,7 +65,7 @@ enum InputFormat {
 fn column(text: &str) -> std::result::Result<(String, String), String> {
     let sides =
         text.split_once('=').map(|(column, title)| (column.trim().to_owned(), title.trim().to_owned()));
-    sides.ok_or_else(|| "expected COLUMN=TITLE, for example time=start_us".to_owned())
+    sides.ok_or_else(|| "expected COLUMN=TITLE, such as time=start_us".to_owned())
 }
 
 impl InputArgs {
@@ -121,8 +121,12 @@ impl InputArgs {
         }
         let log = collector.finish().map_err(|error| refused(self.name(), &error))?;
         if let Some(calls) = log.calls() {
-            self.tell_of_left_out(calls.torn, "unfinished line", ": a process was stopped while it wrote it");
-            let why = " that not all who make them together have recorded";
+            self.tell_of_left_out(
+                calls.torn,
+                "unfinished line",
+                ": a process was killed while it wrote the line",
+            );
+            let why = ", because not all processes of these collective calls were recorded";
             self.tell_of_left_out(calls.left_out, "call", why);
         }
         Ok(log)

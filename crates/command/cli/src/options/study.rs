@@ -92,7 +92,10 @@ fn folder_name(path: &Path) -> String {
 fn not_found(name: &str, error: std::io::Error) -> Failure {
     let known: Vec<&str> = names().collect();
     let failure = Failure::usage(format!("study {name}"), error);
-    failure.remedy(format!("Give one of {}, which are built in, or a folder with plans.", known.join(", ")))
+    failure.remedy(format!(
+        "Name one of the built-in studies ({}), or a directory with plans.",
+        known.join(", ")
+    ))
 }
 
 /// Returns the files of a built-in folder with this extension, by name.
@@ -117,7 +120,9 @@ fn in_folder(folder: &Path, extension: &str) -> std::io::Result<Vec<Read>> {
             let name = path.to_string_lossy().into_owned();
             let named = |error| std::io::Error::other(format!("{name}: {error}"));
             if fs::metadata(&path).map_err(named)?.len() > BYTES_MAX {
-                return Err(named(std::io::Error::other("longer than 1 MiB, so not what it should be")));
+                return Err(named(std::io::Error::other(
+                    "it is longer than 1 MiB, the limit for files of a study",
+                )));
             }
             let text = fs::read_to_string(&path).map_err(named)?;
             files.push(Read { name, text });

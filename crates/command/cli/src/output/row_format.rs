@@ -72,7 +72,7 @@ impl RowFormat {
         match self {
             RowFormat::Table => local::print(lines(rows)),
             RowFormat::Csv => {
-                let text = csv(rows).map_err(|error| Failure::new("printing CSV", error))?;
+                let text = csv(rows).map_err(|error| Failure::new("cannot format CSV", error))?;
                 local::write_or_print(Path::new(STANDARD), |output| output.write_all(&text))
             }
             RowFormat::Json => print_json(rows),
@@ -105,7 +105,7 @@ pub(crate) fn print_json<T: Serialize + ?Sized>(value: &T) -> Result<()> {
 
 /// Formats a value as indented JSON.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
-    serde_json::to_string_pretty(value).map_err(|error| Failure::new("printing JSON", error))
+    serde_json::to_string_pretty(value).map_err(|error| Failure::new("cannot format JSON", error))
 }
 
 /// Formats rows as CSV below a line of column names.

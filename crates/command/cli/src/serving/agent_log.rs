@@ -76,10 +76,12 @@ fn priority(level: Level) -> u8 {
 pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
     let failures = Mutex::new(Repeated::default());
     Reporter::new(move |report| match report {
-        Report::PeerCame { peer, .. } => log::debug!("{peer} has come"),
-        Report::PeerGone { peer, why, .. } => log::debug!("{peer} is gone: {why}"),
+        Report::PeerCame { peer, .. } => log::debug!("{peer} connected"),
+        Report::PeerGone { peer, why, .. } => log::debug!("{peer} disconnected: {why}"),
         Report::Altered { peer, .. } => {
-            log::warn!("a message of {peer} was changed, lost or repeated on its way: its connection ends");
+            log::warn!(
+                "a message of {peer} was altered, lost or repeated in transit; its connection is closed"
+            );
         }
         Report::Refused { from, why, mismatch: Some(mismatch), .. } => {
             let file = key::path(key_file.as_deref()).ok();
@@ -100,12 +102,12 @@ pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
             let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
             match failures.note(error.to_string(), Instant::now()) {
                 Some(0) => log::error!("{error}"),
-                Some(more) => log::error!("{error} ({more} times more in between)"),
+                Some(more) => log::error!("{error} (repeated {more} times since)"),
                 None => {}
             }
         }
         Report::ReadsHeldUp { disk, by, writes, .. } => log::warn!(
-            "reads from {disk} wait behind the writes of a client, of which {writes} wait ({by}): {KEEPS_APART}"
+            "reads from {disk} are delayed by a client's writes ({by}, {writes} queued): {KEEPS_APART}"
         ),
         other => log::warn!("{other}"),
     })
@@ -119,7 +121,7 @@ pub(crate) fn hearer() -> impl Fn(&node::Error) + Send {
         let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
         match failures.note(error.to_string(), Instant::now()) {
             Some(0) => log::error!("{error}"),
-            Some(more) => log::error!("{error} ({more} times more in between)"),
+            Some(more) => log::error!("{error} (repeated {more} times since)"),
             None => {}
         }
     }

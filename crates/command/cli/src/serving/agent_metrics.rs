@@ -25,14 +25,14 @@ const WAITING_MAX: usize = 16;
 
 /// Remedy for an invalid address.
 const WRITE: &str =
-    "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117, or +N for N above the port of --listen.";
+    "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9117, or +N for the port of --listen plus N.";
 
 /// Opens a server at `address`, if there is one, for an agent that listens at `listen`.
 pub(crate) fn open(address: Option<&str>, listen: Option<SocketAddr>) -> Result<Option<MetricsServer>> {
     let own_port = listen.map(|at| at.port());
     let give_another = format!(
-        "Give another port, with --metrics or {METRICS_VARIABLE}. Each agent of a computer needs one of its own: \
-         +2000 is 2000 above the port that it listens at."
+        "Choose another port with --metrics or {METRICS_VARIABLE}. Each agent on a computer needs a separate \
+         port: +2000 is its listening port plus 2000."
     );
     metrics_server::open(address, own_port, WRITE, &give_another)
 }

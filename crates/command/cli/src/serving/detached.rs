@@ -15,7 +15,7 @@ use agent_set::process::Process;
 use agent_set::start::{LOG, PROCESS, told_to_stay};
 use transfer::local;
 
-const WHAT: &str = "starting an agent in the background";
+const WHAT: &str = "cannot start an agent in the background";
 
 /// Starts an agent with this process's options. Returns when the agent is detached; fails if it ends, or must not stay.
 pub(crate) fn start(path: &Path) -> Result<()> {
@@ -50,7 +50,7 @@ pub(crate) fn start(path: &Path) -> Result<()> {
     }
     drop(input);
     child.wait().map_err(failed)?;
-    Err(Failure::new(WHAT, "nobody wants it any more"))
+    Err(Failure::new(WHAT, "the command that started it ended"))
 }
 
 /// Returns the arguments of this process without `--detach` and its value.
@@ -71,6 +71,6 @@ fn ended(child: &mut Child, mut log: File, begin: u64) -> Failure {
     let text = text.trim().trim_start_matches("starfish: ");
     match read {
         Ok(_) if !text.is_empty() => Failure::new(WHAT, text),
-        _ => Failure::new(WHAT, "it said nothing about why it ended"),
+        _ => Failure::new(WHAT, "it ended without a message"),
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn serve(
     look: impl Fn() -> Option<Samples> + Send + Sync + 'static,
 ) -> Result<()> {
     let url = server.url();
-    server.serve(look).map_err(|error| Failure::new("serving metrics", error))?;
+    server.serve(look).map_err(|error| Failure::new("cannot serve metrics", error))?;
     log::info!("metrics: {url}");
     Ok(())
 }

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const WRITE: &str = "Write PORT, HOST:PORT or :PORT, as in 127.0.0.1:9118.";
 
 /// Remedy for an address that cannot be used.
-const GIVE_ANOTHER: &str = "Give another port. Each mount of a computer needs one of its own.";
+const GIVE_ANOTHER: &str = "Choose another port. Each mount on a computer needs a separate port.";
 
 /// Opens a server at `address`, if there is one.
 pub(crate) fn open(address: Option<&str>) -> Result<Option<MetricsServer>> {

@@ -63,8 +63,8 @@ async fn remove_and_log(names: Vec<String>, key_file: Option<PathBuf>, metadata_
     let removed = BlockingWork::begin(remove).outcome().await;
     match &removed {
         Ok(0) => {}
-        Ok(files) => log::info!("removed the contents of {} that no client removed", counted(*files, "file")),
-        Err(failure) => log::warn!("removing contents of removed files: {failure}"),
+        Ok(files) => log::info!("removed the contents of {} left by clients", counted(*files, "file")),
+        Err(failure) => log::warn!("cannot remove the contents of removed files: {failure}"),
     }
     removed.is_ok_and(|files| files > 0)
 }
@@ -75,7 +75,7 @@ fn remove(cluster: &Cluster, metadata_agent: NodeId) -> Result<u64> {
     cluster.run_with_present(move |connection| async move {
         match Namespace::find(&connection).await? {
             Some(namespace) if namespace.tree.keeper() == metadata_agent => {
-                Ok(connection.explained("removed files", namespace.tree.remove_doomed().await)?)
+                Ok(connection.explained("cannot remove contents", namespace.tree.remove_doomed().await)?)
             }
             _ => Ok(0),
         }

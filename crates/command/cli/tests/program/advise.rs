@@ -75,11 +75,8 @@ fn a_single_job_or_long_writes_cause_no_race() {
 fn the_table_and_csv_have_every_alternative() {
     let table = advise(&["--disks", "3", "--jobs", "2"]);
     assert!(table.contains("A race is possible") && table.contains("Place runs by policy 3"), "{table}");
-    assert!(table.contains("(policy 2): `--scheduling "), "{table}");
-    assert!(
-        table.contains("none from its own (policy 2), and disks serve in the order of arrival"),
-        "{table}"
-    );
+    assert!(table.contains("(policy 2), use `--scheduling"), "{table}");
+    assert!(table.contains("(policy 2), and disks serve requests in order of arrival"), "{table}");
     assert!(table.contains("(the analysis is of as many jobs as disks)"), "there are fewer: {table}");
     assert!(table.contains("`fair-scan`, the default of agents"), "{table}");
     let help = String::from_utf8(succeed(starfish(["agent", "--help"]))).expect("text");
@@ -102,7 +99,7 @@ fn the_analysis_has_staggered_jobs_read_from_all_disks() {
 #[test]
 fn invalid_options_are_rejected() {
     for (arguments, why) in [
-        ("--disks 3 --jobs 4", "each job writes to a disk of its own"),
+        ("--disks 3 --jobs 4", "each job writes to a separate disk"),
         ("--disks 3 --jobs 2 --read-block 0", "--read-block"),
         ("--disks 3 --jobs 2 --block 0", "at least one byte"),
         ("--disks 3 --jobs 2 --read-block 6KiB", "see --block"),

@@ -208,7 +208,7 @@ fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
 fn a_set_is_not_shrunk_or_reconfigured_by_mistake() {
     let home = Home::new();
     let told = fail(home.command(&["agents", "up"]), 2);
-    assert!(told.contains("no agents have been started") && told.contains("--local N"), "{told}");
+    assert!(told.contains("no set of agents was started") && told.contains("--local N"), "{told}");
     home.run(&["agents", "up", "--local", "2"]);
     // The first agent keeps the names.
     home.run(&["mkdir", "names", "--agents", &address_of(&home, 0)]);
@@ -241,7 +241,10 @@ fn a_set_is_not_shrunk_or_reconfigured_by_mistake() {
     home.run(&["put", "file", "names/file"]);
     let told = home.fail(&["agents", "up", "--local", "1"]);
     assert!(told.contains("2 files have a stripe on local 1\n"), "{told}");
-    assert!(told.contains("removed go within a minute, or by `starfish fsck --repair`"), "{told}");
+    assert!(
+        told.contains("removed files are freed within a minute, or by `starfish fsck --repair`"),
+        "{told}"
+    );
     home.run(&["agents", "down"]);
     home.run(&["agents", "up", "--local", "1", "--anew"]);
     assert!(home.fail(&["get", "file", "again"]).contains("none of the I/O nodes has disk "));
@@ -289,7 +292,7 @@ fn a_missing_disk_is_replaced_only_with_create() {
             std::fs::create_dir(&disk).expect("room");
         }
         let told = home.fail(&["agents", "up"]);
-        assert!(told.contains(disk.to_str().expect("UTF-8")) && told.contains("give --create"), "{told}");
+        assert!(told.contains(disk.to_str().expect("UTF-8")) && told.contains("add --create"), "{told}");
         assert!(
             told.contains("local 1: not started: ") && told.contains("1 of 2 does not run: local 1"),
             "{told}"
@@ -400,7 +403,7 @@ fn an_agent_logs_starts_stops_and_damage() {
     let lines = logged(&home, "local-1");
     assert_eq!(
         lines[1..],
-        ["info   stopping on a signal", "info   stopped: all it had accepted is on its disks"]
+        ["info   stopping on a signal", "info   stopped: all accepted data are on its disks"]
     );
 
     // A stripe is cut while the agent is stopped. The log and the readers report it.
@@ -462,7 +465,7 @@ fn hosts_are_reached_over_ssh() {
     home.run(&["agents", "down", "--ssh", &ssh]);
     std::fs::rename(home.path("disk2"), home.path("unmounted")).expect("it is there");
     let told = home.fail(&["agents", "up", "--ssh", &ssh]);
-    assert!(told.contains("--root disk2: there is no such directory") && told.contains("mounted?"), "{told}");
+    assert!(told.contains("--root disk2: no such directory") && told.contains("mounted?"), "{told}");
     home.run(&["agents", "down", "--ssh", &ssh]);
     std::fs::rename(home.path("unmounted"), home.path("disk2")).expect("it is there");
     // A set must not have a disk and a copy of it, even on two agents.
@@ -476,7 +479,7 @@ fn hosts_are_reached_over_ssh() {
     home.run(&["agents", "up", "--ssh", &ssh]);
 
     let told = home.fail(&["agents", "up", "--local", "1", "--anew", "--ssh", &ssh]);
-    assert!(told.contains("another set was started from there") && told.contains("agents down"), "{told}");
+    assert!(told.contains("it has another set, with") && told.contains("agents down"), "{told}");
     let told = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);
     assert!(told.contains("none of the 2 of this set runs"), "{told}");
     // An agent on an unreachable host stays in the record.
@@ -533,7 +536,7 @@ fn a_failure_on_a_host_is_reported_with_its_name_and_a_remedy() {
 
     let taken = TcpListener::bind(("0.0.0.0", port)).expect("the port is free");
     let told = up(&home.ssh(""), program);
-    assert!(told.contains("127.0.0.1") && told.contains(&format!("listens at port {port} here")), "{told}");
+    assert!(told.contains("127.0.0.1") && told.contains(&format!("listens on port {port}")), "{told}");
     drop(taken);
 
     let no_model = home.command(&["agents", "up", "--local", "1", "--disk-model", "floppy"]);
@@ -551,7 +554,7 @@ fn if_one_agent_cannot_start_the_others_are_stopped() {
     let hosts = home.write("hosts", &format!("127.0.0.1:{}\nlocalhost:{}\n", free_port(), free_port()));
     let program = env!("CARGO_BIN_EXE_starfish");
     let told = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program]);
-    assert!(told.contains("localhost: ssh cannot get there: no route"), "{told}");
+    assert!(told.contains("localhost: ssh cannot connect: no route"), "{told}");
     assert_eq!(home.processes(), [0; 0]);
     until("the other ends", || agents_below(home.0.path()).is_empty());
 }
@@ -589,7 +592,7 @@ fn one_command_at_a_time_uses_a_state_directory() {
         if second.status.success() {
             succeed(home.command(&["agents", "down"]));
         }
-        told.contains("another `starfish agents` is at work")
+        told.contains("another `starfish agents` command")
     });
     first.kill().expect("ours");
     wait(&mut first);
@@ -617,7 +620,7 @@ fn a_set_gets_a_key_and_rejects_clients_with_another() {
     let home = Home::new();
     let (_, told) = home.run(&["agents", "up", "--local", "2"]);
     let path = home.path("config/starfish/key");
-    assert!(told.contains(&format!("Made a cluster key, {}", path.display())), "{told}");
+    assert!(told.contains(&format!("Created the cluster key {}", path.display())), "{told}");
     let made = key(&path);
     assert_eq!(made.trim().len(), 64);
     home.run(&["ls"]);
@@ -634,7 +637,7 @@ fn a_set_gets_a_key_and_rejects_clients_with_another() {
     let path = path.to_string_lossy();
     let up = ["agents", "up", "--hosts", &*hosts, "--ssh", &*ssh, "--program", program, "--key", &*path];
     let (_, told) = other.run(&up);
-    assert!(told.contains("Started 1.") && !told.contains("Made a cluster key"), "{told}");
+    assert!(told.contains("Started 1.") && !told.contains("Created the cluster key"), "{told}");
     assert_eq!(key(&other.path("host/.config/starfish/key")), made);
     let states = std::fs::read_dir(other.path("host/.local/state/starfish")).expect("a directory");
     let states: Vec<PathBuf> = states.map(|entry| entry.expect("an agent's").path()).collect();
@@ -656,17 +659,17 @@ fn a_set_remembers_its_key_file() {
     let made = key(&own);
     home.run(&["agents", "down"]);
     let (_, told) = home.run(&["agents", "up"]);
-    assert!(told.contains("Started 1.") && !told.contains("Made a cluster key"), "{told}");
+    assert!(told.contains("Started 1.") && !told.contains("Created the cluster key"), "{told}");
     assert!(!home.path("config/starfish/key").exists());
     assert_eq!(key(&own), made);
     home.run(&["ls", "--key", own_text]);
     let other = home.path("another key");
     let told = home.fail(&["agents", "up", "--local", "2", "--key", other.to_str().expect("text")]);
-    assert!(told.contains("the key of the set that runs is") && told.contains("own key"), "{told}");
+    assert!(told.contains("the running set uses the key") && told.contains("own key"), "{told}");
     assert!(!other.exists());
     home.run(&["agents", "down"]);
     let (_, told) = home.run(&["agents", "up", "--anew", "--local", "1"]);
-    assert!(told.contains("Made a cluster key"), "{told}");
+    assert!(told.contains("Created the cluster key"), "{told}");
     home.run(&["ls"]);
     home.run(&["agents", "down"]);
 }

@@ -154,7 +154,7 @@ fn an_agent_that_cannot_start_reports_the_reason() {
     assert!(error.contains("in use by another agent") && error.contains("another directory"), "{error}");
     let error =
         fail(starfish(["agent", "--create", "--root", &format!("{root}/x"), "--listen", &first.address]), 1);
-    assert!(error.contains("in use") && error.contains("Something else listens at port"), "{error}");
+    assert!(error.contains("in use") && error.contains("Another program listens on port"), "{error}");
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn the_first_agent_of_a_user_creates_the_key() {
         let output = finish(agent(listen, &[]));
         assert!(output.status.success());
         let told = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(told.contains("Made a cluster key"), makes, "{told}");
+        assert_eq!(told.contains("Created the cluster key"), makes, "{told}");
     }
     let key = store.path("config/starfish/key").display().to_string();
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).expect("it is ours");
@@ -319,7 +319,7 @@ fn a_key_is_rotated_without_rejecting_clients() {
     let digits = std::fs::read_to_string(&here).expect("a key");
     assert!(!made.contains(digits.trim()), "{made}");
     let refused = fail(starfish(["key", "new", "--key", &here]), 1);
-    assert!(refused.contains("there is a key already") && refused.contains("key rotate"), "{refused}");
+    assert!(refused.contains("it already contains a key") && refused.contains("key rotate"), "{refused}");
     std::fs::copy(&here, &there).expect("room");
     let start = |store: &Store| {
         let options = ["--key", &there];

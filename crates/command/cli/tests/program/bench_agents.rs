@@ -144,10 +144,7 @@ fn the_benchmark_of_this_computer_has_csv_and_json() {
     ] {
         let told = fail(starfish([&small[..], &[option]].concat()), 2);
         let name = option.split('=').next().expect("a name");
-        assert!(
-            told.contains(&format!("{name}: it would do nothing")) && told.contains("--agents"),
-            "{told}"
-        );
+        assert!(told.contains(&format!("{name}: it has no effect")) && told.contains("--agents"), "{told}");
     }
 }
 
@@ -179,11 +176,11 @@ fn invalid_options_are_rejected() {
         ("--requests 0", "1 or more"),
         ("--duration 0s", "30s"),
         ("--mix 101 --operation mixed", "from 1 to 99"),
-        ("--mix 50", "it would do nothing"),
+        ("--mix 50", "it has no effect"),
         ("--record 2MiB --file-size 1MiB", "it is larger than --file-size 1 MiB"),
-        ("--record 1000 --file-size 1MiB", "--file-size 1049000 B is one"),
+        ("--record 1000 --file-size 1MiB", "The next larger multiple is --file-size 1049000 B"),
         ("--clients 5 --file-size 1MiB", "5 clients cannot share a file of 4 records"),
-        ("--block 2MiB --file-size 4MiB", "the agents take at most 1 MiB"),
+        ("--block 2MiB --file-size 4MiB", "the agents accept at most 1 MiB"),
         ("--machine nowhere", "no machine of the name"),
         ("--machine loopback", "different numbers of disks"),
         ("--set nodes.io=2", "--machine"),

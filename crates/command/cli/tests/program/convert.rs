@@ -138,7 +138,7 @@ fn convertible_files_are_converted_and_the_others_are_reported() {
     let old = set.old_stripes();
     let (listed, _) = ended(&set.convert(&["--dry-run"]), 1);
     assert!(listed.contains("\nresults/november/some.dat\n"), "{listed}");
-    assert!(listed.ends_with("To be converted: 12 files, 5.1 MiB.\n"), "{listed}");
+    assert!(listed.ends_with("Would convert: 12 files, 5.1 MiB.\n"), "{listed}");
     assert_eq!(set.old_stripes(), old, "--dry-run changes nothing");
     assert!(!set.disk(0).join("namespace").exists());
 
@@ -274,7 +274,7 @@ fn agents_reject_files_of_an_older_version() {
     };
     let errors = agent();
     let disks: Vec<String> = set.disks().iter().map(|disk| disk.display().to_string()).collect();
-    let said = format!("starting the agent: 13 files of an older version are on {}\n", disks[0]);
+    let said = format!("cannot start the agent: 13 files of an older version are on {}\n", disks[0]);
     let remedy = format!("`starfish convert {}`.", disks.join(" "));
     assert!(errors.contains(&said) && errors.contains(&remedy), "{errors}");
     ended(&set.convert(&CONVERT_ALL), 1);

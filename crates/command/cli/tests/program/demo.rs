@@ -116,8 +116,8 @@ fn patterns_are_listed_and_drawn() {
         ("1 to 4096 records", &["patterns", "rb", "--shape", "0x4"]),
         ("1 to 4096 records", &["patterns", "rb", "--shape", "65x64"]),
         ("12 places for 4 compute nodes", &["patterns", "rbb", "--grid", "4x3"]),
-        ("it would do nothing", &["patterns", "rb", "--grid", "2x2"]),
-        ("name one pattern", &["patterns", "rb", "rc", "--format", "svg"]),
+        ("it has no effect", &["patterns", "rb", "--grid", "2x2"]),
+        ("name only one", &["patterns", "rb", "rc", "--format", "svg"]),
         ("PATTERN", &["patterns", "--nodes", "3"]),
     ] {
         let said = fail(starfish(arguments), 2);

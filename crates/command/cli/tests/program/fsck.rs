@@ -177,7 +177,7 @@ fn cut_swapped_foreign_and_missing_stripes_are_found() {
     assert!(fs::read(store.path("missing")).expect("a file") == rest);
 
     assert!(store.run(&["fsck", "whole"]).contains("1 file, 1.0 MiB read back in"));
-    assert!(store.run_failing(&["fsck", "nothing"]).contains("not all could be looked at"));
+    assert!(store.run_failing(&["fsck", "nothing"]).contains("not all files and disks could be checked"));
     let begun = Instant::now();
     store.run(&["fsck", "whole", "--rate", "2MiB"]);
     assert!(begun.elapsed() > Duration::from_millis(450), "{:?}", begun.elapsed());

@@ -255,7 +255,7 @@ fn a_mount_waits_for_missing_agents() {
     let options = ["--background", "--wait", "60", "--log", "waiting.log"];
     let waiting = point.command(&["mount"], &options).spawn().expect("the program");
     let log = point.store.path("waiting.log");
-    let is_waiting = || fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting for agents"));
+    let is_waiting = || fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting up to 60 s for agents"));
     within(Duration::from_secs(20), "it reports that it waits", is_waiting);
     let roots = point.store.agents[1].roots.clone();
     point.store.agents[1] = Agent::start_at(&address, roots, &[]);

@@ -77,12 +77,12 @@ fn missing_launchers_and_libraries_are_named() {
     fs::remove_file(installed.path("starfish-libmpi.so.40")).expect("it is there");
     let none = failed(&["mpi-run", "--launcher", "./openmpi", "x"]);
     assert!(none.contains("starfish-libmpich.so.12") && none.contains("make install-mpi"), "{none}");
-    assert!(failed(&["mpi-preload", "/bin/true"]).contains("it is linked with no MPI"));
+    assert!(failed(&["mpi-preload", "/bin/true"]).contains("it is not linked with an MPI"));
     installed.launcher("job", "");
     let script = failed(&["mpi-preload", "./job"]);
     assert!(script.contains("it is a script") && script.contains("mpi4py"), "{script}");
     let in_path = failed(&["mpi-preload", "env"]);
-    assert!(in_path.contains("/env: it is linked with no MPI"), "{in_path}");
+    assert!(in_path.contains("/env: it is not linked with an MPI"), "{in_path}");
     let missing = failed(&["mpi-preload", "./nope"]);
     assert!(missing.contains("./nope: No such file") && !missing.contains("linked"), "{missing}");
 }

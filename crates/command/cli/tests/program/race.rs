@@ -113,7 +113,7 @@ fn an_agent_reports_that_one_client_delays_another() {
     let held_up = value(&parse(&numbers), "starfish_agent_disk_held_up_reads_total", &[("disk", "0")]);
     assert!(held_up.is_some_and(|reads| (1.0..=READS as f64).contains(&reads)), "{held_up:?}");
     let log = std::fs::read_to_string(store.path("log")).expect("a log");
-    assert_eq!(log.matches("wait behind the writes of a client").count(), 1, "{log}");
+    assert_eq!(log.matches("are delayed by a client's writes").count(), 1, "{log}");
     store.run(&["trace", "stop", "-o", "race.tlv"]);
     let bytes = std::fs::read(store.path("race.tlv")).expect("a trace");
     let trace = trace::read("race.tlv", bytes.as_slice()).expect("a trace");

@@ -199,7 +199,7 @@ fn a_replay_on_agents_leaves_no_files() {
         let replay = ["replay", log, "--agents", "--method", "traditional", "--progress", "never"];
         let said = String::from_utf8(finish(store.command(&replay)).stderr).expect("text");
         assert_eq!(
-            said.contains("1 file is laid out before each replay, with 7.6 MiB of data"),
+            said.contains("1 file is written before each replay, with 7.6 MiB of data"),
             is_reported,
             "{said}"
         );
@@ -275,12 +275,12 @@ fn invalid_options_and_logs_are_rejected() {
             2,
             "only the write-cached method has a write cache",
         ),
-        ("replay a.log --method disk-directed --outstanding 2", 2, "it would do nothing"),
+        ("replay a.log --method disk-directed --outstanding 2", 2, "it has no effect"),
         ("replay a.log --window 4", 2, "a window is that of a page cache"),
         ("replay a.log --batch 0", 2, "at least one byte"),
         ("replay a.log --agents x:1 --phantom", 2, "cannot be used with"),
         ("replay a.log --agents x:1 --machine loopback", 2, "cannot be used with"),
-        ("replay a.log --key x", 2, "--key: it would do nothing: it is for agents of yours"),
+        ("replay a.log --key x", 2, "--key: it has no effect: it is only for your own agents"),
         ("replay a.log --agents 127.0.0.1:1", 1, "127.0.0.1:1"),
         ("request-log generate --nodes 2 --jobs 3", 2, "3 jobs cannot share 2 nodes"),
     ] {

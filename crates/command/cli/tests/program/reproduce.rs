@@ -188,19 +188,24 @@ fn invalid_options_and_studies_are_rejected_before_any_trial() {
     let cases: [(&[&str], i32, &str); 13] = [
         (&["study", "--tables", "2,99"], 2, "--tables: study has no table 99\n  It has 2,16."),
         (&["study", "--figures", "7"], 2, "study has no figure 7\n  It has 2."),
-        (&["study", "--tables", "two"], 2, "is no number"),
-        (&["study", "--tables", "none"], 2, "nothing left to reproduce"),
+        (&["study", "--tables", "two"], 2, "expected all, none, or numbers"),
+        (&["study", "--tables", "none"], 2, "they select no table or figure"),
         (&["study", "--trials", "0"], 2, "--trials"),
         (&["study", "--trials", "100000"], 2, "--trials"),
         (&["study", "--threads", "0"], 2, "--threads"),
-        (&["nowhere"], 2, "Give one of starfish-3.0, enwrich, placement, which are built in, or a folder"),
+        (
+            &["nowhere"],
+            2,
+            "Name one of the built-in studies (starfish-3.0, enwrich, placement), or a directory",
+        ),
         (&["empty"], 2, "nothing to reproduce"),
         (&["broken"], 2, "plan.toml:7: unknown key \"outstandin\""),
         (&["study", "--out", "file"], 1, "starfish: file: "),
         (
             &["study", "--out", "taken"],
             2,
-            "taken/report.html: it would be replaced, and is not the result of a run\n  Choose another folder with --out",
+            "taken/report.html: it would be overwritten, but it is not the result of a run\n  Choose another \
+             folder with --out",
         ),
         (
             &["starfish-3.0", "--tables", "1,99"],

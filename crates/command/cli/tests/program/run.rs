@@ -67,7 +67,7 @@ fn a_plan_becomes_tables_and_a_second_run_simulates_nothing() {
     let (table, said) = printed(run(folder.path(), &["plan.toml"]));
     assert_eq!(table.lines().count(), 1 + 4, "{table}");
     assert!(table.lines().nth(1).expect("a row").starts_with("two methods  tpfs     rb"), "{table}");
-    assert!(said.contains("12 trials in results/plan: 12 run now, 0 there already"), "{said}");
+    assert!(said.contains("12 trials in results/plan: 12 run now, 0 in the journal"), "{said}");
     let results = folder.path().join("results/plan");
     let read = |name: &str| fs::read_to_string(results.join(name)).expect("a file");
     assert_eq!((read("results.csv").lines().count(), read("trials.csv").lines().count()), (5, 13));
@@ -76,11 +76,11 @@ fn a_plan_becomes_tables_and_a_second_run_simulates_nothing() {
         assert!(fs::read(results.join(name)).expect("a file").starts_with(b"PAR1"));
     }
     let (csv, said) = printed(run(folder.path(), &["plan.toml", "--format", "csv"]));
-    assert!(said.contains("0 run now, 12 there already"), "{said}");
+    assert!(said.contains("0 run now, 12 in the journal"), "{said}");
     assert_eq!(csv, read("results.csv"));
     let (json, said) =
         printed(run(folder.path(), &["plan.toml", "--format", "json", "--fresh", "--threads", "1"]));
-    assert!(said.contains("12 run now, 0 there already"), "{said}");
+    assert!(said.contains("12 run now, 0 in the journal"), "{said}");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let row = &json[3];
     assert_eq!(
@@ -92,7 +92,7 @@ fn a_plan_becomes_tables_and_a_second_run_simulates_nothing() {
     }
     assert_eq!(csv, read("results.csv"));
     let (_, said) = printed(run(folder.path(), &["plan.toml", "--trials", "4"]));
-    assert!(said.contains("16 trials in results/plan: 4 run now, 12 there already"), "{said}");
+    assert!(said.contains("16 trials in results/plan: 4 run now, 12 in the journal"), "{said}");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_killed_run_is_resumed_with_equal_results() {
     assert!((3..24).contains(&done), "{done} trials were done");
     assert!(!folder.path().join("killed/results.csv").exists());
     let (resumed, said) = printed(run(folder.path(), &["plan.toml", "--out", "killed", "--format", "csv"]));
-    assert!(said.contains(&format!("{} run now, {done} there already", 24 - done)), "{said}");
+    assert!(said.contains(&format!("{} run now, {done} in the journal", 24 - done)), "{said}");
     let (whole, _) = printed(run(folder.path(), &["plan.toml", "--out", "whole", "--format", "csv"]));
     assert_eq!(resumed, whole);
 }
@@ -137,7 +137,7 @@ fn an_interrupted_run_reports_how_to_resume() {
     let output = child.wait_with_output().expect("a child of ours");
     let said = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("the same command goes on from there"), "{said}");
+    assert!(said.contains("the same command continues from there"), "{said}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn plans_run_together_share_their_trials() {
     let (_, said) = printed(run(folder.path(), &["plan.toml", "twin.toml", "--trials", "1"]));
     assert!(said.contains(&format!("6 trials in results/{name}")), "{said}");
     let said = fail(run(folder.path(), &["plan.toml", "plan.toml"]), 2);
-    assert!(said.contains("both called"), "{said}");
+    assert!(said.contains("both have the name"), "{said}");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_plan_can_be_of_jobs_that_share_disks() {
     let (table, said) = printed(run(folder.path(), &["plan.toml", "--html", "page.html"]));
     assert_eq!(table.lines().count(), 1 + 4, "{table}");
     assert!(table.lines().nth(1).expect("a row").starts_with("races  a race,jobs=2 "), "{table}");
-    assert!(said.contains("12 trials in results/plan: 12 run now, 0 there already"), "{said}");
+    assert!(said.contains("12 trials in results/plan: 12 run now, 0 in the journal"), "{said}");
     let results = folder.path().join("results/plan");
     let read = |name: &str| fs::read_to_string(results.join(name)).expect("a file");
     assert_eq!((read("results.csv").lines().count(), read("trials.csv").lines().count()), (5, 13));
@@ -274,7 +274,7 @@ fn a_plan_can_be_of_jobs_that_share_disks() {
                    disk_movements,disk_utilisation,";
     assert!(read("results.csv").starts_with(columns), "{}", read("results.csv"));
     let (json, said) = printed(run(folder.path(), &["plan.toml", "--format", "json", "--threads", "1"]));
-    assert!(said.contains("0 run now, 12 there already"), "{said}");
+    assert!(said.contains("0 run now, 12 in the journal"), "{said}");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json[3]["policy"], &json[3]["jobs"]), (&3.into(), &5.into()));
     let (fresh, _) = printed(run(folder.path(), &["plan.toml", "--fresh", "--format", "csv"]));

@@ -146,9 +146,9 @@ fn existing_files_are_replaced_only_with_an_option() {
     let second = store.make_file("second", 2000);
     store.run(&["put", "first", "name"]);
     let error = store.run_failing(&["put", "second", "name"]);
-    assert!(error.contains("exists already") && error.contains("--replace"), "{error}");
+    assert!(error.contains("already exists") && error.contains("--replace"), "{error}");
     let error = store.run_failing(&["get", "name", "second"]);
-    assert!(error.contains("second: there is such a file already") && error.contains("--force"), "{error}");
+    assert!(error.contains("second: already exists") && error.contains("--force"), "{error}");
     assert_eq!(hash(&store.path("second")), second);
     store.run(&["get", "name", "second", "--force"]);
     assert_eq!(hash(&store.path("second")), first);
@@ -190,7 +190,7 @@ fn a_missing_local_directory_is_reported() {
     store.run(&["put", "data"]);
     for method in ["traditional", "disk-directed"] {
         let error = fail(store.command(&["get", "data", "new/", "--method", method]), 2);
-        assert!(error.contains("new/: there is no such directory"), "{error}");
+        assert!(error.contains("new/: no such directory"), "{error}");
     }
 }
 

@@ -191,7 +191,7 @@ fn a_trace_at_its_limit_is_reported_and_well_formed() {
     let path = directory.path().join("short.pftrace");
     let (json, errors) = traced(&path, &["--trace-limit", "500"]);
     assert!(errors.contains("short.pftrace: the trace ends at 1.0") && errors.contains("500"), "{errors}");
-    assert!(errors.contains("--trace-limit N takes more"), "{errors}");
+    assert!(errors.contains("raise it with --trace-limit N"), "{errors}");
     let count: usize = slices(&path).values().map(Vec::len).sum();
     // The remaining events are counts and messages.
     assert!((300..=500).contains(&count), "{count} slices");
@@ -278,7 +278,7 @@ fn a_trace_file_has_nodes_as_processes_and_messages_as_flows() {
 #[test]
 fn a_trace_needs_a_single_row_and_a_writable_file() {
     let error = fail(starfish(["simulate", "--pattern", "rb,wb", "--trace", "x"]), 2);
-    assert!(error.contains("a trace is of one row") && error.contains("--pattern"), "{error}");
+    assert!(error.contains("a trace needs a single row") && error.contains("--pattern"), "{error}");
     let run = "simulate --pattern rb --method traditional --trace /no/such/directory/x";
     assert!(fail(starfish(run.split(' ')), 1).contains("directory that exists"));
     let limit = "simulate --pattern rb --method traditional --trace-limit 5";

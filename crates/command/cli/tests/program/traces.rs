@@ -184,7 +184,7 @@ fn an_import_replaces_only_a_named_output_file() {
     let trace = directory.path().join("profile.tlv");
     std::fs::write(&trace, "another recording").expect("a file");
     let why = refused(directory.path(), "trace import profile.json", 1);
-    assert!(why.contains("profile.tlv: there is such a file already") && why.contains("-o"), "{why}");
+    assert!(why.contains("profile.tlv: already exists") && why.contains("-o"), "{why}");
     assert_eq!(std::fs::read(&trace).expect("a file"), b"another recording");
     notes(directory.path(), "trace import profile.json -o profile.tlv");
     assert_ne!(std::fs::read(&trace).expect("a file"), b"another recording");

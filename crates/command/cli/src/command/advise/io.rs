@@ -68,7 +68,7 @@ pub(super) fn run(arguments: &IoArguments) -> Result<()> {
     load_machine(&arguments.machine, &arguments.set.set)?;
     let log = arguments.input.read()?;
     if log.totals().requests() == 0 {
-        return Err(Failure::new(arguments.input.name(), "nothing is read or written in it"));
+        return Err(Failure::new(arguments.input.name(), "it contains no read or write requests"));
     }
     let mut program = RecordedProgram::new(log, &arguments.machine, &arguments.set.set)?;
     program.think = if arguments.think { Think::Gaps } else { Think::None };
@@ -134,16 +134,20 @@ fn reasons(advice: &IoAdvice) -> Vec<String> {
     if advice.is_of_other_machine() {
         let machine = &advice.machine;
         lines.push(format!(
-            "So {machine} is not the machine of the recording: what is gained on the one says little about the other. \
-             --machine FILE and --set describe yours."
+            "So {machine} is not the machine of the recording, and gains on one say little about gains on \
+             the other. Describe yours with --machine FILE and --set."
         ));
     }
     lines.push(match advice.advised.map(|index| &advice.alternatives[index]) {
         Some(one) => {
-            format!("Most is gained by {}: {} % of the time.", one.by, between(one.gain, one.gain_half_width))
+            format!(
+                "The largest gain is {} % of the time, by {}.",
+                between(one.gain, one.gain_half_width),
+                one.by
+            )
         }
         None => format!(
-            "Without more I/O nodes no change gains {:.0} % of the time or more for certain.",
+            "Without more I/O nodes, no change is certain to gain {:.0} % of the time or more.",
             100.0 * LEAST_GAIN
         ),
     });
@@ -152,7 +156,7 @@ fn reasons(advice: &IoAdvice) -> Vec<String> {
         lines.push(format!("{} would gain {gain} % of the time.", counted(one.io_nodes, "I/O node")));
     }
     if advice.is_written_behind() {
-        let seen = "others see what was written after MPI_File_sync, or when the file was closed";
+        let seen = "other processes see written data only after MPI_File_sync or MPI_File_close";
         lines.push(format!("With that method {seen}."));
     }
     lines

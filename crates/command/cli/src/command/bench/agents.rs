@@ -137,7 +137,7 @@ enum OrderName {
 /// Parses a duration greater than zero.
 fn duration(text: &str) -> std::result::Result<Duration, String> {
     let time = durations::parse(text)?;
-    if time.is_zero() { Err("expected more than nothing, such as 30s".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err("expected a positive time, such as 30s".to_owned()) } else { Ok(time) }
 }
 
 impl Work {
@@ -247,7 +247,7 @@ impl Options {
             return Err(Failure::usage(format!("--record {record}"), why));
         }
         if self.mix.is_some() && !self.operation.contains(&Work::Mixed) {
-            let failure = Failure::usage("--mix", "it would do nothing: no workload is mixed");
+            let failure = Failure::usage("--mix", "it has no effect: no workload is mixed");
             return Err(failure.remedy("Add --operation mixed, or leave --mix out."));
         }
         let mut cells = Vec::new();
@@ -278,9 +278,12 @@ impl Options {
         if !file.bytes.0.is_multiple_of(record.0) {
             let failure = Failure::usage(
                 format!("--file-size {}", file.bytes),
-                format!("it is no multiple of --record {record}"),
+                format!("it is not a multiple of --record {record}"),
             );
-            let remedy = format!("--file-size {} is one.", Size(file.bytes.0.next_multiple_of(record.0)));
+            let remedy = format!(
+                "The next larger multiple is --file-size {}.",
+                Size(file.bytes.0.next_multiple_of(record.0))
+            );
             return Err(failure.remedy(remedy));
         }
         Ok(cells)
@@ -291,7 +294,8 @@ impl Options {
         preflight::check_block(file.block)?;
         let needed = u64::from(self.clients) * u64::from(self.outstanding) * self.record(file).0;
         memory::check(needed, |needed, free| {
-            let why = format!("requests under way need {needed}, and {free} of memory are free here");
+            let why =
+                format!("requests in flight need {needed} of memory, and {free} are free on this computer");
             Failure::usage("--clients, --outstanding and --record", why)
         })
     }
@@ -325,12 +329,13 @@ fn disks(cluster: &Cluster, &File { bytes, block }: &File) -> Result<Vec<u32>> {
             let most = Size(client.block_bytes_max());
             return Err(Failure::usage(
                 format!("--block {block}"),
-                format!("the agents take at most {most}"),
+                format!("the agents accept at most {most}"),
             ));
         }
         let mut disks = Vec::new();
         for &node in client.io_nodes() {
-            let examined = connection.explained("asking for disks", client.examine(node).await)?;
+            let examined =
+                connection.explained("cannot get the list of disks", client.examine(node).await)?;
             disks.push(examined.disks.len() as u32);
         }
         preflight::check_space(&connection, "the file of the benchmark", bytes.0).await?;

@@ -177,7 +177,7 @@ fn cells(arguments: &Arguments) -> Result<Vec<WriteCell>> {
         }
     }
     if cells.is_empty() {
-        let failure = Failure::usage("--methods", "none of them writes such a pattern");
+        let failure = Failure::usage("--methods", "none of these methods can write one of the patterns");
         return Err(
             failure.remedy("A collective method writes one array; choose traditional or write-cached.")
         );

@@ -108,7 +108,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.file_size.0 > FILE_BYTES_MAX {
-        let why = format!("small files have at most {}", Size(FILE_BYTES_MAX));
+        let why = format!("expected at most {}", Size(FILE_BYTES_MAX));
         let failure = Failure::usage(format!("--file-size {}", arguments.file_size), why);
         return Err(failure.remedy("`starfish bench --agents` measures large ones."));
     }

@@ -153,7 +153,8 @@ fn plan(arguments: &Arguments) -> Result<Vec<Cell>> {
     let sizes = if arguments.full { FULL.to_vec() } else { arguments.sizes.clone() };
     let least = if arguments.predict.is_some() { PAGE_BYTES } else { MEASURED_BYTES_MIN };
     if let Some(size) = sizes.iter().find(|size| size.0 < least) {
-        let why = format!("smaller than {}: agents would have it in their memory", Size(least));
+        let why =
+            format!("it is smaller than {}, so the agents would serve it from their cache", Size(least));
         return Err(Failure::usage(format!("--sizes {size}"), why));
     }
     let mut cells = Vec::new();
@@ -177,7 +178,7 @@ fn programs(arguments: &Arguments) -> Result<Vec<Application>> {
     match asked.iter().find(|application| !application.only_reads()) {
         Some(application) => {
             let what = format!("--predict with --programs {}", application.name());
-            let failure = Failure::usage(what, "only programs that make no file are predicted");
+            let failure = Failure::usage(what, "programs that write a file cannot be predicted");
             Err(failure.remedy("Choose cat or grep."))
         }
         None if asked.is_empty() => {

@@ -39,8 +39,8 @@ enum AccountFormat {
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let timeline = arguments.traces.read()?;
     let run = RecordedRun::of(&timeline).ok_or_else(|| {
-        let failure = Failure::new("the trace", "no node of Starfish is in it");
-        failure.remedy("`starfish trace summary` says what is in any trace.")
+        let failure = Failure::new("the trace", "it contains no Starfish nodes");
+        failure.remedy("`starfish trace summary` shows the contents of any trace.")
     })?;
     let account = Account::recorded(&run);
     match arguments.format {

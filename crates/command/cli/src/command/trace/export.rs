@@ -55,7 +55,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let table = match arguments.table {
         TableName::Spans => TraceTable::Spans,
         _ if arguments.to == Target::Perfetto => {
-            return Err(Failure::usage("--table", "a trace for Perfetto is no table: it has all of them"));
+            return Err(Failure::usage(
+                "--table",
+                "a trace for Perfetto always contains spans, counters and flows",
+            ));
         }
         TableName::Counts => TraceTable::Counts,
         TableName::Flows => TraceTable::Flows,

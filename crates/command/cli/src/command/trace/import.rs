@@ -29,8 +29,8 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let Arguments { file, output } = arguments;
     if output.is_none() && file.as_os_str() == STANDARD {
-        let failure = Failure::usage("standard input", "it has no name, so the trace would have none");
-        return Err(failure.remedy("Say where to write it: -o OUT."));
+        let failure = Failure::usage("standard input", "a trace from standard input has no default name");
+        return Err(failure.remedy("Name the output file: -o OUT."));
     }
     let input = input::open(file)?;
     let collected = trace_formats::collect(input).map_err(|error| input::failed(file, &error))?;
@@ -50,6 +50,6 @@ fn unused_name(file: &Path) -> Result<PathBuf> {
     if !name.exists() {
         return Ok(name);
     }
-    let failure = Failure::new(name.display().to_string(), "there is such a file already");
-    Err(failure.remedy(format!("Say where to write it; -o {} replaces this one.", name.display())))
+    let failure = Failure::new(name.display().to_string(), "already exists");
+    Err(failure.remedy(format!("Name another output file with -o; -o {} replaces this one.", name.display())))
 }

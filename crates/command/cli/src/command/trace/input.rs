@@ -62,7 +62,7 @@ pub(super) struct RangeArgs {
 
 fn time(text: &str) -> std::result::Result<u64, String> {
     let time = durations::parse(text)?;
-    u64::try_from(time.as_nanos()).map_err(|_| "that is longer than any trace".to_owned())
+    u64::try_from(time.as_nanos()).map_err(|_| "expected a shorter time".to_owned())
 }
 
 impl RangeArgs {
@@ -75,7 +75,7 @@ impl RangeArgs {
         let from = first.saturating_add(self.from.unwrap_or(0));
         let to = self.to.map_or(u64::MAX, |to| first.saturating_add(to));
         if from >= to {
-            return Err(Failure::usage("--to", "it is not after --from, so nothing is left"));
+            return Err(Failure::usage("--to", "it must be later than --from"));
         }
         Ok(Some(from..to))
     }
@@ -130,7 +130,7 @@ pub(super) fn failed(file: &Path, error: &FormatError) -> Failure {
     let failure = Failure::new(file.display().to_string(), error);
     match error {
         FormatError::Trace(ReadError::Version(_)) => {
-            failure.remedy("Read it with the version of Starfish that wrote it, or with a newer one.")
+            failure.remedy("Use the version of Starfish that wrote it, or a newer one.")
         }
         _ => failure,
     }

@@ -27,5 +27,5 @@ Examples:
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let cluster = arguments.agents.cluster()?;
     let names = recordings::start(&cluster, true)?;
-    local::print(names.iter().map(|name| format!("{name} records what it does")))
+    local::print(names.iter().map(|name| format!("{name} is recording")))
 }
