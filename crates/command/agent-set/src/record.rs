@@ -224,6 +224,6 @@ mod tests {
         state.write(&Record::default()).expect("it can be removed");
         assert!(!path(state.directory()).exists());
         fs::write(path(state.directory()), "agents = 3").expect("a file");
-        assert!(state.read().expect_err("no record").to_string().contains("Remove it"));
+        assert!(state.read().expect_err("no record").to_string().contains("remove it"));
     }
 }

@@ -85,7 +85,7 @@ fn is_meant(pattern: &Pattern, path: &[u8]) -> bool {
 fn nothing_like(text: &str) -> Failure {
     let why = if is_pattern(text) { "nothing has a name like that" } else { "no such file" };
     let error = Error::new(ErrorKind::NotFound, text, why);
-    Failure::from(error.with_remedy("`starfish ls` lists the files there are"))
+    Failure::from(error.with_remedy("`starfish ls` lists the existing files"))
 }
 
 #[cfg(test)]

@@ -53,7 +53,8 @@ impl Namespace {
     pub async fn find_surely(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         let found = Namespace::find(connection).await?;
         if found.is_none() {
-            connection.explained("the namespace", fs::Tree::check_none(&connection.client).await)?;
+            connection
+                .explained("cannot open the namespace", fs::Tree::check_none(&connection.client).await)?;
         }
         Ok(found)
     }
@@ -264,7 +265,7 @@ impl Namespace {
     /// Flushes the namespace to stable storage, after the contents of orphans were removed.
     pub async fn flush(&self) -> Result<()> {
         self.tree.contents_gone().await;
-        self.connection.explained("flushing the namespace", self.tree.flush().await)
+        self.connection.explained("cannot flush the namespace", self.tree.flush().await)
     }
 
     /// Returns all records, for a check.

@@ -349,7 +349,7 @@ fn errors_of_options_files_and_agents_are_reported() {
     };
     says(
         run(&count, &agents).arg("nothing"),
-        "nothing: no such file or directory. `starfish ls` lists the files there are",
+        "nothing: no such file or directory. `starfish ls` lists the existing files",
     );
     says(run(&count, &agents).args(["-W", "x", "-", "a"]), "the option -window: \"x\" is no value for it");
     says(
@@ -364,7 +364,7 @@ fn errors_of_options_files_and_agents_are_reported() {
         run(&count, &agents).env("STARFISH_AGENTS", "127.0.0.1:1").arg("a"),
         "agent 127.0.0.1:1: Connection refused",
     );
-    says(run(&count, &agents).env("STARFISH_AGENTS", "").arg("a"), "none is named in STARFISH_AGENTS");
+    says(run(&count, &agents).env("STARFISH_AGENTS", "").arg("a"), "neither STARFISH_AGENTS, PDIOLCONF nor");
     says(
         run(&count, &agents).env("STARFISH_AGENTS", "").env("PDIOLCONF", "/nonexistent/nodes").arg("a"),
         "the node file /nonexistent/nodes",

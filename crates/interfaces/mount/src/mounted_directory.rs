@@ -47,8 +47,11 @@ impl MountedDirectory {
         let directory = check_directory(directory)?;
         check_device(&directory)?;
         if !settings.read_only {
-            tree.run("looking at what new files are to be", |node, _| async move { node.check_new_files() })
-                .wait()?;
+            tree.run(
+                "cannot check the striping of new files",
+                |node, _| async move { node.check_new_files() },
+            )
+            .wait()?;
         }
         let (tasks, taken) = flume::unbounded();
         let counter = MountCounter { tasks: tasks.downgrade() };
@@ -65,7 +68,7 @@ impl MountedDirectory {
         let notifier = kernel.notifier();
         let kept = settings.clone();
         let hear = Box::new(hear);
-        let serving = tree.run("serving the mount", move |node, _| {
+        let serving = tree.run("cannot serve the mount", move |node, _| {
             serve(node, kept, KernelSide { notifier, hearer: hear, tasks: taken, spare: giver })
         });
         let kernel = kernel.spawn().map_err(failed)?;
@@ -156,13 +159,13 @@ fn check_directory(directory: &Path) -> Result<PathBuf> {
     match found {
         // A second mount would hide the first.
         Ok((path, _)) if is_mount_of_ours(&path) => {
-            let remedy = format!("`starfish umount {}` removes that", directory.display());
-            Err(failure(directory, "a namespace of starfish is mounted there already").with_remedy(remedy))
+            let remedy = format!("`starfish umount {}` unmounts it", directory.display());
+            Err(failure(directory, "a Starfish namespace is already mounted there").with_remedy(remedy))
         }
         Ok((path, found)) if found.is_dir() => Ok(path),
-        Ok(_) => Err(failure(directory, "it is no directory")),
+        Ok(_) => Err(failure(directory, "it is not a directory")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(failure(directory, "no such directory").with_remedy("Make it first"))
+            Err(failure(directory, "no such directory").with_remedy("Create it first"))
         }
         Err(error) => Err(failure(directory, error)),
     }
@@ -174,7 +177,7 @@ fn check_device(directory: &Path) -> Result<()> {
         if may_mount() || find_program(OsStr::new(FUSERMOUNT)).is_some() {
             return Ok(());
         }
-        return Err(failure(directory, format!("there is no {FUSERMOUNT} here")).with_remedy(INSTALL));
+        return Err(failure(directory, format!("the program {FUSERMOUNT} is missing")).with_remedy(INSTALL));
     };
     let mode = fs::metadata(DEVICE).map(|device| device.mode() & 0o777).ok();
     let remedy = remedy_for_device(mode, nix::unistd::geteuid().is_root());
@@ -186,12 +189,15 @@ fn remedy_for_device(mode: Option<u32>, is_root: bool) -> String {
     match mode {
         Some(mode) if mode & 0o006 != 0o006 && !is_root => {
             format!(
-                "Its mode is {mode:03o}: let users open it, `chmod 666 {DEVICE}` as root, or mount as root"
+                "Its mode is {mode:03o}: permit users to open it with `chmod 666 {DEVICE}` as root, or mount \
+                 as root"
             )
         }
         Some(_) => format!("A container needs --device {DEVICE}"),
         None => {
-            format!("Load the kernel's module, `modprobe fuse` as root; a container needs --device {DEVICE}")
+            format!(
+                "Load the kernel module with `modprobe fuse` as root; a container needs --device {DEVICE}"
+            )
         }
     }
 }
@@ -203,15 +209,14 @@ fn refused(directory: &Path, settings: &MountSettings, error: &io::Error) -> Err
         io::ErrorKind::PermissionDenied if settings.allow_other && why.contains("user_allow_other") => {
             failure.with_remedy("Add the line user_allow_other to /etc/fuse.conf, or leave out --allow-other")
         }
-        io::ErrorKind::PermissionDenied => {
-            failure.with_remedy("Mount in a directory of your own; a container needs the right to mount, too")
-        }
+        io::ErrorKind::PermissionDenied => failure
+            .with_remedy("Mount in a directory that you own; a container also needs permission to mount"),
         _ => failure,
     }
 }
 
 fn failure(directory: &Path, why: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Io, format!("mounting in {}", directory.display()), why)
+    Error::new(ErrorKind::Io, format!("cannot mount in {}", directory.display()), why)
 }
 
 #[cfg(test)]
@@ -220,9 +225,11 @@ mod tests {
 
     #[test]
     fn the_remedy_for_an_unopenable_device_fits_the_cause() {
-        assert!(remedy_for_device(Some(0o600), false).starts_with("Its mode is 600: let users open it"));
+        assert!(
+            remedy_for_device(Some(0o600), false).starts_with("Its mode is 600: permit users to open it")
+        );
         assert!(remedy_for_device(Some(0o666), false).starts_with("A container needs"));
         assert!(remedy_for_device(Some(0o600), true).starts_with("A container needs"));
-        assert!(remedy_for_device(None, false).starts_with("Load the kernel's module"));
+        assert!(remedy_for_device(None, false).starts_with("Load the kernel module"));
     }
 }

@@ -145,7 +145,7 @@ pub(crate) async fn serve(
         has_ended: Cell::new(false),
     });
     if !mounted.settings.read_only {
-        node.spawn("removing what has no name", sweep(Rc::downgrade(&mounted)));
+        node.spawn("removal of unlinked files", sweep(Rc::downgrade(&mounted)));
     }
     while let Ok(task) = tasks.recv_async().await {
         let (work, call) = (task(mounted.clone()), mounted.calls.begin());
@@ -162,7 +162,7 @@ pub(crate) async fn serve(
     if mounted.settings.read_only {
         return Ok(());
     }
-    node.explained("bringing what was written onto the disks", mounted.tree().sync().await)
+    node.explained("cannot flush written data to the disks", mounted.tree().sync().await)
 }
 
 impl MountedTree {
@@ -360,7 +360,7 @@ impl MountedTree {
 /// Removes orphans left by other clients, now and every minute until the mount ends.
 async fn sweep(mount: Weak<MountedTree>) {
     while let Some(mounted) = mount.upgrade() {
-        let _ = mounted.settle("removing what has no name", mounted.tree().remove_doomed().await);
+        let _ = mounted.settle("cannot remove unlinked files", mounted.tree().remove_doomed().await);
         let node = mounted.node.clone();
         drop(mounted);
         let deadline = node.machine().now() + SWEEP_EVERY;

@@ -81,7 +81,7 @@ impl MountedTree {
     }
 
     pub(crate) async fn flush_names(&self, directory: FileNumber) -> Outcome<()> {
-        self.settle("flushing the namespace", self.tree().flush_of(directory).await)
+        self.settle("cannot flush the namespace", self.tree().flush_of(directory).await)
     }
 
     /// Flushes all written and closed files, and all names, to stable storage.
@@ -90,8 +90,7 @@ impl MountedTree {
     /// If an agent does not answer, fails with the error number of a connection, by which [`sync`](crate::sync)
     /// distinguishes it from a failing disk.
     pub(crate) async fn sync_all(&self) -> Outcome<()> {
-        let synced =
-            self.node.explained("bringing what was written onto the disks", self.tree().sync().await);
+        let synced = self.node.explained("cannot flush written data to the disks", self.tree().sync().await);
         synced.map_err(|error| {
             self.tell(&error);
             fuser::Errno::from_i32(error.kind().errno())

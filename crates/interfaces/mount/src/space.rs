@@ -22,7 +22,7 @@ pub(crate) struct TreeSpace {
 impl MountedTree {
     /// Returns the space on the disks of all agents that answer. Counts a device once, even if several agents use it.
     pub(crate) async fn space(&self) -> Outcome<TreeSpace> {
-        const WHAT: &str = "asking for space";
+        const WHAT: &str = "cannot get the free space";
         let (mut bytes, mut devices, mut disks) = (0, BTreeMap::new(), Vec::new());
         for &node in self.node.client().io_nodes() {
             let examined = self.settle(WHAT, self.node.client().examine(node).await);

@@ -18,9 +18,8 @@ pub(crate) const FUSERMOUNT: &str = "fusermount3";
 pub(crate) const KIND: &str = "fuse.starfish";
 
 /// Explanation for agents that do not answer when a directory is unmounted.
-const AGENTS_GONE: &str = "Agents that were stopped in order have brought it there (\"stopped: all accepted \
-                           data are on its disks\" is the end of their logs); agents that were killed have \
-                           not";
+const AGENTS_GONE: &str = "Agents that were shut down cleanly have flushed all data: their logs end with \
+                           \"stopped: all accepted data are on its disks\". Killed agents have not";
 
 /// True if a namespace is mounted in exactly this directory, even if its program has ended.
 pub fn is_mount_of_ours(directory: &Path) -> bool {
@@ -91,13 +90,13 @@ pub fn sync(directory: &Path) -> Result<()> {
             Ok(())
         }
         Err((number, error)) => {
-            let what = format!("what was written in {}", path.display());
+            let what = format!("data written in {}", path.display());
             Err(match number {
                 Some(Errno::ECONNREFUSED | Errno::ECONNRESET | Errno::EHOSTUNREACH) => {
-                    let why = "agents do not answer, so it is not known whether all of it is on the disks";
+                    let why = "agents do not answer, so some data may not be on the disks";
                     Error::new(ErrorKind::Gone, what, why).with_remedy(AGENTS_GONE)
                 }
-                _ => Error::new(ErrorKind::Io, what, format!("not all of it is on the disks: {error}")),
+                _ => Error::new(ErrorKind::Io, what, format!("some data are not on the disks: {error}")),
             })
         }
     }
@@ -111,11 +110,11 @@ pub fn sync(directory: &Path) -> Result<()> {
 pub fn unmount(directory: &Path, lazy: bool) -> Result<()> {
     let path = place_of(directory);
     let failed = |why: &dyn std::fmt::Display| {
-        Error::new(ErrorKind::Io, format!("unmounting {}", path.display()), why)
+        Error::new(ErrorKind::Io, format!("cannot unmount {}", path.display()), why)
     };
     if !is_mount_of_ours(&path) {
         let is_there = fs::symlink_metadata(&path).is_ok();
-        let why = if is_there { "no namespace of starfish is mounted there" } else { "no such directory" };
+        let why = if is_there { "no Starfish namespace is mounted there" } else { "no such directory" };
         return Err(failed(&why));
     }
     let flags = if lazy { MntFlags::MNT_DETACH } else { MntFlags::empty() };
@@ -128,7 +127,9 @@ pub fn unmount(directory: &Path, lazy: bool) -> Result<()> {
 
 fn in_use(error: Error, why: &str) -> Error {
     if why.to_ascii_lowercase().contains("busy") {
-        error.with_remedy("Somebody uses it: `fuser -vm DIR` tells who; --lazy unmounts it when nobody does")
+        error.with_remedy(
+            "Processes use it: `fuser -vm DIR` lists them. --lazy unmounts it when the last process leaves it",
+        )
     } else {
         error
     }

@@ -77,14 +77,14 @@ fn address(name: &str) -> std::result::Result<SocketAddr, (ErrorKind, String, &'
         Some((host, port)) => (host, port.parse().ok().filter(|&port| port > 0)),
         None => (name, Some(PORT)),
     };
-    let port =
-        port.ok_or_else(|| (ErrorKind::Invalid, "its port is no number from 1 to 65535".to_owned(), FORM))?;
+    let port = port
+        .ok_or_else(|| (ErrorKind::Invalid, "its port is not a number from 1 to 65535".to_owned(), FORM))?;
     if host.is_empty() || host.contains([':', '/', '@']) || host.contains(char::is_whitespace) {
-        return Err((ErrorKind::Invalid, format!("{host:?} is no host"), FORM));
+        return Err((ErrorKind::Invalid, format!("{host:?} is not a host"), FORM));
     }
     let unknown = |why: String| {
         let why = format!("the host {host:?} cannot be resolved: {why}");
-        let remedy = "Check how it is spelt, and that this computer knows it (`getent hosts HOST`)";
+        let remedy = "Check the spelling, and whether this computer can resolve it (`getent hosts HOST`)";
         (ErrorKind::UnknownHost, why, remedy)
     };
     let mut found = (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
@@ -150,7 +150,7 @@ fn given<'a>(names: impl Iterator<Item = &'a str>) -> Result<Option<Vec<String>>
         some if some == names.len() => Ok(Some(names)),
         _ => {
             let what = format!("the agents {:?}", names.join(","));
-            let error = Error::new(ErrorKind::Invalid, what, "a name is missing beside a comma");
+            let error = Error::new(ErrorKind::Invalid, what, "a name is missing before or after a comma");
             Err(error.with_remedy("Write HOST:PORT,HOST:PORT without blanks"))
         }
     }
@@ -160,13 +160,16 @@ fn given<'a>(names: impl Iterator<Item = &'a str>) -> Result<Option<Vec<String>>
 fn none() -> Error {
     let files = [configuration_file(), in_home(NODE_FILE), in_home(LAST_NODE_FILE)];
     let files: Vec<String> = files.into_iter().flatten().map(|path| path.display().to_string()).collect();
-    let why = format!("none is named in {VARIABLE}, {NODE_FILE_VARIABLE}, {}", files.join(", "));
+    let why = format!(
+        "neither {VARIABLE}, {NODE_FILE_VARIABLE} nor one of these files names any: {}",
+        files.join(", ")
+    );
     let remedy = format!(
-        "Set {VARIABLE}=HOST:PORT,... or write agents = [\"HOST:PORT\"] into {}. `starfish agents up --local 4` starts \
-         some on this computer",
+        "Set {VARIABLE}=HOST:PORT,... or write agents = [\"HOST:PORT\"] into {}. `starfish agents up --local \
+         4` starts four on this computer",
         files.first().map_or("a file named with --config", String::as_str)
     );
-    Error::new(ErrorKind::Invalid, "finding the agents", why).with_remedy(remedy)
+    Error::new(ErrorKind::Invalid, "cannot find the agents", why).with_remedy(remedy)
 }
 
 /// Returns the names of the agents of [`find`], without the source STARFISH_AGENTS. The list may be empty.
@@ -198,12 +201,12 @@ fn in_home(name: &str) -> Option<PathBuf> {
 fn node_file(path: &Path) -> Result<Vec<String>> {
     let wrong = |why: &dyn std::fmt::Display| {
         let error = Error::new(ErrorKind::Invalid, format!("the node file {}", path.display()), why);
-        error.with_remedy("It has the names of the agents, as HOST:PORT or HOST, one on each line")
+        error.with_remedy("Write the names of the agents, as HOST:PORT or HOST, one on each line")
     };
     let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
     let without_remarks = text.lines().map(|line| line.split('#').next().unwrap_or_default());
     let names: Vec<String> = without_remarks.flat_map(str::split_whitespace).map(str::to_owned).collect();
-    if names.is_empty() { Err(wrong(&"it names no agent")) } else { Ok(names) }
+    if names.is_empty() { Err(wrong(&"it contains no agent")) } else { Ok(names) }
 }
 
 /// Record of an agent that `starfish agents up` has started, reduced to the fields needed here.
@@ -237,7 +240,7 @@ fn started() -> Result<Vec<Started>> {
     let Ok(text) = fs::read_to_string(&path) else { return Ok(Vec::new()) };
     let record: Record = toml::from_str(&text).map_err(|error| {
         let error = Error::new(ErrorKind::Invalid, path.display().to_string(), error.message());
-        error.with_remedy("`starfish agents status` tells more")
+        error.with_remedy("`starfish agents status` shows details")
     })?;
     Ok(record.agents)
 }
@@ -300,7 +303,7 @@ mod tests {
         assert_eq!(node_file(&path).expect("three"), ["brule-m-a", "brule-m-b:7118", "brule-m-c"]);
         fs::write(&path, "# none\n").expect("room");
         let empty = node_file(&path).expect_err("empty").to_string();
-        assert!(empty.contains("it names no agent"), "{empty}");
+        assert!(empty.contains("it contains no agent"), "{empty}");
     }
 
     #[test]
@@ -322,10 +325,10 @@ mod tests {
     fn malformed_names_and_unknown_hosts_are_different_errors() {
         use ErrorKind::{Invalid, UnknownHost};
         for (name, kind, why, remedy) in [
-            ("127.0.0.1:port", Invalid, "no number from 1 to 65535", "HOST:PORT"),
-            ("127.0.0.1:0", Invalid, "no number from 1 to 65535", "HOST:PORT"),
-            ("a:b:7", Invalid, "\"a:b\" is no host", "HOST:PORT"),
-            (":7117", Invalid, "\"\" is no host", "HOST:PORT"),
+            ("127.0.0.1:port", Invalid, "not a number from 1 to 65535", "HOST:PORT"),
+            ("127.0.0.1:0", Invalid, "not a number from 1 to 65535", "HOST:PORT"),
+            ("a:b:7", Invalid, "\"a:b\" is not a host", "HOST:PORT"),
+            (":7117", Invalid, "\"\" is not a host", "HOST:PORT"),
             (
                 "nobody.invalid:7117",
                 UnknownHost,

@@ -77,7 +77,7 @@ async fn join_job(connection: &ConnectedNode, settings: &CacheWrites) -> Result<
     let member = format!("process {} on {}", process::id(), hostname());
     let kind = Memory::real(Vec::new());
     let cache = WriteCache::join(connection.client.clone(), &job, &member, settings, &kind).await;
-    connection.explained(&format!("joining the job {job}"), cache)
+    connection.explained(&format!("cannot join the job {job}"), cache)
 }
 
 /// Returns the name of this computer.

@@ -71,7 +71,7 @@ impl ConnectedNode {
             return Err(error);
         }
         let client = Client::connect(machine.clone(), io_nodes, ClientSettings::agent()).await;
-        let client = client.map_err(|error| names.explain("asking the agents for their disks", &error))?;
+        let client = client.map_err(|error| names.explain("cannot get the list of disks", &error))?;
         for ((node, _), error) in client.failing_disks().await {
             names.enter_failing(node, &error);
         }
@@ -135,13 +135,13 @@ impl ConnectedNode {
     /// # Errors
     /// If a namespace must be created and an agent does not answer, or if the disks belong to one that is missing.
     pub async fn tree(&self, cache: &PageCache<RealMachine>) -> Result<Tree<RealMachine>> {
-        const WHAT: &str = "the namespace";
+        const WHAT: &str = "cannot open the namespace";
         if let Some(tree) = self.find_tree(cache).await? {
             return Ok(tree);
         }
         if let Err(absence) = self.incompleteness() {
             let why = format!(
-                "this set has not been used yet, and all its agents have to answer the first time. {}: {}",
+                "this set has no namespace yet, and its creation needs all agents. {}: {}",
                 absence.what(),
                 absence.why()
             );
@@ -156,13 +156,13 @@ impl ConnectedNode {
     /// # Errors
     /// If its metadata server does not answer, as far as that can be known.
     pub async fn find_tree(&self, cache: &PageCache<RealMachine>) -> Result<Option<Tree<RealMachine>>> {
-        const WHAT: &str = "the namespace";
+        const WHAT: &str = "cannot open the namespace";
         let tree = self.explained(WHAT, Tree::find(cache).await)?;
         let (None, Err(absence)) = (&tree, self.incompleteness()) else { return Ok(tree) };
         match Tree::check_none(&self.client).await {
             Err(error) if matches!(*error, fs::Error::NoKeeper { .. }) => {
                 let why = format!(
-                    "an agent that does not answer, or whose disk cannot be used, keeps it. {}: {}",
+                    "its metadata server does not answer, or cannot use its disk. {}: {}",
                     absence.what(),
                     absence.why()
                 );
@@ -181,8 +181,8 @@ impl ConnectedNode {
         let present = self.client.disks() - self.failing_disks().len() as u32;
         let wanted = disks.map_or(present, NonZeroU32::get);
         if wanted > present {
-            let why = format!("files are to lie on {wanted} disks each; the agents have {present}");
-            let remedy = format!("Ask for at most {present}, or for all of them; or name more agents");
+            let why = format!("cannot stripe over {wanted} disks: the agents have {present}");
+            let remedy = format!("Choose at most {present} disks, or name more agents");
             return Err(Error::new(ErrorKind::Invalid, "new file", why).with_remedy(remedy));
         }
         self.explained("new file", Striping::new(block_bytes, wanted).map_err(Box::<fs::Error>::from))

@@ -65,7 +65,7 @@ fn wanted(client: &ClientNode, options: OpenOptions) -> Result<Wanted> {
     };
     let disks = client.connection.client.disks();
     if disk >= disks {
-        let why = format!("a file is to lie on disk {disk}, and there are {disks}, counted from 0");
+        let why = format!("there is no disk {disk}: the agents have {disks}, numbered from 0");
         return Err(Error::new(ErrorKind::Invalid, "new file", why));
     }
     let striping = client.connection.striping(block_bytes, Some(NonZeroU32::MIN))?;
@@ -84,7 +84,7 @@ pub(crate) async fn stat(client: &ClientNode, name: &str, path: &[u8]) -> Result
 /// Returns the location of a path. Fails for an empty path, like POSIX.
 fn location(path: &[u8]) -> Result<Location> {
     match path.is_empty() {
-        true => Err(Error::new(ErrorKind::NotFound, "a path", "it is empty, and leads nowhere")),
+        true => Err(Error::new(ErrorKind::NotFound, "a path", "the path is empty")),
         false => Ok(Location::of_path(path)),
     }
 }
@@ -97,7 +97,7 @@ pub(crate) async fn unlink(client: &ClientNode, name: &str, path: &[u8]) -> Resu
 
 /// Returns the paths of all files, sorted.
 pub(crate) async fn list(client: &ClientNode) -> Result<Vec<String>> {
-    const WHAT: &str = "listing the files";
+    const WHAT: &str = "cannot list the files";
     let (mut directories, mut files) = (vec![(FileNumber::ROOT, String::new())], Vec::new());
     while let Some((directory, path)) = directories.pop() {
         for DirectoryEntry { name, inode } in client.explained(WHAT, client.tree.entries(directory).await)? {

@@ -209,65 +209,67 @@ fn kind_of_remote(kind: FailureKind) -> ErrorKind {
 pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String> {
     let remedy = match error {
         fs::Error::MissingStripe { .. } => {
-            "If all agents that had the file when it was made are named, the stripe is lost; `starfish get \
-             --skip-damaged` saves the rest, and `starfish rm` removes it"
+            "Name all agents of the set. If all are named, the stripe is lost: `starfish get --skip-damaged` \
+             saves the rest, and `starfish rm` removes the file"
         }
         fs::Error::UnknownDisk { .. } => {
-            "Start the agent that has the directory with this identity (`.starfish.disk` in it), and name it here. If \
-             the disk is lost, `starfish get --skip-damaged` saves what is on the others, and `starfish rm` removes the \
-             file"
+            "Start the agent with this disk, and name it here: the file `.starfish.disk` in the disk's \
+             directory has the identity. If the disk is lost, `starfish get --skip-damaged` saves the \
+             stripes on other disks, and `starfish rm` removes the file"
         }
         fs::Error::Remote { failure: fs::Failure { kind: FailureKind::OtherNamespace, .. }, .. } => {
-            "Name the agents of one set, with --agents or in STARFISH_AGENTS. If that namespace is lost, or was put away, \
-             `starfish fsck --repair --take-disks` makes its disks those of this one"
+            "Name the agents of a single set, with --agents or STARFISH_AGENTS. If the other namespace is \
+             lost or was set aside, `starfish fsck --repair --take-disks` assigns its disks to this one"
         }
         fs::Error::ManyNamespaces(_) => {
-            "Put away what was begun by mistake: stop that agent, rename `namespace` in the directory of its disk, and \
-             start it again. `starfish fsck --repair` then gives names to the files that were put since"
+            "Set aside the namespace that was created by mistake: stop its agent, rename `namespace` in the \
+             directory of its disk, and restart the agent. Then `starfish fsck --repair` names the files of \
+             that namespace"
         }
         fs::Error::NoKeeper { .. } => {
-            "Name all agents of the set. If the one that keeps the namespace does not run, start it with all its disks; \
-             if its disk is lost, go back to a copy of the names. Only without one: `starfish fsck --repair \
-             --new-namespace`"
+            "Name all agents of the set. If the metadata server does not run, start it with all its disks. \
+             If its disk is lost, restore a copy of the namespace. Only if there is no copy: `starfish fsck \
+             --repair --new-namespace`"
         }
         fs::Error::BlockTooLarge { .. } => {
-            "Choose smaller blocks (`--block SIZE`, `block_bytes` in Python), or start the agents with more than now \
-             after `--block-max`"
+            "Choose smaller blocks (`--block SIZE`, `block_bytes` in Python), or restart the agents with a \
+             larger `--block-max`"
         }
         fs::Error::LocksLost { .. }
         | fs::Error::Remote { failure: fs::Failure { kind: FailureKind::Fenced, .. }, .. } => {
-            "Another program may have written to the file meanwhile. Close it, open it again, and look at what it holds"
+            "Another program may have changed the file. Close it, open it again, and check its contents"
         }
         fs::Error::Refused(TreeRefusal::Damaged) => {
-            "Contents are not concerned. `starfish fsck --repair` mends records of names; if it cannot, go back to a copy \
-             that `starfish agent --copy-namespace` has made"
+            "File contents are not affected. `starfish fsck --repair` repairs records of the namespace. If \
+             it fails, restore a copy made by `starfish agent --copy-namespace`"
         }
         fs::Error::Remote { failure, .. } if failure.kind == FailureKind::NamesDamaged => {
-            "Contents are not concerned. Stop that agent and go back to the copy that its `--copy-namespace` has made; \
-             without one, rename `namespace` in its directory, start it, and `starfish fsck --repair --new-namespace` \
-             finds all files under numbers. The manual tells how: Operation, The names are lost or damaged"
+            "File contents are not affected. Stop that agent and restore the copy made by its \
+             `--copy-namespace`. Without a copy, rename `namespace` in its directory, start the agent, and \
+             run `starfish fsck --repair --new-namespace`, which names all files by number. See the manual: \
+             Operation, The names are lost or damaged"
         }
         fs::Error::Remote { failure, .. } if failure.kind == FailureKind::BlockTooLarge => {
-            "Start the agents with `--block-max` as large as the file's blocks"
+            "Restart the agents with a `--block-max` of at least the file's block size"
         }
         fs::Error::Remote { failure, .. } if failure.kind == FailureKind::NoTeam => {
-            "Start the program again. If one of its processes has ended, what that has said last tells why"
+            "Restart the program. If one of its processes ended, see its last messages"
         }
         fs::Error::Remote { failure, .. } if failure.kind == FailureKind::OutOfStep => {
-            "All members have to call the same things, in the same order and with the same settings"
+            "All members must make the same calls, in the same order and with the same settings"
         }
         _ => match kind_of(error) {
-            ErrorKind::NotFound => "`starfish ls` lists the files there are",
-            ErrorKind::Exists => "Use another name; `starfish rm` removes what is there",
+            ErrorKind::NotFound => "`starfish ls` lists the existing files",
+            ErrorKind::Exists => "Use another name, or remove the existing file with `starfish rm`",
             ErrorKind::NoSpace => "Remove files with `starfish rm`, or give the agent a larger disk",
             ErrorKind::Damaged => {
-                "Check that disk. What else lies on it can be read; `starfish rm` removes the file"
+                "Check the disk. Other files on it can be read; `starfish rm` removes the damaged file"
             }
             ErrorKind::Gone => return Some(remedy_for_silence(log)),
             ErrorKind::Lost => {
-                return Some(format!("Write it again. {} tells why the agent ended", log_of(log)));
+                return Some(format!("Write it again. {} shows why the agent ended", log_of(log)));
             }
-            ErrorKind::Protocol => "Install the same version of Starfish here and at the agent",
+            ErrorKind::Protocol => "Install the same version of Starfish on this computer and on the agent's",
             _ => return None,
         },
     };
@@ -277,17 +279,17 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
 /// Returns the remedy for an agent that does not answer.
 pub(crate) fn remedy_for_silence(log: Option<&str>) -> String {
     let start = match log {
-        Some(_) => "`starfish agents up` starts it again, after `starfish agents down` if it hangs",
+        Some(_) => "`starfish agents up` starts it again; if it hangs, run `starfish agents down` first",
         None => {
-            "Is it running? Start it as before: `starfish agents up`, with the --dir of its set, or `starfish agent` with \
-             its --root and --listen"
+            "Is it running? Start it as before: by `starfish agents up` with the --dir of its set, or by \
+             `starfish agent` with its --root and --listen"
         }
     };
-    format!("{start}. {} tells what happened to it", log_of(log))
+    format!("{start}. {} shows why it does not answer", log_of(log))
 }
 
 fn log_of(log: Option<&str>) -> String {
-    log.map_or_else(|| "Its log, or standard error,".to_owned(), |log| format!("Its log, {log},"))
+    log.map_or_else(|| "Its log or standard error".to_owned(), |log| format!("Its log ({log})"))
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub fn path(named: Option<&Path>) -> Result<PathBuf> {
     let usual =
         || base_directory("XDG_CONFIG_HOME", ".config").map(|directory| directory.join("starfish/key"));
     named.map(Path::to_owned).or_else(of_environment).or_else(usual).ok_or_else(|| {
-        Error::new(ErrorKind::Invalid, "the key file", "there is no home directory to look in")
+        Error::new(ErrorKind::Invalid, "the key file", "there is no home directory to search")
             .with_remedy(format!("Name the file with --key FILE or {VARIABLE}"))
     })
 }
@@ -60,9 +60,10 @@ pub fn read(path: &Path) -> Result<Keys> {
     let what = || format!("the key file {}", path.display());
     let wrong = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Invalid, what(), why);
     let file = File::open(path).map_err(|error| match error.kind() {
-        IoErrorKind::NotFound => wrong(&"there is no such file").with_remedy(format!(
-            "Copy it from a computer of the cluster, where it is {USUAL} (scp -p), or name another with --key FILE or \
-             {VARIABLE}. `starfish agents up` and `starfish key new` make the first one"
+        IoErrorKind::NotFound => wrong(&"no such file").with_remedy(format!(
+            "Copy it from another computer of the cluster, where it is usually {USUAL} (scp -p), or name \
+             another file with --key FILE or {VARIABLE}. `starfish agents up` and `starfish key new` create \
+             the first one"
         )),
         _ => wrong(&error),
     })?;
@@ -72,7 +73,7 @@ pub fn read(path: &Path) -> Result<Keys> {
     }
     let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
-        let why = format!("others than its user may use it: its mode is {mode:04o}");
+        let why = format!("other users may access it: its mode is {mode:04o}");
         return Err(wrong(&why).with_remedy(format!("chmod 600 {}", path.display())));
     }
     let mut text = String::new();
@@ -80,7 +81,7 @@ pub fn read(path: &Path) -> Result<Keys> {
     file.take(1024).read_to_string(&mut text).map_err(|error| wrong(&error))?;
     parse(&text).ok_or_else(|| {
         let why = format!("it is not {} hexadecimal digits", 2 * Key::BYTES);
-        wrong(&why).with_remedy("Copy it again from where it is right")
+        wrong(&why).with_remedy("Copy it again from a computer where it is correct")
     })
 }
 
@@ -126,8 +127,9 @@ pub fn make(path: &Path, encrypts: bool) -> Result<bool> {
 pub fn rotate(path: &Path) -> Result<Keys> {
     let before = read(path)?;
     if before.previous.is_some() {
-        return Err(failed(path, &"the previous replacement has not been finished").with_remedy(
-            "Once all computers have this file and their agents have been restarted: `starfish key rotate --finish`",
+        return Err(failed(path, &"the previous rotation is not finished").with_remedy(
+            "When all computers have this file and all agents have been restarted: `starfish key rotate \
+             --finish`",
         ));
     }
     let new = Keys::draw().map_err(|error| failed(path, &error))?;
@@ -152,7 +154,7 @@ fn replace(path: &Path, keys: Keys) -> Result<Keys> {
 }
 
 fn failed(path: &Path, why: &dyn std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Io, format!("writing the key file {}", path.display()), why)
+    Error::new(ErrorKind::Io, format!("cannot write the key file {}", path.display()), why)
 }
 
 /// Writes the keys to a new file, to which `publish` then gives the final name.
@@ -191,13 +193,14 @@ pub fn text(keys: &Keys) -> String {
 pub fn remedy(mismatch: KeyMismatch, path: Option<&Path>, there: &str) -> String {
     let here = path.map_or_else(|| USUAL.to_owned(), |path| path.display().to_string());
     let other = match mismatch {
-        KeyMismatch::Differ => "One of the two is not of this cluster",
+        KeyMismatch::Differ => "One of the two belongs to another cluster",
         KeyMismatch::ClearHere => "The key file here says `clear`, and the one there does not",
         KeyMismatch::ClearThere => "The key file there says `clear`, and the one here does not",
     };
     format!(
-        "{other}: copy the right key file over the other (here it is {here}, at {there} {USUAL} unless another was named), \
-         with mode 0600 (scp -p), or name another file with --key FILE or {VARIABLE}"
+        "{other}. Replace the wrong key file by a copy of the right one, with mode 0600 (scp -p), or name \
+         another file with --key FILE or {VARIABLE}. The file is {here} here, and by default {USUAL} at \
+         {there}"
     )
 }
 

@@ -22,13 +22,14 @@ fn unreachable_agent(agent: &Agent, error: machine::Error, key_file: Option<&Pat
             ))
         }
         machine::Error::OtherVersion { theirs, ours, .. } => {
-            let why = format!("it speaks version {theirs} of the protocol, this program version {ours}");
-            named(ErrorKind::Protocol, why).with_remedy("Install the same version of Starfish here and there")
+            let why = format!("it uses protocol version {theirs}, this program version {ours}");
+            named(ErrorKind::Protocol, why)
+                .with_remedy("Install the same version of Starfish on both computers")
         }
         machine::Error::OtherProgram { .. } => {
-            let why = "another program answers there, which is no Starfish agent".to_owned();
+            let why = "another program answers at this address".to_owned();
             named(ErrorKind::Unreachable, why)
-                .with_remedy("Check the port. `starfish agents status` shows the ports of agents")
+                .with_remedy("Check the port: `starfish agents status` shows the ports of agents")
         }
         // Keep only the reason: the subject is named already.
         machine::Error::Io { why, .. } => {
@@ -48,7 +49,8 @@ pub(crate) struct Names {
 }
 
 /// Remedy for a disk that cannot be used.
-const REMEDY_FOR_DISK: &str = "Is that disk mounted? Put it back and restart the agent; files that do not lie on it can be used meanwhile";
+const REMEDY_FOR_DISK: &str = "Is the disk mounted? Mount it and restart the agent. Files without stripes on \
+                               it can still be used";
 
 impl Names {
     /// Adds the name of an agent. Fails with the known name if this node already has one.
@@ -121,9 +123,9 @@ impl Names {
                 }
                 // Do not report the agent as unreachable: only this part of the file is missing.
                 fs::Error::UnknownDisk { identity, .. } => {
-                    (format!("disk {identity:016x}, where a part of it is,"), kind_of(error))
+                    (format!("disk {identity:016x}, which has a stripe of the file,"), kind_of(error))
                 }
-                _ => ("if there is such a file, it".to_owned(), absence.kind()),
+                _ => ("the file, if it exists,".to_owned(), absence.kind()),
             };
             let why = format!("{why} is not on the {place}. {}: {}", absence.what(), absence.why());
             let explained = Error::new(kind, what, why);
@@ -221,7 +223,7 @@ mod tests {
         for (mismatch, part) in [
             (KeyMismatch::ClearHere, "The key file here says `clear`"),
             (KeyMismatch::ClearThere, "The key file there says `clear`"),
-            (KeyMismatch::Differ, "(here it is /my/key,"),
+            (KeyMismatch::Differ, "The file is /my/key here"),
         ] {
             let error = machine::Error::OtherKey { what: "connecting".into(), mismatch };
             let told = unreachable_agent(&agent("a:1", None), error, Some(Path::new("/my/key")));
@@ -241,7 +243,7 @@ mod tests {
         }
         let error = machine::Error::OtherProgram { what: what() };
         let told = unreachable_agent(&agent("a:1", None), error, None);
-        assert_eq!(told.remedy(), Some("Check the port. `starfish agents status` shows the ports of agents"));
+        assert_eq!(told.remedy(), Some("Check the port: `starfish agents status` shows the ports of agents"));
     }
 
     #[test]
@@ -324,10 +326,10 @@ mod tests {
             (remote(FailureKind::NotFound), ErrorKind::NotFound, "starfish ls"),
             (remote(FailureKind::Exists), ErrorKind::Exists, "starfish rm"),
             (remote(FailureKind::NotOpen), ErrorKind::Gone, "Is it running"),
-            (remote(FailureKind::NoTeam), ErrorKind::Gone, "Start the program again"),
-            (remote(FailureKind::OutOfStep), ErrorKind::Gone, "the same things"),
+            (remote(FailureKind::NoTeam), ErrorKind::Gone, "Restart the program"),
+            (remote(FailureKind::OutOfStep), ErrorKind::Gone, "the same calls"),
             (remote(FailureKind::NoSpace), ErrorKind::NoSpace, "larger disk"),
-            (remote(FailureKind::Damaged), ErrorKind::Damaged, "Check that disk"),
+            (remote(FailureKind::Damaged), ErrorKind::Damaged, "Check the disk"),
             (remote(FailureKind::Invalid), ErrorKind::Invalid, ""),
             (remote(FailureKind::Io), ErrorKind::Io, ""),
             (

@@ -59,7 +59,7 @@ fn check(path: &Path) -> io::Result<()> {
     if beginning.is_empty() || trace::is_trace(&beginning) {
         return Ok(());
     }
-    Err(io::Error::new(io::ErrorKind::InvalidData, "this file is no trace, and is left as it is"))
+    Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a trace, and was not changed"))
 }
 
 fn cannot_trace(path: &Path, error: &io::Error) -> Error {

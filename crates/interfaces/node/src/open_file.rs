@@ -273,7 +273,7 @@ impl OpenFile {
     ) -> Result<&OpenTreeFile<RealMachine>> {
         let prepared = self.flush_written().await.and_then(|()| {
             let (given, wanted) = (memory.len(), selection.bytes());
-            let why = || format!("{given} bytes are given for {wanted} that are selected");
+            let why = || format!("the buffer has {given} bytes, but the selection has {wanted}");
             if given == wanted { Ok(&self.file) } else { Err(self.invalid(why())) }
         });
         self.or_refused(turn, prepared).await
@@ -282,9 +282,7 @@ impl OpenFile {
     fn memory_for(&self, bytes: u64) -> Result<Memory> {
         match Vec::<u8>::new().try_reserve_exact(bytes as usize) {
             Ok(()) => Ok(Memory::real(vec![0; bytes as usize])),
-            Err(_) => {
-                Err(self.invalid(format!("there is no memory for the {bytes} bytes that are selected")))
-            }
+            Err(_) => Err(self.invalid(format!("not enough memory for the {bytes} selected bytes"))),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Errors
 /// If the system has no random numbers.
 pub fn random() -> Result<u64> {
-    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, "drawing a random number", error))
+    getrandom::u64().map_err(|error| Error::new(ErrorKind::Io, "cannot get a random number", error))
 }
 
 /// Returns the name of a new node. All such names have the same length, so that no name is a prefix of another.

@@ -43,7 +43,7 @@ impl Session {
     /// # Errors
     /// If an agent does not answer.
     pub fn learn_disks(&self) -> Result<()> {
-        const WHAT: &str = "asking for the disks";
+        const WHAT: &str = "cannot get the list of disks";
         self.node.call(WHAT, |node| async move {
             node.client.explained(WHAT, node.client.tree.all_disks().await).map(drop)
         })
@@ -105,12 +105,13 @@ impl Session {
 
     /// Returns the number of disks of all agents together.
     pub fn disks(&self) -> Result<u32> {
-        self.node.call("counting the disks", |node| async move { Ok(node.client.connection.client.disks()) })
+        self.node
+            .call("cannot count the disks", |node| async move { Ok(node.client.connection.client.disks()) })
     }
 
     /// Returns the paths of all files, sorted.
     pub fn list(&self) -> Result<Vec<String>> {
-        self.node.call("listing the files", |node| async move { contents::list(&node.client).await })
+        self.node.call("cannot list the files", |node| async move { contents::list(&node.client).await })
     }
 
     /// Copies a whole file to `output` and returns `output`. Bypasses the page cache: unsent writes of this session are
@@ -190,7 +191,7 @@ impl Session {
     ///
     /// The node thread ends with the last handle of the session and its files.
     pub fn finish(&self) -> Result<()> {
-        const WHAT: &str = "writing out what was written behind";
+        const WHAT: &str = "cannot flush buffered writes";
         self.node.call(WHAT, |node| async move {
             let ended = node.end_write_cache().await;
             let removed = node.client.remove_temporary_files().await;

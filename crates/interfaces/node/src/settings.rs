@@ -27,7 +27,7 @@ const FLUSH_SECONDS: &str = "STARFISH_FLUSH_SECONDS";
 const JOB: &str = "STARFISH_JOB";
 
 /// Description of the values that [`flush_seconds`] accepts.
-const FLUSH_SECONDS_EXPECTED: &str = "seconds, from 0.001 on, or 0 for no limit";
+const FLUSH_SECONDS_EXPECTED: &str = "seconds: at least 0.001, or 0 for no limit";
 
 /// Default size of the blocks of new files, in all commands: see `docs/adr/0030-sessions-and-handles.md`.
 pub const BLOCK: &str = "256KiB";
@@ -102,7 +102,7 @@ impl Settings {
         }
         if let Ok(text) = env::var(SILENCE) {
             let wrong = || {
-                Error::new(ErrorKind::Invalid, format!("{SILENCE}={text}"), "expected seconds, from 0.1 on")
+                Error::new(ErrorKind::Invalid, format!("{SILENCE}={text}"), "expected seconds: at least 0.1")
             };
             settings.silence = seconds(&text).ok_or_else(wrong)?;
         }
@@ -284,10 +284,10 @@ impl OpenOptions {
             return wrong("opened neither for reading nor for writing");
         }
         if !self.writes() && (self.truncate || self.create || self.create_new) {
-            return wrong("opened for reading only, so it can be neither made nor emptied");
+            return wrong("opened read-only, so it can be neither created nor truncated");
         }
         if self.append && self.truncate {
-            return wrong("opened for appending, so it cannot be emptied");
+            return wrong("opened for appending, so it cannot be truncated");
         }
         Ok(())
     }

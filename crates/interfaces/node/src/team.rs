@@ -209,7 +209,7 @@ impl Team {
         let number = self.0.number;
         self.0.node.begin(&self.0.name, move |node| async move {
             let team = node.teams.get(number);
-            node.client.explained("leaving a team", team.leave().await)
+            node.client.explained("cannot leave the team", team.leave().await)
         })
     }
 
@@ -224,7 +224,7 @@ impl Team {
     /// Returns the number of a file, if it is open in the session of this team.
     fn number_of(&self, file: &Handle) -> Result<u64> {
         file.number_on(&self.0.node).ok_or_else(|| {
-            let why = format!("it is open in another session than the team {}", self.0.name);
+            let why = format!("it is open in another session than that of the team {}", self.0.name);
             Error::new(ErrorKind::Invalid, file.name(), why)
         })
     }
@@ -319,7 +319,7 @@ impl Drop for Shared {
             // Do not wait: the remaining members find out at their next call.
             drop(self.node.begin(&self.name, move |node| async move {
                 let Some(team) = node.teams.remove(number) else { return Ok(()) };
-                node.client.explained("leaving a team", team.leave().await)
+                node.client.explained("cannot leave the team", team.leave().await)
             }));
         });
     }

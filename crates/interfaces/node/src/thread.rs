@@ -27,7 +27,7 @@ use crate::thread_clock::ThreadClock;
 use crate::write_queue::WriteQueue;
 
 /// Subject of errors of the write cache that belong to no call on a file.
-const FLUSHING: &str = "flushing the write cache";
+const FLUSHING: &str = "cannot flush the write cache";
 
 type Job = Box<dyn FnOnce(Rc<Node>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
 
@@ -105,7 +105,7 @@ impl NodeThread {
     /// Starts the thread, and waits until it is connected to all agents.
     pub(crate) fn start(settings: Settings) -> Result<Self> {
         if settings.agents.is_empty() {
-            return Err(Error::new(ErrorKind::Invalid, "starting a session", "there are no agents"));
+            return Err(Error::new(ErrorKind::Invalid, "cannot start a session", "no agents are named"));
         }
         let keys = key::find(settings.key.as_deref())?;
         let writes = settings.write_cache.as_ref().map(|_| Arc::<WriteQueue>::default());
@@ -118,7 +118,8 @@ impl NodeThread {
             let _ = told.clone().send(run(settings, keys, queue, taken, told));
         };
         let thread = without_signals(|| thread::Builder::new().name("starfish node".into()).spawn(node));
-        let failed = |why: &dyn std::fmt::Display| Error::new(ErrorKind::Io, "starting the node thread", why);
+        let failed =
+            |why: &dyn std::fmt::Display| Error::new(ErrorKind::Io, "cannot start the node thread", why);
         let thread = thread.map_err(|error| failed(&error))?;
         started.recv().unwrap_or_else(|_| Err(failed(&"it panicked; its message is on standard error")))?;
         Ok(NodeThread { jobs: Some(jobs), thread: Some(thread), writes, is_traced })
@@ -258,5 +259,5 @@ fn run(
         }
         Ok(())
     });
-    lived.map_err(|error| Error::new(ErrorKind::Io, "starting the node thread", error))?
+    lived.map_err(|error| Error::new(ErrorKind::Io, "cannot start the node thread", error))?
 }

@@ -77,7 +77,7 @@ impl Tree {
 
     /// Flushes the namespace to stable storage.
     pub fn flush(&self) -> Pending<()> {
-        self.run("flushing the namespace", |node, what| async move {
+        self.run("cannot flush the namespace", |node, what| async move {
             node.explained(&what, node.tree().flush().await)
         })
     }

@@ -96,7 +96,7 @@ pub enum CopyError {
 /// Converts a defect of this program: one of its tasks has panicked.
 impl From<Box<machine::Error>> for CopyError {
     fn from(defect: Box<machine::Error>) -> Self {
-        CopyError::Striped(Error::new(ErrorKind::Io, "copying a file", *defect))
+        CopyError::Striped(Error::new(ErrorKind::Io, "cannot copy a file", *defect))
     }
 }
 
@@ -360,7 +360,7 @@ impl Striped {
             Method::DiskDirected => self.read_selected(piece, &memory).await,
         };
         if self.connection.explained(file.name(), found)? != piece.bytes {
-            let why = "it became shorter while it was read";
+            let why = "it was truncated while it was read";
             return Err(Error::new(ErrorKind::Io, file.name(), why));
         }
         Ok(memory.into_vec().expect("real memory"))

@@ -288,7 +288,7 @@ fn a_truncated_file_keeps_its_striping() {
     let session = Session::start(settings).expect("they are there");
     let error = session.open("y", MAKE).expect_err("there are three disks");
     assert_eq!(error.kind(), pdiol::ErrorKind::Invalid);
-    assert!(error.to_string().contains("9 disks each; the agents have 3"), "{error}");
+    assert!(error.to_string().contains("over 9 disks: the agents have 3"), "{error}");
 }
 
 #[test]

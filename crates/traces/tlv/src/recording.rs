@@ -129,7 +129,7 @@ fn open_unless_taken(path: &Path) -> io::Result<Option<File>> {
     let mut beginning = Vec::new();
     file.by_ref().take(16).read_to_end(&mut beginning)?;
     if !beginning.is_empty() && !trace::is_trace(&beginning) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no trace, and is left as it is"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a trace, and was not changed"));
     }
     file.set_len(0)?;
     file.rewind()?;

@@ -230,7 +230,7 @@ fn a_file_that_is_no_trace_stays_unchanged() {
     let place = Place::new();
     fs::write(place.path(), "somebody's notes\n").expect("room");
     let error = Recording::start_with("test", &place.settings()).expect_err("not ours").to_string();
-    assert!(error.contains("x.tlv") && error.contains("no trace"), "{error}");
+    assert!(error.contains("x.tlv") && error.contains("not a trace"), "{error}");
     assert_eq!(fs::read(place.path()).expect("it is there"), b"somebody's notes\n");
     assert!(!tlv::is_recording());
     fs::write(place.path(), "").expect("room");

@@ -31,11 +31,12 @@ pub enum FormatError {
     #[error("it is empty: whoever is to write this trace has not ended yet, or was killed")]
     Empty,
     /// The format is unknown.
-    #[error("this is no trace: neither of Starfish nor of Perfetto, nor Chrome's in JSON")]
+    #[error("this is not a trace of Starfish, of Perfetto, or in Chrome's JSON")]
     Unknown,
     /// The file is JSON without events.
     #[error(
-        "this is no trace in JSON: expected an array of events, or an object with an array called traceEvents"
+        "this is not a trace in JSON: expected an array of events, or an object with an array called \
+         traceEvents"
     )]
     Json,
 }

@@ -44,7 +44,7 @@ pub enum ReadError {
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
     /// The file does not begin as a trace does, or is truncated before its first section.
-    #[error("this is no trace, or only the first bytes of one")]
+    #[error("this is not a trace, or only its first bytes")]
     NoTrace,
     /// Version of the format that this program does not read.
     #[error("this is a trace of version {0}, and this program reads version {VERSION}")]

@@ -75,7 +75,10 @@ impl FileWriter<File> {
         let mut beginning = Vec::new();
         (&file).take(MAGIC.len() as u64).read_to_end(&mut beginning)?;
         if !MAGIC.starts_with(&beginning) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no trace, and is left as it is"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "this is not a trace, and was not changed",
+            ));
         }
         FileWriter::new(file, process)
     }

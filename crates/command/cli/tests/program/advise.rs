@@ -59,7 +59,7 @@ fn a_policy_that_simulation_does_not_confirm_is_not_advised() {
     assert!(advice["best"]["seconds_half_width"].as_f64().is_some_and(|half| half > 0.0), "{advice}");
     let told = advise(&few);
     assert!(told.contains("Place runs by policy 1") && told.contains(" s +- "), "{told}");
-    assert!(told.contains("The analysis alone says policy 3"), "{told}");
+    assert!(told.contains("The analysis alone recommends policy 3"), "{told}");
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn invalid_options_are_rejected() {
     }
     assert_eq!(store.stripe_files().len(), 0);
     for (arguments, why) in [
-        (bench(""), "none is named in STARFISH_AGENTS"),
+        (bench(""), "neither STARFISH_AGENTS, PDIOLCONF nor"),
         (vec!["bench", "--clients", "2"], "--agents"),
         (vec!["bench", "--file-size", "3MiB"], "a multiple of 4 MiB"),
     ] {

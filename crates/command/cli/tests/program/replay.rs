@@ -276,7 +276,7 @@ fn invalid_options_and_logs_are_rejected() {
             "only the write-cached method has a write cache",
         ),
         ("replay a.log --method disk-directed --outstanding 2", 2, "it has no effect"),
-        ("replay a.log --window 4", 2, "a window is that of a page cache"),
+        ("replay a.log --window 4", 2, "a window needs a page cache"),
         ("replay a.log --batch 0", 2, "at least one byte"),
         ("replay a.log --agents x:1 --phantom", 2, "cannot be used with"),
         ("replay a.log --agents x:1 --machine loopback", 2, "cannot be used with"),

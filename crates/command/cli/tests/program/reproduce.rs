@@ -205,7 +205,7 @@ fn invalid_options_and_studies_are_rejected_before_any_trial() {
             &["study", "--out", "taken"],
             2,
             "taken/report.html: it would be overwritten, but it is not the result of a run\n  Choose another \
-             folder with --out",
+             directory with --out",
         ),
         (
             &["starfish-3.0", "--tables", "1,99"],

@@ -52,7 +52,7 @@ fn foreign_files_are_not_replaced_by_results() {
         fs::write(mine.join(name), "of others").expect("room");
         let told = fail(command, 2);
         assert!(
-            told.contains(&format!("mine/{name}: it would be replaced")) && told.contains("--out"),
+            told.contains(&format!("mine/{name}: it would be overwritten")) && told.contains("--out"),
             "{told}"
         );
         assert_eq!(fs::read_to_string(mine.join(name)).expect("text"), "of others");

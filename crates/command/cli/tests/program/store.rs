@@ -239,7 +239,7 @@ fn agents_are_named_by_option_environment_or_file_in_this_order() {
 
     let error = fail(starfish(["ls"]), 2);
     assert!(
-        error.contains("none is named in STARFISH_AGENTS") && error.contains("STARFISH_AGENTS"),
+        error.contains("neither STARFISH_AGENTS, PDIOLCONF nor") && error.contains("STARFISH_AGENTS"),
         "{error}"
     );
     let mut by_option = starfish(["ls", "--agents", address]);

@@ -92,7 +92,7 @@ fn a_file_that_is_not_a_trace_is_left_unchanged() {
     let store = Store::start(&[1]);
     let mut command = store.command(&["ls", "--trace", path.to_str().expect("text")]);
     let errors = String::from_utf8(command.output().expect("it runs").stderr).expect("text");
-    assert!(errors.contains("letter.txt") && errors.contains("no trace"), "{errors}");
+    assert!(errors.contains("letter.txt") && errors.contains("not a trace"), "{errors}");
     assert_eq!(read(&path).expect("it is there"), b"Dear reader");
     let agent =
         ["agent", "--root", "x", "--create", "--listen", "127.0.0.1:0", "--trace", "/no/such/place/x.tlv"];

@@ -195,10 +195,7 @@ fn files_that_are_not_traces_are_rejected_without_output() {
     let directory = directory();
     std::fs::write(directory.path().join("letter"), "Dear reader").expect("a file");
     let why = refused(directory.path(), "trace summary letter", 1);
-    assert_eq!(
-        why,
-        "starfish: letter: this is no trace: neither of Starfish nor of Perfetto, nor Chrome's in JSON\n"
-    );
+    assert_eq!(why, "starfish: letter: this is not a trace of Starfish, of Perfetto, or in Chrome's JSON\n");
     std::fs::write(directory.path().join("begun.tlv"), "").expect("a file");
     for action in ["summary", "explain"] {
         let why = refused(directory.path(), &format!("trace {action} begun.tlv"), 1);

@@ -237,6 +237,6 @@ fn a_file_that_cannot_be_shown_is_rejected_with_its_name() {
     assert!(fail(view("missing.tlv"), 1).contains("missing.tlv"));
     std::fs::write(directory.path().join("text.tlv"), "some text").expect("a file");
     let said = fail(view("text.tlv"), 1);
-    assert!(said.contains("text.tlv") && said.contains("no trace"), "{said}");
+    assert!(said.contains("text.tlv") && said.contains("not a trace"), "{said}");
     fail(starfish(["view"]), 2);
 }

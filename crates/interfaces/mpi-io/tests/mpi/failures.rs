@@ -143,7 +143,7 @@ fn aborted(mpi: &'static Mpi) {
     let (nowhere, told) = (testbed.agents.path("nowhere"), testbed.agents.path("told"));
     for (name, key_file, why) in [
         ("starfish:no/such", None, "starfish: no/such: there is no directory no."),
-        ("starfish:mpi/x", Some(&nowhere), "there is no such file"),
+        ("starfish:mpi/x", Some(&nowhere), "no such file"),
     ] {
         // A single run could pass by chance, if the right process is the first to end.
         for _ in 0..5 {
@@ -174,7 +174,7 @@ fn failures(mpi: &'static Mpi) {
     let met = testbed.open_with(&program, write, |command| {
         command.env_remove("STARFISH_AGENTS");
     });
-    check(&met, "MPI_ERR_IO", &["starfish: mpi/x: ", "finding the agents", "STARFISH_AGENTS"]);
+    check(&met, "MPI_ERR_IO", &["starfish: mpi/x: ", "cannot find the agents", "STARFISH_AGENTS"]);
     let met = testbed.open_with(&program, write, |command| {
         command.env("STARFISH_AGENTS", "127.0.0.1:9");
     });
@@ -183,7 +183,7 @@ fn failures(mpi: &'static Mpi) {
     for (file, class, parts) in [
         (testbed.key_file("open-to-all", &digits, 0o644), "MPI_ERR_IO", &["mpi/x: ", "0644"]),
         (testbed.key_file("malformed", "abc", 0o600), "MPI_ERR_IO", &["mpi/x: ", "64 hexadecimal digits"]),
-        (testbed.agents.path("nowhere"), "MPI_ERR_IO", &["mpi/x: ", "there is no such file"]),
+        (testbed.agents.path("nowhere"), "MPI_ERR_IO", &["mpi/x: ", "no such file"]),
         (testbed.key_file("another", &digits, 0o600), "MPI_ERR_ACCESS", &["mpi/x: ", "key"]),
     ] {
         let met = testbed.open_with(&program, write, |command| {

@@ -30,7 +30,7 @@ impl Predictor {
         block_bytes: u64,
     ) -> Result<Predictor> {
         let (Some(&first), count) = (disks.first(), disks.len()) else {
-            return Err(Failure::new("predicting", "there are no agents"));
+            return Err(Failure::new("predicting", "no agents are named"));
         };
         // Check the machine before the agents, so that its error does not depend on them.
         let machine = load_machine_of_agents(machine, clients, count, first, set)?;
