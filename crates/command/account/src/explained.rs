@@ -83,7 +83,7 @@ fn begin(cluster: &Cluster) -> Result<HalfDone> {
     let again = cluster.clone();
     // Discard the records and any error: the program is ending.
     let end = move || drop(recordings::stop(&again));
-    let left = Failure::new("recording this run", "there was no time to end it on the agents");
+    let left = Failure::new("cannot record this run", "there was no time to end it on the agents");
     let recording = HalfDone::begin(left.to_string(), end);
     match recordings::start(cluster, false) {
         Ok(_) => Ok(recording),
@@ -95,7 +95,7 @@ fn begin(cluster: &Cluster) -> Result<HalfDone> {
 }
 
 fn failed(error: io::Error) -> Failure {
-    Failure::new("recording this run", error)
+    Failure::new("cannot record this run", error)
 }
 
 fn account(file: &NamedTempFile) -> Result<Vec<String>> {

@@ -35,7 +35,7 @@ const SLOW_SHARE: f64 = 2.0 / 3.0;
 
 /// Remedy for a client that delays others.
 pub const KEEPS_APART: &str =
-    "agents started with --scheduling round-robin, or bounded-read-priority, keep clients apart";
+    "start agents with --scheduling round-robin or bounded-read-priority to isolate clients";
 
 /// Limit of agents named in one sentence.
 const NAMED_MAX: usize = 4;
@@ -60,7 +60,8 @@ pub(crate) fn notes(findings: &[AgentFinding]) -> Vec<String> {
     let mut notes = Vec::new();
     for unit in units(findings, shares_device, |_| None).iter().filter(|unit| unit.agents.len() > 1) {
         notes.push(format!(
-            "{} share one disk. They are judged together, and a file on all of them is no faster than that disk.",
+            "{} share one disk. They are measured as one, and a file on all of them is no faster than that \
+             disk.",
             capitalised(&names(&unit.agents))
         ));
     }
@@ -72,7 +73,8 @@ pub(crate) fn notes(findings: &[AgentFinding]) -> Vec<String> {
             format!("The computer of {}", names(&unit.agents))
         };
         notes.push(format!(
-            "{whose} is busy: other programs took {:.0} % of its processors. The throughputs may be lower than usual.",
+            "{whose} is busy: other programs used {:.0} % of its processors. The throughputs may be lower \
+             than usual.",
             100.0 * share
         ));
     }
@@ -85,8 +87,8 @@ fn held_up(finding: &AgentFinding) -> impl Iterator<Item = String> {
     let disks = finding.held_up.iter().enumerate().filter_map(|(disk, held_up)| Some((disk, (*held_up)?)));
     disks.map(|(disk, HeldUpFinding { reads, writes_most, ago_s })| {
         format!(
-            "{}: {reads} reads from disk {disk} have waited while many writes of another client went on, of which up \
-             to {writes_most} were waiting; the last {ago_s:.0} s ago. If programs are slow beside others: \
+            "{}: {reads} reads from disk {disk} were delayed by writes of another client, of which up to \
+             {writes_most} were queued; the last {ago_s:.0} s ago. If this slows programs down: \
              {KEEPS_APART}.",
             capitalised(&names(&[finding]))
         )
@@ -97,13 +99,13 @@ fn alone(finding: &AgentFinding) -> Vec<Failure> {
     let mut problems = Vec::new();
     let ours = fs::RELEASE;
     if let Some(version) = finding.version.as_deref().filter(|version| *version != ours) {
-        let failure = about(&[finding], format!("it is of version {version}, and this program of {ours}"));
-        problems.push(failure.remedy("They understand each other, but install the same version on both."));
+        let failure = about(&[finding], format!("it has version {version}, and this program {ours}"));
+        problems.push(failure.remedy("They are compatible, but install the same version on both."));
     }
     for why in &finding.failures {
-        problems.push(about(&[finding], why.clone()).remedy(
-            "Is that disk mounted? Put it back and start the agent again, so that it serves what is there.",
-        ));
+        problems.push(
+            about(&[finding], why.clone()).remedy("Is the disk mounted? Mount it and restart the agent."),
+        );
     }
     for (disk, (free, bytes)) in finding.free_bytes.iter().zip(&finding.disk_bytes).enumerate() {
         let (Some(free), Some(bytes)) = (*free, *bytes) else { continue };
@@ -112,14 +114,15 @@ fn alone(finding: &AgentFinding) -> Vec<Failure> {
             let (free, bytes) = (Size(free).rounded(), Size(bytes).rounded());
             let why = format!("disk {disk} is {state}: {free} of {bytes} free");
             problems.push(about(&[finding], why).remedy(
-                "Every file needs space on every disk. Remove some with `starfish rm`, or make room there.",
+                "Every file needs space on every disk. Remove files with `starfish rm`, or free space on \
+                 that disk.",
             ));
         }
     }
     if let Some(ahead) = finding.clock_ahead_s.filter(|ahead| ahead.abs() > CLOCK_SECONDS_MAX) {
         let side = if ahead > 0.0 { "ahead of" } else { "behind" };
         let failure = about(&[finding], format!("its clock is {:.1} s {side} this computer's", ahead.abs()));
-        problems.push(failure.remedy("Let both follow a time server (chrony, systemd-timesyncd)."));
+        problems.push(failure.remedy("Synchronise both with a time server (chrony, systemd-timesyncd)."));
     }
     problems
 }
@@ -195,21 +198,23 @@ struct Measured {
 const DISK: Measured = Measured {
     what: "its disk is slow",
     does: "written",
-    remedy: "A striped file is as fast as its slowest disk. See what else uses that disk, and whether it is failing \
-             (smartctl), or leave the agent out.",
+    remedy: "A striped file is as fast as its slowest disk. Check for other programs that use the disk, and \
+             for a failing disk (smartctl), or leave the agent out.",
 };
 
 const NETWORK: Measured = Measured {
     what: "its network is slow",
     does: "read",
-    remedy: "A striped file is as fast as its slowest agent. See what else its network does, or leave the agent out.",
+    remedy: "A striped file is as fast as its slowest agent. Check for other traffic on its network, or \
+             leave the agent out.",
 };
 
 /// Returns the units that are much slower than usual.
 fn slow(units: &[Unit<'_>], measured: &Measured) -> Vec<Failure> {
     let slow = units.iter().enumerate().filter_map(|(index, unit)| {
         let others = units.iter().enumerate().filter(|&(other, _)| other != index).map(|(_, other)| other);
-        let fair = others.filter(|other| (other.is_busy || !unit.is_busy) && (!other.is_here || unit.is_here));
+        let fair =
+            others.filter(|other| (other.is_busy || !unit.is_busy) && (!other.is_here || unit.is_here));
         let mut bests: Vec<f64> = fair.filter_map(|other| other.best).collect();
         bests.sort_by(f64::total_cmp);
         let usual = *bests.get(bests.len().checked_sub(1)? / 2)?;
@@ -217,7 +222,8 @@ fn slow(units: &[Unit<'_>], measured: &Measured) -> Vec<Failure> {
         let Measured { what, does, remedy } = measured;
         let rounds = unit.agents.iter().map(|agent| agent.writes_mib_s.len()).max().unwrap_or(0);
         let why = format!(
-            "{what}: hardly more than {own:.1} MiB/s {does} in {rounds} measurements, where others reach {usual:.1} MiB/s"
+            "{what}: at most about {own:.1} MiB/s {does} in {rounds} measurements; others reach {usual:.1} \
+             MiB/s"
         );
         Some(about(&unit.agents, why).remedy(*remedy))
     });
@@ -325,10 +331,7 @@ mod tests {
         for others in [&well()[..], &well()[..1]] {
             let slow = writing("b:1", &[49.0, 50.0, 20.0]);
             let told = problem_lines(&[others, &[slow]].concat());
-            assert!(
-                told.contains("agent b:1: its disk is slow: hardly more than 50.0 MiB/s written"),
-                "{told}"
-            );
+            assert!(told.contains("agent b:1: its disk is slow: at most about 50.0 MiB/s written"), "{told}");
             assert!(told.contains("others reach 100.0 MiB/s") && told.contains("slowest disk"), "{told}");
             assert!(!told.contains("agent a:1") && !told.contains("agent c:1"), "{told}");
         }
@@ -364,7 +367,7 @@ mod tests {
         assert_eq!(notes(&[shared[0].clone(), of_another]), [""; 0], "the number is of another computer");
 
         let slow = problem_lines(&[on("a:1", 5, &[30.0]), on("a:2", 5, &[10.0]), on("a:3", 6, &[100.0])]);
-        assert!(slow.contains("agents a:1, a:2: its disk is slow: hardly more than 30.0 MiB/s"), "{slow}");
+        assert!(slow.contains("agents a:1, a:2: its disk is slow: at most about 30.0 MiB/s"), "{slow}");
         let many: Vec<AgentFinding> = (0..64).map(|index| on(&format!("a:{index}"), 5, &[])).collect();
         assert!(notes(&many)[0].starts_with("Agents a:0, a:1, a:2, a:3 and 60 more share one disk"));
     }
@@ -379,10 +382,7 @@ mod tests {
         let two = [reading("a:1", 1, &[900.0]), reading("a:2", 1, &[100.0])];
         assert_eq!(problem_lines(&two), "");
         let third = problem_lines(&[&two[..], &[reading("b:1", 2, &[100.0])]].concat());
-        assert!(
-            third.contains("agent b:1: its network is slow: hardly more than 100.0 MiB/s read"),
-            "{third}"
-        );
+        assert!(third.contains("agent b:1: its network is slow: at most about 100.0 MiB/s read"), "{third}");
         // On the computer of this program there is no network in between.
         let here: Vec<AgentFinding> =
             two.iter().map(|agent| AgentFinding { is_here: true, ..agent.clone() }).collect();
@@ -399,7 +399,7 @@ mod tests {
         let said = notes(&[busy("a:1", &[]), writing("b:1", &[])]);
         assert_eq!(said.len(), 1);
         assert!(
-            said[0].starts_with("The computer of agent a:1 is busy: other programs took 90 %"),
+            said[0].starts_with("The computer of agent a:1 is busy: other programs used 90 %"),
             "{said:?}"
         );
         let here = notes(&[AgentFinding { is_here: true, ..busy("a:1", &[]) }]);

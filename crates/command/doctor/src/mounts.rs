@@ -135,9 +135,7 @@ pub fn ask_here(directory: &Path) -> Result<()> {
 /// Returns remarks about mounts.
 pub(crate) fn notes(mounts: &[MountFinding]) -> Vec<String> {
     let answering = mounts.iter().filter(|mount| mount.state == MountState::Answers);
-    answering
-        .map(|mount| format!("Mounted in {}: the files of {}.", mount.directory, mount.agents.join(", ")))
-        .collect()
+    answering.map(|mount| format!("{} is a mount of {}.", mount.directory, mount.agents.join(", "))).collect()
 }
 
 /// Returns the problems of mounts.
@@ -152,14 +150,14 @@ fn problem(mount: &MountFinding) -> Option<Failure> {
         MountState::Answers => None,
         MountState::Ended => {
             let remedy =
-                format!("`starfish umount {directory}` removes what is left of it; then mount it again.");
-            Some(Failure::new(what, "its program has ended").remedy(remedy))
+                format!("`starfish umount {directory}` removes the dead mount; then mount it again.");
+            Some(Failure::new(what, "its process has ended").remedy(remedy))
         }
         MountState::Silent => {
             let why = format!("it has not answered for {} seconds", PATIENCE.as_secs());
             let remedy = format!(
-                "Its log may tell why. If its process is stopped, let it go on (kill -CONT); otherwise kill it, \
-                 `starfish umount --lazy {directory}`, and mount it again."
+                "Its log may show the reason. If its process is stopped, resume it (kill -CONT). Otherwise \
+                 kill it, run `starfish umount --lazy {directory}`, and mount it again."
             );
             Some(Failure::new(what, why).remedy(remedy))
         }
@@ -188,7 +186,7 @@ mod tests {
             round_trip_ms: None,
         };
         let all = [MountState::Answers, MountState::Ended, MountState::Silent].map(found);
-        assert_eq!(notes(&all), ["Mounted in /mnt/x: the files of a:1, b:1."]);
+        assert_eq!(notes(&all), ["/mnt/x is a mount of a:1, b:1."]);
         let told: Vec<String> = problems(&all).iter().map(Failure::to_string).collect();
         assert_eq!(told.len(), 2);
         assert!(told[0].contains("has ended") && told[0].contains("starfish umount /mnt/x"), "{}", told[0]);

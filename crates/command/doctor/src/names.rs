@@ -39,7 +39,8 @@ pub(crate) fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
 /// its disks are unknown.
 async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     let connection = &namespace.connection;
-    let there = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
+    let there =
+        connection.explained("cannot get the list of disks", connection.client.disks_by_identity().await)?;
     if connection.incompleteness().is_err() {
         return Ok(Vec::new());
     }
@@ -64,7 +65,7 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     let lost = namespace.stripes_on_disks_that_are_nowhere(&there, inodes).await?;
     let lost: BTreeSet<u64> = lost.into_iter().map(|stripe| stripe.disk).collect();
     let named = lost.into_iter().map(|identity| match identity {
-        NO_DISK => "one that was lost with the names".to_owned(),
+        NO_DISK => "one that was lost with the namespace".to_owned(),
         identity => format!("{identity:016x}"),
     });
     Ok(named.collect())
@@ -73,17 +74,17 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
 /// Returns a remark about the namespace.
 pub(crate) fn note(found: Option<&NamespaceFinding>) -> String {
     let Some(NamespaceFinding { agent, inodes, .. }) = found else {
-        return "Nothing has been put on these agents yet.".into();
+        return "These agents have no files yet.".into();
     };
-    format!("The namespace has {}; agent {agent} keeps it.", counted(*inodes, "inode"))
+    format!("The namespace has {}; agent {agent} is its metadata server.", counted(*inodes, "inode"))
 }
 
 /// Returns the problem of the namespace, if any.
 pub(crate) fn problem(found: &NamespaceFinding) -> Option<Failure> {
     let disks = found.missing_disks.join(", ");
-    let why = format!("disks that files are on and none of the agents has: {disks}");
+    let why = format!("files have stripes on disks that no agent has: {disks}");
     let failure = Failure::new("the namespace", why);
     let remedy =
-        "Start the agents that have them, and name these, too; `starfish fsck` tells what is missing.";
+        "Start the agents with these disks, and name them, too. `starfish fsck` lists the missing stripes.";
     (!disks.is_empty()).then(|| failure.remedy(remedy))
 }

@@ -70,7 +70,8 @@ pub(super) async fn adopt(
     files: &BTreeMap<FileId, Vec<Stripe>>,
 ) -> Result<Vec<(FileId, Result<Adoption>)>> {
     let connection = &namespace.connection;
-    let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
+    let places =
+        connection.explained("cannot get the list of disks", connection.client.disks_by_identity().await)?;
     let (mut homes, mut all) = (Homes::default(), Vec::new());
     for (&file, stripes) in files {
         let asked = ask(namespace, &places, file, stripes).await;
@@ -139,7 +140,7 @@ async fn enter(namespace: &Namespace, file: FileId, striping: Striping, entry: E
     let Entry { disks, bytes, stored_stripes, lost, short } = entry;
     let list = namespace.perform(what.as_bytes(), TreeOperation::EnterDisks { disks }).await?;
     let TreeAnswer::Number(disks) = list else {
-        return Err(Failure::new(what, "its list of disks has got no number"));
+        return Err(Failure::new(what, "the agent sent a wrong reply"));
     };
     let (number, layout) = (FileNumber(file.0), FileLayout { striping, disks, first: 0 });
     let repair = Repair::Adopt { number, layout, bytes, stored_stripes };

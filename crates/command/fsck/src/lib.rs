@@ -130,13 +130,13 @@ impl Fsck {
             let tree = &namespace.tree;
             let disks =
                 if self.options.take_disks { tree.take_disks().await } else { tree.check_disks().await };
-            connection.explained("the disks", disks)?;
+            connection.explained("cannot check the disks", disks)?;
             return Ok(namespace);
         }
         match Namespace::find(connection).await? {
             Some(namespace) => {
-                let why = format!("the namespace is there: agent {} keeps it", namespace.keeper());
-                Err(Failure::new("--new-namespace", why).remedy("Leave it out."))
+                let why = format!("a namespace exists: its metadata server is agent {}", namespace.keeper());
+                Err(Failure::new("--new-namespace", why).remedy("Leave out --new-namespace."))
             }
             None => Ok(Namespace::begin_anew(connection).await?),
         }

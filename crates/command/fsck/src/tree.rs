@@ -91,7 +91,8 @@ impl TreeCheck {
             let still: BTreeSet<FileId> = again.into_iter().map(|(_, stripe)| stripe.file).collect();
             unnamed.retain(|file, _| still.contains(file));
         }
-        let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
+        let places = connection
+            .explained("cannot get the list of disks", connection.client.disks_by_identity().await)?;
         let lost = all_lost(namespace, &places, &known, &listed).await?;
         let named = |file: &FileId| known.get(&FileNumber(file.0)).is_some_and(|inode| inode.links > 0);
         let stored = listed.iter().map(|(_, stripe)| stripe.file).filter(named).collect();
@@ -125,7 +126,7 @@ impl TreeCheck {
                 agent: Some(name(*node)),
                 disk: Some(stripe.disk),
                 damaged: Vec::new(),
-                text: "the namespace knows no such file".into(),
+                text: "the namespace does not contain this file".into(),
             })
         });
         records.chain(unnamed).chain(missing(&self.lost, |file| self.called(file))).collect()
@@ -140,22 +141,22 @@ impl TreeCheck {
     pub(super) async fn mend(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<Mended> {
         if let Some(error) = self.failures.first() {
             // Unlisted stripes must not be taken for lost.
-            return Err(namespace.connection.explain("listing stripes", error).into());
+            return Err(namespace.connection.explain("cannot list the stripes", error).into());
         }
         // Reserve these numbers first: otherwise a file created now could get one of them.
         for file in self.unnamed.keys() {
             let repair = Repair::Reserve { number: FileNumber(file.0) };
-            namespace.perform(b"the namespace", TreeOperation::Mend { repair }).await?;
+            namespace.perform(b"cannot repair the namespace", TreeOperation::Mend { repair }).await?;
         }
         let mut mended =
             Mended { done: mend_records(namespace, self.complaints.clone()).await?, ..Mended::default() };
         if remove_unnamed {
             let files: Vec<FileId> = self.unnamed.keys().copied().collect();
             let connection = &namespace.connection;
-            connection.explained("removing stripes", connection.client.remove_numbered(&files).await)?;
+            connection.explained("cannot remove stripes", connection.client.remove_numbered(&files).await)?;
             mended
                 .done
-                .extend(files.iter().map(|file| format!("number {:016x}: its stripes are removed", file.0)));
+                .extend(files.iter().map(|file| format!("number {:016x}: its stripes were removed", file.0)));
         } else {
             for (file, adoption) in adopt(namespace, &self.unnamed).await? {
                 match adoption {
@@ -164,7 +165,7 @@ impl TreeCheck {
                 }
             }
         }
-        namespace.connection.explained("removing contents", namespace.tree.remove_doomed().await)?;
+        namespace.connection.explained("cannot remove contents", namespace.tree.remove_doomed().await)?;
         namespace.flush().await?;
         Ok(mended)
     }
@@ -177,8 +178,8 @@ impl Mended {
             Adoption::Named { count, lost, short } => {
                 let path = format!("/lost+found/{:016x}", file.0);
                 self.done.push(match lost {
-                    0 => format!("{number}: it is {path} now"),
-                    lost => format!("{number}: it is {path} now, without {lost} of its {count} stripes"),
+                    0 => format!("{number}: now named {path}"),
+                    lost => format!("{number}: now named {path}, without {lost} of its {count} stripes"),
                 });
                 self.findings.extend(short.into_iter().map(|(stripe, bytes)| FsckFinding {
                     file: path.clone(),
@@ -188,16 +189,17 @@ impl Mended {
                     disk: None,
                     damaged: Vec::new(),
                     text: format!(
-                        "it ends after {bytes} bytes, before others do: what would come then is a hole or lost, and \
-                         reads as zeros"
+                        "it ends after {bytes} bytes, before the other stripes: the rest is a hole or lost, \
+                         and reads as zeros"
                     ),
                 }));
             }
             Adoption::Removed => self.done.push(format!(
-                "{number}: it was removed while an agent was away; what that had of it is removed, too"
+                "{number}: it was removed while an agent was disconnected; the stripes on that agent are \
+                 removed now"
             )),
             Adoption::Unknown => self.done.push(format!(
-                "{number}: none of its stripes says what it is; --remove-unnamed removes them"
+                "{number}: none of its stripes has a readable label; --remove-unnamed removes them"
             )),
         }
     }
@@ -223,7 +225,8 @@ impl LostStripes {
     /// Returns the missing stripes of files with these inodes.
     pub(super) async fn of(namespace: &Namespace, inodes: &BTreeMap<FileNumber, Inode>) -> Result<Self> {
         let connection = &namespace.connection;
-        let places = connection.explained("asking for disks", connection.client.disks_by_identity().await)?;
+        let places = connection
+            .explained("cannot get the list of disks", connection.client.disks_by_identity().await)?;
         let inodes = inodes.iter().map(|(number, inode)| (*number, inode)).collect();
         Ok(LostStripes(all_lost(namespace, &places, &inodes, &[]).await?))
     }
@@ -264,8 +267,8 @@ async fn mend_records(namespace: &Namespace, mut found: Vec<Complaint>) -> Resul
             break;
         }
         for Complaint { text, repair } in found {
-            namespace.perform(b"the namespace", TreeOperation::Mend { repair }).await?;
-            done.push(format!("{text}: mended"));
+            namespace.perform(b"cannot repair the namespace", TreeOperation::Mend { repair }).await?;
+            done.push(format!("{text}: repaired"));
         }
         (_, found) = surveyed(namespace).await?;
     }
@@ -273,8 +276,8 @@ async fn mend_records(namespace: &Namespace, mut found: Vec<Complaint>) -> Resul
         return Ok(done);
     }
     Err(Failure::new(
-        "the namespace",
-        format!("after all that was mended there is more wrong: {}", counted(found.len(), "thing")),
+        "cannot repair the namespace",
+        format!("problems remain after the repairs: {}", counted(found.len(), "problem")),
     ))
 }
 
@@ -310,8 +313,8 @@ async fn lost_disks(
     };
     let told = lost.into_iter().map(|StripeOfNowhere { file, stripe, disk }| {
         let why = match disk {
-            NO_DISK => "it was on none of the agents' disks when the file got its name".to_owned(),
-            disk if missing.is_empty() => format!("none of the agents has its disk, {disk:016x}"),
+            NO_DISK => "no agent had its disk when the file was named".to_owned(),
+            disk if missing.is_empty() => format!("no agent has its disk, {disk:016x}"),
             disk => format!("its disk, {disk:016x}, cannot be used{missing}"),
         };
         LostStripe { file, stripe, why, may_be_away: disk != NO_DISK }
@@ -338,7 +341,8 @@ async fn lost_stripes(
         if missing.is_empty() {
             continue;
         }
-        let numbered = connection.explained("asking for disks", namespace.tree.numbered(inode).await)?;
+        let numbered =
+            connection.explained("cannot get the list of disks", namespace.tree.numbered(inode).await)?;
         // A missing disk has been reported already.
         let is_somewhere = |stripe: &u32| places.contains_key(&numbered.disks[*stripe as usize]);
         let missing: Vec<u32> = missing.into_iter().filter(is_somewhere).collect();
@@ -363,11 +367,11 @@ async fn lost_stripes(
                 lost.extend(missing.map(of));
                 continue;
             }
-            found => connection.explained("asking for stripes", found)?,
+            found => connection.explained("cannot look up the stripes", found)?,
         };
         lost.extend(missing.into_iter().filter(|stripe| !found.contains_key(stripe)).map(|stripe| {
             let disk = numbered.disks[stripe as usize];
-            let why = format!("it was made, and is not on its disk, {disk:016x}");
+            let why = format!("it is missing on its disk, {disk:016x}");
             LostStripe { file: number, stripe, why, may_be_away: false }
         }));
     }
@@ -384,7 +388,7 @@ fn indices(listed: &[Stripe]) -> BTreeSet<(FileId, u32)> {
 pub(super) async fn is_named(namespace: &Namespace, number: FileNumber) -> Result<bool> {
     match namespace.tree.inode(TreeOperation::Get { number }).await {
         Err(error) if matches!(*error, fs::Error::Refused(_)) => Ok(false),
-        inode => Ok(namespace.connection.explained("asking for a file", inode)?.links > 0),
+        inode => Ok(namespace.connection.explained("cannot look up a file", inode)?.links > 0),
     }
 }
 

@@ -92,7 +92,7 @@ pub enum Error {
     #[error("there is no directory {}\n  Make it, or give another name.", .0.display())]
     NoParent(PathBuf),
     /// The file exists, and the caller did not permit replacing it.
-    #[error("already exists\n  Give --force to replace it, or another name.")]
+    #[error("already exists\n  Give --force to replace it, or choose another name.")]
     Exists,
     /// The name belongs to a device, pipe or socket in a tree.
     #[error("it is no file, and is not replaced\n  Remove it first.")]

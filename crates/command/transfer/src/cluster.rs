@@ -99,7 +99,7 @@ impl Cluster {
             let traced = trace.map_or(Ok(()), NodeTrace::end);
             done.and_then(|done| traced.map(|()| done).map_err(Failure::from))
         });
-        started.map_err(|error| Failure::new("starting this node", error))?
+        started.map_err(|error| Failure::new("cannot start this node", error))?
     }
 }
 
@@ -138,8 +138,8 @@ pub fn explained_job<T>(
     outcome.map_err(|error| match error {
         jobs::Error::FileSystem(error) => connection.explain(what, &error).into(),
         jobs::Error::WrongData(wrong) => {
-            let failure = Failure::new(what, format!("read back with wrong contents: {wrong}"));
-            failure.remedy("Somebody has written to it meanwhile, or an agent or a network corrupts data.")
+            let failure = Failure::new(what, format!("the data read back are wrong: {wrong}"));
+            failure.remedy("Another program wrote to it, or an agent or network corrupts data.")
         }
         other => Failure::new(what, other),
     })

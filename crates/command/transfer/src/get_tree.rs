@@ -123,7 +123,7 @@ impl TreeDownload {
                     }
                     InodeKind::Special { .. } => {
                         let path = shown(&wish.found.path);
-                        say!("starfish: {path}: it is no file, directory or link: left out");
+                        say!("starfish: {path}: skipped, because it is not a file, directory or link");
                     }
                 }
             }
@@ -167,7 +167,8 @@ impl TreeDownload {
         if left_out > 0 {
             let top = shown(&top.path);
             say!(
-                "starfish: {top}: files that are being put, or were not put to their end, left out: {left_out}"
+                "starfish: {top}: skipped {left_out} unfinished files, which clients are writing or were \
+                 interrupted"
             );
         }
         let start = top.path.len();

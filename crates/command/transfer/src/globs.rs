@@ -20,7 +20,7 @@ pub fn is_pattern(text: &str) -> bool {
 }
 
 fn compiled(text: &str) -> Result<Pattern> {
-    Pattern::new(text).map_err(|error| Failure::usage(text, format!("it is no pattern: {error}")))
+    Pattern::new(text).map_err(|error| Failure::usage(text, format!("it is not a valid pattern: {error}")))
 }
 
 /// Returns the inodes that a path or a pattern matches, in the order of the paths. A path that exists literally is
@@ -83,7 +83,7 @@ fn is_meant(pattern: &Pattern, path: &[u8]) -> bool {
 }
 
 fn nothing_like(text: &str) -> Failure {
-    let why = if is_pattern(text) { "nothing has a name like that" } else { "no such file" };
+    let why = if is_pattern(text) { "no file matches" } else { "no such file" };
     let error = Error::new(ErrorKind::NotFound, text, why);
     Failure::from(error.with_remedy("`starfish ls` lists the existing files"))
 }

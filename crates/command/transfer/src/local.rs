@@ -94,7 +94,7 @@ impl Destination {
     /// Returns a new file, which is removed if the program is interrupted.
     fn begun(path: PathBuf, new: NewFile) -> Result<Destination> {
         let temporary = new.temporary().clone();
-        let left = Failure::new(temporary.to_string(), "there was no time to remove it");
+        let left = Failure::new(temporary.to_string(), "interrupted, and there was no time to remove it");
         let half_done = HalfDone::begin(left.to_string(), move || temporary.remove());
         interrupt::undo_and_exit()?;
         Ok(Destination::File(path, new, half_done))
@@ -200,7 +200,7 @@ pub fn failed(path: &Path, error: replacement::Error) -> Failure {
 pub fn exists(path: &Path) -> Failure {
     let why = "already exists";
     let error = node::Error::new(node::ErrorKind::Exists, path.display().to_string(), why);
-    error.with_remedy("Give --force to replace it, or another name").into()
+    error.with_remedy("Give --force to replace it, or choose another name").into()
 }
 
 /// Opens the source of a put, and returns its size in bytes if known.
@@ -209,8 +209,8 @@ pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     if path.as_os_str() == STANDARD {
         let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
         if was_closed(&input) {
-            let failure = Failure::usage("standard input", "it is closed, so there is nothing to put");
-            return Err(failure.remedy("Put a file, or pipe something in: ... | starfish put - NAME."));
+            let failure = Failure::usage("standard input", "standard input is closed");
+            return Err(failure.remedy("Name a file, or pipe data in: ... | starfish put - NAME."));
         }
         return Ok((input, None));
     }
@@ -218,7 +218,7 @@ pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     let found = file.metadata().map_err(failed)?;
     if found.is_dir() {
         let failure = Failure::usage(path.display().to_string(), "it is a directory");
-        return Err(failure.remedy("`starfish put -r` puts it with all that is in it, into a namespace."));
+        return Err(failure.remedy("`starfish put -r` puts directories."));
     }
     Ok((file, found.is_file().then_some(found.len())))
 }
@@ -256,8 +256,8 @@ impl SteadyFile {
         }
         let length = |known: Option<(u64, SystemTime)>| known.map_or(0, |(length, _)| length);
         Err(io::Error::other(format!(
-            "it was changed while it was read: it had {} bytes, and has {} now\n  Put it again when nobody writes to \
-             it. `cat FILE | starfish put - NAME` puts whatever is read of it.",
+            "it changed while it was read: its size was {} bytes, and is {} now\n  Put it again when no \
+             program writes to it. `cat FILE | starfish put - NAME` puts the bytes as they are read.",
             length(self.begun),
             length(now)
         )))

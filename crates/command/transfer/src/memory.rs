@@ -16,7 +16,7 @@ fn available() -> Option<u64> {
 }
 
 /// Remedy for simulated files that do not fit into memory.
-pub const PHANTOM: &str = "Add --phantom: then what is read is not checked, and takes no memory.";
+pub const PHANTOM: &str = "Add --phantom: phantom data take no memory, and are not checked.";
 
 /// Fails if `needed` bytes do not fit into 90 % of the available memory; a tenth is left to other programs. `refused`
 /// gets the needed and the available size and returns the failure.
@@ -31,7 +31,7 @@ pub fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure) -> Re
 /// there.
 pub fn check_stored(what: &str, needed: u64, remedy: &str) -> Result<()> {
     check(needed, |needed, free| {
-        let why = format!("that needs about {needed}, and {free} of memory are free here");
+        let why = format!("this needs about {needed} of memory, and {free} are free on this computer");
         Failure::new(what, why).remedy(remedy)
     })
 }

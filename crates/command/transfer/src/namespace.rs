@@ -63,7 +63,7 @@ impl Namespace {
     pub async fn begin_anew(connection: &ConnectedNode) -> Result<Namespace> {
         connection.incompleteness()?;
         let begun = fs::Tree::begin(&cache(connection), node::new_tree()?).await;
-        let tree = connection.explained("beginning a namespace", begun)?;
+        let tree = connection.explained("cannot create a namespace", begun)?;
         Ok(Namespace { connection: connection.clone(), tree })
     }
 
@@ -117,7 +117,7 @@ impl Namespace {
             _ => return error,
         }
         if let Ok(Some(Inode { kind: InodeKind::Link { target }, .. })) = self.look_if_there(path).await {
-            let why = format!("it is a link to {}, and there is no such file or directory", shown(&target));
+            let why = format!("it is a link to {}, which does not exist", shown(&target));
             return Error::new(ErrorKind::NotFound, shown(path), why);
         }
         error
@@ -270,7 +270,7 @@ impl Namespace {
 
     /// Returns all records, for a check.
     pub async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
-        self.connection.explained("reading the namespace", self.tree.survey().await)
+        self.connection.explained("cannot read the namespace", self.tree.survey().await)
     }
 
     /// Returns the stripes of these files that have bytes and lie on disks that no agent has. Skips orphans, since no
@@ -282,7 +282,8 @@ impl Namespace {
     ) -> Result<Vec<StripeOfNowhere>> {
         let mut lost = Vec::new();
         for inode in inodes.filter(|inode| inode.layout().is_some() && inode.size > 0 && inode.links > 0) {
-            let numbered = self.connection.explained("asking for disks", self.tree.numbered(inode).await)?;
+            let numbered =
+                self.connection.explained("cannot get the list of disks", self.tree.numbered(inode).await)?;
             for (stripe, &disk) in (0..).zip(&numbered.disks) {
                 let has_bytes = numbered.striping.stripe_bytes(inode.size, stripe) > 0;
                 if has_bytes && !places.contains_key(&disk) {
@@ -305,7 +306,7 @@ pub struct StripeOfNowhere {
 }
 
 /// Remedy for a directory in place of a file.
-const IS_DIRECTORY: &str = "`starfish ls` lists what is in it; `starfish get -r` gets all of it";
+const IS_DIRECTORY: &str = "`starfish ls` lists it; `starfish get -r` gets the whole directory";
 
 fn cache(connection: &ConnectedNode) -> PageCache<RealMachine> {
     let settings = PageCacheSettings {
@@ -324,12 +325,12 @@ fn check_entry(directory: &[u8], name: &[u8]) -> Result<()> {
     if is_one {
         Ok(())
     } else {
-        Err(Error::new(ErrorKind::Protocol, shown(directory), "it has a name that is none"))
+        Err(Error::new(ErrorKind::Protocol, shown(directory), "it has an entry with an invalid name"))
     }
 }
 
 fn wrong_answer(path: &[u8]) -> Error {
-    Error::new(ErrorKind::Protocol, shown(path), "its agent gave another answer than it was asked for")
+    Error::new(ErrorKind::Protocol, shown(path), "the agent sent a wrong reply")
 }
 
 /// True if a stripe does not match its name, or its label is not readable.

@@ -70,7 +70,7 @@ pub fn adding_to(progress: &Progress) -> impl Fn(u64) + Clone + 'static {
 pub fn failed_to_get(name: &str, error: CopyError) -> Failure {
     match error {
         CopyError::Striped(error) => error.about(name).into(),
-        CopyError::Local(error) => Failure::writing(format!("what {name} holds"), &error),
+        CopyError::Local(error) => Failure::writing(format!("the contents of {name}"), &error),
     }
 }
 
@@ -153,7 +153,7 @@ pub async fn put<R: SparseRead + Send + 'static>(
         return Ok(there);
     }
     for disk in connection.failing_disks() {
-        say!("starfish: {disk}. New files do not lie on it.");
+        say!("starfish: {disk}. New files are not striped over it.");
     }
     let left = left_hidden(&name);
     let half_done = begin(interruption, &name, &left);
@@ -177,7 +177,7 @@ pub async fn put<R: SparseRead + Send + 'static>(
         }
         None => {
             progress.finish();
-            let interrupted = Failure::new(&name, "interrupted. Nothing of the new file is left");
+            let interrupted = Failure::new(&name, "interrupted. The new file was removed");
             Err(half_done.undone(interrupted, new.discard().await))
         }
     }
@@ -235,15 +235,15 @@ pub fn failed_to_put(name: &str, error: CopyError) -> Failure {
 /// Describes the remains of a file if there is no time to remove them.
 fn left_hidden(name: &str) -> String {
     format!(
-        "What had been written of {name} may be left under a hidden name; `starfish rm --unfinished` removes that an hour \
-         later, with --older-than 0s at once."
+        "An unfinished part of {name} may be left under a hidden name. `starfish rm --unfinished` removes it \
+         an hour later; with --older-than 0s, at once."
     )
 }
 
 /// Registers half-done work that is undone by removing the file. `left` describes the remains if there is no time for
 /// that.
 fn begin(interruption: &Interruption, name: &str, left: &str) -> Undertaking {
-    let failure = Failure::new(name, "interrupted, and there was no time to remove what had been written");
+    let failure = Failure::new(name, "interrupted, and there was no time to remove the written part");
     interruption.begin(failure.remedy(left))
 }
 

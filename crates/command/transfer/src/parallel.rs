@@ -87,8 +87,8 @@ pub fn check_distinct<'a>(named: impl IntoIterator<Item = (&'a [u8], &'a [u8])>)
     let mut sources = BTreeMap::new();
     for (from, to) in named {
         if let Some(other) = sources.insert(to, from) {
-            let why = format!("both {} and {} would be called so", shown(other), shown(from));
-            return Err(Failure::new(shown(to), why).remedy("Give each a place of its own."));
+            let why = format!("both {} and {} would get this name", shown(other), shown(from));
+            return Err(Failure::new(shown(to), why).remedy("Choose separate destinations."));
         }
     }
     Ok(())
@@ -105,13 +105,13 @@ fn is_of_all(failure: &Failure) -> bool {
 pub fn outcome(what: &str, FailedFiles { all, existing }: FailedFiles, is_resumable: bool) -> Result<()> {
     let failure = match (all, existing) {
         (0, _) => return Ok(()),
-        (1, _) => Failure::new(what, "one of them failed, see above"),
-        (all, 0 | 1) => Failure::new(what, format!("{all} of them failed, see above")),
+        (1, _) => Failure::new(what, "one file failed, see above"),
+        (all, 0 | 1) => Failure::new(what, format!("{all} files failed, see above")),
         (all, existing) if all == existing => {
-            Failure::new(what, format!("all {all} that failed exist already and were left as they are"))
+            Failure::new(what, format!("{all} files already exist and were not replaced"))
         }
         (all, existing) => {
-            Failure::new(what, format!("{all} of them failed, {existing} because they exist already"))
+            Failure::new(what, format!("{all} files failed, {existing} of them because they already exist"))
         }
     };
     Err(match (existing, is_resumable) {

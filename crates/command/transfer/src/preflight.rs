@@ -16,13 +16,16 @@ const BLOCK_BYTES_FEW: u64 = 4 << 10;
 pub fn check_block(block: Size) -> Result<()> {
     let most = Message::PAYLOAD_BYTES_MAX;
     if !(1..=most).contains(&block.0) {
-        let why =
-            format!("a block has from 1 B to {}, and at most what agents allow with --block-max", Size(most));
+        let why = format!(
+            "expected a block size from 1 B to {}, and at most the --block-max of the agents",
+            Size(most)
+        );
         return Err(Failure::usage(format!("--block {block}"), why));
     }
     if block.0 < BLOCK_BYTES_FEW {
         say!(
-            "starfish: --block {block}: every block is a request of its own, so this takes long. Usual are 64 KiB and more."
+            "starfish: --block {block}: each block is a separate request, so this is slow. Usual are 64 KiB \
+             and more."
         );
     }
     Ok(())
@@ -43,10 +46,10 @@ fn check_room(name: &str, bytes: u64, room: Option<u64>) -> Result<()> {
         Some(free) if free < bytes => {
             let (needs, free) = (Size(bytes).rounded(), Size(free).rounded());
             let failure =
-                Failure::new(name, format!("it has {needs}, and on the disks there is room for {free}"));
+                Failure::new(name, format!("it needs {needs}, and the disks have room for only {free}"));
             Err(failure.remedy(
-                "Every disk gets the same share, so the fullest one counts. Remove files with `starfish rm`, or leave \
-                 out agents whose disks are full.",
+                "Every disk gets an equal share, so the fullest disk is the limit. Remove files with \
+                 `starfish rm`, or leave out agents with full disks.",
             ))
         }
         _ => Ok(()),
@@ -58,7 +61,7 @@ async fn disks(connection: &ConnectedNode) -> Result<Vec<Free>> {
     let client = &connection.client;
     let mut disks = Vec::new();
     for &node in client.io_nodes() {
-        let examined = connection.explained("asking for free space", client.examine(node).await)?;
+        let examined = connection.explained("cannot get the free space", client.examine(node).await)?;
         let computer = examined.computer.map(|computer| computer.id);
         disks.extend(examined.disks.into_iter().map(|disk| Free {
             device: computer.zip(disk.device),
@@ -93,7 +96,7 @@ mod tests {
     #[test]
     fn a_file_that_does_not_fit_is_rejected_with_both_sizes() {
         let told = check_room("huge", 15 << 40, Some(1 << 40)).expect_err("too little room").to_string();
-        assert!(told.contains("huge: it has 15.0 TiB, and on the disks there is room for 1.0 TiB"), "{told}");
+        assert!(told.contains("huge: it needs 15.0 TiB, and the disks have room for only 1.0 TiB"), "{told}");
         for room in [Some(15 << 40), None] {
             assert!(check_room("huge", 15 << 40, room).is_ok());
         }

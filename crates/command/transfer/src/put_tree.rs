@@ -106,7 +106,7 @@ impl LocalEntry {
         let file = opened.and_then(SteadyFile::new).map_err(failed_at(&self.place))?;
         match file.file().metadata() {
             Ok(found) if !found.is_file() => {
-                Err(Failure::new(self.place.to_string(), "it is no file any more"))
+                Err(Failure::new(self.place.to_string(), "it is no longer a file"))
             }
             found => found.map(|_| file).map_err(failed_at(&self.place)),
         }
@@ -147,7 +147,7 @@ impl LocalTree {
                 } else if kind.is_symlink() {
                     tree.links.push(entry);
                 } else {
-                    say!("starfish: {}: it is no file, directory or link: left out", entry.place);
+                    say!("starfish: {}: skipped, because it is not a file, directory or link", entry.place);
                 }
             }
             tree.directories.push(directory);
@@ -241,9 +241,7 @@ impl TreeUpload {
         let (_, mode) = noted_of(&directory.found);
         let made = self.0.namespace.make_directory_unless_there(&self.path_of(directory), mode).await;
         made.map_err(|error| match error.kind() {
-            node::ErrorKind::NotFound => {
-                Failure::from(error).remedy("`starfish mkdir -p` makes a directory.")
-            }
+            node::ErrorKind::NotFound => Failure::from(error).remedy("`starfish mkdir -p` creates it."),
             _ => error.into(),
         })
     }
@@ -258,7 +256,7 @@ impl TreeUpload {
         let (putting, path) = (&*self.0, self.path_of(entry));
         let number = entry.shared().and_then(|file| putting.shared.borrow().get(&file).copied());
         let Some(number) = number else {
-            let why = "it was not put under another of its names, see above";
+            let why = "it failed under another of its names, see above";
             return Err(Failure::new(entry.place.to_string(), why));
         };
         match putting.namespace.look_if_there(&path).await? {

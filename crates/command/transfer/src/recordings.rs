@@ -9,12 +9,12 @@ use trace::{FileWriter, ProcessId, ProcessInfo, ProcessNumber};
 
 use crate::cluster::Cluster;
 
-const REMEDY: &str = "An agent that was started with --trace FILE or STARFISH_TRACE adds to that file when it ends; \
-                      start it without to record on demand.";
+const REMEDY: &str = "Agents that were started with --trace FILE or STARFISH_TRACE record into that file. \
+                      Restart them without it to record on demand.";
 
 /// Remedy if the agents are recording for another command.
-const ALREADY: &str = "`starfish trace stop -o FILE` ends what `starfish trace start` has begun, and keeps it; \
-                       `starfish trace explain FILE` says what limited what was done meanwhile.";
+const ALREADY: &str = "`starfish trace stop -o FILE` ends the recording of `starfish trace start` and writes \
+                       it; `starfish trace explain FILE` shows what limited the recorded work.";
 
 /// Recording of an agent, and its name for the user.
 pub type Recorded = (String, NodeRecording);
@@ -25,7 +25,8 @@ pub fn start(cluster: &Cluster, all: bool) -> Result<Vec<String>> {
         if all {
             connection.absence()?;
         }
-        let started = connection.explained("recording", connection.client.start_recording().await);
+        let started =
+            connection.explained("cannot start recording", connection.client.start_recording().await);
         started.map_err(|error| match error.kind() {
             ErrorKind::Invalid => Failure::from(error).remedy(REMEDY),
             _ => error.into(),
@@ -38,7 +39,10 @@ pub fn start(cluster: &Cluster, all: bool) -> Result<Vec<String>> {
 pub fn check_that_none_goes_on(cluster: &Cluster) -> Result<()> {
     cluster.run_with_present(|connection| async move {
         if connection.client.is_recording().await {
-            let failure = Failure::new("recording this run", "agents record already, for somebody else");
+            let failure = Failure::new(
+                "cannot record this run",
+                "the agents are already recording for another command",
+            );
             return Err(failure.remedy(ALREADY));
         }
         Ok(())
@@ -50,7 +54,7 @@ pub fn stop(cluster: &Cluster) -> Result<(Vec<Recorded>, Option<node::Error>)> {
     cluster.run_with_present(|connection| async move {
         let (mut recorded, mut failure) = (Vec::new(), connection.absence().err());
         for (node, outcome) in connection.client.stop_recording().await {
-            match connection.explained("ending the recording", outcome) {
+            match connection.explained("cannot end the recording", outcome) {
                 Ok(recording) => recorded.push((connection.name(node).to_owned(), recording)),
                 Err(error) => failure = failure.or(Some(error)),
             }

@@ -90,8 +90,8 @@ fn check_unchanged(name: &str, known: &Inode, now: &Inode) -> Result<()> {
     if (known.version, known.size) == (now.version, now.size) {
         return Ok(());
     }
-    let error = Error::new(ErrorKind::Io, name, "it was changed while it was read");
-    Err(error.with_remedy("Read it again when nobody writes to it"))
+    let error = Error::new(ErrorKind::Io, name, "it changed while it was read");
+    Err(error.with_remedy("Read it again when no program writes to it"))
 }
 
 /// Properties of a new file.
@@ -146,7 +146,7 @@ impl HiddenFile {
                 ErrorKind::NotFound => {
                     let why = "no such directory";
                     Error::new(ErrorKind::NotFound, shown(path), why)
-                        .with_remedy("`starfish mkdir -p` makes it")
+                        .with_remedy("`starfish mkdir -p` creates it")
                 }
                 _ => error,
             })?;
@@ -242,7 +242,7 @@ impl HiddenFile {
 }
 
 /// Remedy for a put to an existing name.
-const MAKE_ROOM: &str = "Remove it with `starfish rm`, or put with --replace";
+const MAKE_ROOM: &str = "Remove it with `starfish rm`, or replace it with `put --replace`";
 
 /// Returns the error for a name that exists already.
 pub fn exists(path: &[u8]) -> Error {

@@ -8,7 +8,7 @@ use node::{ConnectedNode, Result};
 
 /// Remedy for stripes that may be left of such a file.
 pub const LEFT: &str =
-    "Stripes of files without names may be left: `starfish fsck --repair --remove-unnamed` removes them.";
+    "Stripes of unnamed files may be left: `starfish fsck --repair --remove-unnamed` removes them.";
 
 /// Describes a new file over all disks, in blocks of `block_bytes` bytes, with a name for errors.
 pub async fn describe(connection: &ConnectedNode, what: &str, block_bytes: u64) -> Result<NumberedFile> {
@@ -35,7 +35,7 @@ pub async fn remove<'a>(
     files: impl IntoIterator<Item = &'a NumberedFile>,
 ) -> Result<()> {
     let files: Vec<FileId> = files.into_iter().map(|file| file.number).collect();
-    connection.explained("removing files", connection.client.remove_numbered(&files).await).map(drop)
+    connection.explained("cannot remove files", connection.client.remove_numbered(&files).await).map(drop)
 }
 
 /// Files by the names that jobs give them.

@@ -379,7 +379,9 @@ fn not_named(whole: &str, name: &str, error: &node::Error) -> Failure {
 fn not_made(name: &FileName, error: node::Error) -> Failure {
     match error.kind() {
         node::ErrorKind::Exists => Failure::new(name, replacement::Error::Exists),
-        node::ErrorKind::NotFound => Failure::new(name, "no such directory\n  `starfish mkdir -p` makes it."),
+        node::ErrorKind::NotFound => {
+            Failure::new(name, "no such directory\n  `starfish mkdir -p` creates it.")
+        }
         _ => Failure::new(name, error),
     }
 }

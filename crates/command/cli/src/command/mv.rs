@@ -86,5 +86,5 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn no_directory(path: &[u8]) -> Failure {
-    Failure::new(shown(path), "no such directory").remedy("`starfish mkdir -p` makes it.")
+    Failure::new(shown(path), "no such directory").remedy("`starfish mkdir -p` creates it.")
 }

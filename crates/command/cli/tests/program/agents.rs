@@ -200,7 +200,7 @@ fn an_interrupted_put_leaves_nothing_on_the_agents() {
         assert_eq!(wait(&mut put).code(), Some(130), "{method}");
         let mut said = String::new();
         put.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-        assert_eq!(said, "starfish: file: interrupted. Nothing of the new file is left\n", "{method}");
+        assert_eq!(said, "starfish: file: interrupted. The new file was removed\n", "{method}");
         assert_eq!(store.run(&["ls", "-a"]), "other\n", "{method}");
         assert_eq!(store.stripe_files().len(), 1, "of the other file, {method}");
     }

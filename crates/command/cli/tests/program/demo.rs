@@ -129,7 +129,7 @@ fn patterns_are_listed_and_drawn() {
 fn an_impossible_demo_is_rejected_before_it_starts() {
     for (arguments, part) in [
         (["demo", "no/such/file"].as_slice(), "no/such/file: No such file"),
-        (&["demo", "--file-size", "15TiB"], "it has 45.0 TiB, and on the disks there is room for "),
+        (&["demo", "--file-size", "15TiB"], "it needs 45.0 TiB, and the disks have room for only"),
     ] {
         let output = finish(starfish(arguments));
         let told = String::from_utf8_lossy(&output.stderr).into_owned();

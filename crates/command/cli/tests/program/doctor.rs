@@ -68,7 +68,7 @@ fn a_disk_slowed_to_half_is_reported_with_its_throughput() {
     let problems = report["problems"].as_array().expect("a list");
     assert_eq!(problems.len(), 1, "{report}");
     let problem = problems[0].as_str().expect("text");
-    assert!(problem.starts_with(&format!("agent {slow}: its disk is slow: hardly more than ")), "{problem}");
+    assert!(problem.starts_with(&format!("agent {slow}: its disk is slow: at most about ")), "{problem}");
     assert!(problem.contains("as fast as its slowest disk"), "{problem}");
     // A slowed disk counts as a separate disk.
     assert_eq!(report["notes"].to_string().matches("share one disk").count(), 0, "{report}");

@@ -83,7 +83,8 @@ impl Trial {
         let original = store.make_file("local", 700_000);
         store.run(&["mkdir", "d"]);
         let doctor = text_of(&finish(store.command(&["doctor", "--quick"])));
-        let is_metadata_agent = |agent: &Agent| doctor.contains(&format!("agent {} keeps it", agent.address));
+        let is_metadata_agent =
+            |agent: &Agent| doctor.contains(&format!("agent {} is its metadata server", agent.address));
         let metadata_agent = store.agents.iter().position(is_metadata_agent).expect("one keeps the names");
         let victim = usize::from(metadata_agent == 0);
         let mut trial =

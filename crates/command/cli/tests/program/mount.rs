@@ -278,7 +278,11 @@ fn a_mount_needs_only_the_metadata_agent_to_start() {
     }
     let doctor = point.store.run(&["doctor", "--quick"]);
     let metadata_agent =
-        doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a metadata agent").0;
+        doctor
+        .split("agent ")
+        .find_map(|rest| rest.split_once(" is its metadata server"))
+        .expect("a metadata agent")
+        .0;
     let other = usize::from(point.store.agents[0].address == metadata_agent);
     let stop = |agent: &mut Agent| agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
     stop(&mut point.store.agents[other]);
@@ -503,7 +507,7 @@ fn the_doctor_reports_mounts_and_their_states() {
     let well = doctor();
     assert!(well.status.success());
     let well = text_of(well);
-    assert!(well.contains(&format!("Mounted in {directory}: the files of {}.", agents.join(", "))), "{well}");
+    assert!(well.contains(&format!("{directory} is a mount of {}.", agents.join(", "))), "{well}");
     signal(&child, "STOP");
     let stopped = doctor();
     signal(&child, "CONT");
@@ -513,7 +517,7 @@ fn the_doctor_reports_mounts_and_their_states() {
     child.kill().expect("it is there");
     child.wait().expect("it ends");
     let ended = text_of(doctor());
-    assert!(ended.contains("its program has ended") && ended.contains("starfish umount"), "{ended}");
+    assert!(ended.contains("its process has ended") && ended.contains("starfish umount"), "{ended}");
     point.unmount();
 }
 

@@ -125,7 +125,9 @@ fn names_are_paths() {
             .contains("With -p, mkdir also creates missing parent directories")
     );
     assert!(store.run_failing(&["get", "results/none"]).contains("no such file"));
-    assert!(store.run_failing(&["get", "results", "x"]).contains("`starfish get -r` gets all of it"));
+    assert!(
+        store.run_failing(&["get", "results", "x"]).contains("`starfish get -r` gets the whole directory")
+    );
     assert!(store.run_failing(&["rm", "results"]).contains("rm -r"));
     for path in [".", "./", "/", "//", "results/.", "results/a/..", "results/a/../../"] {
         assert!(store.run_failing(&["rm", "-r", path]).contains("cannot be removed"), "{path}");
@@ -164,7 +166,11 @@ fn a_set_without_its_metadata_agent_gets_no_second_namespace() {
     store.run(&["put", "local", "d/file", "--block", "64KiB"]);
     let doctor = store.run(&["doctor", "--quick"]);
     let metadata_agent =
-        doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a metadata agent").0;
+        doctor
+        .split("agent ")
+        .find_map(|rest| rest.split_once(" is its metadata server"))
+        .expect("a metadata agent")
+        .0;
     let agent = store.agents.iter_mut().find(|agent| agent.address == metadata_agent).expect("one of them");
     agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");
     for command in [
@@ -212,7 +218,7 @@ fn a_tree_with_unusual_names_is_copied_unchanged() {
     store.run(&["get", "-r", "d/tree", "some/"]);
     assert_eq!(tree_entries(&store.path("some/tree")), tree_entries(&store.path("tree")));
     let again = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
-    assert!(again.contains("that failed exist already and were left as they are"), "{again}");
+    assert!(again.contains("files already exist and were not replaced"), "{again}");
     assert!(again.matches("already exists").count() == 3 && again.contains("--resume"), "{again}");
     let again = fail(store.command(&["get", "-r", "d/tree", "some/"]), 1);
     assert!(again.matches("already exists\n").count() == 3 && again.contains("--resume"), "{again}");
@@ -299,9 +305,9 @@ fn hard_links_stay_hard_links() {
     store.run(&["get", "-r", "d/tree", "back"]);
     check("back");
     let refused = fail(store.command(&["put", "-r", "tree", "d/"]), 1);
-    assert!(refused.contains("4 of them failed, 2 because they exist already"), "{refused}");
+    assert!(refused.contains("4 files failed, 2 of them because they already exist"), "{refused}");
     let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
-    assert!(refused.contains("all 4 that failed exist already"), "{refused}");
+    assert!(refused.contains("4 files already exist"), "{refused}");
 
     // Separated copies become one file again.
     store.run(&["rm", "d/tree/b", "d/tree/deep/c"]);
@@ -482,7 +488,7 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
     fs::remove_file(store.path("back/7")).expect("mine");
     fs::write(store.path("back/8"), b"changed").expect("mine");
     let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
-    assert!(refused.contains("all 23 that failed exist already"), "{refused}");
+    assert!(refused.contains("23 files already exist"), "{refused}");
     let resumed = finish(store.command(&["get", "-r", "d/tree", "back", "--resume"]));
     let said = String::from_utf8(resumed.stderr).expect("text");
     assert!(resumed.status.success() && said.contains("23 of its files skipped"), "{said}");
@@ -669,7 +675,7 @@ fn a_file_that_changes_during_a_put_is_not_stored() {
             let output = child.wait_with_output().expect("a child of ours");
             let said = String::from_utf8(output.stderr).expect("text");
             assert_eq!(output.status.code(), Some(1), "{said}");
-            assert!(said.contains(&format!("it had 40000000 bytes, and has {length} now")), "{said}");
+            assert!(said.contains(&format!("its size was 40000000 bytes, and is {length} now")), "{said}");
             let left = store.run(&["ls", "-aR", "d"]);
             assert!(!left.contains("local") && !left.contains(".starfish-"), "{left}");
         }
@@ -754,7 +760,7 @@ fn two_sources_for_one_name_are_rejected() {
         (&["get", "-r", "d/*/sub", "got", "--resume"], "both d/one/sub and d/two/sub"),
     ] {
         let told = store.run_failing(arguments);
-        assert!(told.contains(both) && told.contains("would be called so"), "{arguments:?}: {told}");
+        assert!(told.contains(both) && told.contains("would get this name"), "{arguments:?}: {told}");
     }
     assert_eq!(store.run(&["ls", "-R"]), before, "nothing has moved");
     assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0);
@@ -808,7 +814,7 @@ fn a_file_that_changes_during_a_get_is_not_copied() {
         let output = child.wait_with_output().expect("a child of ours");
         let said = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
-        assert!(said.contains("it was changed while it was read"), "{said}");
+        assert!(said.contains("it changed while it was read"), "{said}");
         assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0, "{arguments:?}");
     }
     store.run(&["get", "d/file", "got/file"]);
@@ -859,7 +865,7 @@ fn links_replace_files_and_links_but_not_directories() {
     };
     replace("link", |path| fs::remove_file(path));
     replace("file", |path| fs::remove_file(path));
-    assert!(fail(store.command(&["put", "-r", "tree", "d/"]), 1).contains("all 2 that failed exist already"));
+    assert!(fail(store.command(&["put", "-r", "tree", "d/"]), 1).contains("2 files already exist"));
     for command in
         [&["put", "-r", "tree", "d/", "--replace"][..], &["get", "-r", "d/tree", "back", "--force"]]
     {
@@ -868,7 +874,7 @@ fn links_replace_files_and_links_but_not_directories() {
     assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
     // A directory is not replaced.
     replace("directory", |path| fs::remove_dir(path));
-    assert!(fail(store.command(&["put", "-r", "tree", "d/", "--replace"]), 1).contains("one of them failed"));
+    assert!(fail(store.command(&["put", "-r", "tree", "d/", "--replace"]), 1).contains("one file failed"));
     assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
     assert_eq!(store.stripe_files().len(), 0);
 }
@@ -985,7 +991,7 @@ fn patterns_skip_entries_that_are_not_directories() {
     store.run(&["mv", "g/links/one", "g/links/round", "g"]);
     assert_eq!(lines(&store.run(&["ls", "g/*/x"])), ["g/d1/x", "g/d2/x"]);
     for command in ["ls", "get"] {
-        assert!(store.run_failing(&[command, "g/file/*"]).contains("nothing has a name like that"));
+        assert!(store.run_failing(&[command, "g/file/*"]).contains("no file matches"));
     }
     fs::create_dir(store.path("got")).expect("room");
     store.run(&["get", "g/d1*/x", "got"]);
@@ -1060,7 +1066,11 @@ fn an_agent_that_is_down_is_named_and_affects_only_its_files() {
     store.run(&["put", "local", "d/file", "--block", "64KiB"]);
     let doctor = store.run(&["doctor", "--quick"]);
     let metadata_agent =
-        doctor.split("agent ").find_map(|rest| rest.split_once(" keeps it")).expect("a metadata agent").0;
+        doctor
+        .split("agent ")
+        .find_map(|rest| rest.split_once(" is its metadata server"))
+        .expect("a metadata agent")
+        .0;
     let agent = store.agents.iter_mut().find(|agent| agent.address != metadata_agent).expect("the other one");
     let address = agent.address.clone();
     agent.child.kill().and_then(|()| agent.child.wait()).expect("it ends");

@@ -170,7 +170,10 @@ fn invalid_and_inefficient_block_sizes_are_reported() {
     assert!(told.contains("at most 1048576") && told.contains("`--block-max`"), "{told}");
     let output = finish(store.command(&["put", "local", "--block", "3"]));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && told.contains("--block 3 B: every block is a request"), "{told}");
+    assert!(
+        output.status.success() && told.contains("--block 3 B: each block is a separate request"),
+        "{told}"
+    );
 }
 
 #[test]

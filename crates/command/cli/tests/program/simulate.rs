@@ -21,7 +21,7 @@ fn a_simulation_that_does_not_fit_into_memory_is_rejected() {
     ];
     for (options, remedy) in cases {
         let told = fail(simulate(options), 1);
-        assert!(told.contains("that needs about") && told.contains(remedy), "{options:?}: {told}");
+        assert!(told.contains("this needs about") && told.contains(remedy), "{options:?}: {told}");
     }
 }
 
@@ -219,7 +219,7 @@ fn invalid_options_are_rejected() {
 fn files_larger_than_free_memory_are_rejected() {
     let large = "simulate --machine golden --pattern rb --file-size 1PiB --trials 1";
     let said = fail(starfish(large.split(' ')), 1);
-    assert!(said.contains("of memory are free here") && said.contains("Add --phantom"), "{said}");
+    assert!(said.contains("are free on this computer") && said.contains("Add --phantom"), "{said}");
     let folder = tempfile::tempdir().expect("a temporary directory");
     let plan = "name = \"large\"\nmachine = \"golden\"\npatterns = [\"rb\"]\nfile_size = \"1024 TiB\"\n\
                 method = \"disk-directed\"\ncontents = \"real\"\n";
@@ -227,7 +227,7 @@ fn files_larger_than_free_memory_are_rejected() {
     let mut command = starfish(["run", "plan.toml"]);
     command.current_dir(folder.path());
     let said = fail(command, 1);
-    assert!(said.contains("of memory are free here") && said.contains("fewer --threads"), "{said}");
+    assert!(said.contains("are free on this computer") && said.contains("fewer --threads"), "{said}");
 }
 
 #[test]

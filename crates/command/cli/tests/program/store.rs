@@ -83,10 +83,7 @@ fn one_missing_name_does_not_stop_ls_or_rm_of_the_others() {
     let Output { status, stdout, stderr } = finish(store.command(&["ls", "none", "a", "z*"]));
     assert_eq!((status.code(), &*stdout), (Some(1), &b"a\n"[..]));
     let said = String::from_utf8_lossy(&stderr).into_owned();
-    assert!(
-        said.contains("none: no such file") && said.contains("z*: nothing has a name like that"),
-        "{said}"
-    );
+    assert!(said.contains("none: no such file") && said.contains("z*: no file matches"), "{said}");
     let both = succeed(store.command(&["cat", "a", "b"]));
     assert_eq!(both, [contents(70_000), contents(3)].concat());
     std::fs::create_dir(store.path("into")).expect("a directory");

@@ -112,7 +112,7 @@ fn agents_record_on_demand() {
     // A request to explain one run does not end this recording.
     store.make_file("other", 1000);
     let refused = store.run_failing(&["put", "other", "--explain"]);
-    assert!(refused.contains("record already") && refused.contains("`starfish trace stop"), "{refused}");
+    assert!(refused.contains("already recording") && refused.contains("`starfish trace stop"), "{refused}");
     assert_eq!(told.lines().count(), 2, "{told}");
     store.run(&["put", "original", "--block", "64KiB"]);
     store.run(&["get", "original", "copy"]);
@@ -158,7 +158,7 @@ fn an_agent_with_a_trace_file_does_not_record_on_demand() {
     store.agents.push(crate::common::Agent::start(root, &["--trace", file.to_str().expect("text")]));
     let told = store.run_failing(&["trace", "start"]);
     assert!(
-        told.contains(&store.agents[1].address) && told.contains("without to record on demand"),
+        told.contains(&store.agents[1].address) && told.contains("without it to record on demand"),
         "{told}"
     );
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("is not recorded"));
