@@ -187,7 +187,7 @@ mod tests {
         let none = ssh("/nonexistent/ssh -x");
         let failure = Host::new(Some("node1"), &none).run("true\n").expect_err("no ssh").to_string();
         assert!(
-            failure.contains("node1: running /nonexistent/ssh") && failure.contains("openssh-client"),
+            failure.contains("node1: cannot run /nonexistent/ssh") && failure.contains("openssh-client"),
             "{failure}"
         );
         let some = ssh("ssh");

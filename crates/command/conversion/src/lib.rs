@@ -86,7 +86,7 @@ impl OldSet {
 /// Fails if an error would stop the conversion of all other files, too.
 pub fn convert(set: OldSet, show: Show) -> Result<ConversionCounts> {
     let OldSet { directories, renamed, metadata, remove_unfinished, is_dry } = set;
-    let keys = Keys::draw().map_err(|error| Failure::new("drawing a key", error))?;
+    let keys = Keys::draw().map_err(|error| Failure::new("cannot create a key", error))?;
     let settings = Settings {
         listen: Some(([127, 0, 0, 1], 0).into()),
         disks: directories.iter().cloned().map(DiskSettings::plain).collect(),

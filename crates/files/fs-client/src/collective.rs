@@ -270,10 +270,10 @@ impl<M: Machine> ClientInner<M> {
         self.gone.borrow_mut().remove(&node.node);
         let is_early = |meeting: &&Barrier| meeting.has(node.node);
         if self.meetings.borrow().values().filter(is_early).count() >= EARLY_MAX {
-            return self.refuse(node, "has come to too many meetings").await;
+            return self.refuse(node, "has entered too many barriers").await;
         }
         if self.meetings.borrow().get(&id).is_some_and(|meeting| meeting.has(node.node)) {
-            return self.refuse(node, "has come to this meeting already").await;
+            return self.refuse(node, "has already entered this barrier").await;
         }
         self.meetings.borrow_mut().entry(id).or_default().entered.push((node, failure));
         self.meeting_changed.wake_all();
@@ -302,7 +302,7 @@ impl<M: Machine> ClientInner<M> {
         }
         let meeting = self.meetings.borrow_mut().remove(&id).unwrap_or_default();
         let lost = (!meeting.is_complete(&others))
-            .then(|| Failure::new(crate::error::FailureKind::Io, "a member of the group is gone"));
+            .then(|| Failure::new(crate::error::FailureKind::Io, "a member of the group disconnected"));
         let (entered, strangers): (Vec<_>, Vec<_>) =
             meeting.entered.into_iter().partition(|(node, _)| others.contains(&node.node));
         let brought = entered.iter().find_map(|(_, failure)| failure.clone());
@@ -313,7 +313,7 @@ impl<M: Machine> ClientInner<M> {
             self.endpoint.reply(member, outcome).await?;
         }
         for (stranger, _) in strangers {
-            self.refuse(stranger, "is not of the group").await?;
+            self.refuse(stranger, "is not a member of the group").await?;
         }
         failure.map_or(Ok(()), |failure| Err(Error::Remote { node: group.members[0], failure }.into()))
     }

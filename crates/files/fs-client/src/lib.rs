@@ -295,7 +295,7 @@ impl<M: Machine> Client<M> {
         let gone =
             self.io_nodes().iter().zip(disconnects).find(|&(&node, &then)| self.disconnects_of(node) != then);
         gone.map_or(Ok(()), |(&node, _)| {
-            let text = "the connection has ended over which it was told what there is to be moved";
+            let text = "the connection ended after it was told the pieces to move";
             Err(Error::Remote { node, failure: Failure::new(FailureKind::NotOpen, text) }.into())
         })
     }

@@ -119,7 +119,7 @@ impl<M: Machine> Client<M> {
             section.extend(part);
         }
         if !trace::is_trace(&section) {
-            return Err(wrong("sent a recording that is no trace".to_owned()));
+            return Err(wrong("sent a recording that is not a trace".to_owned()));
         }
         Ok(NodeRecording { section, zero_unix_ns, clock })
     }

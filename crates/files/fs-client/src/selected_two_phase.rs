@@ -109,7 +109,7 @@ impl<M: Machine> File<M> {
         let length = self.told_bytes(node, told, 0, LENGTH_BYTES).await?;
         let length = length.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
         if length > TOLD_BYTES_MAX {
-            return Err(refused(format!("tells {length} bytes of what it has selected")).into());
+            return Err(refused(format!("sends {length} bytes of its selection")).into());
         }
         let mut encoded = Vec::with_capacity(length as usize);
         for at in (0..length).step_by(Message::PAYLOAD_BYTES_MAX as usize) {
@@ -117,8 +117,7 @@ impl<M: Machine> File<M> {
             encoded.extend(self.told_bytes(node, told, LENGTH_BYTES + at, bytes).await?);
         }
         self.client.inner.endpoint.machine().compute(Work::TakeEntries { entries: 1 }).await;
-        postcard::from_bytes(&encoded)
-            .map_err(|error| refused(format!("what it has selected: {error}")).into())
+        postcard::from_bytes(&encoded).map_err(|error| refused(format!("its selection: {error}")).into())
     }
 
     async fn told_bytes(&self, node: NodeId, memory: MemoryId, offset: u64, bytes: u64) -> Result<Vec<u8>> {
@@ -227,8 +226,8 @@ fn encoded(selection: &Selection) -> Result<Vec<u8>> {
     told = postcard::to_extend(selection, told).map_err(|error| Error::Invalid(error.to_string()))?;
     let length = told.len() as u64 - LENGTH_BYTES;
     if length > TOLD_BYTES_MAX {
-        let why = format!("what is selected takes {length} bytes to tell, {TOLD_BYTES_MAX} at most");
-        return Err(Error::Invalid(format!("{why}: select less at once")).into());
+        let why = format!("the encoded selection has {length} bytes; the limit is {TOLD_BYTES_MAX}");
+        return Err(Error::Invalid(format!("{why}: select fewer ranges at once")).into());
     }
     told[..LENGTH_BYTES as usize].copy_from_slice(&length.to_le_bytes());
     Ok(told)

@@ -67,8 +67,9 @@ impl<M: Machine> Client<M> {
                 if let Some((other, other_disk)) = disks.insert(identity, (node, disk)) {
                     let why = format!(
                         "disk {other_disk} of {other} and disk {disk} of {node} have the same identity, \
-                         {identity:016x}: one directory is a copy of the other. Start agents with one of them only; \
-                         to make the copy a disk of its own, empty it and remove .starfish.disk from it"
+                         {identity:016x}: one directory is a copy of the other. Start agents with only one \
+                         of them. To make the copy a separate disk, empty it and remove .starfish.disk from \
+                         it"
                     );
                     return Err(Error::Invalid(why).into());
                 }

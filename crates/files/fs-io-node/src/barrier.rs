@@ -51,7 +51,7 @@ impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
     ) -> Result<(), Box<Failure>> {
         let mut present = self.present.borrow_mut();
         if present.contains_key(&key) {
-            return Err(Failure::invalid(format!("{client} has come to this meeting already")).into());
+            return Err(Failure::invalid(format!("{client} has already entered this barrier")).into());
         }
         present.insert(key, brought);
         if let Some(failure) = failure {

@@ -333,7 +333,7 @@ impl<M: Machine> Blocks<M> {
         if let Some(room) = self.disks.look_for_room(stripe, bytes).await? {
             return Ok(room);
         }
-        let text = format!("{bytes} bytes of {} have no room on disk {}", stripe.label, stripe.home.disk);
+        let text = format!("no space for {bytes} bytes of {} on disk {}", stripe.label, stripe.home.disk);
         Err(Failure::new(FailureKind::NoSpace, text).into())
     }
 

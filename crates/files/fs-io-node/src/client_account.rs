@@ -78,7 +78,7 @@ impl Account {
     /// Fails if the client has disconnected.
     pub(super) fn check(&self) -> Result<(), Box<Failure>> {
         if self.is_over.get() {
-            return Err(Failure::new(FailureKind::Io, "the client that asked for it is gone").into());
+            return Err(Failure::new(FailureKind::Io, "the requesting client disconnected").into());
         }
         Ok(())
     }

@@ -314,6 +314,6 @@ pub(super) fn check_length(end: u64) -> Result<(), Box<Failure>> {
     if end <= STRIPE_BYTES_MAX {
         return Ok(());
     }
-    let text = format!("byte {end}: no stripe has that many bytes, {STRIPE_BYTES_MAX} at most");
+    let text = format!("byte {end} is beyond the limit of a stripe, {STRIPE_BYTES_MAX} bytes");
     Err(Failure::new(FailureKind::TooLarge, text).into())
 }

@@ -49,7 +49,7 @@ impl<M: Machine> Recordings<M> {
     fn start(&self) -> Result<Reply, Box<Failure>> {
         let mut recording = self.current.borrow_mut();
         if recording.is_none() && self.machine.notes().is_on() {
-            let why = "what it does is recorded already, from its start to its end";
+            let why = "it already records its whole run into a file";
             return Err(Failure::invalid(why).into());
         }
         let ring = Rc::new(RefCell::new(NoteRing::new(KEPT_EVENTS)));
@@ -97,5 +97,5 @@ fn next_part(account: &Account) -> Reply {
 }
 
 fn nothing_recorded() -> Box<Failure> {
-    Failure::invalid("what it does is not recorded").into()
+    Failure::invalid("it is not recording").into()
 }

@@ -128,10 +128,7 @@ impl<M: Machine> Memberships<M> {
         io_nodes: u64,
     ) -> Served {
         let membership = self.memberships.try_take(client, 1).ok_or_else(|| {
-            Failure::new(
-                FailureKind::Io,
-                format!("{client} is in too many jobs for one more, {job:?}: leave one"),
-            )
+            Failure::new(FailureKind::Io, format!("{client} is in too many jobs to join {job:?}: leave one"))
         })?;
         let member = Member { node: client, name, _membership: Rc::new(membership) };
         loop {
@@ -218,7 +215,7 @@ impl<M: Machine> Memberships<M> {
     fn of_member(&self, client: NodeId, group: u64) -> Result<Rc<JobMembers>, Box<Failure>> {
         let roster = self.by_group.borrow().get(&group).cloned();
         roster.filter(|roster| roster.has(client)).ok_or_else(|| {
-            let why = format!("{client} is no member of the group {group:016x}");
+            let why = format!("{client} is not a member of the group {group:016x}");
             Failure::new(FailureKind::NotOpen, why).into()
         })
     }
@@ -229,7 +226,7 @@ impl<M: Machine> Memberships<M> {
         let current = roster.flush.borrow().clone();
         let flush = current.filter(|flush| flush.is_of(id, client)).ok_or_else(|| {
             Failure::invalid(format!(
-                "{client} came to meeting {} of a flush that is not in progress",
+                "{client} entered barrier {} of a flush that is not in progress",
                 id.operation
             ))
         })?;
@@ -254,7 +251,7 @@ impl<M: Machine> Memberships<M> {
         let with_client: Vec<_> =
             self.by_group.borrow().values().filter(|roster| roster.has(client)).cloned().collect();
         for roster in with_client {
-            roster.lose(client, "is gone", self.machine.now());
+            roster.lose(client, "disconnected", self.machine.now());
             self.end_if_empty(roster.group);
         }
     }
@@ -295,11 +292,11 @@ impl JobMembers {
         let mut members = self.members.borrow_mut();
         if members.iter().any(|other| other.node == member.node) {
             return Err(
-                Failure::invalid(format!("{} is a member of {} already", member.node, self.job)).into()
+                Failure::invalid(format!("{} is already a member of {}", member.node, self.job)).into()
             );
         }
         if members.len() >= MEMBERS_MAX {
-            return Err(Failure::invalid(format!("{} has {MEMBERS_MAX} members already", self.job)).into());
+            return Err(Failure::invalid(format!("{} already has {MEMBERS_MAX} members", self.job)).into());
         }
         name::check(&member.name)
             .map_err(|why| Failure::invalid(format!("member name {:?}: {why}", member.name)))?;
@@ -316,7 +313,7 @@ impl JobMembers {
     /// Records that a member is full. Returns the time until which it waits for others.
     fn run_out(&self, client: NodeId, now: Instant) -> Result<Instant, Box<Failure>> {
         if !self.has(client) {
-            let why = format!("{client} is no member of the job {} any more", self.job);
+            let why = format!("{client} is no longer a member of the job {}", self.job);
             return Err(Failure::new(FailureKind::NotOpen, why).into());
         }
         if self.room.out.borrow_mut().insert(client) {
@@ -488,8 +485,8 @@ mod tests {
                 enter(&roster, &flush, 0, &[0, 1, 2], None);
             }
             enter(&roster, &flush, usize::from(met), &others, failure_text);
-            roster.lose(NodeId(lost), "is gone", Instant::START);
-            let expected = format!("member {lost} of the job job is gone");
+            roster.lose(NodeId(lost), "disconnected", Instant::START);
+            let expected = format!("member {lost} of the job job disconnected");
             assert_eq!(outcome(&flush, usize::from(met)), Some(Err(expected)));
             assert_eq!(roster.flush.borrow().is_none(), met);
         }
@@ -499,11 +496,11 @@ mod tests {
     fn a_flush_fails_with_the_name_of_the_first_disconnected_member() {
         let (roster, flush) = flush_of_three();
         enter(&roster, &flush, 0, &[0, 1, 2], None);
-        roster.lose(NodeId(2), "is gone", Instant::START);
+        roster.lose(NodeId(2), "disconnected", Instant::START);
         enter(&roster, &flush, 1, &[1], None);
         // This member may have asked no I/O node to move data.
-        roster.lose(NodeId(0), "is gone", Instant::START);
-        assert_eq!(outcome(&flush, 1), Some(Err("member 2 of the job job is gone".into())));
+        roster.lose(NodeId(0), "disconnected", Instant::START);
+        assert_eq!(outcome(&flush, 1), Some(Err("member 2 of the job job disconnected".into())));
     }
 
     #[test]
@@ -516,7 +513,7 @@ mod tests {
     #[test]
     fn a_flush_ends_if_all_members_disconnect() {
         let (roster, _) = flush_of_three();
-        (0..3).for_each(|node| roster.lose(NodeId(node), "is gone", Instant::START));
+        (0..3).for_each(|node| roster.lose(NodeId(node), "disconnected", Instant::START));
         assert!(roster.flush.borrow().is_none());
     }
 
@@ -538,7 +535,7 @@ mod tests {
         roster.begin(None, true, Instant::START);
         out(0, 10).expect("a member");
         assert!(!roster.all_are_out());
-        roster.lose(NodeId(1), "is gone", Instant::START);
+        roster.lose(NodeId(1), "disconnected", Instant::START);
         assert!(roster.all_are_out() && out(1, 11).is_err());
         // A flush for another reason does not show which members write.
         roster.begin(None, false, Instant::START);

@@ -50,8 +50,7 @@ impl Fences {
     /// Fences leases for a client.
     pub(super) fn raise(&self, client: NodeId, leases: &[u64]) -> Result<(), Box<Failure>> {
         if leases.len() > FENCED_MAX {
-            let text =
-                format!("{} leases are to be fenced, at most {FENCED_MAX} can be at once", leases.len());
+            let text = format!("{} leases must be fenced; the limit is {FENCED_MAX} at once", leases.len());
             return Err(Failure::invalid(text).into());
         }
         let Fenced { leases: fenced, of_clients, .. } = &mut *self.0.borrow_mut();
@@ -77,7 +76,7 @@ impl Fences {
             None => Ok(()),
             Some(_) => {
                 let text =
-                    "it was written under a lock that has ended, and others have locked the file since";
+                    "it was written under an expired lock, and other clients have locked the file since";
                 Err(Failure::new(FailureKind::Fenced, text).into())
             }
         }

@@ -50,7 +50,7 @@ impl LostWrites {
         if self.is_empty() || !self.bytes.borrow().overlaps(range) {
             return Ok(());
         }
-        let text = format!("what was written there did not get to the disk: {}", self.why.borrow());
+        let text = format!("data written there did not reach the disk: {}", self.why.borrow());
         Err(Failure::new(FailureKind::Damaged, text).into())
     }
 }

@@ -396,8 +396,7 @@ fn bound(operation: &mut TreeOperation) -> Result<(), Box<Failure>> {
             let bytes = striping.map_or(0, |striping: Striping| striping.block_bytes());
             if bytes > Message::PAYLOAD_BYTES_MAX {
                 let most = Message::PAYLOAD_BYTES_MAX;
-                let text =
-                    format!("a file in blocks of {bytes} bytes: I/O nodes have blocks of at most {most}");
+                let text = format!("a file with blocks of {bytes} bytes: the limit of I/O nodes is {most}");
                 return Err(Failure::new(FailureKind::BlockTooLarge, text).into());
             }
         }

@@ -162,7 +162,8 @@ impl<M: Machine> IoNode<M> {
         let (mut selectors, mut stripes) = (Vec::new(), BTreeSet::new());
         for (member, SelectedPart { at, selection, stripes: touched }) in told {
             if at.checked_add(selection.bytes()).is_none() {
-                let text = format!("{} bytes at {at} of its memory: no memory has them", selection.bytes());
+                let text =
+                    format!("{} bytes at {at} of its memory: beyond the end of memory", selection.bytes());
                 return Err(Failure::invalid(text).into());
             }
             stripes.extend(touched);
@@ -212,10 +213,10 @@ impl<M: Machine> IoNode<M> {
 fn check_told(member: NodeId, file: FileId, parts: &[Selecting]) -> Result<(), Box<Failure>> {
     let count = parts.first().map_or(1, |first| u64::from(first.parts));
     if parts.iter().any(|selecting| selecting.file != file) {
-        return Err(Failure::invalid(format!("{member} has selected something of another file")).into());
+        return Err(Failure::invalid(format!("{member} has selected bytes of another file")).into());
     }
     if parts.len() as u64 != count {
-        let text = format!("{member} has told {} of {count} parts of what it has selected", parts.len());
+        let text = format!("{member} has sent {} of {count} parts of its selection", parts.len());
         return Err(Failure::new(FailureKind::NotOpen, text).into());
     }
     Ok(())

@@ -124,8 +124,8 @@ impl<M: Machine> IoNode<M> {
         let label = Label { file: number::MARK, striping, stripe: 0, begun: origin, replaces: None };
         if let Some(kept) = self.keeper.origin().await?.filter(|&kept| anew && kept != origin) {
             let text = format!(
-                "cannot mark disks for namespace {origin:x}: this I/O node keeps the names of namespace {kept:x}; \
-                 remove those first"
+                "cannot mark disks for namespace {origin:x}: this I/O node keeps namespace {kept:x}; remove \
+                 that first"
             );
             return Err(Failure::new(FailureKind::OtherNamespace, text).into());
         }
@@ -149,7 +149,7 @@ impl<M: Machine> IoNode<M> {
                     disk.flush(mark.id).await?;
                 }
                 _ => {
-                    let text = format!("disk {index} is one of another namespace");
+                    let text = format!("disk {index} belongs to another namespace");
                     return Err(Failure::new(FailureKind::OtherNamespace, text).into());
                 }
             }
@@ -168,7 +168,7 @@ impl<M: Machine> IoNode<M> {
                 Err(error) => failure = Some(error.into()),
             }
         }
-        let text = || format!("disk {identity:016x} is not one of this I/O node");
+        let text = || format!("this I/O node does not have disk {identity:016x}");
         Err(failure.unwrap_or_else(|| Failure::new(FailureKind::NoDisk, text()).into()))
     }
 
@@ -200,7 +200,7 @@ impl<M: Machine> IoNode<M> {
         for &(stripe, identity) in places {
             let label = Label { file: *file, striping: *striping, stripe, begun: 0, replaces: None };
             if stripe >= striping.stripe_count() {
-                return Err(Failure::invalid(format!("there is no {label}")).into());
+                return Err(Failure::invalid(format!("{label} does not exist")).into());
             }
             let disk = self.disk_of_identity(identity).await?;
             attached.extend(self.attach_stripe(&name, label, disk, create).await?);
@@ -254,7 +254,7 @@ impl<M: Machine> IoNode<M> {
     /// others. A stripe that cannot be removed loses its unwritten data.
     pub(super) async fn remove_files(self: &Rc<Self>, files: &[FileId]) -> Result<Reply, Box<Failure>> {
         if files.len() > REMOVED_MAX {
-            let text = format!("{} files to be removed at once: {REMOVED_MAX} at most", files.len());
+            let text = format!("{} files in one removal; the limit is {REMOVED_MAX}", files.len());
             return Err(Failure::invalid(text).into());
         }
         let mut outcomes = vec![Ok(()); self.machine.disks().len()];
@@ -349,8 +349,7 @@ impl<M: Machine> IoNode<M> {
         if bytes <= most {
             return Ok(());
         }
-        let text =
-            format!("{name} is in blocks of {bytes} bytes, and this I/O node was started for at most {most}");
+        let text = format!("{name} has blocks of {bytes} bytes, and the limit of this I/O node is {most}");
         Err(Failure::new(FailureKind::BlockTooLarge, text).into())
     }
 

@@ -98,7 +98,7 @@ impl Teams {
             return Err(Failure::invalid(text).into());
         }
         let membership = self.memberships.try_take(client, 1).ok_or_else(|| {
-            let text = format!("{client} is in too many teams for one more, {name:?}: leave one");
+            let text = format!("{client} is in too many teams to join {name:?}: leave one");
             Failure::new(FailureKind::Io, text)
         })?;
         let team = self.forming(&name, size, incarnation)?;
@@ -147,15 +147,15 @@ impl Teams {
         let bytes = coming.brings.len();
         if bytes > BROUGHT_BYTES_MAX {
             // The member enters all the same, so that the others need not wait.
-            let text = format!("{client} brings {bytes} bytes to a meeting: {BROUGHT_BYTES_MAX} at most");
+            let text =
+                format!("{client} contributes {bytes} bytes to a barrier; the limit is {BROUGHT_BYTES_MAX}");
             failure.get_or_insert(Failure::invalid(text));
             coming.brings.clear();
         }
         let team = self.formed.borrow().get(&id.group).cloned();
         let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
         let (rank, team) = team.ok_or_else(|| {
-            let text =
-                "the team is over: the I/O node at which it met was restarted, or has lost this member";
+            let text = "the team no longer exists: its coordinator was restarted, or lost this member";
             Failure::new(FailureKind::NoTeam, text)
         })?;
         let meeting = team.meetings.borrow_mut().entry(id.operation).or_default().clone();
@@ -178,7 +178,7 @@ impl Teams {
     pub(super) fn leave(&self, client: NodeId, group: u64) {
         let team = self.formed.borrow().get(&group).cloned();
         if let Some(team) = team {
-            team.lose(client, FailureKind::OutOfStep, "has left it");
+            team.lose(client, FailureKind::OutOfStep, "has left");
             if team.members.borrow().is_empty() {
                 self.formed.borrow_mut().remove(&group);
             }
@@ -191,13 +191,13 @@ impl Teams {
         self.forming.borrow_mut().retain(|_, team| {
             let keeps = !is_its(team);
             if !keeps {
-                team.lose(client, FailureKind::NoTeam, "is gone");
+                team.lose(client, FailureKind::NoTeam, "disconnected");
             }
             keeps
         });
         let its: Vec<Rc<Team>> = self.formed.borrow().values().filter(|team| is_its(team)).cloned().collect();
         for team in its {
-            team.lose(client, FailureKind::NoTeam, "is gone");
+            team.lose(client, FailureKind::NoTeam, "disconnected");
             if team.members.borrow().is_empty() {
                 self.formed.borrow_mut().remove(&team.group);
             }
@@ -218,16 +218,14 @@ impl Team {
 
     fn add(&self, client: NodeId, rank: u32, membership: Share) -> Result<(), Box<Failure>> {
         if let Some(other) = self.rank_of(client) {
-            let text = format!(
-                "{client} comes to the team {} as rank {rank}, and is rank {other} already",
-                self.name
-            );
+            let text =
+                format!("{client} joins the team {} as rank {rank}, but is already rank {other}", self.name);
             return Err(Failure::invalid(text).into());
         }
         let mut members = self.members.borrow_mut();
         if let Some(other) = members.get(&rank) {
             let text = format!(
-                "{client} comes to the team {} as rank {rank}, which {} is already",
+                "{client} joins the team {} as rank {rank}, but {} already has that rank",
                 self.name, other.node
             );
             return Err(Failure::invalid(text).into());
@@ -296,8 +294,8 @@ impl Team {
         let brought: Vec<&[u8]> = present.values().map(|coming| &*coming.brings).collect();
         let brought = postcard::to_extend(&brought, Vec::new()).expect("a vector takes any encoding");
         let too_much = (brought.len() > BROUGHT_BY_ALL_MAX).then(|| {
-            let text = format!("the members bring {} bytes to a meeting", brought.len());
-            Failure::invalid(format!("{text}: {BROUGHT_BY_ALL_MAX} together at most"))
+            let text = format!("the members contribute {} bytes to a barrier", brought.len());
+            Failure::invalid(format!("{text}; the limit is {BROUGHT_BY_ALL_MAX}"))
         });
         meeting.end(lost.or(too_much), brought.into());
         self.changed.wake_all();
@@ -496,9 +494,12 @@ mod tests {
         teams.gone(NodeId(11));
         for mut coming in [waiting, meet(&teams, group, 2, 10, None)] {
             let failure = poll(&mut coming).expect("answered").expect_err("refused");
-            assert_eq!((failure.lost_rank, &*failure.text), (Some(1), "rank 1 of the team team is gone"));
+            assert_eq!(
+                (failure.lost_rank, &*failure.text),
+                (Some(1), "rank 1 of the team team disconnected")
+            );
         }
-        assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("has lost this member"));
+        assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("lost this member"));
         teams.leave(NodeId(10), group);
         assert!(teams.formed.borrow().is_empty());
         // A completed barrier is not affected by a member that leaves afterwards.
@@ -525,7 +526,7 @@ mod tests {
         }
         let mut third = form(&teams, 12, 0, 2);
         teams.gone(NodeId(11));
-        assert!(text(poll(&mut waiting)).contains("rank 1 of the team team is gone"));
+        assert!(text(poll(&mut waiting)).contains("rank 1 of the team team disconnected"));
         assert!(poll(&mut third).is_none(), "it waits for another one");
         teams.gone(NodeId(12));
         pair(&teams);

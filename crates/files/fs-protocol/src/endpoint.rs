@@ -142,8 +142,8 @@ pub trait RequestHandler {
 /// reported an error.
 fn altered(mismatch: ChecksumMismatch) -> Failure {
     let text = format!(
-        "{mismatch}: the memory of the sender, or of a computer that had them in its cache, has changed them. Have it \
-         tested; data that are right on the disk are read again once its agent has been started anew"
+        "{mismatch}: the memory of the sender, or of a computer that cached them, altered them. Test that \
+         memory, and restart its agent: data that are correct on the disk are then read again"
     );
     Failure::new(FailureKind::Io, text)
 }
@@ -455,6 +455,6 @@ fn reply_header(tag: u64, reply: Reply) -> Vec<u8> {
     if header.len() <= Message::HEADER_BYTES_MAX {
         return header;
     }
-    let text = format!("an answer of {} bytes, longer than any header: ask for less", header.len());
+    let text = format!("a reply of {} bytes exceeds the limit of a header: request less", header.len());
     Frame::Reply(tag, Reply::Failed(Failure::invalid(text))).encode()
 }

@@ -16,7 +16,7 @@ pub enum Error {
         name: String,
     },
     /// A stripe of the file is missing.
-    #[error("{name}: stripe {index} of {count} is missing on every I/O node asked")]
+    #[error("{name}: stripe {index} of {count} is missing on all I/O nodes")]
     MissingStripe {
         /// The file's name.
         name: String,
@@ -50,9 +50,7 @@ pub enum Error {
         why: String,
     },
     /// No I/O node has the disk that holds stripes of the file.
-    #[error(
-        "{name}: none of the I/O nodes has disk {identity:016x}: is the agent that has it among those named?"
-    )]
+    #[error("{name}: no I/O node has disk {identity:016x}: is its agent named?")]
     UnknownDisk {
         /// The file's name.
         name: String,
@@ -60,7 +58,7 @@ pub enum Error {
         identity: u64,
     },
     /// Some I/O node cannot handle blocks of that size.
-    #[error("{name}: blocks of {bytes} bytes are too large, at most {most} here")]
+    #[error("{name}: blocks of {bytes} bytes are too large; the limit is {most}")]
     BlockTooLarge {
         /// The file's name.
         name: String,
@@ -76,9 +74,7 @@ pub enum Error {
     #[error("{}", in_words(.0))]
     ManyNamespaces(Vec<KeptNamespace>),
     /// Disks belong to a namespace that none of the I/O nodes keeps.
-    #[error(
-        "{node} has disks of a namespace that none of the I/O nodes keeps; number of its files with stripes there: {files}"
-    )]
+    #[error("{node} has disks of a namespace that no I/O node keeps, with stripes of {files} of its files")]
     NoKeeper {
         /// An I/O node that has such disks.
         node: NodeId,
@@ -87,7 +83,9 @@ pub enum Error {
     },
     /// The I/O node that keeps the file's locks did not receive a message from this client in time. It may
     /// have granted the locks to other clients.
-    #[error("the locks on file {number} are lost: {keeper} has heard nothing of this client for too long")]
+    #[error(
+        "the locks on file {number} are lost: {keeper} received no message from this client for too long"
+    )]
     LocksLost {
         /// The file.
         number: namespace::FileNumber,
@@ -96,7 +94,7 @@ pub enum Error {
     },
     /// The metadata server was restarted after it performed unflushed operations for this client: they may be
     /// lost.
-    #[error("{keeper} was restarted and may have lost changes of names since the last flush")]
+    #[error("{keeper} was restarted and may have lost changes of the namespace since the last flush")]
     NamesLost {
         /// The I/O node.
         keeper: NodeId,
@@ -130,11 +128,14 @@ fn in_words(kept: &[KeptNamespace]) -> String {
         kept.iter().map(word).collect::<Vec<_>>().join(between)
     };
     let begun = |begun| match kept.first() {
-        Some(first) if first.begun < begun => format!(", begun {} later", rounded(begun - first.begun)),
+        Some(first) if first.begun < begun => format!(", created {} later", rounded(begun - first.begun)),
         _ => String::new(),
     };
     let keepers = all(&|kept| kept.node.to_string(), " and ");
-    let what = all(&|kept| format!("{} one of {} inodes{}", kept.node, kept.inodes, begun(kept.begun)), "; ");
+    let what = all(
+        &|kept| format!("{} keeps one with {} inodes{}", kept.node, kept.inodes, begun(kept.begun)),
+        "; ",
+    );
     format!("{keepers} each keep a namespace: {what}")
 }
 

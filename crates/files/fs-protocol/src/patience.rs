@@ -103,10 +103,10 @@ impl<M: Machine> Patience<M> {
             drop(peers);
             let does_not = match in_vain {
                 [true, _] => "answered",
-                [_, true] => "taken anything",
+                [_, true] => "accepted any data",
                 _ => continue,
             };
-            let why = format!("it has not {does_not} for {}, though asked", self.limit);
+            let why = format!("it has not {does_not} for {} with requests in flight", self.limit);
             self.machine.net().give_up(peer, &why);
         }
     }

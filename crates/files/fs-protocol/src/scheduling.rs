@@ -65,11 +65,13 @@ impl Scheduling {
             Scheduling::Fcfs => "First come, first served",
             Scheduling::CyclicScan => "By ascending position, then again from the lowest (C-SCAN)",
             Scheduling::PhysicalCyclicScan => "C-SCAN by physical position instead of the offset in the file",
-            Scheduling::FairScan => "C-SCAN of which each sweep serves those who waited when it began",
+            Scheduling::FairScan => {
+                "C-SCAN whose sweeps serve only requests that waited when the sweep began"
+            }
             Scheduling::RoundRobin => "The clients take turns, one request a turn",
-            Scheduling::ReadPriority => "Any read before any write; writes may wait for ever",
+            Scheduling::ReadPriority => "Any read before any write; writes may wait forever",
             Scheduling::BoundedReadPriority => {
-                "Any read before any write, but for one that 16 reads have passed"
+                "Any read before any write, except a write that 16 reads have passed"
             }
         }
     }

@@ -62,11 +62,11 @@ pub fn complaints(records: &[SurveyedRecord]) -> Vec<Complaint> {
     for record in records {
         let SurveyedRecord::Entry { directory, name, number } = record else { continue };
         let why = if check_name(name).is_err() {
-            Some("has a name that none can have".to_owned())
+            Some("has an invalid name".to_owned())
         } else if !inodes.get(directory).is_some_and(|inode| inode.is_directory()) {
             Some("is in no directory".to_owned())
         } else {
-            (!inodes.contains_key(number)).then(|| format!("leads to {:x}, which is not there", number.0))
+            (!inodes.contains_key(number)).then(|| format!("leads to {:x}, which is missing", number.0))
         };
         if let Some(why) = why {
             let text = format!("the entry {} of directory {:x} {why}", Shown(name), directory.0);
@@ -105,10 +105,10 @@ fn about_inode(
             let text = format!("{:x} has no name", number.0);
             complain(text, Repair::Find { number });
         } else if names != inode.links {
-            let text = format!("{:x} has {names} names, and counts {}", number.0, inode.links);
+            let text = format!("{:x} has {names} names, but its link count is {}", number.0, inode.links);
             complain(text, recount(names, None, None));
         } else if names > 0 && is_doomed {
-            let text = format!("{:x} has a name, and is noted to have none", number.0);
+            let text = format!("{:x} has a name, but is recorded as unlinked", number.0);
             complain(text, recount(names, None, None));
         }
         return found;
@@ -129,7 +129,7 @@ fn about_inode(
         }
     };
     if (2 + directories, entries, at) != (inode.links, inode.size, parent) {
-        let text = format!("the directory {:x} miscounts what is in it, or where it is", number.0);
+        let text = format!("the directory {:x} has a wrong count of entries, or a wrong parent", number.0);
         complain(text, recount(2 + directories, Some(entries), Some(at)));
     }
     found
@@ -147,7 +147,7 @@ fn of_circles(inodes: &BTreeMap<FileNumber, &Inode>) -> Vec<Complaint> {
                 break;
             }
             if !path.insert(at) {
-                let text = format!("the directory {:x} lies within itself", at.0);
+                let text = format!("the directory {:x} is inside itself", at.0);
                 found.push(Complaint { text, repair: Repair::Find { number: at } });
                 break;
             }

@@ -24,16 +24,16 @@ pub enum TreeRefusal {
     #[error("it is too long: a name has at most 255 bytes, and a path 4095")]
     NameTooLong,
     /// ELOOP.
-    #[error("too many symbolic links on the way")]
+    #[error("too many symbolic links in the path")]
     Loop,
     /// EINVAL.
-    #[error("it makes no sense")]
+    #[error("the operation or its argument is invalid")]
     Invalid,
     /// EMLINK.
-    #[error("it has too many names")]
+    #[error("it has too many hard links")]
     TooManyLinks,
     /// EPERM.
-    #[error("that is not possible with it")]
+    #[error("the operation is not permitted on it")]
     NotPermitted,
     /// ENODATA.
     #[error("it has no such attribute")]
@@ -42,7 +42,7 @@ pub enum TreeRefusal {
     #[error("the attribute is too large")]
     TooLarge,
     /// EFBIG.
-    #[error("no file can be so large")]
+    #[error("the file would be too large")]
     FileTooLarge,
     /// EBUSY.
     #[error("it is in use")]
@@ -54,10 +54,12 @@ pub enum TreeRefusal {
     #[error("there is no namespace")]
     NoNamespace,
     /// EEXIST: a namespace has been created.
-    #[error("there is a namespace already")]
+    #[error("a namespace already exists")]
     HasNamespace,
     /// EPROTO: the namespace is of a newer version of the program.
-    #[error("the namespace has format {found}; this release knows format {known}: install a newer one")]
+    #[error(
+        "the namespace has format {found}, and this release supports format {known}: install a newer one"
+    )]
     Newer {
         /// The format in the store.
         found: u32,

@@ -142,7 +142,7 @@ fn number_of<T>(outcome: &Outcome<T>) -> u64 {
 
 /// Returns the error for a call that failed with this class in another member.
 fn failed_for(rank: usize, number: u64) -> MpiError {
-    let why = format!("it has failed for process {rank}");
+    let why = format!("it failed in process {rank}");
     MpiError::new(ErrorClass::numbered(number), why).logged_elsewhere()
 }
 
@@ -169,10 +169,10 @@ mod tests {
 
     #[test]
     fn one_member_prints_the_error_for_all() {
-        let lost = "rank 1 of the team 0123 is gone";
-        assert_eq!(words(1, lost, 0).as_deref(), Some("dir/x: rank 1 is gone"));
+        let lost = "rank 1 of the team 0123 disconnected";
+        assert_eq!(words(1, lost, 0).as_deref(), Some("dir/x: rank 1 disconnected"));
         assert_eq!(words(1, lost, 2), None);
-        let first = "rank 0 of the team 0123 has left it";
-        assert_eq!(words(0, first, 2).as_deref(), Some("dir/x: rank 0 has left it"));
+        let first = "rank 0 of the team 0123 has left";
+        assert_eq!(words(0, first, 2).as_deref(), Some("dir/x: rank 0 has left"));
     }
 }

@@ -288,7 +288,7 @@ mod tests {
         let gone = fs::Error::Machine(machine::Error::PeerGone { node: NodeId(0xab), why });
         let error = names.explain("x", &gone);
         assert_eq!(error.kind(), ErrorKind::Gone);
-        assert_eq!(error.why(), "agent brule-m-a is gone: it closed the connection");
+        assert_eq!(error.why(), "agent brule-m-a disconnected: it closed the connection");
     }
 
     #[test]

@@ -100,7 +100,7 @@ fn a_failed_call_fails_for_all_and_a_left_member_blocks_none() {
         if team.rank() > 0 {
             let error = team.meet().wait().expect_err("one has left");
             assert_eq!(error.kind(), ErrorKind::Gone);
-            assert!(error.why().contains("rank 0 of the team failing has left it"), "{error}");
+            assert!(error.why().contains("rank 0 of the team failing has left"), "{error}");
             assert_eq!(error.lost_rank(), Some(0));
         }
     });

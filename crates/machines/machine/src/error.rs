@@ -8,7 +8,7 @@ use crate::checksums::ChecksumMismatch;
 #[non_exhaustive]
 pub enum Error {
     /// The other node is disconnected.
-    #[error("{node} is gone: {why}")]
+    #[error("{node} disconnected: {why}")]
     PeerGone {
         /// The disconnected node.
         node: NodeId,
@@ -27,7 +27,7 @@ pub enum Error {
         mismatch: KeyMismatch,
     },
     /// The other node speaks another version of the protocol.
-    #[error("{what}: it speaks version {theirs} of the protocol, this node version {ours}")]
+    #[error("{what}: it uses protocol version {theirs}, this node version {ours}")]
     OtherVersion {
         /// The operation and the other node.
         what: String,
@@ -47,7 +47,7 @@ pub enum Error {
         why: String,
     },
     /// Another program, not a node, answers at an address.
-    #[error("{what}: that is not a Starfish node")]
+    #[error("{what}: another program, not a Starfish node, answers there")]
     OtherProgram {
         /// The operation in progress.
         what: String,
@@ -85,7 +85,7 @@ pub enum Error {
         why: String,
     },
     /// Data changed in the memory of a node on their way.
-    #[error("the memory of a computer has changed data on their way: {0}")]
+    #[error("the memory of a computer altered data in transit: {0}")]
     Altered(#[from] ChecksumMismatch),
     /// A task of the node failed.
     #[error("{task}: {why}")]
@@ -120,7 +120,7 @@ pub enum NodePart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyMismatch {
     /// The keys differ, or an attacker changed the handshake.
-    #[error("it has another cluster key than this side")]
+    #[error("it has a different cluster key")]
     Differ,
     /// Only the other side encrypts.
     #[error("it encrypts its connections, and this side does not")]

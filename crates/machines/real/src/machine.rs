@@ -124,7 +124,7 @@ impl RealMachine {
             Ok(socket.local_addr()?.ip())
         };
         let own = towards().map_err(|error| Error::Io {
-            what: format!("looking up the way to {beside}"),
+            what: format!("cannot look up the route to {beside}"),
             why: error.to_string(),
         })?;
         self.inner.net.listen((own, 0).into())

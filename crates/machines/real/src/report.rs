@@ -138,17 +138,17 @@ impl fmt::Display for Report {
             Report::RefusedMore { node, count, within } => {
                 write!(f, "{node}: refused {count} more within {} s", within.as_secs())
             }
-            Report::PeerCame { node, peer } => write!(f, "{node}: {peer} has come"),
-            Report::PeerGone { node, peer, why } => write!(f, "{node}: {peer} is gone: {why}"),
+            Report::PeerCame { node, peer } => write!(f, "{node}: {peer} connected"),
+            Report::PeerGone { node, peer, why } => write!(f, "{node}: {peer} disconnected: {why}"),
             Report::Altered { node, peer } => {
-                write!(f, "{node}: a message of {peer} was changed, lost or repeated on its way")
+                write!(f, "{node}: a message of {peer} was altered, lost or repeated in transit")
             }
             Report::DiskFailed { node, error } => write!(f, "{node}: {error}"),
             Report::ReadOnly { node, text } | Report::MetadataChanged { node, text } => {
                 write!(f, "{node}: {text}")
             }
             Report::ReadsHeldUp { node, disk, by, writes } => {
-                write!(f, "{node}: reads from {disk} wait behind {writes} writes of {by}")
+                write!(f, "{node}: reads from {disk} are delayed by {writes} writes of {by}")
             }
             Report::CannotAccept { node, why } => write!(f, "{node}: cannot accept a connection: {why}"),
         }

@@ -62,9 +62,9 @@ fn build(driver: Driver) -> Result<Runtime> {
         Driver::Polling => drop(proactor.driver_type(DriverType::Poll)),
     }
     RuntimeBuilder::new().with_proactor(proactor).sync_queue_size(WOKEN_MAX).build().map_err(|error| {
-        let what = format!("starting a node with the driver `{driver}`");
+        let what = format!("cannot start a node with the driver `{driver}`");
         let why = match driver {
-            Driver::IoUring => format!("{error}; the driver `polling` does without io_uring"),
+            Driver::IoUring => format!("{error}; the driver `polling` needs no io_uring"),
             _ => error.to_string(),
         };
         Error::Io { what, why }.into()

@@ -60,7 +60,7 @@ impl Keys {
     pub fn draw() -> machine::Result<Self> {
         let mut bytes = [0; Key::BYTES];
         let failed = |error: getrandom::Error| machine::Error::Io {
-            what: "drawing a key".to_owned(),
+            what: "cannot create a key".to_owned(),
             why: error.to_string(),
         };
         getrandom::fill(&mut bytes).map_err(failed)?;

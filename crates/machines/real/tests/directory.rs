@@ -76,10 +76,10 @@ fn damage_is_reported_with_path_and_reason() {
         ("shorter than the header", |bytes| bytes.truncate(4095)),
         ("shorter than the header", Vec::clear),
         ("checksum", |bytes| bytes[25] ^= 1),
-        ("version 1, which has no checksums: get the file", |bytes| bytes[8] = 1),
+        ("version 1, without checksums: read the file", |bytes| bytes[8] = 1),
         ("shorter than the 12288 bytes before data", |bytes| bytes.truncate(5000)),
-        ("neither of the two records", |bytes| bytes[4096..12288].fill(0)),
-        ("does not begin as an object", |bytes| bytes[0] = b'X'),
+        ("neither of its two flush records", |bytes| bytes[4096..12288].fill(0)),
+        ("does not begin with the magic number", |bytes| bytes[0] = b'X'),
     ];
     on_a_disk(
         |_| {},
@@ -125,7 +125,7 @@ fn a_file_of_a_newer_version_is_not_damaged() {
             fs::write(&file, bytes).expect("room");
             let error = machine.disks()[0].open("thing").await.expect_err("of another version");
             assert!(matches!(&*error, Error::Io { .. }), "{error:?}");
-            for part in ["thing.begun", "version 4", "written by a newer Starfish: use that"] {
+            for part in ["thing.begun", "version 4", "Use the newer Starfish"] {
                 assert!(error.to_string().contains(part), "{error}");
             }
         },
@@ -464,7 +464,7 @@ fn zeros_in_place_of_flushed_data_are_damage_and_not_a_hole() {
             run_on(driver, settings(1, directory.path(), &reports), async |machine| {
                 let object = machine.disks()[0].open("thing").await.expect("it exists");
                 assert_eq!(object.bytes, bytes as u64);
-                assert_eq!(reports.tells_of("has been cut"), expected.contains("missing"), "{expected}");
+                assert_eq!(reports.tells_of("was truncated"), expected.contains("missing"), "{expected}");
                 match read_part(&machine, &object, 0, bytes).await.map_err(|error| *error) {
                     Err(Error::Damaged { why, .. }) => {
                         assert!(why.contains(expected), "{why} for {expected}")
@@ -756,7 +756,7 @@ fn a_disk_with_a_damaged_or_missing_identity_does_not_start() {
         fs::remove_file(&identity).expect("it exists");
         fs::write(path.join("%2F0123456789abcdef.begun"), "a stripe").expect("room");
         let error = refused(driver, directory.path());
-        assert!(matches!(&error, Error::Damaged { why, .. } if why.contains("it is gone")), "{error:?}");
+        assert!(matches!(&error, Error::Damaged { why, .. } if why.contains("it is missing")), "{error:?}");
         assert!(!identity.exists(), "it is to be restored");
         fs::write(&identity, "0123456789abcdef\n").expect("room");
         run_on(driver, settings(1, directory.path(), &Reports::default()), async |machine| {

@@ -184,7 +184,7 @@ fn a_replaced_directory_is_not_mistaken_for_an_empty_store() {
         fs::rename(&away, &path).expect("the same file system");
         read
     });
-    assert!(outcome.expect_err("it is refused").to_string().contains("has taken its place"));
+    assert!(outcome.expect_err("it is refused").to_string().contains("was replaced"));
 }
 
 #[test]
@@ -400,5 +400,5 @@ fn a_damaged_entry_is_reported_and_others_are_readable() {
         assert!(matches!(error, Error::Damaged { .. }), "{error:?}");
         assert_eq!(read(130).await.expect("it is sound"), Ok(Some(value(130))));
     });
-    assert!(reports.tells_of("not what was written"));
+    assert!(reports.tells_of("does not match its checksum"));
 }

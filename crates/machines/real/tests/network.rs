@@ -122,7 +122,7 @@ fn a_silent_caller_is_refused() {
         let adapt = |settings| Settings { limits: limits.clone(), ..settings };
         run_nodes(driver, 1, &reports, adapt, async |nodes: Vec<RealMachine>| {
             let _silent = TcpStream::connect(nodes[0].address().expect("it listens")).expect("it does");
-            until(&nodes[0], || reports.refusals().iter().any(|why| why.contains("introduce itself"))).await;
+            until(&nodes[0], || reports.refusals().iter().any(|why| why.contains("sent no handshake"))).await;
         })
         .expect("no task fails");
     }
@@ -145,7 +145,7 @@ fn an_unreachable_peer_is_reported_with_the_reason() {
                 assert!(error.contains(part), "{error}");
             }
             let error = nodes[0].connect_to(free).await.expect_err("no node listens").to_string();
-            assert!(error.starts_with(&format!("connecting to {free}: ")), "{error}");
+            assert!(error.starts_with(&format!("cannot connect to {free}: ")), "{error}");
             let error = connect_error(&nodes[0], 5, nodes[1].address().expect("it listens")).await;
             assert!(error.contains("node 2 listens there"), "{error}");
 
@@ -187,11 +187,11 @@ fn the_node_at_an_address_is_connected_and_identifies_itself() {
 
             let itself = caller.address().expect("it listens");
             let error = caller.connect_to(itself).await.expect_err("only this node listens").to_string();
-            assert!(error.contains("this node itself listens there"), "{error}");
+            assert!(error.contains("this node listens there"), "{error}");
             let namesake =
                 RealMachine::start(Settings::new(NodeId(7), keys())).await.expect("it has no disks");
             let error = namesake.connect_to(([127, 0, 0, 1], port).into()).await.expect_err("a namesake");
-            assert!(error.to_string().contains("of this node's name is already connected"), "{error}");
+            assert!(error.to_string().contains("with this node's ID is already connected"), "{error}");
             caller.net().close();
             caller.finish().await;
         });
@@ -209,12 +209,12 @@ fn an_invalid_frame_ends_only_its_connection() {
                 (|lane| lane.prelude(65_537, 0), "header of 65537 bytes"),
                 (|lane| lane.prelude(0, (4 << 20) + 1), "payload of 4194305 bytes"),
                 (|lane| lane.prelude(u32::MAX, u32::MAX), "header of 4294967295 bytes"),
-                (|lane| lane.record(b"what is this her"), "where a frame should begin"),
-                (|_| vec![1; 40], "what came is not what it sent"),
+                (|lane| lane.record(b"what is this her"), "instead of the start of a frame"),
+                (|_| vec![1; 40], "received data differ from the sent data"),
                 (|lane| lane.prelude(10, 100_000), "in the middle of a message"),
                 (|lane| [lane.prelude(4, 100_000), vec![1; 15]].concat(), "in the middle of a message"),
                 (|_| b"SFfd".to_vec(), "in the middle of a message"),
-                (|_| Vec::new(), "closed the connection without a word"),
+                (|_| Vec::new(), "ended without a shutdown message"),
             ];
             for (made, expected) in cases {
                 join_and_throw(&nodes[0], 7, made).await;
@@ -536,7 +536,7 @@ fn a_reconnecting_node_replaces_its_silent_connection() {
             // The file system is notified of the loss before anything of the new connection.
             let (from, delivery) = receive(node).await;
             let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
-            assert!(from == NodeId(7) && why.contains("has called again"), "{why}");
+            assert!(from == NodeId(7) && why.contains("it reconnected"), "{why}");
             let lost = sends.pop().expect("twelve").await.map_err(|error| *error);
             assert!(matches!(lost, Err(Error::PeerGone { node: NodeId(7), .. })), "{lost:?}");
             until(node, || joined.borrow().is_some()).await;
@@ -581,7 +581,8 @@ fn a_node_restarted_at_its_address_is_reconnected() {
             let lost = lost.map_err(|error| *error);
             let Err(Error::PeerGone { node: NodeId(100), why }) = lost else { panic!("{lost:?}") };
             assert!(
-                why.starts_with("it closed the connection; called again, but ") && why.contains("refused"),
+                why.starts_with("it closed the connection; the reconnection failed:")
+                    && why.contains("refused"),
                 "{why}"
             );
             // Further messages to the node fail at once.
@@ -654,7 +655,7 @@ fn a_disconnect_is_reported_while_data_wait_for_memory() {
             drop(control);
             let (from, delivery) = receive(&nodes[0]).await;
             let Delivery::Gone(why) = delivery else { panic!("{delivery:?}") };
-            assert!(from == NodeId(7) && why.contains("closed the connection"), "{why}");
+            assert!(from == NodeId(7) && why.contains("ended without a shutdown message"), "{why}");
             until(&nodes[0], || writer.is_finished()).await;
             drop(kept);
             expect_service(&nodes, 4, Duration::from_secs(2)).await;
@@ -779,7 +780,7 @@ fn nodes_connect_only_with_a_common_key_and_equal_encryption() {
                     assert_eq!(called, Ok(NodeId(1)));
                     return;
                 };
-                let what = format!("connecting to {}", nodes[0].address().expect("it listens"));
+                let what = format!("cannot connect to {}", nodes[0].address().expect("it listens"));
                 assert_eq!(called, Err(Error::OtherKey { what, mismatch: here }));
                 until(&nodes[0], || reports.mismatches() == [there]).await;
             })

@@ -149,7 +149,7 @@ fn foreign_changes_are_detected_and_a_newer_version_is_rejected() {
         assert_eq!(counted_transactions_left(&store).await, 10);
         meddler.batch_execute("UPDATE starfish_store SET number = number + 1").expect("allowed");
         let refused = put(store.clone()).await.expect_err("another session has changed it");
-        assert!(refused.to_string().contains("somebody else has changed it"), "{refused}");
+        assert!(refused.to_string().contains("it was changed by another process"), "{refused}");
         // The store continues from the present contents.
         put(store).await.expect("no other session has changed it");
         meddler.batch_execute("UPDATE starfish_store SET version = 7").expect("allowed");

@@ -188,11 +188,11 @@ pub fn an_invalid_selection_is_rejected(testbed: &impl Testbed, base: Base) {
             (2, 7, 1, Some(&part), members(), "stripe 0 of file 0000000000000007 is not open"),
             (4, 1, 2, Some(&part), members(), "1 of 2 parts"),
             (6, 1, 1, None, members(), "0 of 1 parts"),
-            (8, 1, 1, Some(&far), members(), "no memory has them"),
+            (8, 1, 1, Some(&far), members(), "beyond the end of memory"),
             (10, 1, 1, Some(&elsewhere), members(), "stripe 1 of file"),
-            (12, 1, 1, None, Selectors::Asker(far.clone()), "no memory has them"),
+            (12, 1, 1, None, Selectors::Asker(far.clone()), "beyond the end of memory"),
             (14, 1, 1, None, Selectors::Asker(elsewhere.clone()), "stripe 1 of file"),
-            (16, 8, 1, Some(&part), members(), "something of another file"),
+            (16, 8, 1, Some(&part), members(), "bytes of another file"),
         ] {
             let memory = MemoryId::Collective(MeetingId { group: 5, operation: tag as u32 });
             if let Some(part) = selected {
@@ -428,7 +428,7 @@ pub fn lost_data_are_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         let memory = Memory::real(vec![0; BLOCK as usize]);
         let error = other.read(BLOCK, BLOCK, &memory, 0).await.expect_err("the written data are lost");
         assert!(error.is_remote(FailureKind::Damaged), "{error}");
-        assert!(error.to_string().contains("did not get to the disk"), "{error}");
+        assert!(error.to_string().contains("did not reach the disk"), "{error}");
         assert!(read(&other, 0, BLOCK).await == contents(BLOCK), "adjacent data are readable");
         assert!(read(&other, 2 * BLOCK, 2 * BLOCK).await == contents(4 * BLOCK)[2 * BLOCK as usize..]);
         assert_eq!(stored(&clients[1], 1, BLOCK).await.bytes, 4 * BLOCK);
@@ -446,7 +446,7 @@ pub fn lost_data_are_not_read_as_zeros(testbed: &impl Testbed, base: Base) {
         let Ok((_, Delivery::Message(answer))) = nodes[3].net().receive().await else { panic!("an answer") };
         match Frame::decode(&answer.header) {
             Ok(Frame::Reply(1, Reply::Failed(failure))) => {
-                assert!(failure.text.contains("no stripe has that many bytes"), "{failure}");
+                assert!(failure.text.contains("beyond the limit of a stripe"), "{failure}");
             }
             other => panic!("{other:?}"),
         }

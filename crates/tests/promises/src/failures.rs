@@ -239,7 +239,7 @@ pub fn a_completed_write_through_is_at_the_disk(testbed: &impl Testbed, base: Ba
         nodes[0].faults().failing_writes.set(1);
         let memory = Memory::real(contents(BLOCK));
         let error = file.write_through(0, BLOCK, &memory, 0).await.expect_err("the disk has failed");
-        assert!(error.to_string().contains("did not get to the disk"), "{error}");
+        assert!(error.to_string().contains("did not reach the disk"), "{error}");
         // As for any accepted write, the next flush reports it, too.
         assert!(file.flush().await.is_err());
         file.write_through(0, BLOCK, &memory, 0).await.expect("the disk has it");

@@ -74,7 +74,7 @@ pub fn selecting_the_same_bytes_repeatedly_is_rejected(testbed: &impl Testbed, b
         let clients = start(base, &nodes[..2], 1, settings).await;
         let file = created_with(&clients[0], 1, 1 << 20).await;
         write(&file, 0, &contents(BLOCK)).await;
-        for (parts, why) in [(4, "selects bytes twice"), (4000, "select less")] {
+        for (parts, why) in [(4, "selects bytes twice"), (4000, "select fewer ranges")] {
             let parts = vec![alternate_bytes(); parts];
             let refused = failure(write_selected(&nodes[2], nodes[0].node(), parts).await);
             assert!(refused.text.contains(why), "{refused}");

@@ -199,7 +199,7 @@ impl<M: Machine> RandomAsker<M> {
             Reply::Failed(failure) => {
                 // A write at an offset too large for any disk is lost, as reported correctly. So is a stripe that
                 // another request has described differently.
-                let reasons = ["did not get to", "in the place of"];
+                let reasons = ["did not reach", "in the place of"];
                 let is_true = failure.kind != FailureKind::Damaged
                     || reasons.iter().any(|reason| failure.text.contains(reason));
                 assert!(is_true && !failure.text.contains("defect"), "{failure}");

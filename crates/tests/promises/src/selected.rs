@@ -439,7 +439,7 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
                     let written = file.write_selected(Company::Team(&turn), &all, &memory, settings).await;
                     let error = written.expect_err("a member is disconnected");
                     assert!(error.is_remote(FailureKind::NoTeam), "{error}");
-                    assert!(error.to_string().contains("rank 2 of the team all is gone"), "{error}");
+                    assert!(error.to_string().contains("rank 2 of the team all disconnected"), "{error}");
                 }
             });
         }

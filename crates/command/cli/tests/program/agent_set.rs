@@ -247,7 +247,7 @@ fn a_set_is_not_shrunk_or_reconfigured_by_mistake() {
     );
     home.run(&["agents", "down"]);
     home.run(&["agents", "up", "--local", "1", "--anew"]);
-    assert!(home.fail(&["get", "file", "again"]).contains("none of the I/O nodes has disk "));
+    assert!(home.fail(&["get", "file", "again"]).contains("no I/O node has disk "));
 }
 
 /// Without the metadata agent no file can be read, on any disk.
@@ -320,7 +320,7 @@ fn a_missing_disk_is_replaced_only_with_create() {
     std::fs::remove_dir_all(&disk).expect("ours");
     home.run(&["agents", "up", "--create"]);
     let told = home.fail(&["get", "file", "again"]);
-    assert!(told.contains("none of the I/O nodes has disk ") && told.contains("--skip-damaged"), "{told}");
+    assert!(told.contains("no I/O node has disk ") && told.contains("--skip-damaged"), "{told}");
 }
 
 #[test]
@@ -630,7 +630,7 @@ fn a_set_gets_a_key_and_rejects_clients_with_another() {
     let theirs = home.path("theirs");
     assert_eq!(node::key::make(&theirs, true), Ok(true));
     let told = home.fail(&["ls", "--key", theirs.to_str().expect("text")]);
-    assert!(told.contains("it has another cluster key than this side"), "{told}");
+    assert!(told.contains("it has a different cluster key"), "{told}");
 
     // On other hosts the key is in a file of the agent, and in the default place of its user's programs.
     let other = Home::new();

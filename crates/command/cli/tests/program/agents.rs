@@ -68,7 +68,7 @@ fn an_agent_killed_during_a_read_is_named() {
         get.stderr.take().expect("piped").read_to_string(&mut error).expect("text");
         let address = &store.agents[victim].address;
         // On a busy computer the agent may have been killed before the connection.
-        let is_named = [format!("agent {address} is gone"), format!("that answer. agent {address}: ")];
+        let is_named = [format!("agent {address} disconnected"), format!("that answer. agent {address}: ")];
         assert!(is_named.iter().any(|named| error.contains(named)), "{method}: {error}");
         assert!(!store.path("back").exists());
         let error = store.run_failing(&["get", "file", "back"]);
@@ -166,7 +166,7 @@ fn put_prints_the_same_hash_with_both_drivers() {
         put.env("STARFISH_DRIVER", driver);
         let output = finish(put);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        if driver == "io_uring" && error.contains("does without io_uring") {
+        if driver == "io_uring" && error.contains("needs no io_uring") {
             continue;
         }
         assert_eq!(
@@ -261,7 +261,7 @@ fn an_agent_rejects_clients_with_another_key() {
     };
     succeed(ls(&ours));
     for (key, told) in [
-        (&theirs, "it has another cluster key than this side"),
+        (&theirs, "it has a different cluster key"),
         (&clear, "it encrypts its connections, and this side does not"),
     ] {
         let error = fail(ls(key), 1);
@@ -272,7 +272,7 @@ fn an_agent_rejects_clients_with_another_key() {
     assert!(error.contains("no such file") && error.contains("`starfish key new`"), "{error}");
     let log = std::fs::read_to_string(&log).expect("a log");
     for told in [
-        "another cluster key than this side. One of the two",
+        "a different cluster key. One of the two",
         "does not encrypt its connections, and this side does. The key file there says `clear`",
     ] {
         assert!(log.contains(told), "{told}: {log}");

@@ -101,7 +101,10 @@ fn a_hung_agent_is_named_after_the_timeout() {
     let error = failure(get);
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     let address = store.agents[1].address.clone();
-    assert!(error.contains(&format!("agent {address} is gone: it has not answered for 600 ms")), "{error}");
+    assert!(
+        error.contains(&format!("agent {address} disconnected: it has not answered for 600 ms")),
+        "{error}"
+    );
     store.agents[1].signal("CONT");
     store.run(&["get", "file", "back"]);
     kill(&mut store, 0);
@@ -154,7 +157,7 @@ fn a_damaged_or_cut_stripe_is_named_and_other_files_are_intact() {
             file.copy_within(DATA_AT..DATA_AT + 4096, DATA_AT + 4096);
         }),
         ("offset 65536 do not match their checksum", |file| file[DATA_AT + 65536..][..2000].fill(0)),
-        ("its file has been cut", |file| file.truncate(DATA_AT + 70_000)),
+        ("its file was truncated", |file| file.truncate(DATA_AT + 70_000)),
         ("shorter than the header", |file| file.truncate(100)),
         ("version 1, which has no checksums", |file| file[8] = 1),
     ];

@@ -82,7 +82,7 @@ fn an_agent_rejects_missing_foreign_and_duplicate_disks() {
     let told = refused(&["--root", &other, &other, "--create"]);
     assert!(told.contains("the same directory"), "{told}");
     let told = fail(starfish(["agent", "--listen", "127.0.0.1:0", "--root", "/proc", "--create"]), 1);
-    assert!(told.contains("/proc: no file can be made in it") && !told.contains("exist"), "{told}");
+    assert!(told.contains("/proc: no file can be created in it") && !told.contains("exist"), "{told}");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_removed_disk_is_reported_as_a_missing_disk_directory() {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains(&format!("agent {}: disk directory ", store.agents[1].address)), "{told}");
-    assert!(told.contains("removed since the agent was started") && told.contains("mounted?"), "{told}");
+    assert!(told.contains("removed after the agent started") && told.contains("mounted?"), "{told}");
     assert!(!told.contains("no answer") && !told.contains("starfish ls"), "{told}");
 }
 

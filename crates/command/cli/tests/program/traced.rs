@@ -161,7 +161,7 @@ fn an_agent_with_a_trace_file_does_not_record_on_demand() {
         told.contains(&store.agents[1].address) && told.contains("without it to record on demand"),
         "{told}"
     );
-    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("is not recorded"));
+    assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("it is not recording"));
     let agent = &mut store.agents[1];
     agent.signal("TERM");
     assert!(wait(&mut agent.child).success());

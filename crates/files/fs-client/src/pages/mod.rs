@@ -276,7 +276,8 @@ impl<M: Machine> Inner<M> {
             return Ok(());
         }
         Err(Error::Invalid(format!(
-            "{name}: a page of {page_bytes} bytes does not fit into a cache of {bytes}; make the cache larger"
+            "{name}: a page of {page_bytes} bytes does not fit into a cache of {bytes} bytes: choose a \
+             larger cache"
         ))
         .into())
     }

@@ -181,7 +181,7 @@ impl<M: Machine> Tree<M> {
         let (reply, _) = cache.client().inner.endpoint.call(keeper, begin, Payload::empty()).await?;
         match answered(keeper, reply) {
             Err(error) if error.is_refused(TreeRefusal::NoNamespace) => {
-                Err(Error::Invalid(format!("{keeper} has no place for a namespace")).into())
+                Err(Error::Invalid(format!("{keeper} has no metadata store")).into())
             }
             // Another client has created it since.
             Err(error) if error.is_refused(TreeRefusal::HasNamespace) => found(cache).await,
@@ -440,7 +440,7 @@ async fn too_many<M: Machine>(cache: &PageCache<M>, found: Vec<(NodeId, TreeUse)
 
 async fn found<M: Machine>(cache: &PageCache<M>) -> Result<Tree<M>> {
     let found = Tree::find(cache).await?;
-    found.ok_or_else(|| Error::Invalid("the namespace that was begun is not there".into()).into())
+    found.ok_or_else(|| Error::Invalid("the new namespace is missing".into()).into())
 }
 
 fn ask(operation: TreeOperation) -> Request {

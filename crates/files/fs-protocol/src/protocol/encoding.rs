@@ -37,17 +37,17 @@ pub(super) fn decode<T: for<'a> Deserialize<'a>>(
     bytes: &[u8],
 ) -> Result<T, String> {
     let Some(rest) = bytes.strip_prefix(&magic) else {
-        return Err(format!("not Starfish's: it does not begin with \"{}\"", magic.escape_ascii()));
+        return Err(format!("not a Starfish message: it does not begin with \"{}\"", magic.escape_ascii()));
     };
     let Some((&found, body)) = rest.split_first() else {
         return Err("truncated before its version".into());
     };
     if found != version {
-        return Err(format!("version {found}, but this program knows version {version}"));
+        return Err(format!("version {found}, but this program supports version {version}"));
     }
     match postcard::take_from_bytes(body) {
         Ok((value, [])) => Ok(value),
-        Ok((_, rest)) => Err(format!("{} bytes too many", rest.len())),
+        Ok((_, rest)) => Err(format!("it is {} bytes too long", rest.len())),
         Err(error) => Err(format!("garbled: {error}")),
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn read_contents(
         // Earlier programs wrote no record before the first flush.
         None if !seal.layout.keeps_flushed => Record::default(),
         None => {
-            let why = "neither of the two records of what was flushed matches its checksum".to_owned();
+            let why = "neither of its two flush records matches its checksum".to_owned();
             return Ok(Err(Refusal::Damaged(why)));
         }
     };
@@ -70,8 +70,8 @@ pub(super) fn read_contents(
         && Record::is_one_lost(&begin_of_file, &seal.layout, seal.identity)
     {
         let why = format!(
-            "one of the two records of what was flushed is lost, and the file is longer than the {bytes} bytes that the \
-             other one tells of"
+            "one of its two flush records is lost, and the file is longer than the {bytes} bytes of the \
+             other record"
         );
         return Ok(Err(Refusal::Damaged(why)));
     }

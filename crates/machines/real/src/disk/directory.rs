@@ -112,16 +112,15 @@ impl Directory {
             return Ok(());
         };
         let why = format!(
-            "one is a copy of the other, since both are the disk {identity:016x}: leave out the copy, or remove it"
+            "one is a copy of the other: both have the identity {identity:016x}. Leave out the copy, or \
+             remove it"
         );
         Err(Error::Io { what: format!("{} and {}", describe(&self.path), describe(&other.path)), why }.into())
     }
 
     /// Returns a message if the disk is read-only.
     pub(crate) fn read_only(&self) -> Option<String> {
-        let text = || {
-            format!("{} cannot be written to: files on it are read, and that is all", describe(&self.path))
-        };
+        let text = || format!("{} is read-only: its files can only be read", describe(&self.path));
         self.lock.is_read_only.then(text)
     }
 
@@ -195,10 +194,8 @@ impl Directory {
         let there = fs::metadata(&self.path).map(|metadata| Identity::of(&metadata));
         let why = match there {
             Ok(there) if there == self.lock.identity => return Ok(()),
-            Ok(_) => "another one has taken its place since the agent was started",
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                "it has been removed since the agent was started"
-            }
+            Ok(_) => "it was replaced by another directory after the agent started",
+            Err(error) if error.kind() == ErrorKind::NotFound => "it was removed after the agent started",
             Err(error) => return Err(io_error(&describe(&self.path), error)),
         };
         Err(Error::Io { what: describe(&self.path), why: why.to_owned() }.into())
@@ -389,8 +386,8 @@ impl Directory {
 
     /// Fails if a sync has failed.
     pub(crate) fn check_syncs(&self) -> Result<()> {
-        let consequence =
-            "files that were made, named or removed may not be so after a power cut: restart the agent";
+        let consequence = "after a power cut, created, renamed or removed files may be back in their old \
+                           state: restart the agent";
         self.sync_failure.check(consequence).map_err(|error| io_error(&describe(&self.path), error))
     }
 }
@@ -457,7 +454,7 @@ fn not_a_file(kind: FileType) -> Refusal {
     let what = if kind.is_dir() {
         "a directory"
     } else if kind.is_symlink() {
-        "a symbolic link, and where it leads is not looked at"
+        "a symbolic link, which is not followed"
     } else if kind.is_fifo() {
         "a pipe"
     } else {
@@ -547,7 +544,7 @@ mod tests {
         fs::write(path.join(".unborn-3"), "half").expect("room");
         without_writing(&path, || {
             let directory = Directory::take(&path, NodeId(1)).expect("it can be read");
-            assert!(directory.read_only().is_some_and(|text| text.contains("cannot be written to")));
+            assert!(directory.read_only().is_some_and(|text| text.contains("is read-only")));
             let found = directory.open("thing", Stage::Pending).expect("it can be read");
             assert!(found.header.label == b"label" && found.contents.is_read_only);
             assert_eq!(directory.list(Stage::Pending), Ok(vec!["thing".to_owned()]));
@@ -625,9 +622,9 @@ mod tests {
             }
         };
         fs::rename(&path, place.path().join("away")).expect("the same file system");
-        check("has been removed");
+        check("was removed");
         fs::create_dir(&path).expect("room");
-        check("has taken its place");
+        check("was replaced");
         fs::remove_dir(&path).expect("it is empty");
         fs::rename(place.path().join("away"), &path).expect("the same file system");
         assert!(directory.open("thing", Stage::Pending).is_ok());

@@ -29,17 +29,17 @@ pub(super) fn read(path: &Path) -> Result<Option<u64>> {
         Err(error) => return Err(io_error(&described(path), error)),
     }
     decode(&text).map(Some).ok_or_else(|| {
-        let why = "it is to have 16 hexadecimal digits and a line end: restore it, for files of a namespace find the \
-                   disk they lie on by it";
+        let why =
+            "it must have 16 hexadecimal digits and a line end. Restore it: files find their disk by it";
         Error::Damaged { what: described(path), why: why.to_owned() }.into()
     })
 }
 
 /// Returns the error of a disk with stripes that are located by the disk's identity, but without the identity.
 pub(super) fn lost(path: &Path) -> Box<Error> {
-    let why = "it is gone, and there are stripes of files of a namespace, which find the disk they lie on by it: restore \
-               it, 16 hexadecimal digits and a line end; `starfish fsck` and the errors of those who read such a file \
-               say which disk they miss";
+    let why = "it is missing, and the disk has stripes of files, which find their disk by it. Restore it: 16 \
+               hexadecimal digits and a line end. `starfish fsck`, and errors of clients that read such a \
+               file, show the missing identity";
     Error::Damaged { what: described(path), why: why.to_owned() }.into()
 }
 

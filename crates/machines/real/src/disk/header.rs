@@ -75,7 +75,7 @@ impl Header {
         let damaged = |why: &str| Refusal::Damaged(why.to_owned());
         let number = |at| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         if bytes[..8] != MAGIC {
-            return Err(damaged("it does not begin as an object of Starfish"));
+            return Err(damaged("it does not begin with the magic number of a Starfish object"));
         }
         let is_whole = blake3::hash(&bytes[..HASHED_BYTES]).as_bytes() == &bytes[HASHED_BYTES..];
         let version = number(8);
@@ -92,20 +92,20 @@ impl Header {
         let label = bytes[FIXED_BYTES..HASHED_BYTES].get(name_bytes..name_bytes.saturating_add(label_bytes));
         match (name.map(|name| String::from_utf8(name.to_vec())), label) {
             (Some(Ok(name)), Some(label)) => Ok(Header { layout, name, label: label.to_vec(), identity }),
-            _ => Err(damaged("its header makes no sense")),
+            _ => Err(damaged("its header is invalid")),
         }
     }
 }
 
 fn not_known(version: u32, is_whole: bool) -> Refusal {
     if version <= WITHOUT_SUMS {
-        let remedy = "get the file with the program that wrote it, remove it, and put it again";
-        return Refusal::Damaged(format!("it is of version {version}, which has no checksums: {remedy}"));
+        let remedy = "read the file with the program that wrote it, remove it, and write it again";
+        return Refusal::Damaged(format!("it has version {version}, without checksums: {remedy}"));
     }
-    let damaged = if is_whole { "" } else { "; if there is none, its header is damaged" };
+    let damaged = if is_whole { "" } else { "; if no newer version exists, its header is damaged" };
     Refusal::Newer(format!(
-        "it is of version {version}, and this program knows versions up to {}: it was written by a newer Starfish: \
-         use that{damaged}",
+        "it has version {version}, and this program supports versions up to {}. Use the newer Starfish that \
+         wrote it{damaged}",
         Layout::V3.version
     ))
 }

@@ -57,17 +57,17 @@ impl Lock {
             OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path).map_err(failed)?;
         let metadata = directory.metadata().map_err(failed)?;
         if metadata.mode() & (OTHERS_WRITE | STICKY) == OTHERS_WRITE {
-            return Err(refused("every user can write to it: forbid that with `chmod o-w`".to_owned()));
+            return Err(refused("every user can write to it: prevent this with `chmod o-w`".to_owned()));
         }
         let mut holder = match open_holder(path) {
             Err(error) if refuses_writing(&error) => None,
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
-                let why = format!("{HOLDER} in it is a symbolic link, which no agent has made: remove it");
+                let why = format!("{HOLDER} in it is a symbolic link that no agent created: remove it");
                 return Err(refused(why));
             }
             // The directory exists, so this is how /proc refuses new files.
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(refused("no file can be made in it".to_owned()));
+                return Err(refused("no file can be created in it".to_owned()));
             }
             opened => Some(opened.map_err(failed)?),
         };

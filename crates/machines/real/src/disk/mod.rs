@@ -385,7 +385,7 @@ impl Inner {
         if found.contents.is_cut {
             // The rest can be read; reads beyond it fail.
             let (what, why) =
-                (self.directory.describe(&found.header.name, stage), "its file has been cut".to_owned());
+                (self.directory.describe(&found.header.name, stage), "its file was truncated".to_owned());
             self.tasks.report_disk(&Error::Damaged { what, why });
         }
         Ok(self.enter(found))

@@ -443,7 +443,7 @@ impl<F: ObjectFile> OpenObject<F> {
     /// Flushes all data of the file to stable storage. Fails if a sync has failed before.
     async fn sync(&self) -> Result<(), Fault> {
         self.sync_failure.check(
-            "what was written to it may be lost: remove the file or restart the agent, and write it again",
+            "data written to it may be lost: remove the file or restart the agent, and write it again",
         )?;
         Ok(self.file.sync().await.inspect_err(|error| self.sync_failure.note(error))?)
     }
@@ -714,13 +714,13 @@ fn padded(unit: &[u8]) -> Vec<u8> {
 }
 
 fn has_been_cut(bytes: u64, offset: u64) -> String {
-    format!("its file has been cut: of its {bytes} bytes those from {offset} on are missing")
+    format!("its file was truncated: of its {bytes} bytes, those from {offset} on are missing")
 }
 
 fn does_not_match(offset: u64) -> String {
     format!(
-        "the {UNIT} bytes at offset {offset} do not match their checksum: they were changed, were not written to \
-         their end, or belong elsewhere"
+        "the {UNIT} bytes at offset {offset} do not match their checksum: they were changed, written \
+         incompletely, or belong elsewhere"
     )
 }
 

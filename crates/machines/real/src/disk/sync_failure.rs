@@ -26,6 +26,6 @@ impl SyncFailure {
     /// Fails if a sync has failed; `consequence` names the possible loss, and the remedy.
     pub(crate) fn check(&self, consequence: &str) -> io::Result<()> {
         let Some(why) = self.0.get() else { return Ok(()) };
-        Err(io::Error::other(format!("a flush of it has failed ({why}), and {consequence}")))
+        Err(io::Error::other(format!("a flush of it failed ({why}), and {consequence}")))
     }
 }

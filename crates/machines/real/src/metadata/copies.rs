@@ -49,12 +49,12 @@ impl Copies {
         let what = format!("directory for copies of metadata {}", place.display());
         let MetadataPlace::Directory(directory) = store else {
             let why =
-                "the metadata are in a PostgreSQL server, which has means of its own to copy them".to_owned();
+                "the namespace is in a PostgreSQL server: copy it with the tools of that server".to_owned();
             return Err(Error::Io { what, why }.into());
         };
         let found = fs::canonicalize(place).map_err(|error| io_error(&what, error))?;
         if fs::canonicalize(directory).is_ok_and(|own| own == found) {
-            let why = "a copy would take the place of the store itself: give another directory".to_owned();
+            let why = "a copy would overwrite the store itself: choose another directory".to_owned();
             return Err(Error::Io { what, why }.into());
         }
         let (file, every, due) = (place.join(FILE), settings.every, Instant::now() + settings.every);
@@ -76,7 +76,7 @@ impl Copies {
             Ok(()) => self.copied = Some(last.changes),
             Err(RecvTimeoutError::Disconnected) => {}
             Err(RecvTimeoutError::Timeout) => {
-                let why = "it is still under way: does the disk or server answer?".to_owned();
+                let why = "the last copy is still in progress: does the disk or server respond?".to_owned();
                 self.reports.failed(&Error::Io { what: describe_copy(&self.file), why });
                 self.on_its_way = Some(last);
                 return false;

@@ -56,7 +56,7 @@ impl<'a> Entries<'a> {
         if sum == sum_of(key, value) {
             return Ok(());
         }
-        let why = format!("the entry of the key {} is not what was written", key.escape_ascii());
+        let why = format!("the entry of the key {} does not match its checksum", key.escape_ascii());
         let error: Box<Error> = Error::Damaged { what: describe(self.path), why }.into();
         self.failed = Some(error.clone());
         Err(error)

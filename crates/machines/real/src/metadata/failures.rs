@@ -26,7 +26,7 @@ pub(super) fn failure(path: &Path, error: &rusqlite::Error) -> Box<Error> {
             let why = "another process has it open: stop that agent or tool".to_owned();
             Error::InUse { part: NodePart::Metadata, what, why }
         }
-        Some(ErrorCode::ReadOnly) => Error::Io { what, why: "it cannot be written to".to_owned() },
+        Some(ErrorCode::ReadOnly) => Error::Io { what, why: "it is read-only".to_owned() },
         _ => Error::Io { what, why },
     };
     error.into()

@@ -113,7 +113,7 @@ impl Metadata {
         let served = keeper.clone();
         let started = thread.spawn(move || serve(&served, &waiting));
         started.map_err(|error| Error::Io {
-            what: "starting the thread of the metadata store".to_owned(),
+            what: "cannot start the thread of the metadata store".to_owned(),
             why: error.to_string(),
         })?;
         Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run, watch, reports: told })
@@ -228,7 +228,7 @@ fn of_server(address: &str, run: &Run, reports: &Reports) -> Result<Box<dyn Data
 
 #[cfg(not(feature = "postgres"))]
 fn of_server(_address: &str, _run: &Run, _reports: &Reports) -> Result<Box<dyn Database>> {
-    let (what, why) = ("opening a PostgreSQL database", "this program was built without PostgreSQL");
+    let (what, why) = ("cannot open a PostgreSQL database", "this program was built without PostgreSQL");
     Err(Error::Io { what: what.to_owned(), why: why.to_owned() }.into())
 }
 

@@ -227,7 +227,7 @@ impl Postgres {
         }
         self.number.set(None);
         self.note_other_run()?;
-        let why = "somebody else has changed it: another agent uses it, or it was restored".to_owned();
+        let why = "it was changed by another process: another agent uses it, or it was restored".to_owned();
         Err(Fault::Refused(Error::Io { what: self.what.clone(), why }.into()))
     }
 
@@ -252,7 +252,8 @@ impl Postgres {
             Ok((store.try_get(0)?, store.try_get(1)?))
         })?;
         if version != VERSION {
-            let why = format!("it has version {version}, and this program knows {VERSION}: update Starfish");
+            let why =
+                format!("it has version {version}, and this program supports {VERSION}: update Starfish");
             return Err(Fault::Refused(Error::Io { what: self.what.clone(), why }.into()));
         }
         if !expected.is_empty() && !expected.contains(&number) {
@@ -269,8 +270,8 @@ impl Postgres {
         let run = draw("the number of a run of the metadata store").map_err(Fault::Refused)?;
         self.run.store(run, Ordering::Relaxed);
         self.reports.changed_by_others(format!(
-            "{} is not as this agent has left it: a server that took over or a backup that was put back lacks the last \
-             changes of names, or another agent has made some",
+            "{} is not in the state in which this agent left it: a failover or a restored backup lost the \
+             last changes of names, or another agent made changes",
             self.what
         ));
         Ok(())
@@ -287,7 +288,7 @@ impl Postgres {
             return Ok(client);
         }
         let why =
-            "another agent uses it: stop that one, or wait until the server has noticed that it is gone";
+            "another agent uses it: stop that agent, or wait until the server notices that it disconnected";
         let (what, why) = (self.what.clone(), why.to_owned());
         Err(Fault::Lost(Error::InUse { part: NodePart::Metadata, what, why }.into()))
     }

@@ -213,7 +213,7 @@ impl Sqlite {
 
     /// Fails if a sync has failed.
     fn check_syncs(&self) -> Result<()> {
-        let checked = self.sync_failure.check("what was changed before may be lost: restart the agent");
+        let checked = self.sync_failure.check("earlier changes may be lost: restart the agent");
         checked.map_err(|error| io_error(&describe(&self.path), error))
     }
 
@@ -252,7 +252,7 @@ impl Sqlite {
     fn exists(&self) -> Result<bool> {
         let (place, known) = &self.place;
         if identity(place)? != *known {
-            let why = "another directory has taken its place since the agent was started".to_owned();
+            let why = "it was replaced by another directory after the agent started".to_owned();
             return Err(Error::Io { what: describe(place), why }.into());
         }
         self.path.try_exists().map_err(|error| io_error(&describe(&self.path), error))
@@ -436,10 +436,10 @@ fn check(connection: &Connection, path: &Path) -> Result<bool> {
         (0, 0) if number("schema_version")? == 0 => Ok(true),
         (APPLICATION, VERSION) => Ok(false),
         (APPLICATION, newer) if newer > VERSION => {
-            let why = format!("it has version {newer}, and this program knows {VERSION}: update Starfish");
+            let why = format!("it has version {newer}, and this program supports {VERSION}: update Starfish");
             Err(Error::Io { what: describe(path), why }.into())
         }
-        (APPLICATION, _) => refused("it has a version that there never was"),
+        (APPLICATION, _) => refused("it has an invalid version"),
         _ => refused("it is a database of another program"),
     }
 }
@@ -701,6 +701,6 @@ mod tests {
         let (read, write) = (carry_out(&database, 0..0, 0), carry_out(&database, 0..1, 1));
         setfsuid(user);
         assert_eq!(read, Ok(10));
-        assert!(write.expect_err("nothing can be written").to_string().contains("cannot be written to"));
+        assert!(write.expect_err("nothing can be written").to_string().contains("it is read-only"));
     }
 }

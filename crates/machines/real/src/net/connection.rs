@@ -109,7 +109,7 @@ impl Connection {
     /// Returns the reason of the end, once `replaced` has been woken.
     pub(crate) fn replaced_because(&self) -> String {
         let given_up = self.given_up.borrow().clone();
-        given_up.unwrap_or_else(|| "it has called again and is silent over this connection".to_owned())
+        given_up.unwrap_or_else(|| "it reconnected and does not answer on this connection".to_owned())
     }
 
     /// Marks the connection as lost.

@@ -92,7 +92,7 @@ impl Prelude {
     pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, String> {
         let kind = CODES.iter().find(|(_, code)| *code == bytes[3]).map(|(kind, _)| *kind);
         let Some(kind) = kind.filter(|_| bytes[0..3] == FRAME_MAGIC) else {
-            return Err(format!("it sent {:02x?} where a frame should begin", &bytes[0..4]));
+            return Err(format!("it sent {:02x?} instead of the start of a frame", &bytes[0..4]));
         };
         let (header_bytes, payload_bytes) = (u32_at(bytes, 4) as usize, u32_at(bytes, 8).into());
         let lead = u32_at(bytes, 12) as usize;
@@ -299,12 +299,12 @@ impl Verdict {
     /// Returns the reason of a refusal, as a text for the caller.
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            Verdict::Welcome => "it welcomed this node",
+            Verdict::Welcome => "it accepted this node",
             Verdict::OtherNode => "another node listens there",
-            Verdict::AlreadyConnected => "a node of this node's name is already connected to it",
-            Verdict::Full => "it has as many connections as its limit allows",
-            Verdict::Closed => "it is about to stop",
-            Verdict::NoSuchTicket => "it had given up waiting for the connection for data",
+            Verdict::AlreadyConnected => "a node with this node's ID is already connected to it",
+            Verdict::Full => "it has reached its limit of connections",
+            Verdict::Closed => "it is shutting down",
+            Verdict::NoSuchTicket => "it no longer expects the connection for data",
         }
     }
 }
@@ -312,15 +312,15 @@ impl Verdict {
 /// Reason for which a handshake message is not understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotUnderstood {
-    #[error("that is not a Starfish node")]
+    #[error("it is not a Starfish node")]
     NotStarfish,
-    #[error("it speaks version {0} of the protocol, this node version {VERSION}")]
+    #[error("it uses protocol version {0}, this node version {VERSION}")]
     Version(u32),
     #[error("it has the unknown kind {0} of encryption")]
     Encryption(u32),
-    #[error("it asked in the unknown way {0} for a node")]
+    #[error("it requested a node in the unknown way {0}")]
     Whom(u32),
-    #[error("it gave the unknown answer {0}")]
+    #[error("it sent the unknown answer {0}")]
     Answer(u32),
 }
 

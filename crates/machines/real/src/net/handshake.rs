@@ -58,7 +58,7 @@ pub(super) fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
         Ok((TcpListener::from_std(listener)?, address))
     });
     listener.map_err(|error| {
-        let (what, why) = (format!("listening at {address}"), error.to_string());
+        let (what, why) = (format!("cannot listen at {address}"), error.to_string());
         match error.kind() {
             io::ErrorKind::AddrInUse => Error::InUse { part: NodePart::Address, what, why }.into(),
             _ => Error::Io { what, why }.into(),
@@ -133,7 +133,7 @@ impl Net {
             return Ok(());
         }
         let outcome = self.connect_in_time(peer.address, Some(peer.node)).await;
-        let what = || format!("connecting to {} at {}", peer.node, peer.address);
+        let what = || format!("cannot connect to {} at {}", peer.node, peer.address);
         outcome.map(drop).map_err(|fault| fault.during(what()))
     }
 
@@ -144,7 +144,7 @@ impl Net {
             // A concurrent call reached the node by another address. Its name is known now.
             outcome = self.connect_in_time(address, None).await;
         }
-        outcome.map_err(|fault| fault.during(format!("connecting to {address}")))
+        outcome.map_err(|fault| fault.during(format!("cannot connect to {address}")))
     }
 
     /// Connects as [`call`](Self::call) does, within the time limit for silence.
@@ -169,14 +169,14 @@ impl Net {
         let whom = to.map_or(Whom::Anyone, Whom::Node);
         let (control, HandshakeAnswer { verdict, node, ticket }) = self.introduce(address, whom).await?;
         if node == self.inner.node {
-            return Err("this node itself listens there, or another of its name".into());
+            return Err("this node listens there, or a node with the same ID".into());
         }
         // A node that was called without a name may turn out to be connected already.
         let is_known = to.is_none() && known_as.is_none() && self.connection(node).is_some();
         match verdict {
             Verdict::OtherNode => return Err(format!("{node} listens there").into()),
             Verdict::Welcome if to.is_some_and(|to| to != node) => {
-                return Err(format!("{node} welcomed this node in its place").into());
+                return Err(format!("{node} answered instead").into());
             }
             Verdict::Welcome => {}
             Verdict::AlreadyConnected if is_known => return Ok(node),
@@ -274,8 +274,8 @@ impl Net {
         let in_time = timeout(limit, self.let_in(stream, caller));
         let outcome = match unless(caller.gives_way(), in_time).await {
             Some(Ok(outcome)) => outcome,
-            Some(Err(_)) => Err(format!("it did not introduce itself within {}", in_words(limit)).into()),
-            None => Err("it did not introduce itself before many others came".into()),
+            Some(Err(_)) => Err(format!("it sent no handshake within {}", in_words(limit)).into()),
+            None => Err("it sent no handshake before many others connected".into()),
         };
         if let Err(fault) = outcome {
             self.inner.refusals.report(from, &fault);
@@ -490,7 +490,7 @@ impl Greeted {
 /// Draws unpredictable random bytes.
 fn random<const N: usize>() -> std::result::Result<[u8; N], Fault> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| format!("drawing random numbers: {error}"))?;
+    getrandom::fill(&mut bytes).map_err(|error| format!("cannot get random numbers: {error}"))?;
     Ok(bytes)
 }
 
@@ -560,10 +560,10 @@ fn explain_refusal(verdict: Verdict, introduction: Introduction) -> String {
         }
         Verdict::AlreadyConnected => format!("{from} is connected already"),
         Verdict::NoSuchTicket => {
-            format!("{from} has brought its connection for data too late, or by mistake")
+            format!("{from} opened its connection for data too late, or by mistake")
         }
-        Verdict::Full => format!("{from} is one connection too many"),
-        Verdict::Closed => format!("{from} comes too late, the network is closed"),
+        Verdict::Full => format!("{from} exceeds the limit of connections"),
+        Verdict::Closed => format!("the network is closed, so {from} is too late"),
         Verdict::Welcome => format!("{from} ({verdict:?})"),
     }
 }

@@ -277,7 +277,9 @@ impl Net {
                 Heard::Pong => {}
                 Heard::Bye => return Ok(()),
                 Heard::End => {
-                    return Err("it closed the connection without a word: perhaps it was killed".to_owned());
+                    return Err(
+                        "the connection ended without a shutdown message: it may have been killed".to_owned()
+                    );
                 }
             }
         }
@@ -303,7 +305,7 @@ impl Net {
             connection.side(Lane::Control).outbox.show_life(Prelude::PING);
         }
         let silence = in_words(silence);
-        format!("it has not answered for {silence}: it hangs or has been stopped, or the network is cut")
+        format!("it has not answered for {silence}: it hangs or is stopped, or the network failed")
     }
 
     /// Reconnects to a node that this one has called. Fails if this takes longer than the time limit.
@@ -334,7 +336,7 @@ impl Net {
                 Err(_) if self.inner.closed.get() => return Err(Error::Closed.into()),
                 // After another pause, too little time would remain for an answer.
                 Err(why) if asked.elapsed() + RECALL_PAUSE >= limit => {
-                    let why = format!("{}; called again, {why}", called.loss.borrow());
+                    let why = format!("{}; the reconnection failed: {why}", called.loss.borrow());
                     *called.failed.borrow_mut() = Some((Instant::now(), why.clone()));
                     return Err(gone(why));
                 }
@@ -353,14 +355,14 @@ impl Net {
             let Some(loss) = connection.loss() else { return Ok(()) };
             // The file system must be notified of the loss first.
             return match compio::time::timeout(limit, connection.forgotten.wait()).await {
-                Ok(()) => Err("but not yet".to_owned()),
+                Ok(()) => Err("the connection is still closing".to_owned()),
                 Err(_) => Err(loss),
             };
         }
         let call = self.call(called.address, called.is_named.then_some(node), Some(node));
         match compio::time::timeout(limit, call).await {
-            Ok(outcome) => outcome.map(drop).map_err(|fault| format!("but {fault}")),
-            Err(_) => Err("but it does not answer".to_owned()),
+            Ok(outcome) => outcome.map(drop).map_err(|fault| format!("{fault}")),
+            Err(_) => Err("it does not answer".to_owned()),
         }
     }
 

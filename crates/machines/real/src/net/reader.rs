@@ -198,7 +198,7 @@ impl Reader {
 }
 
 /// Reason of the end of a connection whose message was evicted.
-const STALLED: &str = "it stopped in the middle of a message, and others needed the memory";
+const STALLED: &str = "it stopped in the middle of a message, and other connections needed the memory";
 
 fn explain(error: io::Error) -> String {
     match error.kind() {

@@ -48,7 +48,8 @@ struct Encryption {
 /// Error: the record differs from the sent record.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "what came is not what it sent: a network, a program in between or its memory changed, lost or repeated it"
+    "received data differ from the sent data: a network, a program in between or memory altered, lost or \
+     repeated them"
 )]
 pub(crate) struct Altered;
 
