@@ -93,8 +93,8 @@ class _RawFile(io.RawIOBase):
         try:
             file = session.open(hidden, [*MODES[self.mode], "create_new", "unfinished"])
         except FileNotFoundError:
-            remedy = "`starfish mkdir -p`, or makedirs of fsspec's file system, makes it"
-            text = f"there is no directory {directory}: {remedy}"
+            remedy = "`starfish mkdir -p`, or makedirs of fsspec's file system, creates it"
+            text = f"the directory {directory} does not exist: {remedy}"
             raise FileNotFoundError(errno.ENOENT, text, self.name) from None
         except OSError as error:
             raise self._own(error) from None

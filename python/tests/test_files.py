@@ -315,7 +315,7 @@ def test_errors_name_the_file_that_the_caller_named(
     url: str, striped: StarfishFileSystem, folder: str
 ) -> None:
     path = f"{folder}/newdir/x"
-    with pytest.raises(FileNotFoundError, match=f"no directory {folder}/newdir.*mkdir") as caught:
+    with pytest.raises(FileNotFoundError, match=f"directory {folder}/newdir does not exist.*mkdir") as caught:
         starfish.open(f"{url}/newdir/x", "w")
     assert caught.value.filename == path
     striped.makedirs(f"{folder}/gone")

@@ -199,7 +199,7 @@ impl Account {
     pub fn lines(&self) -> Vec<String> {
         let missing = self.missing_events.map(|missing| {
             format!(
-                "  The trace is not whole: {} had no room in it. This is what limited the {} that are there:",
+                "  The trace is incomplete: {} did not fit. Limits of the {} in the trace:",
                 counted(missing, "event"),
                 shown(self.elapsed_s)
             )

@@ -105,14 +105,14 @@ fn account(file: &NamedTempFile) -> Result<Vec<String>> {
         .read("this run", BufReader::new(opened))
         .map_err(|error| Failure::new("this run's trace", error))?;
     let run = RecordedRun::of(&reader.finish(Alignment::WallClock));
-    let run = run.ok_or_else(|| Failure::new("explaining this run", "nothing of it was recorded"))?;
+    let run = run.ok_or_else(|| Failure::new("cannot explain this run", "no events were recorded"))?;
     if run.compute_nodes > 0 {
         return Ok(Account::recorded(&run).lines());
     }
     let mut lines = NO_CLIENT.map(str::to_owned).to_vec();
     // Idle agents waited, but no client waited for them.
     if run.used_disks() {
-        lines.push("  What the agents did meanwhile:".to_owned());
+        lines.push("  Activity of the agents during the run:".to_owned());
         lines.extend(Account::recorded(&run).lines());
     }
     Ok(lines)
@@ -120,7 +120,8 @@ fn account(file: &NamedTempFile) -> Result<Vec<String>> {
 
 /// Explanation for a run in which no client was recorded.
 const NO_CLIENT: [&str; 2] = [
-    "  Nothing of the program was recorded: it has used no agents.",
-    "  Programs over striped files (pfs:NAME), with libpdiol, in Python and of MPI do, and know them by STARFISH_AGENTS \
-     or ~/.config/starfish/config.toml. Of a program on a mount only what the agents do is recorded.",
+    "  The program was not recorded: it used no agents.",
+    "  Programs use agents if they access striped files (pfs:NAME), with libpdiol, in Python or by MPI. They \
+     find the agents by STARFISH_AGENTS or ~/.config/starfish/config.toml. For a program on a mount, only \
+     the agents' work is recorded.",
 ];

@@ -31,7 +31,7 @@ impl TraceFile {
     pub fn create(path: &Path, machine: &MachineDescription, most: u64) -> Result<Self> {
         let failed = |error| Failure::new(path.display().to_string(), error);
         let file = File::create(path).map_err(|error| {
-            failed(error).remedy("Give --trace a file in a directory that exists and can be written to.")
+            failed(error).remedy("For --trace, name a file in an existing, writable directory.")
         })?;
         let is_trace = path.extension().is_some_and(|extension| extension == "tlv");
         let (recorded, perfetto) = if is_trace {
@@ -85,7 +85,7 @@ pub fn predicted_trial(experiment: &Experiment, trace: Option<&Path>) -> Result<
 /// is exactly one measurement; `choose` is the remedy.
 pub fn measured_and_predicted(path: &Path, measurements: usize, choose: &str) -> Result<(PathBuf, PathBuf)> {
     if measurements != 1 {
-        let why = format!("a trace is of one measurement, and there are {measurements}");
+        let why = format!("a trace needs a single measurement, and there are {measurements}");
         return Err(Failure::usage("--trace", why).remedy(choose));
     }
     let name = path.file_stem().unwrap_or_default().to_string_lossy();

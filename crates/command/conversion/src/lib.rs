@@ -47,10 +47,10 @@ const CONVERTED: &[u8] = b"user.starfish.converted";
 const FILE_MODE: u16 = 0o644;
 
 /// Remedy for files that can be converted under another path.
-const RENAME: &str = "Convert it to another path: `--rename NAME PATH`.";
+const RENAME: &str = "Convert it to another path with `--rename NAME PATH`.";
 
 /// Remedy for files that cannot be read.
-const PUT_ASIDE: &str = "Move its stripes out of the disks' directories, to keep them, or remove them there.";
+const PUT_ASIDE: &str = "Move its stripes out of the directories of the disks, or remove them.";
 
 /// Set of an older version, and the options of its conversion.
 pub struct OldSet {
@@ -139,7 +139,7 @@ fn check_directories(directories: &[PathBuf]) -> Result<()> {
         if !Disk::has_been(directory).map_err(failed)? {
             let failure = Failure::new(shown, "it is not a Starfish disk");
             return Err(
-                failure.remedy("Is the disk mounted? Name the directories that agents have as --root.")
+                failure.remedy("Is the disk mounted? Name the directories that are the --root of agents.")
             );
         }
         if !known.insert(directory.canonicalize().map_err(failed)?) {
@@ -338,8 +338,8 @@ impl Converter {
         namespace.make_directories(directory).await?;
         let hidden = joined(directory, format!(".starfish-{:016x}", file.id.0).as_bytes());
         remove_left(namespace, &hidden).await?;
-        let left = Failure::new(name, "interrupted. What had been written of the new file may be left")
-            .remedy("`starfish convert` removes that when it is repeated.");
+        let left = Failure::new(name, "interrupted. A part of the new file may be left")
+            .remedy("The next `starfish convert` removes it.");
         let half_done = self.interruption.begin(left);
         let wanted =
             WantedFile { striping: file.striping, mode: FILE_MODE, modified: file.modified, replace: false };
@@ -376,14 +376,14 @@ impl Converter {
             }
             None => {
                 self.progress.finish();
-                let interrupted = Failure::new(name, "interrupted: it stays as it was");
-                let interrupted = interrupted.remedy("`starfish convert` continues with it.");
+                let interrupted = Failure::new(name, "interrupted: it was not converted");
+                let interrupted = interrupted.remedy("The next `starfish convert` continues with it.");
                 return Err(Trouble::OfAll(half_done.undone(interrupted, new.discard().await)));
             }
         };
         copied.map_err(|failure| match failure.kind() {
             Some(ErrorKind::NoSpace) => {
-                failure.remedy("It stays as it was. Make room on that disk, and convert again.")
+                failure.remedy("The file was not converted. Free space on that disk, and convert again.")
             }
             _ => failure,
         })?;
@@ -419,7 +419,7 @@ async fn standing(
     file: &OldFile,
 ) -> Result<Standing> {
     if let Err(why) = check_path(path) {
-        let why = format!("{} cannot be its path: {why}", shown(path));
+        let why = format!("it cannot have the path {}: {why}", shown(path));
         return Ok(Standing::Left(Failure::new(name, why).remedy(RENAME)));
     }
     if let Some(namespace) = namespace {
@@ -442,7 +442,8 @@ async fn standing(
         None => Standing::Convertible,
         Some(index) => {
             let why = format!("stripe {index} of {} is missing", file.striping.stripe_count());
-            let remedy = "Name the directories of all disks of the set. If that disk is lost, so is a part of the file.";
+            let remedy = "Name the directories of all disks of the set. If that disk is lost, this part of \
+                          the file is lost.";
             Standing::Left(Failure::new(name, why).remedy(remedy))
         }
     })
@@ -455,9 +456,9 @@ fn check_path(path: &[u8]) -> std::result::Result<(), String> {
     }
     let checked = path.split(|&byte| byte == b'/').try_for_each(check_name);
     checked.map_err(|refusal| match refusal {
-        TreeRefusal::NotFound => "it has an empty part".to_owned(),
-        TreeRefusal::NameTooLong => format!("a part of it is longer than {FILE_NAME_BYTES_MAX} bytes"),
-        _ => "it has . or .. as a part, or a NUL".to_owned(),
+        TreeRefusal::NotFound => "it has an empty component".to_owned(),
+        TreeRefusal::NameTooLong => format!("a component is longer than {FILE_NAME_BYTES_MAX} bytes"),
+        _ => "it has . or .. as a component, or a NUL byte".to_owned(),
     })
 }
 
@@ -501,7 +502,7 @@ fn taken(name: &str, path: &[u8], what: &str) -> Failure {
 }
 
 fn no_directory(name: &str, above: &[u8]) -> Failure {
-    let why = format!("{} is a file, so no file can be below it", shown(above));
+    let why = format!("{} is a file, not a directory", shown(above));
     Failure::new(name, why).remedy(RENAME)
 }
 

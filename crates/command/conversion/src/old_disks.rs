@@ -66,7 +66,7 @@ impl OldDisks {
                     Ok(())
                 });
                 let served = AgentService::new(machine.clone(), settings).serve().await;
-                served.map_err(|error| Failure::new("serving the disks", error))
+                served.map_err(|error| Failure::new("cannot serve the disks", error))
             });
             served.map_err(|error| not_started(*error))?
         });
@@ -117,7 +117,7 @@ impl OldDisksHandle {
     pub(super) async fn remove(&self, name: &str, places: &[Place]) -> Result<()> {
         let (done, outcome) = flume::bounded(1);
         let _ = self.0.send(Request::Remove { name: name.to_owned(), places: places.to_vec(), done });
-        let ended = |_| Failure::new(name, "the node that has the disks has ended");
+        let ended = |_| Failure::new(name, "the node with the disks has ended");
         outcome.recv_async().await.map_err(ended)?
     }
 }
@@ -137,7 +137,7 @@ async fn remove(machine: &RealMachine, name: &str, places: &[Place]) -> Result<(
     for &(disk, stage) in places {
         match machine.disks()[disk].remove_staged(name, stage).await {
             Err(error) if !matches!(*error, machine::Error::NotFound { .. }) => {
-                return Err(Failure::new(format!("removing the old {name}"), error));
+                return Err(Failure::new(format!("cannot remove the old {name}"), error));
             }
             _ => {}
         }
@@ -158,7 +158,7 @@ fn io_node_settings(found: &[OldEntry]) -> IoNodeSettings {
 }
 
 fn not_started(error: machine::Error) -> Failure {
-    let failure = Failure::new("taking the disks", &error);
+    let failure = Failure::new("cannot open the disks", &error);
     match error {
         machine::Error::InUse { .. } => failure.remedy(
             "Stop that agent first: `starfish agents down` stops those that `agents up` has started.",

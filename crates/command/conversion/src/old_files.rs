@@ -86,7 +86,7 @@ pub(super) async fn find(disks: &[Disk], directories: &[PathBuf]) -> Result<Vec<
             found.entry(name).or_default().push(stripe);
         }
         for path in unknown {
-            let why = "it is damaged: its file does not say which name it has";
+            let why = "it is damaged: its header has no readable name";
             found.entry(path.clone()).or_default().push(Err(Failure::new(path, why)));
         }
     }
@@ -110,7 +110,7 @@ async fn stripes_of(disk: &Disk, index: usize) -> Result<Vec<(String, Result<Fou
     let mut found = Vec::new();
     for stage in Stage::ALL {
         let names = disk.list_staged(stage).await;
-        let names = names.map_err(|error| Failure::new("listing old files", error))?;
+        let names = names.map_err(|error| Failure::new("cannot list old files", error))?;
         // The names of numbered files begin with a slash.
         for name in names.into_iter().filter(|name| !name.starts_with('/')) {
             let stripe = match disk.open_staged(&name, stage).await {
@@ -164,7 +164,7 @@ fn states(name: &str, found: &[FoundStripe], modified: impl Fn(usize) -> Option<
             }))
         }
         several => {
-            let why = format!("the disks have stripes of {} files of this name", several.len());
+            let why = format!("the disks have stripes of {} different files of this name", several.len());
             states.push(OldState::Broken(Failure::new(name, why)));
         }
     }
@@ -209,8 +209,7 @@ fn finished_file(
     let mut stripes = BTreeMap::new();
     for stripe in found {
         if stripe.label.striping != first.striping {
-            let why =
-                format!("the disks have stripes that contradict each other: {first}, and {}", stripe.label);
+            let why = format!("the disks have contradictory stripes: {first}, and {}", stripe.label);
             return Err(Failure::new(name, why));
         }
         if stripes.insert(stripe.label.stripe, (stripe.place.0, stripe.object)).is_some() {

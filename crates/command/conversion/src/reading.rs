@@ -153,7 +153,7 @@ impl Contents {
                     bytes
                 }
                 Ok(Part::Failed(why)) => return Err(io::Error::other(why)),
-                Err(_) => return Err(io::Error::other("the node that reads the disks has ended")),
+                Err(_) => return Err(io::Error::other("the node with the disks has ended")),
             };
             self.left -= bytes;
         }

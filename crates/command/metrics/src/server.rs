@@ -38,14 +38,14 @@ pub fn parse_address(text: &str, own_port: Option<u16>) -> io::Result<(SocketAdd
     let port = match port.strip_prefix('+') {
         None => number(port)?,
         Some(above) => {
-            let own =
-                own_port.ok_or_else(|| io::Error::other("it is not known at which port the node listens"))?;
+            let own = own_port.ok_or_else(|| io::Error::other("the port of the node is unknown"))?;
             let sum = own.checked_add(number(above)?);
-            sum.ok_or_else(|| io::Error::other(format!("there is no port {above} above {own}")))?
+            sum.ok_or_else(|| io::Error::other(format!("the port {own} plus {above} is too large")))?
         }
     };
     let full = format!("{host}:{port}");
-    let address = full.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("it has no address"))?;
+    let address =
+        full.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("the host has no address"))?;
     Ok((address, host.to_owned()))
 }
 
@@ -53,7 +53,7 @@ fn number(text: &str) -> io::Result<u16> {
     // `parse` would accept a sign.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text);
     let port = digits.and_then(|digits| digits.parse().ok());
-    port.ok_or_else(|| io::Error::other(format!("{text:?} is no port")))
+    port.ok_or_else(|| io::Error::other(format!("{text:?} is not a port")))
 }
 
 impl MetricsServer {
@@ -89,7 +89,7 @@ fn answer(request: &WebRequest, visitor: Visitor, look: &impl Fn() -> Option<Sam
             None => visitor.tell(&WebReply::plain("503 Service Unavailable", "the node does not answer\n")),
         },
         "/" => visitor.tell(&reply("text/html; charset=utf-8", INDEX)),
-        _ => visitor.tell(&WebReply::plain("404 Not Found", "there is only /metrics here\n")),
+        _ => visitor.tell(&WebReply::plain("404 Not Found", "only /metrics exists here\n")),
     }
 }
 

@@ -275,7 +275,7 @@ impl fmt::Display for LocalPlace {
 fn name_of(component: Component<'_>) -> io::Result<&OsStr> {
     match component {
         Component::Normal(name) => Ok(name),
-        _ => Err(io::Error::new(ErrorKind::InvalidInput, "it leads out of the directory")),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "it leads outside the directory")),
     }
 }
 

@@ -86,16 +86,16 @@ pub enum Error {
     #[error("it is a directory")]
     IsDirectory,
     /// The name is one of a directory, which does not exist.
-    #[error("no such directory\n  Make it, or give the name of a file.")]
+    #[error("no such directory\n  Create it, or give the name of a file.")]
     NoDirectory,
     /// The parent directory does not exist.
-    #[error("there is no directory {}\n  Make it, or give another name.", .0.display())]
+    #[error("the directory {} does not exist\n  Create it, or choose another name.", .0.display())]
     NoParent(PathBuf),
     /// The file exists, and the caller did not permit replacing it.
     #[error("already exists\n  Give --force to replace it, or choose another name.")]
     Exists,
     /// The name belongs to a device, pipe or socket in a tree.
-    #[error("it is no file, and is not replaced\n  Remove it first.")]
+    #[error("it is not a regular file, and is not replaced\n  Remove it first.")]
     NoFile,
     /// Any other I/O error.
     #[error(transparent)]

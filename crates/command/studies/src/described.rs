@@ -13,7 +13,7 @@ pub fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
     MachineDescription::load_with(name, &overrides).map_err(|error| {
         if DiskDescription::load(name).is_ok() {
             let failure = Failure::usage("--machine", format!("{name} describes a disk, not a machine"));
-            return failure.remedy(format!("Give a machine these disks: --set disks.model={name}."));
+            return failure.remedy(format!("Use a machine with these disks: --set disks.model={name}."));
         }
         not_loaded(error)
     })
@@ -82,7 +82,7 @@ pub fn load_model(name: &str) -> Result<DiskDescription> {
 pub fn load_streaming_model(name: &str) -> Result<(DiskDescription, u64)> {
     let model = load_model(name)?;
     let DiskDescription::Streaming(disk) = &model else {
-        let failure = Failure::usage("--disk-model", "the rate of a disk that seeks is not one number");
+        let failure = Failure::usage("--disk-model", "a disk that seeks has no single rate");
         return Err(failure.remedy("Choose a streaming disk."));
     };
     let rate = disk.rate.value.0;

@@ -31,7 +31,7 @@ pub fn leave_to_program() -> Result<()> {
 }
 
 fn unprepared(error: std::io::Error) -> Failure {
-    Failure::new("preparing for Ctrl-C", error)
+    Failure::new("cannot handle Ctrl-C", error)
 }
 
 /// True if Ctrl-C has requested a clean end of the program.

@@ -21,8 +21,8 @@ const THREADS_MAX: usize = 4 * CONNECTIONS_MAX;
 /// Pause before the next accept if the thread limit is reached, or if descriptors or memory are exhausted.
 const PAUSE: Duration = Duration::from_millis(100);
 
-const ANOTHER_NAME: &str =
-    "this server has another name: use its address, its host name, or the name that it was started with\n";
+const ANOTHER_NAME: &str = "the Host header does not name this server: use its address, its host name, or \
+                            the name that it was started with\n";
 
 /// Listening socket of a server.
 pub struct WebListener {
@@ -146,7 +146,7 @@ fn host_name() -> Option<String> {
 impl<A: Fn(&WebRequest, Visitor) -> io::Result<()>> House<A> {
     fn converse(&self, number: u64, mut stream: TcpStream) -> io::Result<()> {
         let Some(request) = request::read(&mut stream)? else {
-            let reply = WebReply::plain("400 Bad Request", "this is no request\n");
+            let reply = WebReply::plain("400 Bad Request", "this is not an HTTP request\n");
             return request::write(&mut stream, &reply, true);
         };
         if let Some(connection) = self.connections().get_mut(&number) {
@@ -157,7 +157,7 @@ impl<A: Fn(&WebRequest, Visitor) -> io::Result<()>> House<A> {
             return visitor.tell(&WebReply::plain("403 Forbidden", ANOTHER_NAME));
         }
         if !["GET", "HEAD"].contains(&&*request.method) {
-            let reply = WebReply::plain("405 Method Not Allowed", "there is only something to read here\n");
+            let reply = WebReply::plain("405 Method Not Allowed", "only GET and HEAD are supported\n");
             return visitor.tell(&WebReply { fields: "Allow: GET, HEAD\r\n".into(), ..reply });
         }
         (self.answer)(&request, visitor)

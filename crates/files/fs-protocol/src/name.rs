@@ -19,7 +19,7 @@ pub enum NameError {
     #[error("it begins with /")]
     Absolute,
     /// A component is empty, `.` or `..`, and so leads elsewhere.
-    #[error("it has an empty part, or . or .. as a part")]
+    #[error("it has an empty component, or . or .. as a component")]
     Part,
 }
 

@@ -91,7 +91,7 @@ impl Arguments {
         };
         name.ok_or_else(|| {
             let why =
-                format!("its name does not end with {ENDING}\n  Say where to write: pfsbzip2 -d FILE OUTPUT");
+                format!("its name does not end with {ENDING}\n  Name the output: pfsbzip2 -d FILE OUTPUT");
             Failure::new(&self.input, why)
         })
     }
@@ -123,7 +123,7 @@ pub fn convert(
     let (written, has_more) =
         converted.map_err(|(is_input, error)| Failure::io(if is_input { input } else { output }, &error))?;
     if has_more {
-        say!("pfsbzip2: {input}: there are other bytes behind the compressed ones: they are ignored");
+        say!("pfsbzip2: {input}: ignored trailing bytes after the compressed data");
     }
     written.finish()
 }

@@ -129,7 +129,9 @@ impl FileProgram for ToStriped {
             _ => None,
         };
         let name = self.output.clone().or_else(own);
-        let name = name.ok_or_else(|| Failure::new(&self.input, "say what to call it: fs2pfs FILE NAME"))?;
+        let name = name.ok_or_else(|| {
+            Failure::new(&self.input, "it has no name for the striped file\n  Give one: fs2pfs FILE NAME")
+        })?;
         self.whole.copy("fs2pfs", |files| files.put(&self.input, bare(&name), self.whole.force))
     }
 }

@@ -24,9 +24,8 @@ use crate::store::{self, Storage};
 use node::{Size, Tree};
 
 /// The end of the `--help` text: forms of names.
-pub(crate) const NAMES: &str = "\
-Names: pfs:NAME is the striped file NAME, - is standard input or output, all else a file of this computer; one that \
-is called so begins with ./ as in ./pfs:x.";
+pub(crate) const NAMES: &str = "Names: pfs:NAME is the striped file NAME, and - is standard input or output. \
+                                Any other name is a local file; write ./pfs:x for a local file called pfs:x.";
 
 /// Options for striped files, the same in all programs.
 #[derive(Args, Clone, Debug)]
@@ -122,10 +121,11 @@ impl Files {
     /// do not have these disks, or temporary files are ordinary ones.
     pub(crate) fn with_sort_placed(self, sort: PlacedSort) -> Result<Files> {
         if !matches!(self.place, Place::Striped) {
-            let why = "the runs are files of this computer\n  Place them on the agents: --temporary pfs:";
+            let why =
+                "the temporary files are on this computer\n  Place them on the agents: --temporary pfs:";
             return Err(Failure::new(format!("--placement {}", sort.policy.number()), why));
         }
-        let disks = self.session()?.disks().map_err(|error| Failure::new("striped files", error))?;
+        let disks = self.session()?.disks().map_err(|error| Failure::new("cannot count the disks", error))?;
         sort.check(disks)?;
         Ok(Files { placed: Some(sort), ..self })
     }
@@ -156,7 +156,7 @@ impl Files {
             return Ok(session.clone());
         }
         let started = self.settings().and_then(Session::start);
-        let started = started.map_err(|error| Failure::new("striped files", error))?;
+        let started = started.map_err(|error| Failure::new("cannot connect to the agents", error))?;
         *session = Some(started.clone());
         Ok(started)
     }
@@ -221,7 +221,10 @@ impl Files {
 }
 
 fn not_ordinary(name: &FileName) -> Failure {
-    Failure::new(name, "it is a striped file\n  From one striped file to another: mycat pfs:ONE -o pfs:OTHER")
+    Failure::new(
+        name,
+        "it is a striped file\n  To copy a striped file to a striped one: mycat pfs:ONE -o pfs:OTHER",
+    )
 }
 
 fn not_copied(striped: &FileName, local: &FileName, error: CopyError) -> Failure {
@@ -370,8 +373,8 @@ fn give_name(tree: &Tree, whole: &str, name: &str, replace: bool) -> Result<()> 
 
 /// Returns the failure for a file `whole` that could not be renamed to `name`. The file stays.
 fn not_named(whole: &str, name: &str, error: &node::Error) -> Failure {
-    let stays = format!("What pfs:{name} was to hold is in pfs:{whole}.");
-    let remedy = format!("Put it there with: mycat pfs:{whole} -o pfs:{name} --force");
+    let stays = format!("The new contents are in pfs:{whole}.");
+    let remedy = format!("Copy them: mycat pfs:{whole} -o pfs:{name} --force");
     Failure::new(format!("pfs:{name}"), format!("{error}\n  {stays} {remedy}"))
 }
 

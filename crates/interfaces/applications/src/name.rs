@@ -43,7 +43,7 @@ impl FileName {
             }
         };
         if same {
-            Err(Failure::new(self, "it is the output, too\n  Give the output another name."))
+            Err(Failure::new(self, "it is both input and output\n  Choose another output."))
         } else {
             Ok(())
         }

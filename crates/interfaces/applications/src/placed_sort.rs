@@ -47,7 +47,7 @@ impl FromStr for SortNumber {
             text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
         match parts {
             Some((number, of)) if (1..=of).contains(&number) => Ok(SortNumber { number, of }),
-            _ => Err("expected K/J, the number of this sort of those at once, such as 1/2".to_owned()),
+            _ => Err("expected K/J, this sort's number among the concurrent ones, such as 1/2".to_owned()),
         }
     }
 }

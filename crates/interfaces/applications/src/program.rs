@@ -42,7 +42,7 @@ pub(crate) fn main<P: FileProgram>() -> ExitCode {
     let name = P::command().get_name().to_owned();
     run(&name, || {
         let asked = options::find(&mut arguments, |name| env::var_os(name));
-        let options = match asked.map_err(|error| Failure::new("options of PDIOL", error))? {
+        let options = match asked.map_err(|error| Failure::new("invalid option of PDIOL", error))? {
             Asked::Run(options) => options,
             Asked::Help => {
                 print!("{}", options::help(&name));
@@ -67,7 +67,7 @@ fn run(program: &str, main: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
         say!("{name}: interrupted; there was no time to remove {}", left.join(", "));
     };
     if let Err(error) = interruption::undo_when_interrupted(REMOVING_MAX, out_of_time) {
-        say!("{program}: preparing for Ctrl-C: {error}");
+        say!("{program}: cannot handle Ctrl-C: {error}");
         return ExitCode::from(FAILED);
     }
     match main() {

@@ -92,7 +92,7 @@ fn options_of_pdiol_precede_a_dash() {
     assert!(finish(put).status.success());
     assert_eq!(home.disks("on-one"), 1);
     for (line, part) in [
-        (["-disk_number", "x", "-", "pfs:a"], "the option -disk_number: \"x\" is no value"),
+        (["-disk_number", "x", "-", "pfs:a"], "the option -disk_number: \"x\" is not a valid value"),
         (["-unknown", "1", "-", "pfs:a"], "unexpected argument '-u'"),
     ] {
         let said = home.fail(PFS2FS, &line);
@@ -124,13 +124,13 @@ fn a_failed_copy_reports_its_cause_and_leaves_no_file() {
         (PFS2FS, &["nothing"][..], "nothing: no such file"),
         (PFS2FS, &["file", "file"], "file: already exists"),
         (FS2PFS, &["file"], "pfs:file: already exists"),
-        (FS2PFS, &["-"], "say what to call it"),
+        (FS2PFS, &["-"], "Give one: fs2pfs FILE NAME"),
         (FS2PFS, &["nothing", "else"], "nothing: No such file"),
         (MYCAT, &["file", "nothing", "-o", "pfs:new"], "nothing: No such file"),
         (MYCAT, &["file", "nothing", "-o", "new"], "nothing: No such file"),
         (MYCAT, &["."], "it is a directory"),
-        (MYCAT, &["pfs:file", "-o", "pfs:file", "-f"], "it is the output, too"),
-        (MYCAT, &["file", "-o", "./file", "-f"], "file: it is the output, too"),
+        (MYCAT, &["pfs:file", "-o", "pfs:file", "-f"], "it is both input and output"),
+        (MYCAT, &["file", "-o", "./file", "-f"], "file: it is both input and output"),
         (PFS2FS, &["file", "new/"], "new/: no such directory"),
         (MYCAT, &["pfs:file", "--agents", "127.0.0.1:1"], "127.0.0.1:1"),
     ] {
@@ -179,7 +179,7 @@ fn an_output_that_is_also_an_input_is_rejected() {
         (MYCAT, &["-f", "twin", "-o", "file"]),
     ] {
         let said = home.fail(program, arguments);
-        assert!(said.contains("it is the output, too"), "{arguments:?}: {said}");
+        assert!(said.contains("it is both input and output"), "{arguments:?}: {said}");
     }
     for (program, line) in [
         (MYCAT, "\"$0\" twin link >> file"),
@@ -191,7 +191,7 @@ fn an_output_that_is_also_an_input_is_rejected() {
         let Output { status, stderr, .. } = by_shell(&home, program, line);
         let said = String::from_utf8_lossy(&stderr);
         assert_eq!(status.code(), Some(2), "{line}: {said}");
-        assert!(said.contains("it is the output, too"), "{line}: {said}");
+        assert!(said.contains("it is both input and output"), "{line}: {said}");
     }
     assert!((home.succeed(MYCAT, &["pfs:file"]), home.read("file")) == before);
     // Programs that write only after all input has been read are safe, as are the system's programs.
@@ -460,7 +460,7 @@ fn bytes_after_an_archive_are_reported_and_ignored() {
                 common::finish(home.command(PFSBZIP2, ["-df", &format!("{name}.bz2"), output]));
             let said = String::from_utf8_lossy(&stderr);
             assert!(status.success(), "{said}");
-            let is_told = said.contains(&format!("pfsbzip2: {name}.bz2: there are other bytes behind"));
+            let is_told = said.contains(&format!("pfsbzip2: {name}.bz2: ignored trailing bytes"));
             assert_eq!(is_told, !behind.is_empty(), "{said}");
             assert!(home.succeed(MYCAT, &[output]) == contents.repeat(streams), "{name}");
         }

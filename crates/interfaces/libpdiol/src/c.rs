@@ -56,7 +56,7 @@ unsafe fn handle<'a>(file: *const Handle) -> Result<&'a Handle> {
     let handle = unsafe { file.as_ref() };
     handle.ok_or_else(|| {
         Error::new(ErrorKind::Closed, "a PFS_FILE", "it is NULL")
-            .with_remedy("Look at what pdiol_fopen returned")
+            .with_remedy("Check the result of pdiol_fopen")
     })
 }
 
@@ -290,10 +290,10 @@ unsafe extern "C" fn pdiol_hint(file: *const Handle, access_pattern: c_int, hint
             0 => Advice::Normal,
             1 => Advice::Sequential,
             2 => Advice::Random,
-            other => return Err(invalid("an access pattern", &format!("there is no number {other}"))),
+            other => return Err(invalid("an access pattern", &format!("the value {other} is invalid"))),
         };
         if hint & !(FINAL_WRITE | TEMPORARY_FILE) != 0 {
-            return Err(invalid("a hint", &format!("there is no number {hint}")));
+            return Err(invalid("a hint", &format!("the value {hint} is invalid")));
         }
         stream.hint(pattern)?;
         let hints = [(TEMPORARY_FILE, Advice::Temporary), (FINAL_WRITE, Advice::FinalWrite)];
@@ -320,7 +320,7 @@ unsafe extern "C" fn pdiol_fadvise(file: *const Handle, offset: i64, length: i64
             libc::POSIX_FADV_DONTNEED => Advice::DontNeed { offset, bytes },
             // The cache evicts pages that are read once first, with or without this advice.
             libc::POSIX_FADV_NOREUSE => return Ok(()),
-            other => return Err(invalid("advice", &format!("there is no number {other}"))),
+            other => return Err(invalid("advice", &format!("the value {other} is invalid"))),
         })
     };
     // SAFETY: a file, as the header demands.
@@ -333,7 +333,7 @@ unsafe extern "C" fn pdiol_fadvise(file: *const Handle, offset: i64, length: i64
 /// buffer is null.
 fn bytes_of(buffer: *const c_void, size: usize, items: usize) -> Result<usize> {
     let bytes = size.checked_mul(items).filter(|&bytes| isize::try_from(bytes).is_ok());
-    let bytes = bytes.ok_or_else(|| invalid("size and nmemb", "no buffer has that many bytes"))?;
+    let bytes = bytes.ok_or_else(|| invalid("size and nmemb", "their product exceeds the largest buffer"))?;
     if buffer.is_null() && bytes > 0 {
         return Err(no_buffer());
     }
@@ -552,7 +552,7 @@ unsafe extern "C" fn pdiol_fseeko(file: *const Handle, offset: i64, whence: c_in
             }
             libc::SEEK_CUR => SeekFrom::Current(offset),
             libc::SEEK_END => SeekFrom::End(offset),
-            other => return Err(invalid("whence", &format!("there is no number {other}"))),
+            other => return Err(invalid("whence", &format!("the value {other} is invalid"))),
         })
     };
     // SAFETY: a file, as the header demands.

@@ -105,8 +105,8 @@ pub(crate) fn check_not_forked(what: &str) -> Result<()> {
 
 #[cold]
 fn forked(what: &str) -> Error {
-    let why = "this process has been forked, and the session is its parent's";
-    let remedy = "It may start another program with exec, or end. To use files in both, fork first, and then call \
+    let why = "the session belongs to the parent process, which forked this one";
+    let remedy = "This process can call exec or exit. To use files in both, fork first, then call \
                   initialize_pdiol in each";
     Error::new(ErrorKind::Closed, what, why).with_remedy(remedy)
 }
@@ -163,6 +163,6 @@ pub(crate) fn open_files() -> Vec<Arc<Handle>> {
 
 fn not_started(what: &str) -> Error {
     Error::new(ErrorKind::Closed, what, "there is no session").with_remedy(
-        "Call initialize_pdiol first, and look at what it returns: if it is -1, pdiol_strerror() says why",
+        "Call initialize_pdiol first, and check its result: after -1, pdiol_strerror() returns the reason",
     )
 }

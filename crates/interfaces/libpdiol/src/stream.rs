@@ -168,7 +168,7 @@ fn ours(error: std::io::Error) -> Error {
 fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
     let wrong = |why: &str| {
         let error = Error::new(ErrorKind::Invalid, path, format!("mode {mode:?} {why}"));
-        Err(error.with_remedy("Modes are r, w and a, with +, b, e and, after w and a, x"))
+        Err(error.with_remedy("Modes are r, w and a, followed by any of +, b and e, and x after w or a"))
     };
     let mut letters = mode.chars();
     let first = letters.next();
@@ -179,17 +179,17 @@ fn options_of(path: &str, mode: &str) -> Result<OpenOptions> {
             'x' => exclusive = true,
             // Ignore these letters: files have no text mode, and no descriptor that a new program could inherit.
             'b' | 'e' => {}
-            _ => return wrong("contains what no mode does"),
+            _ => return wrong("contains an invalid letter"),
         }
     }
     let new = OpenOptions::new().read(plus);
     match first {
-        Some('r') if exclusive => wrong("makes no file, so it cannot be a new one"),
+        Some('r') if exclusive => wrong("creates no file, so x is invalid"),
         Some('r') => Ok(new.read(true).write(plus)),
         Some('w') if exclusive => Ok(new.write(true).create_new(true)),
         Some('w') => Ok(new.write(true).create(true).truncate(true)),
         Some('a') => Ok(new.append(true).create(true).create_new(exclusive)),
-        _ => wrong("begins as no mode does"),
+        _ => wrong("begins with an invalid letter"),
     }
 }
 

@@ -351,7 +351,7 @@ fn errors_of_options_files_and_agents_are_reported() {
         run(&count, &agents).arg("nothing"),
         "nothing: no such file or directory. `starfish ls` lists the existing files",
     );
-    says(run(&count, &agents).args(["-W", "x", "-", "a"]), "the option -window: \"x\" is no value for it");
+    says(run(&count, &agents).args(["-W", "x", "-", "a"]), "the option -window: \"x\" is not a valid value");
     says(
         run(&count, &agents).env("PDIOL_WRITEBEHIND", "2").arg("a"),
         "the environment variable PDIOL_WRITEBEHIND",
@@ -424,7 +424,7 @@ fn variables_of_other_programs_cause_no_failure() {
     let text = fs::read_to_string(&log).expect("it is there");
     assert!(text.starts_with("somebody's own\n") && text.ends_with("all is well\n"), "{text}");
     assert!(
-        text.contains("ignored: the environment variable PREFETCH: \"yes\" is no value for it"),
+        text.contains("ignored: the environment variable PREFETCH: \"yes\" is not a valid value"),
         "{text}"
     );
 }

@@ -188,7 +188,7 @@ int starfish_mpi_end_packed(starfish_mpi_call *call, starfish_mpi_packing unpack
 /* Frees a call without waiting for it: it goes on, and nobody is told what comes of it. */
 void starfish_mpi_let_go(starfish_mpi_call *call);
 
-/* Types of a file. Each function makes a new one; NULL if there is no such type, or one it is made of is NULL. */
+/* Types of a file. Each function makes a new one; NULL if the datatype does not exist, or one of its parts is NULL. */
 
 starfish_mpi_type *starfish_mpi_type_bytes(int64_t count);
 starfish_mpi_type *starfish_mpi_type_contiguous(int64_t count, const starfish_mpi_type *type);

@@ -118,7 +118,7 @@ static int agree(MPI_Comm comm, int rank, int class, int amode)
     await(agreeing);
     if (all[0]) {
         if (all[3] != -rank) {
-            class = starfish_mpi_note_error(all[0], "another process tells why it has failed");
+            class = starfish_mpi_note_error(all[0], "it failed; another process reports the reason");
         }
         return fail_together(comm, class);
     }
@@ -190,7 +190,7 @@ static int find_owner(MPI_Comm comm, const char *name, int *is_ours)
     }
     PMPI_Ibcast(host, sizeof host, MPI_CHAR, without, comm, &agreeing);
     await(agreeing);
-    snprintf(why, sizeof why, "%s: it is on Starfish for other processes, and not for process %d on %s: is it mounted there?",
+    snprintf(why, sizeof why, "%s: it is on Starfish in other processes, but not in process %d on %s: is it mounted there?",
              name, without, host);
     return fail_together(comm, rank == 0 ? starfish_mpi_note_own_error(STARFISH_MPI_BAD_FILE, why)
                                          : starfish_mpi_note_error(STARFISH_MPI_BAD_FILE, why));
@@ -382,7 +382,7 @@ static int set_view(struct our_file *file, MPI_Offset displacement, MPI_Datatype
     MPI_Count unit;
     if (etype == MPI_DATATYPE_NULL || filetype == MPI_DATATYPE_NULL ||
         PMPI_Type_size_x(etype, &unit) != MPI_SUCCESS) {
-        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "a view: there is no such type");
+        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "a view: the datatype is unknown");
     }
     if (representation == EXTERNAL32 && !(starfish_shim_is_alike(etype) && starfish_shim_is_alike(filetype))) {
         return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED, "a view by a type whose size is another in external32");

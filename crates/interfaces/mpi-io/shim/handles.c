@@ -20,7 +20,7 @@ void *starfish_shim_next(const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
     if (!found) {
-        fprintf(stderr, "starfish: no MPI has %s\n", name);
+        fprintf(stderr, "starfish: the MPI library lacks %s\n", name);
         abort();
     }
     return found;

@@ -42,7 +42,7 @@ static int describe(struct elements *of, const struct our_file *file, const void
     }
     if (type == MPI_DATATYPE_NULL || PMPI_Type_size_x(type, &of->size) != MPI_SUCCESS ||
         PMPI_Type_get_extent(type, &lower, &of->extent) != MPI_SUCCESS) {
-        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "memory: there is no such type");
+        return starfish_mpi_note_error(STARFISH_MPI_TYPE, "memory: the datatype is unknown");
     }
     if (of->size < 0 || (of->size > 0 && count > (MPI_Count)(PTRDIFF_MAX / of->size))) {
         return starfish_mpi_note_error(STARFISH_MPI_ARGUMENT, "no memory has so many bytes");
@@ -57,7 +57,7 @@ static int describe(struct elements *of, const struct our_file *file, const void
         of->first += first;
     } else if (of->size > PACKED_MAX) {
         return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED,
-                                       "a type in memory of more than 1 GiB, with gaps: make it of smaller ones");
+                                       "a datatype in memory exceeds 1 GiB, with gaps: build it from smaller ones");
     }
     if (file->representation == EXTERNAL32 && !starfish_shim_is_alike(type)) {
         return starfish_mpi_note_error(STARFISH_MPI_UNSUPPORTED, "a type whose size is another in external32");
@@ -114,7 +114,7 @@ static int unpack(const void *elements, void *packed, size_t bytes)
     MPI_Count last = (MPI_Count)bytes / of->size;
     char *element = malloc((size_t)of->size);
     if (!element) {
-        return starfish_mpi_note_error(STARFISH_MPI_NO_MEMORY, "there is no memory to pack in");
+        return starfish_mpi_note_error(STARFISH_MPI_NO_MEMORY, "not enough memory to pack the data");
     }
     class = convert(of, 1, last, 1, element);
     memcpy(element, (char *)packed + (bytes - rest), rest);

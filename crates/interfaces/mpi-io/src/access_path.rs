@@ -119,7 +119,7 @@ impl fmt::Display for Why {
             Why::Disabled(hint) => write!(f, "{hint}=disable"),
             Why::AtomicMode => f.write_str("atomic mode"),
             Why::OneProcess => f.write_str("one process has the file open"),
-            Why::OwnCall => f.write_str("no collective call"),
+            Why::OwnCall => f.write_str("independent call"),
         }
     }
 }

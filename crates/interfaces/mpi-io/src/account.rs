@@ -93,6 +93,6 @@ mod tests {
             "{lines}"
         );
         assert!(lines.contains("writes, disk-directed: 1 call, 1 byte in 1 piece, 1.0 ms"), "{lines}");
-        assert!(lines.ends_with("the hint cb_nodes=2 has no effect: there are no aggregators"), "{lines}");
+        assert!(lines.ends_with("the hint cb_nodes=2 has no effect: Starfish has no aggregators"), "{lines}");
     }
 }

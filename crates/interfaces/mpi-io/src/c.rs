@@ -327,7 +327,7 @@ unsafe extern "C" fn starfish_mpi_set_view(
     // SAFETY: the header requires a valid file, and a type or null.
     let (set, of) = unsafe { (file(set), of.as_ref()) };
     named(set, "MPI_File_set_view", |set| {
-        let of = of.ok_or_else(|| MpiError::new(ErrorClass::Type, "there is no such type"))?;
+        let of = of.ok_or_else(|| MpiError::new(ErrorClass::Type, "the datatype is unknown"))?;
         set.set_view(FileView::new(displacement, unit_bytes, of)?)
     })
 }
@@ -428,7 +428,7 @@ fn place_of(place: c_int, units: i64) -> Outcome<CallPlace> {
         1 => Ok(CallPlace::Own),
         2 => Ok(CallPlace::Shared),
         3 => Ok(CallPlace::Ordered),
-        _ => Err(argument("there is no such place")),
+        _ => Err(argument("whence is invalid")),
     }
 }
 
@@ -437,7 +437,7 @@ fn whence_of(whence: c_int) -> Outcome<Whence> {
         0 => Ok(Whence::Start),
         1 => Ok(Whence::Position),
         2 => Ok(Whence::End),
-        _ => Err(argument("a pointer is moved from the start, from where it is, or from the end")),
+        _ => Err(argument("whence must be MPI_SEEK_SET, MPI_SEEK_CUR or MPI_SEEK_END")),
     }
 }
 
@@ -487,7 +487,7 @@ type Packing = unsafe extern "C" fn(of: *const c_void, packed: *mut c_void, byte
 unsafe fn packed(pack: Packing, of: *const c_void, bytes: usize) -> Result<Vec<u8>, c_int> {
     let mut packed = Vec::<u8>::new();
     if packed.try_reserve_exact(bytes).is_err() {
-        let error = MpiError::new(ErrorClass::NoMemory, "there is no memory to pack in");
+        let error = MpiError::new(ErrorClass::NoMemory, "not enough memory to pack the data");
         return Err(to_c(|| Err(error)));
     }
     // SAFETY: by the caller's guarantee; the buffer has room for `bytes` bytes.
@@ -830,7 +830,7 @@ unsafe extern "C" fn starfish_mpi_type_dealt(
                 (1, 0) => Dealing::Blocks(None),
                 (1, block) => Dealing::Blocks(Some(block)),
                 (2, block) => Dealing::Cyclic(block),
-                _ => return Err(MpiError::new(ErrorClass::Type, "an array: it is dealt in no known way")),
+                _ => return Err(MpiError::new(ErrorClass::Type, "an array: its distribution is unknown")),
             };
             Ok(DealtSide { length: lengths[index], dealing, processes: processes[index] })
         };

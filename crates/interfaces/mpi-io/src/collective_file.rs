@@ -223,7 +223,9 @@ fn missing(started: &Connected, path: &str, error: node::Error) -> MpiError {
     let look = TreeOperation::Look { at: Location::of_path(directory), follow: true };
     match started.tree.inode(directory, look).wait() {
         Err(none) if none.kind() == ErrorKind::NotFound => {
-            let why = format!("there is no directory {directory}. `starfish mkdir -p {directory}` makes it");
+            let why = format!(
+                "the directory {directory} does not exist. `starfish mkdir -p {directory}` creates it"
+            );
             MpiError::new(ErrorClass::NoSuchFile, why).logged()
         }
         _ => error.into(),
@@ -236,7 +238,7 @@ impl CollectiveFile {
     /// [`Self::current_displacement`].
     pub(crate) fn set_view(&self, view: FileView) -> Outcome<()> {
         if self.mode.writes && view.overlaps() {
-            let why = "a view: its data overlap, which is for files that are open for reading only";
+            let why = "a view: overlapping data need a file that is open for reading only";
             return Err(MpiError::new(ErrorClass::Type, why));
         }
         let mut state = self.state();
@@ -261,7 +263,7 @@ impl CollectiveFile {
         if self.mode.is_sequential {
             return Err(MpiError::new(
                 ErrorClass::Unsupported,
-                "a sequential file has a shared pointer only",
+                "a sequential file has only a shared pointer",
             ));
         }
         let end = self.end_for(whence)?;
@@ -323,7 +325,7 @@ impl CollectiveFile {
         let bytes = self.members.agree(ready())?;
         let all = self.members.gather(bytes)?;
         if all.iter().any(|&other| other != bytes) {
-            return Err(MpiError::new(ErrorClass::NotSame, "processes give different sizes"));
+            return Err(MpiError::new(ErrorClass::NotSame, "processes passed different sizes"));
         }
         let set = || -> Outcome<()> {
             if !only_longer || self.size()? < bytes {
@@ -353,7 +355,7 @@ impl CollectiveFile {
     pub(crate) fn set_atomic(&self, is_atomic: bool) -> Outcome<()> {
         let all = self.members.gather(is_atomic.into())?;
         if all.iter().any(|&other| other != u64::from(is_atomic)) {
-            return Err(MpiError::new(ErrorClass::NotSame, "processes want different atomicity"));
+            return Err(MpiError::new(ErrorClass::NotSame, "processes passed different atomicity"));
         }
         let sent = if self.mode.writes { self.handle.send().map_err(MpiError::from) } else { Ok(()) };
         self.members.agree(sent)?;
@@ -385,7 +387,7 @@ impl CollectiveFile {
 
 pub(crate) fn position_at(view: &FileView, offset: i64) -> Outcome<u64> {
     let position = u64::try_from(offset).ok().and_then(|offset| offset.checked_mul(view.unit()));
-    position.ok_or_else(|| argument("an offset is negative, or beyond any file"))
+    position.ok_or_else(|| argument("an offset is negative, or beyond the largest file"))
 }
 
 /// Returns a position moved by `offset` elementary types.
@@ -397,5 +399,5 @@ fn moved(view: &FileView, offset: i64, whence: Whence, position: u64, end: u64) 
     };
     let by = offset.checked_mul(view.unit() as i64);
     let to = by.and_then(|by| from.checked_add_signed(by));
-    to.ok_or_else(|| argument("a pointer would be before the file, or beyond any"))
+    to.ok_or_else(|| argument("a pointer would be before the start or beyond the largest file"))
 }

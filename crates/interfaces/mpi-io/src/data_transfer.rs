@@ -316,7 +316,7 @@ impl CollectiveFile {
     /// Returns the data of a call of `bytes` bytes, and advances the pointer that the call uses.
     fn locate(&self, place: CallPlace, bytes: u64) -> Outcome<Located> {
         if self.mode.is_sequential && !matches!(place, CallPlace::Shared | CallPlace::Ordered) {
-            let why = "it is sequential, and has a shared pointer only";
+            let why = "a sequential file has only a shared pointer";
             return Err(MpiError::new(ErrorClass::Unsupported, why));
         }
         let position = match place {
@@ -380,7 +380,7 @@ fn memory_of(bytes: u64) -> Outcome<Vec<u8>> {
     let mut memory = Vec::new();
     let is_there = usize::try_from(bytes).is_ok_and(|bytes| memory.try_reserve_exact(bytes).is_ok());
     if !is_there {
-        return Err(MpiError::new(ErrorClass::NoMemory, "there is no memory for what is to be read"));
+        return Err(MpiError::new(ErrorClass::NoMemory, "not enough memory for the data to read"));
     }
     memory.resize(bytes as usize, 0);
     Ok(memory)
@@ -390,6 +390,6 @@ fn memory_of(bytes: u64) -> Outcome<Vec<u8>> {
 fn units_of(view: &FileView, bytes: u64) -> Outcome<u64> {
     match bytes % view.unit() {
         0 => Ok(bytes / view.unit()),
-        _ => Err(argument("the bytes are no whole number of elementary types of the view")),
+        _ => Err(argument("the bytes are not a whole number of elementary types of the view")),
     }
 }

@@ -43,7 +43,7 @@ fn wrong(why: &str) -> MpiError {
 }
 
 fn product(left: i64, right: i64) -> Outcome<i64> {
-    left.checked_mul(right).ok_or_else(|| wrong("it is longer than any file"))
+    left.checked_mul(right).ok_or_else(|| wrong("it is longer than the largest file"))
 }
 
 /// Returns a box of an array of elements. `sides` are in the order of the language: adjacent elements are along the
@@ -52,7 +52,7 @@ pub(crate) fn array_box(element: &FileType, sides: &[BoxSide], rows_first: bool)
     inwards_out(element, sides, rows_first, |inner, stride, side| {
         let BoxSide { length, count, first } = *side;
         if count < 0 || first < 0 || first.checked_add(count).is_none_or(|end| end > length) {
-            return Err(wrong("a box reaches beyond it"));
+            return Err(wrong("a subarray reaches beyond it"));
         }
         Ok((inner.strided(count, stride)?.moved(product(first, stride)?)?, length))
     })
@@ -70,7 +70,7 @@ pub(crate) fn dealt_array(
     let mut place = rank;
     for side in sides.iter().rev() {
         if side.processes < 1 || side.length < 0 {
-            return Err(wrong("a side has a negative length, or no process"));
+            return Err(wrong("a dimension has a negative length, or no process"));
         }
         placed.push((*side, place % side.processes));
         place /= side.processes;
@@ -89,7 +89,7 @@ fn share(inner: &FileType, stride: i64, side: &DealtSide, place: i64) -> Outcome
     let DealtSide { length, dealing, processes } = *side;
     let run = match dealing {
         Dealing::Whole if processes == 1 => length,
-        Dealing::Whole => return Err(wrong("a side that is not dealt has several processes")),
+        Dealing::Whole => return Err(wrong("an undistributed dimension has several processes")),
         Dealing::Blocks(None) => (length / processes + i64::from(length % processes > 0)).max(1),
         Dealing::Blocks(Some(run)) if run > 0 && product(run, processes)? >= length => run,
         Dealing::Cyclic(run) if run > 0 => run,

@@ -32,7 +32,7 @@ fn wrong(why: &str) -> MpiError {
 }
 
 fn fits(number: Option<i64>) -> Outcome<i64> {
-    number.ok_or_else(|| wrong("it reaches beyond any file"))
+    number.ok_or_else(|| wrong("it reaches beyond the largest file"))
 }
 
 fn count_of(number: i64) -> Outcome<u64> {

@@ -41,8 +41,10 @@ impl FileView {
         let unit = u64::try_from(unit).ok().filter(|&unit| unit > 0);
         let unit = unit.ok_or_else(|| wrong(ErrorClass::Argument, "its elementary type has no bytes"))?;
         if !of.size().is_multiple_of(unit) {
-            let why =
-                format!("its type has {} bytes, no multiple of the {unit} of its elementary type", of.size());
+            let why = format!(
+                "its type has {} bytes, not a multiple of the {unit} bytes of its elementary type",
+                of.size()
+            );
             return Err(wrong(ErrorClass::Argument, &why));
         }
         let tile = of.placed(displacement)?;
@@ -81,11 +83,11 @@ impl FileView {
         match (found.bytes() == bytes, self.extent) {
             (true, _) => Ok(found),
             (false, None) => {
-                let why = "its type, repeated, would overlap itself, so there is no more than one of it";
+                let why = "its repeated type would overlap, so it cannot be repeated";
                 Err(wrong(ErrorClass::Type, why))
             }
             (false, Some(_)) => {
-                Err(wrong(ErrorClass::Argument, "no file is long enough for what is wanted of it"))
+                Err(wrong(ErrorClass::Argument, "the access would reach beyond the largest file"))
             }
         }
     }

@@ -40,16 +40,16 @@ const fn idle(name: &'static str, values: Values, why: &'static str) -> KnownHin
 }
 
 const KNOWN: [KnownHint; 17] = [
-    idle("access_style", Values::Any, "nothing depends on it"),
-    idle("cb_buffer_size", Values::Number(1), "there are no aggregators"),
-    idle("cb_nodes", Values::Number(1), "there are no aggregators"),
-    idle("ind_rd_buffer_size", Values::Number(1), "nothing is sieved"),
-    idle("ind_wr_buffer_size", Values::Number(1), "nothing is sieved"),
+    idle("access_style", Values::Any, "Starfish does not use it"),
+    idle("cb_buffer_size", Values::Number(1), "Starfish has no aggregators"),
+    idle("cb_nodes", Values::Number(1), "Starfish has no aggregators"),
+    idle("ind_rd_buffer_size", Values::Number(1), "Starfish does no data sieving"),
+    idle("ind_wr_buffer_size", Values::Number(1), "Starfish does no data sieving"),
     known("romio_cb_read", SWITCH),
     known("romio_cb_write", SWITCH),
-    idle("romio_ds_read", SWITCH, "nothing is sieved"),
-    idle("romio_ds_write", SWITCH, "nothing is sieved"),
-    idle("romio_no_indep_rw", FLAG, "every process opens the file, whatever it does with it"),
+    idle("romio_ds_read", SWITCH, "Starfish does no data sieving"),
+    idle("romio_ds_write", SWITCH, "Starfish does no data sieving"),
+    idle("romio_no_indep_rw", FLAG, "every process opens the file"),
     known(METHOD, Values::Among(METHODS)),
     known("starfish_presort", FLAG),
     known("starfish_queued", FLAG),
@@ -149,10 +149,10 @@ impl CommonHints {
 
     /// Describes the differences to the hints of another process.
     pub(crate) fn differences(self, others: CommonHints) -> String {
-        let of = [("what is written", "romio_cb_write"), ("what is read", "romio_cb_read")];
+        let of = [("writes", "romio_cb_write"), ("reads", "romio_cb_read")];
         let each = of.into_iter().zip(self.methods.into_iter().zip(others.methods));
         let each = each.filter(|(_, (own, other))| own != other).map(|((what, switch), (own, other))| {
-            format!("{what} goes {own} of the one and {other} of the other ({METHOD}, {switch})")
+            format!("the method for {what} is {own} in one and {other} in the other ({METHOD}, {switch})")
         });
         each.collect::<Vec<_>>().join(", ")
     }
@@ -237,7 +237,7 @@ impl Hints {
         for pair in given.split(',').filter(|pair| !pair.trim().is_empty()) {
             match pair.split_once('=') {
                 Some((key, value)) => self.take(key.trim(), value),
-                None => self.note_idle(pair.trim(), "", "a hint is written key=value"),
+                None => self.note_idle(pair.trim(), "", "expected key=value"),
             }
         }
     }
@@ -250,7 +250,7 @@ impl Hints {
     pub(crate) fn take(&mut self, key: &str, value: &str) {
         let value = value.trim();
         let why = match known_as(key) {
-            None => Some("no such hint is known".to_owned()),
+            None => Some("unknown hint".to_owned()),
             Some(known) if !known.takes(value) => Some(format!("expected {}", known.values)),
             Some(known) => {
                 self.set(known.name, Some(value.to_owned()));
@@ -268,11 +268,11 @@ impl Hints {
         let value = value.trim();
         let makes_sense = known_as(key).is_some_and(|known| known.takes(value));
         if key == METHOD && (value == WRITE_CACHED) != self.caches_writes() {
-            self.note_idle(key, value, "a file is opened for write-cached writing, or not");
+            self.note_idle(key, value, "write-cached is chosen when the file is opened");
         } else if !OF_STRIPING.contains(&key) || !makes_sense {
             self.take(key, value);
         } else if !self.is_known(key, value) {
-            self.note_idle(key, value, "a file is striped when it is made");
+            self.note_idle(key, value, "the striping is chosen when the file is created");
         }
     }
 
@@ -283,11 +283,7 @@ impl Hints {
         let mut taken = self.clone();
         taken.take_later(key, value);
         if is_of_method && taken.in_common() != before {
-            self.note_idle(
-                key,
-                value.trim(),
-                "which way data go is said at opening, or by MPI_File_set_info",
-            );
+            self.note_idle(key, value.trim(), "the method is chosen at opening, or by MPI_File_set_info");
         } else {
             *self = taken;
         }
@@ -327,7 +323,7 @@ impl Hints {
         if stat.stripes > 1
             && let Some(asked) = self.set("start_iodevice", None)
         {
-            self.note_idle("start_iodevice", &asked, "of a file on one disk only, striping_factor=1");
+            self.note_idle("start_iodevice", &asked, "it needs a file on one disk, striping_factor=1");
         }
     }
 
@@ -435,7 +431,7 @@ mod tests {
             [
                 "the hint starfish_method=twophase has no effect: expected auto, disk-directed, two-phase, independent, \
                  write-cached",
-                "the hint starfish_metod=auto has no effect: no such hint is known",
+                "the hint starfish_metod=auto has no effect: unknown hint",
             ]
         );
     }
@@ -452,8 +448,8 @@ mod tests {
         hints.take("starfish_queued", "perhaps");
         hints.take("romio_cb_write", "disable");
         let idle = [
-            ("cb_nodes", "2", "there are no aggregators"),
-            ("nonsense", "1", "no such hint is known"),
+            ("cb_nodes", "2", "Starfish has no aggregators"),
+            ("nonsense", "1", "unknown hint"),
             ("starfish_queued", "perhaps", "expected true, false"),
         ];
         assert_eq!(without_effect(&hints), idle);
@@ -479,7 +475,7 @@ mod tests {
         // The program passes the same hints again with its view.
         given.iter().for_each(|(key, value)| hints.take_later(key, value));
         let idle = [
-            ("rubbish", "", "a hint is written key=value"),
+            ("rubbish", "", "expected key=value"),
             ("start_iodevice", "3", "there are 3 disks, counted from 0"),
             ("striping_factor", "9", "there are 3 disks"),
             ("striping_unit", "banana", "expected a whole number from 1"),
@@ -487,7 +483,10 @@ mod tests {
         assert_eq!(without_effect(&hints), idle);
         assert_eq!(hints.in_force.get("start_iodevice"), None);
         hints.take_later("striping_factor", "2");
-        assert_eq!(without_effect(&hints)[2], ("striping_factor", "2", "a file is striped when it is made"));
+        assert_eq!(
+            without_effect(&hints)[2],
+            ("striping_factor", "2", "the striping is chosen when the file is created")
+        );
     }
 
     #[test]
@@ -544,7 +543,8 @@ mod tests {
         assert_ne!(common, usual.in_common());
         assert_eq!(
             usual.in_common().differences(common),
-            "what is written goes disk-directed of the one and independent of the other (starfish_method, romio_cb_write)"
+            "the method for writes is disk-directed in one and independent in the other (starfish_method, \
+             romio_cb_write)"
         );
     }
 

@@ -36,13 +36,13 @@ impl AccessMode {
         };
         let wrong = |why| Err(MpiError::new(ErrorClass::Mode, format!("the access mode: {why}")));
         if !mode.reads && !mode.writes {
-            return wrong("give one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and MPI_MODE_RDWR");
+            return wrong("it needs one of MPI_MODE_RDONLY, MPI_MODE_WRONLY and MPI_MODE_RDWR");
         }
         if !mode.writes && (mode.creates || mode.is_exclusive) {
-            return wrong("what is only read can be neither created nor exclusive");
+            return wrong("MPI_MODE_RDONLY excludes MPI_MODE_CREATE and MPI_MODE_EXCL");
         }
         if mode.is_sequential && mode.reads && mode.writes {
-            return wrong("a sequential file is read or written, not both");
+            return wrong("MPI_MODE_SEQUENTIAL excludes MPI_MODE_RDWR");
         }
         Ok(mode)
     }

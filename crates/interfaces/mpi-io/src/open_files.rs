@@ -32,7 +32,7 @@ extern "C" fn end_all() {
     let files = mem::take(&mut *open_files());
     for file in files.iter().filter_map(Weak::upgrade) {
         if let Err(error) = file.end_with_process() {
-            say(format!("starfish: {}: the process ends without closing it: {error}", file.path()));
+            say(format!("starfish: {}: the process ended without closing it: {error}", file.path()));
         }
     }
 }

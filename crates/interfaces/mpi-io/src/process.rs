@@ -61,7 +61,7 @@ fn connect(place: &NamedPlace) -> node::Result<Connected> {
 /// Fails if the name denotes no file on Starfish.
 pub(crate) fn place(name: &str) -> Outcome<NamedPlace> {
     names::find(name).ok_or_else(|| {
-        let why = format!("{name}: it is neither on a mount of Starfish nor begins with `starfish:`");
+        let why = format!("{name}: it is not on a mount of Starfish, and does not begin with `starfish:`");
         MpiError::new(ErrorClass::BadFile, why)
     })
 }

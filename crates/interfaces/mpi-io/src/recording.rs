@@ -135,7 +135,7 @@ impl ProcessLog {
 }
 
 fn tell(file_name: &str, error: &io::Error) {
-    say(format!("starfish: {file_name}: what this process does is not recorded: {error}"));
+    say(format!("starfish: {file_name}: this process is not recorded: {error}"));
 }
 
 /// Writes to the log of this process, if it exists; ends the log if that fails.

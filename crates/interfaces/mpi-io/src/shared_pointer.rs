@@ -59,7 +59,7 @@ impl SharedPointer {
             .wait()?
         {
             TreeAnswer::Appended { offset, .. } => Ok(offset),
-            _ => Err(MpiError::new(ErrorClass::Io, "the shared pointer: a wrong answer")),
+            _ => Err(MpiError::new(ErrorClass::Io, "the shared pointer: a wrong reply")),
         }
     }
 

@@ -136,7 +136,7 @@ impl TypeData {
             last = extent.offset;
             match extent.offset.checked_add(extent.bytes) {
                 Some(end) if end <= FILE_BYTES_MAX => Ok(extent),
-                _ => Err(wrong("it reaches beyond any file")),
+                _ => Err(wrong("it reaches beyond the largest file")),
             }
         });
         OverlappingRuns::new(checked).map(TypeData::Overlapping)
@@ -150,7 +150,7 @@ impl OverlappingRuns {
             let Extent { offset: file_offset, bytes } = extent?;
             if runs.len() == SELECTION_NODES_MAX {
                 let why =
-                    format!("data that overlap have more than {SELECTION_NODES_MAX} runs: read less at once");
+                    format!("overlapping data have more than {SELECTION_NODES_MAX} runs: read less at once");
                 return Err(MpiError::new(ErrorClass::Unsupported, why).logged());
             }
             runs.push(Chunk { file_offset, memory_offset, bytes });

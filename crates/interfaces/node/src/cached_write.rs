@@ -21,7 +21,7 @@ pub(crate) fn write(
     bytes: &[u8],
 ) -> Result<()> {
     if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > layout::FILE_BYTES_MAX) {
-        let why = format!("no file can have more than {} bytes", layout::FILE_BYTES_MAX);
+        let why = format!("the limit of a file is {} bytes", layout::FILE_BYTES_MAX);
         return Err(Error::new(ErrorKind::TooLarge, &**what, why));
     }
     if bytes.is_empty() {

@@ -64,7 +64,7 @@ fn check(path: &Path) -> io::Result<()> {
 
 fn cannot_trace(path: &Path, error: &io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("the trace {}", path.display()), error)
-        .with_remedy("Name a file in a directory that exists and can be written to")
+        .with_remedy("Name a file in an existing, writable directory")
 }
 
 /// Returns the description of this process, of which `machine` is a node, for a trace.

@@ -235,7 +235,7 @@ impl File {
     fn begin_page(&mut self) -> Result<()> {
         self.let_go();
         if self.position >= layout::FILE_BYTES_MAX {
-            let why = format!("no file can have more than {} bytes", layout::FILE_BYTES_MAX);
+            let why = format!("the limit of a file is {} bytes", layout::FILE_BYTES_MAX);
             return Err(Error::new(ErrorKind::TooLarge, self.name(), why));
         }
         let page_bytes = self.handle.page_bytes();
@@ -306,7 +306,7 @@ impl File {
                 SeekFrom::Current(by) => format!("{by:+} bytes from offset {}", self.position),
                 SeekFrom::End(by) => format!("{by:+} bytes from its end"),
             };
-            let why = format!("{place} is before its beginning or beyond any end");
+            let why = format!("{place} is before its start or beyond the largest file");
             Error::new(ErrorKind::Invalid, self.name(), why)
         })
     }

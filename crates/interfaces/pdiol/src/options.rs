@@ -140,26 +140,34 @@ const fn row(
 
 /// All options, in the order of the thesis's table A.1, followed by new ones.
 const TABLE: [Row; 13] = [
-    row(["prefetch", "p", "PREFETCH"], ["0|1", "1"], "fetch pages before they are asked for"),
-    row(["write-behind", "w", "WRITEBEHIND"], ["0|1", "1"], "go on while written data travel to the agents"),
+    row(["prefetch", "p", "PREFETCH"], ["0|1", "1"], "prefetch pages"),
+    row(
+        ["write-behind", "w", "WRITEBEHIND"],
+        ["0|1", "1"],
+        "continue while written data are sent to the agents",
+    ),
     row(["disk_number", "d", "DISKNUMBER"], ["N|all", "all"], "disks over which new files are striped"),
-    row(["window", "W", "WINDOW_SIZE"], ["N|adaptive", "adaptive"], "pages fetched in advance"),
+    row(["window", "W", "WINDOW_SIZE"], ["N|adaptive", "adaptive"], "pages to prefetch"),
     row(["ssock", "S", "SND_BUFF"], ["BYTES|auto", "auto"], "send buffer of each socket of this program"),
     row(["rsock", "r", "RCV_BUFF"], ["BYTES|auto", "auto"], "receive buffer of each socket of this program"),
     row(["LOG", "l", "LOG"], ["0|1", "0"], "write a log"),
     row(["log", "L", "LOG_FILE"], ["FILE", "log.txt"], "file that the log is appended to"),
-    row(["cache", "c", "CACHE"], ["BYTES", "256M"], "memory for pages, 64K at least; K, M and G count 1024s"),
+    row(
+        ["cache", "c", "CACHE"],
+        ["BYTES", "256M"],
+        "memory for pages, at least 64K; K, M, G are powers of 1024",
+    ),
     row(
         ["write_cache", "C", "WRITE_CACHE"],
         ["BYTES|0", "0"],
-        "memory for writes until a job flushes together, 4K at least",
+        "memory for writes until the job flushes, at least 4K",
     ),
     row(
         ["flush_seconds", "F", "FLUSH_SECONDS"],
         ["SECONDS", "30"],
-        "longest time in the write cache; 0 for no limit",
+        "longest time of data in the write cache; 0: no limit",
     ),
-    row(["job", "J", "JOB"], ["NAME", ""], "the job whose processes flush together"),
+    row(["job", "J", "JOB"], ["NAME", ""], "job whose processes flush together"),
     row(
         ["trace", "t", "TRACE"],
         ["FILE", ""],
@@ -287,7 +295,8 @@ impl Values {
             let Some(row) = TABLE.iter().find(|row| row.is_called(name)) else {
                 let error = Error::new(ErrorKind::Invalid, text.clone(), "PDIOL has no such option");
                 return Err(error.with_remedy(
-                    "Its options stand before an argument `-`, the program's after it; -h - lists them",
+                    "Write options of PDIOL before an argument `-` and those of the program after it; -h - \
+                     lists them",
                 ));
             };
             let value = value.or_else(|| arguments.next()).ok_or_else(|| {
@@ -342,8 +351,8 @@ impl Values {
             return Ok(value);
         }
         let row = TABLE.iter().find(|row| row.long == long).expect("a row for every value");
-        let why = format!("{} is no value for it", quoted(&given.value));
-        let may = format!("It may be {}: {}", row.argument, row.meaning);
+        let why = format!("{} is not a valid value", quoted(&given.value));
+        let may = format!("Expected {}: {}", row.argument, row.meaning);
         let error = Error::new(ErrorKind::Invalid, given.place.clone(), why).with_remedy(may);
         if !given.is_old {
             return Err(error);
@@ -386,26 +395,24 @@ fn write_cache_bytes(text: &str) -> Option<Option<u64>> {
 /// Returns the help text about the options.
 pub fn help(program: &str) -> String {
     let mut text = format!(
-        "{program} reads and writes files that lie in stripes on the disks of many machines (PDIOL).\n\n\
-         Usage: {program} [OPTIONS OF PDIOL] - [ARGUMENTS OF {program}]\n\
-         \x20      {program} [ARGUMENTS OF {program}]\n\n\
-         Options of PDIOL, with the environment variable of each and its default:\n"
+        "{program} reads and writes files that are striped over the disks of many machines \
+         (PDIOL).\n\nUsage: {program} [OPTIONS OF PDIOL] - [ARGUMENTS OF {program}]\n\x20      {program} \
+         [ARGUMENTS OF {program}]\n\nOptions of PDIOL, with the environment variable of each and its \
+         default:\n"
     );
     for row in &TABLE {
         let names = format!("-{}, -{} {}", row.short, row.long, row.argument);
         text +=
             &format!("  {names:<28} {}\n  {:<28} [{}={}]\n", row.meaning, "", row.variable(), row.default);
     }
-    text += "  -h, -help                    this text\n\n\
-             Of the variables, those that the thesis has count without PDIOL_, too, if what they say makes sense.\n\n\
-             The agents, which have the disks, are those named in the first of these that there is:\n\
-             \x20 $STARFISH_AGENTS         HOST:PORT,HOST:PORT\n\
-             \x20 the file $PDIOLCONF      names, HOST:PORT or HOST, between spaces or line ends; # begins a remark\n\
-             \x20 the file $HOME/PDIOLconf, like $PDIOLCONF\n\
-             \x20 the file ~/.config/starfish/config.toml: agents = [\"HOST:PORT\", ...]\n\
-             \x20 what `starfish agents up` has started\n\
-             \x20 the file $HOME/bin/conf, like $PDIOLCONF\n\n\
-             Start one with `starfish agent --root DIRECTORY --listen :7117`; pdiol(7) tells more.\n";
+    text += "  -h, -help                    this text\n\nVariables of the thesis are also read without \
+             PDIOL_, if their values are valid.\n\nThe agents, which have the disks, are read from the first \
+             of these that exists:\n\x20 $STARFISH_AGENTS         HOST:PORT,HOST:PORT\n\x20 the file \
+             $PDIOLCONF      names, HOST:PORT or HOST, between spaces or line ends; # begins a remark\n\x20 \
+             the file $HOME/PDIOLconf, like $PDIOLCONF\n\x20 the file ~/.config/starfish/config.toml: agents \
+             = [\"HOST:PORT\", ...]\n\x20 the agents that `starfish agents up` started\n\x20 the file \
+             $HOME/bin/conf, like $PDIOLCONF\n\nStart one with `starfish agent --root DIRECTORY --listen \
+             :7117`; see pdiol(7).\n";
     text
 }
 
@@ -517,7 +524,7 @@ mod tests {
             (
                 "prog -window many -",
                 &[][..],
-                "the option -window: \"many\" is no value for it. It may be N|adaptive",
+                "the option -window: \"many\" is not a valid value. Expected N|adaptive",
             ),
             ("prog -p yes -", &[], "the option -prefetch: \"yes\""),
             ("prog", &[("PDIOL_DISKNUMBER", "-1")], "the environment variable PDIOL_DISKNUMBER: \"-1\""),
@@ -530,13 +537,14 @@ mod tests {
             (
                 "prog -c 1 -",
                 &[],
-                "the option -cache: \"1\" is no value for it. It may be BYTES: memory for pages, 64K at least",
+                "the option -cache: \"1\" is not a valid value. Expected BYTES: memory for pages, at least \
+                 64K",
             ),
             (
                 "prog -C 4095 -",
                 &[],
-                "the option -write_cache: \"4095\" is no value for it. It may be BYTES|0: memory for writes until a \
-                 job flushes together, 4K at least",
+                "the option -write_cache: \"4095\" is not a valid value. Expected BYTES|0: memory for writes \
+                 until the job flushes, at least 4K",
             ),
             ("prog -F -1 -", &[], "the option -flush_seconds"),
             ("prog -d -", &[], "-d: it needs a value, N|all"),

@@ -74,7 +74,7 @@ pub(crate) fn run<T: Send + 'static>(
         // An error means that the result is no longer needed.
         let _ = sender.send(outcome.map_err(|panic| Failure::of_panic(&*panic)));
     });
-    worker.map_err(|error| Failure::Simulation(format!("starting a thread: {error}")))?;
+    worker.map_err(|error| Failure::Simulation(format!("cannot start a thread: {error}")))?;
     let mut reporter = Reporter { report, total, reported: None };
     py.detach(|| attend(receiver, &watch, &mut reporter))
 }

@@ -22,7 +22,7 @@ impl<T> OfProcess<T> {
     pub(crate) fn get(&self) -> Result<&T> {
         let thing = self.thing.as_ref().filter(|_| self.process == process::id());
         thing.ok_or_else(|| {
-            let why = "it was opened before this process was forked, and belongs to the one before";
+            let why = "it was opened before this process was forked, and belongs to the parent";
             Error::new(ErrorKind::Closed, "the file system", why).with_remedy("Open it again")
         })
     }

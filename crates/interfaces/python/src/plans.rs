@@ -62,7 +62,7 @@ pub(crate) fn chosen<'a>(plans: &'a PlanSet, keys: &[String]) -> Result<Vec<Plan
     if wanted.is_empty() { Ok(planned) } else { Err(Failure::Invalid(DIFFERENT.to_owned())) }
 }
 
-const DIFFERENT: &str = "the plan means something else here than where it was split: expected the same version of \
+const DIFFERENT: &str = "the plan differs from the one that was split: expected the same version of \
                          Starfish, and the same machine files at the same paths";
 
 /// Outcome of trials: the text of a journal, and a report of failed trials, if any.
@@ -144,7 +144,7 @@ fn merge(parts: &[String]) -> Result<Journal> {
     }
     if journal.damaged() > 0 {
         return Err(Failure::Invalid(
-            "that is not the outcome of a shard: expected what Shard.run returns".into(),
+            "that is not the outcome of a shard: expected a result of Shard.run".into(),
         ));
     }
     Ok(journal)

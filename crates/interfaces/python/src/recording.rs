@@ -89,7 +89,7 @@ pub(crate) fn tlv_tell(argument: u32, value: Told) {
     let name = NameId(argument);
     let _ = match (value.amount(), &value) {
         (None, Told::Text(text)) => tlv::argue_text(name, text.as_bytes()),
-        (amount, _) => tlv::argue(name, amount.expect("it is no text")),
+        (amount, _) => tlv::argue(name, amount.expect("it is not text")),
     };
 }
 

@@ -107,7 +107,7 @@ fn invalid_options_are_rejected() {
         ("--disks 3 --jobs 2 --run-size 1TiB", "at most 10000000"),
         ("--disks 0 --jobs 1", "--disks"),
         ("--disks 3 --jobs 2 --machine nowhere", "nowhere"),
-        ("--disks 3 --jobs 2 --machine golden", "its disks take no time, so nothing races"),
+        ("--disks 3 --jobs 2 --machine golden", "its disks take no time, so no race is possible"),
     ] {
         let words = ["advise", "placement"].into_iter().chain(arguments.split(' '));
         let said = fail(starfish(words), 2);
@@ -262,5 +262,5 @@ fn alternatives_that_do_not_fit_the_machine_are_not_tried() {
     let mut command = starfish(format!("advise io large.log {small}").split_whitespace());
     command.current_dir(directory.path());
     let said = fail(command, 1);
-    assert!(said.contains("what was recorded") && said.contains("make the file smaller"), "{said}");
+    assert!(said.contains("the recorded run") && said.contains("make the file smaller"), "{said}");
 }

@@ -71,7 +71,7 @@ fn invalid_options_are_rejected() {
         (&["--patterns", "rb"], "rb"),
         (&["--records", "3"], "3 bytes"),
         (&["--disk-model", "none"], "none"),
-        (&["--trace", "x.tlv"], "one measurement"),
+        (&["--trace", "x.tlv"], "a single measurement"),
         (&["--processes", "0"], "--processes"),
     ] {
         let output = bench(arguments);

@@ -67,7 +67,7 @@ fn invalid_options_are_rejected() {
             &["--predict", "loopback", "--disk-model", "memory"],
             "'--predict <NAME>' cannot be used with '--disk-model <NAME>'",
         ),
-        (&["--trace", "x.tlv"], "one measurement"),
+        (&["--trace", "x.tlv"], "a single measurement"),
         (&["--clients", "0"], "--clients"),
     ] {
         let output = bench(arguments);

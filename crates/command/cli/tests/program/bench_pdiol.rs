@@ -103,7 +103,10 @@ fn invalid_options_are_rejected() {
         (["--windows", "wide"], "adaptive"),
         (["--sizes", "1MiB"], "8 MiB"),
         (["--disks", "5"], "from 1 to 4"),
-        (["--html", "/nonexistent/page.html"], "/nonexistent/page.html: there is no directory /nonexistent"),
+        (
+            ["--html", "/nonexistent/page.html"],
+            "/nonexistent/page.html: the directory /nonexistent does not exist",
+        ),
         (["--disk-model", "hp97560"], "streaming"),
         (["--predict", "pdiol-2004"], "pdiol-2003"),
         (["--predict=pdiol-2003", "--programs=sort"], "cat or grep"),

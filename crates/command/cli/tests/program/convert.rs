@@ -146,7 +146,7 @@ fn convertible_files_are_converted_and_the_others_are_reported() {
     let (said, errors) = ended(&set.convert(&[]), 1);
     assert_eq!(said, "Converted: 11 files, 5.1 MiB.\n");
     for part in [
-        "starfish: a/b: a is a file, so no file can be below it\n  Convert it to another path: `--rename",
+        "starfish: a/b: a is a file, not a directory\n  Convert it to another path with `--rename",
         "starfish: damaged: object `damaged` (",
         "starfish: unfinished: it was never finished\n  `--remove-unfinished` removes it.",
         "starfish: convert: 3 files of an older version are left, see above",
@@ -345,7 +345,7 @@ fn a_full_disk_is_reported_and_loses_no_file() {
     assert!(said.starts_with("Converted: 11 files, "), "{said}{errors}");
     let full = "hole.dat: agent of this command: no space left on object ";
     assert!(
-        errors.contains(full) && errors.contains("Make room on that disk, and convert again."),
+        errors.contains(full) && errors.contains("Free space on that disk, and convert again."),
         "{errors}"
     );
     assert!(set.old_stripes().len() < before);

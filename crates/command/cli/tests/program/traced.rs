@@ -244,7 +244,7 @@ fn a_program_is_recorded_with_its_agents() {
     // No limit is reported for a program without agents.
     let (code, said) = recorded("-o", &["true"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("it has used no agents") && said.contains("STARFISH_AGENTS"), "{said}");
+    assert!(said.contains("it used no agents") && said.contains("STARFISH_AGENTS"), "{said}");
     assert!(!said.contains("limited this run"), "{said}");
     fail(store.command(&["trace", "record", "-o", "no/such/place.tlv", "touch", "begun"]), 2);
     assert!(!store.path("begun").exists(), "nothing is run if the trace cannot be written");

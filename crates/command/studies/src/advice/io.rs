@@ -162,7 +162,10 @@ impl IoAdvice {
     /// Simulates the recorded setting, all possible alternatives, and the combination of the best ones.
     pub fn about(program: &RecordedProgram, show: Show) -> Result<IoAdvice> {
         let base = program.recorded();
-        program.replay(base).check().map_err(|error| Failure::new("simulating what was recorded", error))?;
+        program
+            .replay(base)
+            .check()
+            .map_err(|error| Failure::new("cannot simulate the recorded run", error))?;
         let singles = program.alternatives(base);
         let progress = Progress::count(show, "simulating", (1 + singles.len() as u64) * program.trials);
         let settings: Vec<IoSetting> =
@@ -483,7 +486,7 @@ fn in_company(
 
 /// Returns the duration of a trial in seconds, with and without the final flush.
 fn trial(replay: &Replay, number: u64) -> Result<(f64, f64)> {
-    let failed = |error| Failure::new(format!("simulating {}", replay.method), error);
+    let failed = |error| Failure::new(format!("cannot simulate {}", replay.method), error);
     let trial = replay.numbered_trial(number).map_err(failed)?;
     let outcome = &trial.jobs[0];
     let calls = Duration::from_nanos(outcome.elapsed.as_nanos().saturating_sub(outcome.flush.as_nanos()));

@@ -122,9 +122,11 @@ impl PlacementAdvice {
         let times = BlockTimes { read: outcome.read_ms, write: outcome.write_ms };
         if times.read <= 0.0 || times.write <= 0.0 {
             let machine = &merges.machine.name;
-            let failure =
-                Failure::usage(format!("--machine {machine}"), "its disks take no time, so nothing races");
-            return Err(failure.remedy("Choose one whose disks do, such as shared-disks-1996."));
+            let failure = Failure::usage(
+                format!("--machine {machine}"),
+                "its disks take no time, so no race is possible",
+            );
+            return Err(failure.remedy("Choose a machine with disk times, such as shared-disks-1996."));
         }
         let race = (jobs > 1).then(|| RaceOutlook::of(&ManyDisks::new(times, read_blocks as u32, disks)));
         let is_possible = |one: &Policy| merges.stagger.is_zero() || *one != Policy::SharedWithinJob;
@@ -241,5 +243,5 @@ fn mean(case: &PlacementCase, trials: u64) -> Result<Alternative> {
 }
 
 fn failed(error: experiment::Error) -> Failure {
-    Failure::new("simulating", error)
+    Failure::new("cannot simulate", error)
 }

@@ -50,7 +50,7 @@ impl Agents {
     /// An interruption of this process stops them and removes everything in their directory.
     pub fn start(count: usize, options: &[String]) -> Result<Agents> {
         cluster::make_key(None)?;
-        let failed = |error: io::Error| Failure::new("making a temporary directory", error);
+        let failed = |error: io::Error| Failure::new("cannot create a temporary directory", error);
         let directory = tempfile::Builder::new().prefix("starfish-").tempdir().map_err(failed)?;
         let path = directory.path().to_owned();
         let processes = Processes { children: Vec::new(), directory: Some(directory) };
@@ -115,7 +115,7 @@ impl Agents {
     }
 
     fn start_one(&self, root: &Path, options: &[String]) -> Result<String> {
-        let failed = |error: io::Error| Failure::new("starting an agent", error);
+        let failed = |error: io::Error| Failure::new("cannot start an agent", error);
         let program = std::env::current_exe().map_err(failed)?;
         let mut child = Command::new(program)
             .args(["agent", "--listen", "127.0.0.1:0", "--until-input-ends", "--create", "--root"])
@@ -140,9 +140,9 @@ impl Agents {
         address.map(str::to_owned).ok_or_else(|| {
             // An agent prints no line only if it is about to end: wait for its complete error output.
             let _ = self.lock().children.last_mut().map(|process| process.child.wait());
-            self.check()
-                .err()
-                .unwrap_or_else(|| Failure::new("starting an agent", format!("it said {line:?}")))
+            self.check().err().unwrap_or_else(|| {
+                Failure::new("cannot start an agent", format!("it printed an unexpected line: {line:?}"))
+            })
         })
     }
 
@@ -190,7 +190,7 @@ impl Process {
     /// Returns the error output of a process that has ended.
     fn complaints(&mut self) -> String {
         let text = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        if text.is_empty() { "it said nothing about it".into() } else { text.trim_end().to_owned() }
+        if text.is_empty() { "it ended without a message".into() } else { text.trim_end().to_owned() }
     }
 }
 

@@ -96,7 +96,8 @@ impl ReplayTask {
     fn check_memory(&self) -> Result<()> {
         let needed = self.job.memory_bytes().saturating_mul(self.job.log().nodes().len() as u64);
         memory::check(needed, |needed, free| {
-            let why = format!("its nodes need {needed} for data, and {free} of memory are free here");
+            let why =
+                format!("its nodes need {needed} of memory for data, and {free} are free on this computer");
             Failure::new(&self.label, why)
         })
     }
@@ -219,7 +220,7 @@ impl ReplayTask {
         let peers = place.members.iter().zip(addresses);
         let peers: Vec<Peer> = peers.map(|(&node, &address)| Peer { node, address }).collect();
         let met = connection.machine.connect(&peers).await;
-        met.map_err(|error| Failure::new("joining the group of compute nodes", error))?;
+        met.map_err(|error| Failure::new("cannot join the group of compute nodes", error))?;
         let member = Member {
             machine: connection.machine.clone(),
             client: Some(connection.client.clone()),
@@ -239,7 +240,7 @@ async fn hear(told: &Receiver<Result<Told>>, count: usize) -> Result<Vec<Told>> 
     while all.len() < count {
         match told.recv_async().await {
             Ok(told) => all.push(told?),
-            Err(_) => return Err(Failure::new("replaying", "a node of this process has ended too early")),
+            Err(_) => return Err(Failure::new("replaying", "a node of this process ended too early")),
         }
     }
     Ok(all)

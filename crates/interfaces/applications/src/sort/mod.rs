@@ -139,7 +139,8 @@ impl Arguments {
     fn placed_files(&self) -> Result<Files> {
         match (self.placement, self.job) {
             (SortPlacement::Striped, Some(job)) => {
-                let why = "what is striped lies on all disks\n  Choose a policy: --placement 3";
+                let why = "with --placement striped, every sort uses all disks\n  Choose a policy: \
+                           --placement 3";
                 Err(Failure::new(format!("--job {job}"), why))
             }
             (SortPlacement::Striped, None) => Ok(self.files()),

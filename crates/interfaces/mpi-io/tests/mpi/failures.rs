@@ -142,7 +142,7 @@ fn aborted(mpi: &'static Mpi) {
     let program = testbed.compile("aborted", &[]);
     let (nowhere, told) = (testbed.agents.path("nowhere"), testbed.agents.path("told"));
     for (name, key_file, why) in [
-        ("starfish:no/such", None, "starfish: no/such: there is no directory no."),
+        ("starfish:no/such", None, "starfish: no/such: the directory no does not exist."),
         ("starfish:mpi/x", Some(&nowhere), "no such file"),
     ] {
         // A single run could pass by chance, if the right process is the first to end.

@@ -94,10 +94,10 @@ fn agreed(mpi: &'static Mpi) {
     command.env("GLIBC_TUNABLES", perturbed).arg(testbed.agents.path(""));
     let told = String::from_utf8(succeed(&mut command).stderr).expect("text");
     for (words, times) in [
-        ("mpi/owned: it is on Starfish for other processes, and not for process 2 on ", 1),
-        ("what is written goes independent of the one and disk-directed of the other", 4),
-        ("what is read goes independent of the one and disk-directed of the other", 4),
-        ("what is written goes write-cached of the one and disk-directed of the other", 1),
+        ("mpi/owned: it is on Starfish in other processes, but not in process 2 on ", 1),
+        ("the method for writes is independent in one and disk-directed in the other", 4),
+        ("the method for reads is independent in one and disk-directed in the other", 4),
+        ("the method for writes is write-cached in one and disk-directed in the other", 1),
     ] {
         assert_eq!(told.matches(words).count(), times, "{words}: {told}");
     }

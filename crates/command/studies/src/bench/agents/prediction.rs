@@ -30,13 +30,15 @@ impl Predictor {
         block_bytes: u64,
     ) -> Result<Predictor> {
         let (Some(&first), count) = (disks.first(), disks.len()) else {
-            return Err(Failure::new("predicting", "no agents are named"));
+            return Err(Failure::new("cannot predict", "no agents are named"));
         };
         // Check the machine before the agents, so that its error does not depend on them.
         let machine = load_machine_of_agents(machine, clients, count, first, set)?;
         if disks.iter().any(|&disks| disks != first) {
             let failure = Failure::usage("--machine", "the agents have different numbers of disks");
-            return Err(failure.remedy("All I/O nodes of a machine are alike. Name agents that are, too."));
+            return Err(failure.remedy(
+                "All I/O nodes of a simulated machine are equal. Name agents with equal numbers of disks.",
+            ));
         }
         Ok(Predictor { machine, block_bytes })
     }
@@ -56,7 +58,7 @@ impl Predictor {
     /// Returns the predicted outcome for the clients.
     pub fn predict(&self, workload: &Workload) -> Result<Outcome> {
         let done = self.experiment(workload).trial(0);
-        let mut trial = done.map_err(|error| Failure::new("predicting", error))?;
+        let mut trial = done.map_err(|error| Failure::new("cannot predict", error))?;
         Ok(trial.jobs.remove(0))
     }
 

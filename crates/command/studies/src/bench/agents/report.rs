@@ -240,7 +240,7 @@ impl Report {
         for row in self.rows.iter().filter(|row| row.operation == "write") {
             let Figures { flush_s, elapsed_s, .. } = row.measured;
             let (label, flush, all) = (row.label(), rounded(flush_s), rounded(elapsed_s));
-            notes.push(format!("{label}: of {all} s the flush at the end took {flush} s."));
+            notes.push(format!("{label}: the final flush took {flush} s of {all} s."));
         }
         let shares = self.rows.iter().map(|row| row.measured.own_work_share);
         let share = shares.fold(0.0, f64::max);
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(cells("random mix: reads"), ["2.00", "2.00", "100", "100", "100", "100", "100"]);
         assert_eq!(cells("  predicted"), ["2.00", "2.00", "50.0", "50.0", "50.0", "50.0", "50.0"]);
         assert_eq!(cells("  measured/predicted")[..3], ["1.00", "1.00", "2.00"]);
-        assert!(line("random mix: writes:").contains("of 2.00 s the flush at the end took 0.250 s"));
+        assert!(line("random mix: writes:").contains("the final flush took 0.250 s of 2.00 s"));
         assert!(lines.iter().all(|line| line.len() <= 80), "{lines:#?}");
         assert!(lines.iter().any(|line| line.contains("8.0 MiB of the file")), "{lines:#?}");
     }

@@ -132,7 +132,7 @@ struct Writer {
 
 impl Writer {
     fn start(task: &MemberTask) -> Result<Writer> {
-        let failed = |error| Failure::new("starting a process that writes", error);
+        let failed = |error| Failure::new("cannot start a writing process", error);
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
         command.args(["bench", "enwrich", "--member"]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -147,7 +147,8 @@ impl Writer {
     fn tell(&mut self, what: &impl Serialize) -> Result<()> {
         let line = serde_json::to_string(what).expect("it is plain data");
         let input = self.input.as_mut().expect("open until the end");
-        writeln!(input, "{line}").map_err(|error| Failure::new("telling a process that writes", error))
+        writeln!(input, "{line}")
+            .map_err(|error| Failure::new("cannot send a command to a writing process", error))
     }
 
     /// Receives a message from the process. Fails if the process ends instead, which prints the reason on its standard
@@ -156,7 +157,7 @@ impl Writer {
         let mut line = String::new();
         let _ = self.output.read_line(&mut line);
         serde_json::from_str(&line)
-            .map_err(|_| Failure::new("a process that writes", "it ended; what it says stands above"))
+            .map_err(|_| Failure::new("a writing process", "it ended; see its message above"))
     }
 
     fn ask(&mut self, what: &str) -> Result<()> {

@@ -145,7 +145,12 @@ async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> 
                 part.check().await.map_err(failed)?;
                 tell(&"done")?;
             }
-            other => return Err(Failure::new("a process that writes", format!("told to {other:?}"))),
+            other => {
+                return Err(Failure::new(
+                    "a writing process",
+                    format!("it received the unexpected command {other:?}"),
+                ));
+            }
         }
     }
     Ok(())
@@ -155,11 +160,11 @@ async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> 
 async fn connect(machine: &RealMachine, lower: &[MemberAddress]) -> Result<()> {
     let peers: Vec<Peer> =
         lower.iter().map(|peer| Peer { node: NodeId(peer.node), address: peer.address }).collect();
-    machine.connect(&peers).await.map_err(|error| Failure::new("joining the other processes", error))
+    machine.connect(&peers).await.map_err(|error| Failure::new("cannot join the other processes", error))
 }
 
 fn failed(error: jobs::Error) -> Failure {
-    Failure::new("writing", error)
+    Failure::new("cannot write", error)
 }
 
 /// Fails unless each process has a valid part of the files.
@@ -176,13 +181,13 @@ fn tell(what: &impl Serialize) -> Result<()> {
     let line = serde_json::to_string(what).expect("it is plain data");
     let mut output = io::stdout().lock();
     let told = writeln!(output, "{line}").and_then(|()| output.flush());
-    told.map_err(|error| Failure::new("telling the parent", error))
+    told.map_err(|error| Failure::new("cannot report to the parent process", error))
 }
 
 fn hear<T: serde::de::DeserializeOwned>() -> Result<T> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
-    let failed = |why: String| Failure::new("hearing of the parent", why);
+    let failed = |why: String| Failure::new("cannot read commands of the parent process", why);
     read.map_err(|error| failed(error.to_string()))?;
     serde_json::from_str(&line).map_err(|error| failed(error.to_string()))
 }
@@ -191,7 +196,9 @@ fn hear<T: serde::de::DeserializeOwned>() -> Result<T> {
 async fn hear_elsewhere<T: serde::de::DeserializeOwned + Send + 'static>() -> Result<T> {
     let (tell, told) = flume::bounded(1);
     std::thread::spawn(move || tell.send(hear()));
-    told.recv_async().await.unwrap_or_else(|_| Err(Failure::new("hearing of the parent", "it is gone")))
+    told.recv_async()
+        .await
+        .unwrap_or_else(|_| Err(Failure::new("cannot read commands of the parent process", "it ended")))
 }
 
 /// Receives the next word, or `None` at the end of the input.

@@ -71,7 +71,7 @@ impl NamesPredictor {
         let set = message_costs::fitted(&machine(&self.set)?, &self.set, measured, |set| {
             probed(busy, |jobs| {
                 let experiment = Experiment { jobs, ..Experiment::with_agents(machine(set)?) };
-                Ok(experiment.trial(0).map_err(|error| Failure::new("predicting", error))?.jobs)
+                Ok(experiment.trial(0).map_err(|error| Failure::new("cannot predict", error))?.jobs)
             })
         })?;
         let store = store.set(&machine(&set)?);

@@ -57,7 +57,7 @@ pub struct StoreCosts {
 impl StoreCosts {
     /// Measures a new store and disk in a directory.
     pub fn measure(directory: &Path) -> Result<StoreCosts> {
-        let failed = |why: String| Failure::new("measuring the store of metadata", why);
+        let failed = |why: String| Failure::new("cannot measure the metadata store", why);
         let disk = directory.join("disk");
         fs::create_dir_all(&disk).map_err(|error| failed(error.to_string()))?;
         let metadata = Some(MetadataPlace::Directory(directory.join("metadata")));

@@ -105,7 +105,7 @@ impl Application {
             let (found, expected) = (Lines::of(&mut output)?, Lines::of(&mut Text::new(bytes))?);
             if found != (Lines { sorted: true, ..expected }) {
                 let (is, are) = (found.count, expected.count);
-                let why = format!("sort made {is} lines of {are}; sorted: {}", found.sorted);
+                let why = format!("sort wrote {is} of {are} lines; sorted: {}", found.sorted);
                 return Err(io::Error::other(why));
             }
         }

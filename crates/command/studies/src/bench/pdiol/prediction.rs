@@ -29,7 +29,7 @@ pub struct ProgramPredictor {
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
-    Failure::new("predicting", error)
+    Failure::new("cannot predict", error)
 }
 
 impl ProgramPredictor {

@@ -174,7 +174,7 @@ impl ProgramTestbed {
         settings.prefetch = prefetch;
         settings.block_bytes = PAGE_BYTES;
         let session =
-            Session::start(settings).map_err(|error| Failure::new("connecting to the agents", error));
+            Session::start(settings).map_err(|error| Failure::new("cannot connect to the agents", error));
         self.agents.explain(session)
     }
 
@@ -216,7 +216,7 @@ impl ProgramTestbed {
 }
 
 fn failed(failure: applications::Failure) -> Failure {
-    Failure::new("running a program", failure)
+    Failure::new("cannot run a program", failure)
 }
 
 /// Run of a program on a file of the given size in bytes.

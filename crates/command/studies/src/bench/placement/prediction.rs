@@ -10,7 +10,7 @@ const TRIALS: u64 = 5;
 
 /// Returns the means over some trials on the case's machine.
 pub fn predict(case: &PlacementCase) -> Result<MergeTimes> {
-    let failed = |error| Failure::new("predicting", error);
+    let failed = |error| Failure::new("cannot predict", error);
     let experiment = case.experiment_on_agents().map_err(failed)?;
     let trials = (0..TRIALS).map(|number| {
         let trial = experiment.trial(number).map_err(failed)?;
