@@ -204,7 +204,8 @@ pub static FIELDS: [Field; 24] = [
             Ok(())
         }),
         default: "\"starfish-1996\"",
-        meaning: "The machine: a name that `starfish machines` lists, or a TOML file, relative to the plan.",
+        meaning: "The machine: a name that `starfish machines` lists, or a TOML file with a path relative to \
+                  the plan.",
         column: "",
         shown: |case| Shown::Text(case.machine.name.clone()),
     },
@@ -225,7 +226,7 @@ pub static FIELDS: [Field; 24] = [
             parsed(text).map(|layout| choices.layout = layout)
         }),
         default: "\"contiguous\"",
-        meaning: "How the file lies on each disk.",
+        meaning: "Layout of the file on each disk.",
         column: "layout",
         shown: |case| Shown::Text(case.layout.to_string()),
     },
@@ -241,7 +242,7 @@ pub static FIELDS: [Field; 24] = [
         name: "block",
         takes: Takes::Size(1..=BLOCK_BYTES_MAX, |choices, bytes| choices.options.block_bytes = bytes),
         default: "\"8 KiB\"",
-        meaning: "Size of a block: of a disk request, and of the stripe unit.",
+        meaning: "Size of a block, which is the unit of disk requests and of striping.",
         column: "block_bytes",
         shown: |case| Shown::Whole(case.options.block_bytes),
     },
@@ -251,7 +252,7 @@ pub static FIELDS: [Field; 24] = [
             parsed(text).map(|shape| choices.shape = Some(shape))
         }),
         default: "",
-        meaning: "Rows and columns of the matrix in the file, in records. Without this: as square as can be.",
+        meaning: "Rows and columns of the matrix in the file, in records. Default: as square as possible.",
         column: "shape",
         shown: |case| case.problem.shape.map_or(Shown::Missing, |shape| Shown::Text(shape.to_string())),
     },
@@ -261,7 +262,7 @@ pub static FIELDS: [Field; 24] = [
             parsed(text).map(|grid| choices.grid = Some(grid))
         }),
         default: "",
-        meaning: "Rows and columns of the grid of compute nodes. Without this: as square as can be.",
+        meaning: "Rows and columns of the grid of compute nodes. Default: as square as possible.",
         column: "grid",
         shown: |case| case.problem.grid.map_or(Shown::Missing, |grid| Shown::Text(grid.to_string())),
     },
@@ -271,7 +272,7 @@ pub static FIELDS: [Field; 24] = [
             parsed(text).map(|contents| choices.contents = contents)
         }),
         default: "\"real\"",
-        meaning: "Whether bytes are moved, or only statements about bytes: for files larger than memory.",
+        meaning: "Contents of files: real bytes, or phantoms, which take no memory and are not checked.",
         column: "contents",
         shown: |case| Shown::Text(case.contents.to_string()),
     },
@@ -281,7 +282,7 @@ pub static FIELDS: [Field; 24] = [
             choices.contents = if phantom { Contents::Phantom } else { Contents::Real };
         }),
         default: "false",
-        meaning: "Move statements about bytes instead of bytes: for files larger than memory.",
+        meaning: "Use phantom data, which take no memory and are not checked: for files larger than memory.",
         column: "",
         shown: |case| Shown::Flag(case.contents == Contents::Phantom),
     },
@@ -307,7 +308,7 @@ pub static FIELDS: [Field; 24] = [
         name: "thread_per_request",
         takes: Takes::Flag(|choices, flag| choices.options.thread_per_request = flag),
         default: "false",
-        meaning: "Start a thread for each request, instead of having a pool; traditional only.",
+        meaning: "Start a thread for each request, instead of using a pool; traditional only.",
         column: "thread_per_request",
         shown: |case| Shown::Flag(case.options.thread_per_request),
     },
@@ -323,8 +324,8 @@ pub static FIELDS: [Field; 24] = [
         name: "memget_writes",
         takes: Takes::Flag(|choices, flag| choices.options.memget_writes = flag),
         default: "false",
-        meaning: "I/O nodes fetch the data of a write (Memget), instead of receiving them with the request; not \
-                  disk-directed.",
+        meaning: "Let I/O nodes fetch the data of a write (Memget), instead of receiving them with the \
+                  request; not disk-directed.",
         column: "memget_writes",
         shown: |case| Shown::Flag(case.options.memget_writes),
     },
@@ -334,7 +335,7 @@ pub static FIELDS: [Field; 24] = [
             parsed(text).map(|queued| choices.options.queued = queued)
         }),
         default: "\"small-records\"",
-        meaning: "Which Memputs and Memgets are queued, to go with others to the same node.",
+        meaning: "Queueing of Memputs and Memgets, so that several for one node share a message.",
         column: "queued",
         shown: |case| Shown::Text(case.options.queued.to_string()),
     },
@@ -350,8 +351,7 @@ pub static FIELDS: [Field; 24] = [
         name: "page_cache",
         takes: Takes::Size(0..=FILE_BYTES_MAX, |choices, bytes| choices.options.page_cache_bytes = bytes),
         default: "\"0 B\"",
-        meaning: "Size of a page cache at each compute node, through which it then accesses the file; 0 for none; \
-                  traditional only.",
+        meaning: "Size of the page cache of each compute node; 0: no page cache; traditional only.",
         column: "page_cache_bytes",
         shown: |case| Shown::Whole(case.options.page_cache_bytes),
     },
@@ -361,8 +361,7 @@ pub static FIELDS: [Field; 24] = [
             parsed(text).map(|window| choices.options.window = Some(window))
         }),
         default: "",
-        meaning: "Pages that a page cache brings in ahead of their use, the one in use among them. Without this: \
-                  adaptive, as many as pay off.",
+        meaning: "Number of pages that a page cache prefetches, including the current one. Default: adaptive.",
         column: "window",
         shown: |case| case.options.window.map_or(Shown::Missing, |window| Shown::Text(window.to_string())),
     },
@@ -372,8 +371,8 @@ pub static FIELDS: [Field; 24] = [
             choices.options.write_cache_bytes = Some(bytes);
         }),
         default: "",
-        meaning: "Size of each compute node's write cache, data and directory together; write-cached only. Without \
-                  this: 1 MiB, and 16 MiB of nodes that work as those of agents.",
+        meaning: "Size of each compute node's write cache, including its directory; write-cached only. \
+                  Default: 1 MiB; in the configuration of agents, 16 MiB.",
         column: "write_cache_bytes",
         shown: |case| case.write_cache().map_or(Shown::Missing, |cache| Shown::Whole(cache.bytes)),
     },
@@ -389,9 +388,9 @@ pub static FIELDS: [Field; 24] = [
             Ok(())
         }),
         default: "",
-        meaning: "The part of the write cache reserved for its directory, 24 bytes for each write; or shared, for data and \
-                  directory as they come; write-cached only. Without this: 0.1, and shared for nodes that work as \
-                  those of agents.",
+        meaning: "Part of the write cache reserved for its directory, which needs 24 bytes for each write; \
+                  shared: no reserved part; write-cached only. Default: 0.1; in the configuration of agents, \
+                  shared.",
         column: "directory_fraction",
         shown: |case| match case.write_cache().map(|cache| cache.division) {
             Some(Division::Fixed { directory }) => Shown::Text(directory.to_string()),
@@ -406,9 +405,9 @@ pub static FIELDS: [Field; 24] = [
             Ok(())
         }),
         default: "",
-        meaning: "Divide the write cache into halves, and flush a half in the background when this part of it is full; \
-                  write-cached only. Without this: one cache that is flushed when full while writes wait, and 1 for nodes \
-                  that work as those of agents.",
+        meaning: "Divide the write cache into halves, and flush a half in the background when this part of \
+                  it is full; write-cached only. Default: one cache, which blocks writes while it is \
+                  flushed; in the configuration of agents, 1.",
         column: "flush_at",
         shown: |case| match case.write_cache().and_then(|cache| cache.background) {
             Some(fullness) => Shown::Text(fullness.to_string()),
@@ -422,8 +421,8 @@ pub static FIELDS: [Field; 24] = [
             Ok(())
         }),
         default: "",
-        meaning: "Flush the write cache when a write is this old; write-cached only. Without this: never for its age, and \
-                  after 30 s for nodes that work as those of agents.",
+        meaning: "Flush the write cache when its oldest write has this age; write-cached only. Default: no \
+                  limit; in the configuration of agents, 30 s.",
         column: "flush_after",
         shown: |case| match case.write_cache().and_then(|cache| cache.flush_after) {
             Some(time) => Shown::Text(time.to_string()),
@@ -442,8 +441,8 @@ pub static FIELDS: [Field; 24] = [
         name: "calls",
         takes: Takes::Flag(|choices, flag| choices.options.calls = flag),
         default: "false",
-        meaning: "Each node makes one call for all that it has of the file, with the others, as programs of MPI on agents \
-                  do, and syncs what it has written; nodes work as agents and their clients do.",
+        meaning: "All nodes access their parts of the file in one collective call, then sync, as an MPI \
+                  program on agents does; nodes then have the configuration of agents and their clients.",
         column: "calls",
         shown: |case| Shown::Flag(case.options.calls),
     },

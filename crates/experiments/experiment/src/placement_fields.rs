@@ -51,8 +51,8 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
             parsed(text).map(|kind| choices.options.kind = kind)
         }),
         default: "\"merge\"",
-        meaning: "What each job does: merge its runs; copy one disk to the other, of two; interleave a run of every \
-                  disk but the one it writes to.",
+        meaning: "Work of each job: merge its runs; copy one of two disks to the other; interleave one run \
+                  of each disk except the one it writes to.",
         column: "kind",
         shown: |case| Shown::Text(case.options.kind.to_string()),
     },
@@ -62,8 +62,8 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
             choices.options.policy = Policy::numbered(number as u8).unwrap_or(choices.options.policy);
         }),
         default: "2",
-        meaning: "Where the runs of merges lie: 1 with disks for writing alone, 2 on all disks but that of the output, 3 \
-                  as 2 but shifted so that each job reads where it writes, 4 on all disks.",
+        meaning: "Placement of the runs of merges: 1 separate disks for writing, 2 all disks except that of \
+                  the output, 3 as 2 but shifted so that each job reads where it writes, 4 all disks.",
         column: "policy",
         shown: |case| match case.options.kind {
             PlacedJob::Merge => Shown::Whole(case.options.policy.number().into()),
@@ -74,7 +74,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
         name: "jobs",
         takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.options.jobs = count as u32),
         default: "5",
-        meaning: "How many jobs there are at once, each on a compute node of its own and writing to a disk of its own.",
+        meaning: "Number of concurrent jobs, each on a separate compute node and writing to a separate disk.",
         column: "jobs",
         shown: |case| Shown::Whole(case.options.jobs.into()),
     },
@@ -82,7 +82,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
         name: "disks",
         takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.options.disks = count as u32),
         default: "5",
-        meaning: "How many disks they share.",
+        meaning: "Number of shared disks.",
         column: "disks",
         shown: |case| Shown::Whole(case.options.disks.into()),
     },
@@ -117,7 +117,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
         name: "read_blocks",
         takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.read_blocks = blocks),
         default: "12",
-        meaning: "Blocks that are read at once: a batch (b_r).",
+        meaning: "Number of blocks read at once: a batch (b_r).",
         column: "read_blocks",
         shown: |case| Shown::Whole(case.options.read_blocks),
     },
@@ -125,7 +125,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
         name: "write_blocks",
         takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.write_blocks = blocks),
         default: "40",
-        meaning: "Blocks that are written at once (b_w).",
+        meaning: "Number of blocks written at once (b_w).",
         column: "write_blocks",
         shown: |case| Shown::Whole(case.options.write_blocks),
     },
@@ -145,8 +145,8 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
             choices.options.buffer_blocks = blocks
         }),
         default: "\"unlimited\"",
-        meaning: "Blocks of buffers for all merges together, of which each has an equal portion: for what it has asked \
-                  for and not used, and for what it has made and is not at its disk.",
+        meaning: "Number of buffer blocks for all merges together. Each has an equal portion, for requested \
+                  and unused input and for output that is not on its disk.",
         column: "buffer_blocks",
         shown: |case| case.options.buffer_blocks.map_or(Shown::Missing, Shown::Whole),
     },
@@ -157,8 +157,8 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
             choices.options.reading = if on_demand { BatchReading::OnDemand } else { prefetched };
         }),
         default: "false",
-        meaning: "A merge asks for the next batch of a run when the last block of the one before is used, and not when \
-                  the first is.",
+        meaning: "Request the next batch of a run when the last block of the previous batch is used, instead \
+                  of its first.",
         column: "on_demand",
         shown: |case| Shown::Flag(case.options.reading == BatchReading::OnDemand),
     },
@@ -169,7 +169,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
             Ok(())
         }),
         default: "\"0 ms\"",
-        meaning: "What a merge works on each block.",
+        meaning: "Processor time that a merge needs for each block.",
         column: "work",
         shown: |case| Shown::Text(case.options.work.to_string()),
     },
@@ -180,7 +180,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
             Ok(())
         }),
         default: "\"0 ms\"",
-        meaning: "How much later than the one before each job begins.",
+        meaning: "Time by which each job begins later than the previous one.",
         column: "stagger",
         shown: |case| Shown::Text(case.options.stagger.to_string()),
     },
@@ -190,7 +190,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
             parsed(text).map(|contents| choices.options.contents = contents)
         }),
         default: "\"phantom\"",
-        meaning: "Whether bytes are moved, or only statements about bytes.",
+        meaning: "Contents of files: real bytes, or phantoms, which take no memory and are not checked.",
         column: "contents",
         shown: |case| Shown::Text(case.options.contents.to_string()),
     },

@@ -26,15 +26,10 @@ const fn key(
 
 /// Keys that are allowed only at the top of a plan.
 pub const TOP: [PlanKey; 9] = [
-    key("name", "text", "", "What the plan is called in its results. Required."),
-    key("title", "text", "", "A line for people."),
-    key("trials", "1 to 1000", "5", "Runs of each cell, which differ in all that is random."),
-    key(
-        "seed",
-        "whole number",
-        "1",
-        "Where all randomness comes from: the same seed gives the same results.",
-    ),
+    key("name", "text", "", "Name of the plan in its results. Required."),
+    key("title", "text", "", "Title for readers."),
+    key("trials", "1 to 1000", "5", "Number of runs of each cell, which differ in their random numbers."),
+    key("seed", "whole number", "1", "Seed of all randomness: the same seed produces the same results."),
     key(
         "patterns",
         "`\"all\"`, `\"reads\"`, `\"writes\"` or a list of patterns",
@@ -70,7 +65,7 @@ pub const PLACEMENT_TOP: [PlanKey; 6] = [
 
 /// Keys of tables that are not settings. `set` is allowed in a plan, a variant and `[vary]`.
 pub const TABLES: [PlanKey; 2] = [
-    key("variant", "list of tables", "", "What is compared: each has a `name`, and settings of its own."),
+    key("variant", "list of tables", "", "Variants to compare: each has a `name`, and separate settings."),
     key(
         "set",
         "table",

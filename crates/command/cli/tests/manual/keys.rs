@@ -32,8 +32,8 @@ fn plan_page() -> String {
     let mut page = "# All keys of a plan\n\n\
         This page is generated from the code. [Plans](plans.md) explains their use.\n\n\
         A size is a text with a unit, such as `\"64 KiB\"` or `\"10 MB\"`, or a plain number of bytes: \
-        KiB, MiB and GiB are powers of 1024, KB, MB and GB of 1000. A flag is `true` or `false`. A key may be written with hyphens, as the \
-        options of `starfish simulate` are: `file-size` is `file_size`.\n\n"
+        KiB, MiB and GiB are powers of 1024, KB, MB and GB of 1000. A flag is `true` or `false`. Keys may have hyphens, as options \
+        of `starfish simulate` have: `file-size` is `file_size`.\n\n"
         .to_owned();
     let of_plans = |keys: &[PlanKey]| -> Vec<[String; 4]> {
         keys.iter().map(|key| [key.name, key.value, key.default, key.meaning].map(str::to_owned)).collect()
@@ -44,20 +44,20 @@ fn plan_page() -> String {
         ("Tables", "", of_plans(&TABLES)),
         (
             "Settings",
-            "At the top of the plan they are the defaults of all variants; a variant has its own; in `[vary]` \
-             each has a list of values. They are options of `starfish simulate` and arguments of `starfish.simulate` \
-             in Python, too.\n\n",
+            "Settings at the top of the plan are the defaults of all variants. A variant can have its own \
+             values. In `[vary]` each setting has a list of values. Settings are also options of `starfish \
+             simulate`, and arguments of `starfish.simulate` in Python.\n\n",
             of_cases(&FIELDS),
         ),
         (
             "At the top of a plan of jobs that share disks",
-            "Such a plan has the keys above but `patterns`, `records` and `table`.\n\n",
+            "Such a plan has the keys above, except `patterns`, `records` and `table`.\n\n",
             of_plans(&of_jobs),
         ),
         (
             "Settings of jobs that share disks",
-            "They stand where settings do. They are options of `starfish merge` and arguments of \
-             `starfish.simulate_merges` in Python, too.\n\n",
+            "These keys are written in the same places as settings. They are also options of `starfish \
+             merge`, and arguments of `starfish.simulate_merges` in Python.\n\n",
             of_cases(&PLACEMENT_FIELDS),
         ),
     ] {
