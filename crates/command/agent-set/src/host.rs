@@ -19,7 +19,7 @@ pub const NO_PROGRAM: i32 = 127;
 /// Options for reaching hosts.
 #[derive(Args, Clone, Debug)]
 pub struct SshArgs {
-    /// Command that reaches a host; its further arguments are the host's name and the command to run there.
+    /// Command that runs another command on a host; its last arguments are the host and that command.
     #[arg(long, value_name = "COMMAND", env = "STARFISH_SSH", default_value = SSH)]
     pub ssh: String,
 }

@@ -46,7 +46,7 @@ use command_line::say;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Spread files over the disks of several machines, and try the same file system on a simulated one.
+/// Stripe files over the disks of several computers, and run the same file system on simulated machines.
 #[derive(Parser)]
 #[command(name = "starfish", version, propagate_version = true, after_help = EXAMPLES)]
 struct Arguments {

@@ -28,15 +28,15 @@ const ENDING: &str = ".bz2";
 /// Bytes per transfer from the (de)compressor to the output.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Compress or decompress a file, ordinary or striped. The input stays.
+/// Compress or decompress a file, ordinary or striped, and keep the input.
 #[derive(Parser, Debug)]
 #[command(name = "pfsbzip2", version, after_help = NAMES)]
 pub struct Arguments {
-    /// The file; without any, standard input.
+    /// Input file; - is standard input.
     #[arg(value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     input: FileName,
 
-    /// Output file. Without this: FILE.bz2, or FILE without that ending.
+    /// Output file [default: FILE.bz2, or FILE without that ending].
     #[arg(value_name = "OUTPUT", add = command_line::file_or_stored())]
     output: Option<FileName>,
 

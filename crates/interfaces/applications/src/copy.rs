@@ -36,7 +36,7 @@ pub struct Cat {
     #[arg(long, short, value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     output: FileName,
 
-    /// Bytes that are read and written at a time.
+    /// Size of a read or write.
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = buffer)]
     buffer: Size,
 
@@ -56,7 +56,7 @@ pub struct ToStriped {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     input: FileName,
 
-    /// Name of the striped file, with or without pfs: before it; without this, that of the ordinary file.
+    /// Name of the striped file, with or without the prefix pfs: [default: the name of the ordinary file].
     #[arg(value_name = "NAME", add = command_line::stored())]
     output: Option<String>,
 
@@ -68,11 +68,11 @@ pub struct ToStriped {
 #[derive(Parser, Debug)]
 #[command(name = "pfs2fs", version, after_help = NAMES)]
 pub struct FromStriped {
-    /// The name of the striped file, with or without pfs: before it.
+    /// Name of the striped file, with or without the prefix pfs:
     #[arg(value_name = "NAME", add = command_line::stored())]
     input: String,
 
-    /// The ordinary file; without this, standard output.
+    /// The ordinary file; - is standard output.
     #[arg(value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     output: FileName,
 

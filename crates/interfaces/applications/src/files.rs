@@ -31,38 +31,36 @@ pub(crate) const NAMES: &str = "Names: pfs:NAME is the striped file NAME, and - 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Striped files")]
 pub struct FilesArgs {
-    /// Agents that store striped files, as HOST:PORT, separated by commas. Without this: those of STARFISH_AGENTS,
-    /// of ~/PDIOLconf or ~/.config/starfish/config.toml, or started by `starfish agents up`.
+    /// Agents that store striped files, as HOST:PORT, separated by commas [default: those of STARFISH_AGENTS,
+    /// ~/PDIOLconf or ~/.config/starfish/config.toml, or of `starfish agents up`].
     #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',')]
     agents: Vec<String>,
 
-    /// File of the cluster key. Without this: that of STARFISH_KEY_FILE, or ~/.config/starfish/key.
+    /// File of the cluster key [default: STARFISH_KEY_FILE or ~/.config/starfish/key].
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 
-    /// Size of a block, and so of a page, of new files.
+    /// Block size of new files, which is also their page size.
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
-    /// Number of disks to stripe new files over. Without this: that of PDIOL_DISKNUMBER, or all.
+    /// Number of disks to stripe new files over [default: PDIOL_DISKNUMBER, or all].
     #[arg(long, value_name = "N")]
     disks: Option<NonZeroU32>,
 
-    /// Number of pages to prefetch, or `adaptive` to choose it by use. Without this: that of PDIOL_WINDOW_SIZE, or
-    /// adaptive.
+    /// Number of pages to prefetch, or `adaptive` to choose it by use [default: PDIOL_WINDOW_SIZE, or adaptive].
     #[arg(long, value_name = "PAGES")]
     window: Option<Prefetch>,
 
-    /// Memory for pages of striped files. Without this: that of PDIOL_CACHE, or 256 MiB.
+    /// Memory for pages of striped files [default: PDIOL_CACHE, or 256 MiB].
     #[arg(long, value_name = "SIZE")]
     cache: Option<Size>,
 
-    /// Wait until the agents have each written page.
+    /// Write each page to the agents before the program continues.
     #[arg(long)]
     no_write_behind: bool,
 
-    /// Add the program's operations on striped files to this trace file when it ends. Without this: that of
-    /// STARFISH_TRACE, if it is set.
+    /// Add the program's operations on striped files to this trace file when it ends [default: STARFISH_TRACE, if set].
     #[arg(long, value_name = "FILE", help_heading = None)]
     trace: Option<PathBuf>,
 
@@ -70,7 +68,7 @@ pub struct FilesArgs {
     #[arg(long, help_heading = None)]
     pub(crate) time: bool,
 
-    /// The options of PDIOL, which those above override.
+    /// Options of PDIOL, which the options above override.
     #[arg(skip)]
     pub(crate) pdiol: Options,
 }

@@ -21,11 +21,11 @@ use crate::usage::{self, Stopwatch};
 
 /// Print the lines of files, ordinary and striped ones, that match a pattern.
 ///
-/// Exits with 0 if a line was found, 1 if none was, 2 if something went wrong.
+/// Exit codes: 0 if a line matches, 1 if none does, 2 after an error.
 #[derive(Parser, Debug)]
 #[command(name = "pfsgrep", version, after_help = NAMES)]
 pub struct Arguments {
-    /// A regular expression, nearly as for grep -E: see <https://docs.rs/regex>. Use -e for one that begins with -.
+    /// Regular expression, similar to grep -E: see <https://docs.rs/regex>. Use -e for a pattern that begins with -.
     #[arg(value_name = "PATTERN", required_unless_present = "patterns")]
     pattern: Option<String>,
 
@@ -33,7 +33,7 @@ pub struct Arguments {
     #[arg(value_name = "FILE", add = command_line::file_or_stored())]
     names: Vec<FileName>,
 
-    /// A pattern; repeat it to find lines that match any of several. The first argument is a file then.
+    /// Pattern; repeat the option to find lines that match any of several. All arguments are files then.
     #[arg(long = "regexp", short = 'e', value_name = "PATTERN", allow_hyphen_values = true)]
     patterns: Vec<String>,
 
@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, short = 'E', conflicts_with = "fixed_strings")]
     extended_regexp: bool,
 
-    /// The pattern is plain text.
+    /// Match the pattern as plain text.
     #[arg(long, short = 'F')]
     fixed_strings: bool,
 
@@ -49,7 +49,7 @@ pub struct Arguments {
     #[arg(long, short)]
     ignore_case: bool,
 
-    /// Find the lines that do not match.
+    /// Select the lines that do not match.
     #[arg(long, short = 'v')]
     invert_match: bool,
 
@@ -65,11 +65,11 @@ pub struct Arguments {
     #[arg(long, short = 'n')]
     line_number: bool,
 
-    /// Print the number of lines, not the lines.
+    /// Print only the number of matching lines.
     #[arg(long, short)]
     count: bool,
 
-    /// Print the names of the files with such lines, not the lines.
+    /// Print only the names of files with matching lines.
     #[arg(long, short = 'l')]
     files_with_matches: bool,
 

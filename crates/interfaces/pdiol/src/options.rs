@@ -395,24 +395,26 @@ fn write_cache_bytes(text: &str) -> Option<Option<u64>> {
 /// Returns the help text about the options.
 pub fn help(program: &str) -> String {
     let mut text = format!(
-        "{program} reads and writes files that are striped over the disks of many machines \
-         (PDIOL).\n\nUsage: {program} [OPTIONS OF PDIOL] - [ARGUMENTS OF {program}]\n\x20      {program} \
-         [ARGUMENTS OF {program}]\n\nOptions of PDIOL, with the environment variable of each and its \
-         default:\n"
+        "{program} reads and writes files that are striped over the disks of many machines (PDIOL).\n\n\
+         Usage: {program} [OPTIONS OF PDIOL] - [ARGUMENTS OF {program}]\n\
+         \x20      {program} [ARGUMENTS OF {program}]\n\n\
+         Options of PDIOL, with the environment variable of each and its default:\n"
     );
     for row in &TABLE {
         let names = format!("-{}, -{} {}", row.short, row.long, row.argument);
         text +=
             &format!("  {names:<28} {}\n  {:<28} [{}={}]\n", row.meaning, "", row.variable(), row.default);
     }
-    text += "  -h, -help                    this text\n\nVariables of the thesis are also read without \
-             PDIOL_, if their values are valid.\n\nThe agents, which have the disks, are read from the first \
-             of these that exists:\n\x20 $STARFISH_AGENTS         HOST:PORT,HOST:PORT\n\x20 the file \
-             $PDIOLCONF      names, HOST:PORT or HOST, between spaces or line ends; # begins a remark\n\x20 \
-             the file $HOME/PDIOLconf, like $PDIOLCONF\n\x20 the file ~/.config/starfish/config.toml: agents \
-             = [\"HOST:PORT\", ...]\n\x20 the agents that `starfish agents up` started\n\x20 the file \
-             $HOME/bin/conf, like $PDIOLCONF\n\nStart one with `starfish agent --root DIRECTORY --listen \
-             :7117`; see pdiol(7).\n";
+    text += "  -h, -help                    this text\n\n\
+             Variables of the thesis are also read without PDIOL_, if their values are valid.\n\n\
+             The agents, which have the disks, are read from the first of these that exists:\n\
+             \x20 $STARFISH_AGENTS         HOST:PORT,HOST:PORT\n\
+             \x20 the file $PDIOLCONF      names, HOST:PORT or HOST, between spaces or line ends; # begins a comment\n\
+             \x20 the file $HOME/PDIOLconf, like $PDIOLCONF\n\
+             \x20 the file ~/.config/starfish/config.toml: agents = [\"HOST:PORT\", ...]\n\
+             \x20 the agents that `starfish agents up` started\n\
+             \x20 the file $HOME/bin/conf, like $PDIOLCONF\n\n\
+             Start one with `starfish agent --root DIRECTORY --listen :7117`; see pdiol(7).\n";
     text
 }
 

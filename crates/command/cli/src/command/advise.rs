@@ -33,10 +33,9 @@ enum About {
 
 /// Recommend disks for the files of several concurrent jobs, and the order in which disks should serve them.
 ///
-/// Each job merges runs into one: an external sort, a join, a compaction. If one job's writes can delay the others'
-/// reads, it gets ahead and they stand still (a race): the jobs take turns, and disks are idle. The command reports the
-/// risk of a race and its margin, the placement and order that avoid it, and the time of each alternative on a
-/// simulated machine.
+/// Each job merges runs into one: an external sort, a join, a compaction. In a race, one job gets ahead because its
+/// writes delay the reads of the others: the jobs take turns, and disks are idle. The command reports the risk of a
+/// race and its margin, the placement and order that avoid it, and the time of each alternative on a simulated machine.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 struct PlacementArguments {
@@ -44,19 +43,19 @@ struct PlacementArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_DISKS))]
     disks: u32,
 
-    /// Number of jobs that run at once. Each writes to a separate disk.
+    /// Number of concurrent jobs. Each writes to a separate disk.
     #[arg(long, value_name = "N", value_parser = positive::<u32>)]
     jobs: u32,
 
-    /// Bytes that a job reads from a run at once.
+    /// Size of a job's read from a run.
     #[arg(long, value_name = "SIZE", default_value = "48KiB")]
     read_block: Size,
 
-    /// Bytes that a job writes at once.
+    /// Size of a job's write.
     #[arg(long, value_name = "SIZE", default_value = "160KiB")]
     write_block: Size,
 
-    /// Bytes that a job uses of a run before it chooses the next.
+    /// Size of a block: bytes that a job consumes from a run before it chooses the next run.
     #[arg(long, value_name = "SIZE", default_value = "4KiB")]
     block: Size,
 
@@ -68,13 +67,12 @@ struct PlacementArguments {
     #[arg(long, value_name = "SIZE", default_value = "4000KiB")]
     run_size: Size,
 
-    /// Time by which each job arrives later than the one before. Then policy 4 is advised: policy 3 needs the number of
-    /// jobs when the first is placed.
+    /// Time by which each job begins later than the previous one. Then policy 4 is advised: policy 3 needs the number
+    /// of jobs when the first is placed.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = durations::parse)]
     stagger: std::time::Duration,
 
-    /// Machine whose disks, processors and network are simulated: a name that `starfish machines` lists, or a TOML
-    /// file.
+    /// Machine to simulate: a name that `starfish machines` lists, or a TOML file.
     #[arg(long, value_name = "NAME", default_value = "shared-disks-1996")]
     machine: String,
 

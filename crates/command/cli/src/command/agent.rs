@@ -30,12 +30,12 @@ use node::{AgentService, NodeTrace, Size};
 use studies::described::load_model;
 use transfer::{cluster, interrupt, local, memory};
 
-/// Serve disks of this machine to the file system (one I/O node).
+/// Serve disks of this computer to the file system, as an I/O node.
 ///
-/// An agent stores its share of every file in the given directories, one for each disk. Start one on every machine that
-/// contributes a disk, then name them all to `starfish put` and `starfish get`. It runs until Ctrl-C, SIGTERM or the
-/// end of its terminal, unless started by nohup. It accepts only programs with the same cluster key, over encrypted
-/// connections.
+/// An agent stores its part of every file in the given directories, one for each disk. Start an agent on every computer
+/// that contributes disks, then name all of them to `starfish put` and `starfish get`. An agent runs until Ctrl-C,
+/// SIGTERM or, unless started by nohup, the end of its terminal. It accepts only programs with the same cluster key,
+/// over encrypted connections.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -43,12 +43,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     root: Vec<PathBuf>,
 
-    /// Accept new disks: directories that are empty, or missing and then created. Without this, an agent whose disk is
-    /// not mounted refuses to start, rather than fill the disk underneath.
+    /// Accept new disks: directories that are empty, or missing and then created. Only for the first start: without
+    /// this option, an agent refuses to start if its disk is not mounted, rather than fill the disk underneath.
     #[arg(long)]
     create: bool,
 
-    /// Keep names in a PostgreSQL database, postgresql://USER:PASSWORD@HOST/DATABASE, instead of the first disk.
+    /// Keep the namespace in a PostgreSQL database, postgresql://USER:PASSWORD@HOST/DATABASE, instead of the first
+    /// disk.
     ///
     /// For sites with a replicated PostgreSQL server. One agent at a time can use it: if that agent's computer is lost,
     /// start another one elsewhere with this option. The connection to the server is not encrypted.
@@ -56,16 +57,16 @@ pub(crate) struct Arguments {
         value_parser = postgres_address)]
     namespace: Option<String>,
 
-    /// Directory on another disk or computer for copies of the names that this agent keeps, as namespace.db. A copy can
-    /// replace a namespace that is lost; newer names are lost then.
+    /// Directory, on another disk or computer, for copies of the namespace of this agent, as namespace.db. A copy can
+    /// replace a lost namespace; later changes of names are lost then.
     #[arg(long, value_name = "DIR")]
     copy_namespace: Option<PathBuf>,
 
-    /// Time from one copy to the next, if anything has changed.
+    /// Interval of copies. Without changes, no copy is made.
     #[arg(long, value_name = "TIME", default_value = "60s", requires = "copy_namespace", value_parser = between_copies)]
     copy_namespace_every: Duration,
 
-    /// Address to listen on: HOST:PORT, or :PORT for all networks of this machine. Port 0 is any free port.
+    /// Address to listen on: HOST:PORT, or :PORT for all networks of this computer. Port 0 selects any free port.
     #[arg(long, value_name = "ADDR")]
     listen: String,
 
@@ -101,8 +102,8 @@ pub(crate) struct Arguments {
 
     /// Serve metrics for Prometheus over HTTP: at PORT of loopback, at HOST:PORT, or at :PORT of all networks.
     ///
-    /// PORT can be +N: N above the port of --listen, so that each agent of a computer has its own. The metrics show the
-    /// load and name the disks' directories; any client that can connect can read them.
+    /// PORT can be +N, the port of --listen plus N, so that each agent on a computer has a separate port. The metrics
+    /// show the load and the directories of the disks, to any client that can connect.
     #[arg(long, value_name = "[HOST:]PORT", env = METRICS_VARIABLE)]
     metrics: Option<String>,
 

@@ -28,8 +28,8 @@ use transfer::{cluster::Cluster, local};
 /// Start, inspect and stop a set of agents, on this computer or over ssh on others.
 ///
 /// The set is recorded in a state directory, ~/.local/state/starfish, where other commands find it: after `starfish
-/// agents up`, `starfish put` needs no --agents. A stopped set keeps its files, ports and options: `starfish agents
-/// up` alone starts it again.
+/// agents up`, `starfish put` needs no --agents. A stopped set keeps its files, ports and options; `starfish agents up`
+/// without options starts it again.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -56,18 +56,18 @@ A hosts file has one agent a line, HOST[:PORT] [ROOT...], and comments after #:
 /// Action on the set.
 #[derive(Subcommand)]
 enum Action {
-    /// Start agents in the background: new ones, or the last set again. Running agents are left alone.
+    /// Start agents in the background: new ones, or the last set again. Running agents are not restarted.
     Up(UpArguments),
     /// Stop all agents of the set. Their files stay.
     Down(CommonArguments),
-    /// Show which agents of the set run and answer, and the last lines of their logs. Exits with 1 if one does not.
+    /// Show which agents of the set run and answer, and the last lines of their logs. Exit code 1 if an agent does not.
     Status(StatusArguments),
 }
 
 /// Options common to all actions.
 #[derive(Args)]
 struct CommonArguments {
-    /// State directory, if not ~/.local/state/starfish. One directory holds one set.
+    /// State directory, which holds one set [default: ~/.local/state/starfish].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
@@ -77,8 +77,7 @@ struct CommonArguments {
 
 #[derive(Args)]
 struct UpArguments {
-    /// Number of agents to run on this computer, on loopback ports. Without this and --hosts, those of the last
-    /// set.
+    /// Number of agents to run on this computer, on loopback ports [default without --hosts: the last set].
     #[arg(long, value_name = "N", conflicts_with = "hosts", value_parser = clap::value_parser!(u32).range(1..=1024))]
     local: Option<u32>,
 
@@ -90,18 +89,18 @@ struct UpArguments {
     #[arg(long, value_name = "NAME")]
     disk_model: Option<String>,
 
-    /// The program on other hosts, if not `starfish`.
+    /// Path of the program on other hosts [default: starfish].
     #[arg(long, value_name = "PATH")]
     program: Option<String>,
 
-    /// Forget the last set: run the agents given here, even if they are fewer or have other options.
+    /// Replace the last set by the given agents, even if they are fewer or have other options.
     ///
-    /// Files with a stripe on an agent that is left out cannot be read until it runs again. Its disk is left as it is.
+    /// Files with a stripe on an omitted agent cannot be read until that agent runs again. Its disk is not changed.
     #[arg(long)]
     anew: bool,
 
-    /// Accept new disks: directories that are empty, or missing and then created. Without this, only new agents of the
-    /// set may have such disks.
+    /// Accept new disks: directories that are empty, or missing and then created. New agents of the set always accept
+    /// them.
     ///
     /// Files with a stripe on a lost disk cannot be read.
     #[arg(long)]
@@ -113,7 +112,7 @@ struct UpArguments {
     #[command(flatten)]
     common: CommonArguments,
 
-    /// More options of `starfish agent`, for all agents of the set. Without any, those of the last set.
+    /// More options of `starfish agent`, for all agents of the set [default: those of the last set].
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<String>,
 }

@@ -34,7 +34,8 @@ use transfer::local;
 use transfer::one_file::Put;
 use viewer::{FirstLook, TraceFiles};
 
-/// Measure your own agents (--agents), or the file system on this computer against a bare stripe or modelled disks.
+/// Measure your own agents (--agents), or compare the file system on this computer with a bare stripe or modelled
+/// disks.
 ///
 /// With --agents, clients read and write a file there, in order and at random, each with several requests in flight.
 /// The results are the throughput, the requests per second, and the latency: mean, and 50th, 99th and 99.9th
@@ -58,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "agents")]
     modelled: bool,
 
-    /// The disk model; a streaming one, so that its rate is known.
+    /// Disk model, with a known rate: a streaming one.
     #[arg(long, value_name = "NAME", default_value = "streaming-20", requires = "modelled")]
     disk_model: String,
 
@@ -70,7 +71,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
-    /// Rounds of each measurement; the median counts.
+    /// Number of rounds of each measurement; the result is their median.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..),
           conflicts_with = "agents")]
     rounds: u32,

@@ -7,8 +7,8 @@ use transfer::local;
 
 /// Print the script with which a shell completes command lines on Tab.
 ///
-/// The shell then requests completions from the program itself: commands and options, and values such as machines,
-/// patterns and the names of files on the agents. `make install` installs the scripts for all shells.
+/// The shell then gets completions from the program: commands and options, and values such as machines, patterns and
+/// names of files on the agents. `make install` installs the scripts for all shells.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR", required = true, value_hint = clap::ValueHint::DirPath)]
     directories: Vec<PathBuf>,
 
-    /// Convert the file NAME to PATH instead of the path NAME; can be repeated.
+    /// Convert the file NAME to the path PATH instead of NAME; can be repeated.
     #[arg(long, value_names = ["NAME", "PATH"], num_args = 2)]
     rename: Vec<String>,
 

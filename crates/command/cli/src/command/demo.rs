@@ -32,21 +32,21 @@ use transfer::preflight;
 
 /// See Starfish work: a file on four disks of this computer, and on simulated machines.
 ///
-/// Starts four agents here, puts a file onto them in stripes, reads it back by both access methods, and proves it
-/// identical. Shows the measured throughput next to that of simulated machines with the same methods. All its files are
-/// in a temporary directory, which is removed afterwards. Takes less than a minute.
+/// Starts four agents here, puts a file onto them in stripes, reads it back by both access methods, and verifies its
+/// hash. Shows the measured throughput next to that of simulated machines with the same methods. All its files are in a
+/// temporary directory, which is removed afterwards. Takes less than a minute.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The file to use. Without one, a file of pseudo-random bytes is made.
+    /// Input file [default: a generated file of pseudo-random bytes].
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Disk model that each agent's directory is slowed down to, so that striping shows; `none` for full speed.
+    /// Disk model to which each agent is slowed down, so that striping has a visible effect; `none` for full speed.
     #[arg(long, value_name = "NAME", default_value = "streaming-20")]
     disk_model: String,
 
-    /// Size of the file to make.
+    /// Size of the generated file.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", conflicts_with = "file", value_parser = some_bytes)]
     file_size: Size,
 }

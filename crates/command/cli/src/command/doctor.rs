@@ -17,12 +17,12 @@ use crate::output::row_format::RowFormat;
 
 /// Check the agents for problems, and suggest remedies.
 ///
-/// Asks each agent for its version, its disks with their free space, and its clock. Then measures how fast it writes
-/// and reads a temporary file, five times, or ten times if its computer is busy, in turn with the others; the median is
-/// shown. Writes go to its disks, as with `put`; reads may come from its memory, so they measure the network. Problems
-/// are listed at the end, with exit code 1 if there are any. An agent is slow if even its better measurements are below
-/// two thirds of the speed of others. The output also names the agent that keeps the namespace; two such agents are a
-/// problem. So is a mount of these agents, by this user on this computer, that does not answer.
+/// Requests the version, the disks with their free space, and the clock of each agent. Then measures how fast each
+/// agent writes and reads a temporary file, five times, or ten times on a busy computer, in turn with the others; the
+/// median is shown. Writes go to its disks, as with `put`; reads may come from its memory, so they measure the network.
+/// Problems are listed at the end, with exit code 1 if there are any. An agent is slow if even its better measurements
+/// are below two thirds of those of the others. The command also shows the metadata server. Further problems are two
+/// metadata servers, and a mount of these agents by this user on this computer that does not answer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -33,7 +33,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     quick: bool,
 
-    /// Largest temporary file on an agent; most get a smaller one, written for half a second each time.
+    /// Maximum size of the temporary file on an agent. Most agents get a smaller one, written for half a second each
+    /// time.
     #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = measured)]
     file_size: Size,
 

@@ -17,12 +17,12 @@ use crate::options::agents::AgentsArgs;
 use crate::options::experiment::ProgressArgs;
 use crate::output::row_format::{RowFormat, print_json};
 
-/// Read files back on the agents, verify checksums, and report damaged, missing and foreign data.
+/// Read files back on the agents, verify checksums, and report damaged, missing or foreign stripes.
 ///
 /// Without names, all files are read, and the records of the namespace are checked. The check also finds stripes of
-/// unknown files, and files on a disk that none of the agents has. The data stay on the agents: each reads its own
-/// disks, with lower priority than other requests. Agents that do not answer, and disks that cannot be used, are named
-/// and not checked. Exit code 1 means that a problem was found and not repaired, or that not all could be checked.
+/// unknown files, and files on a disk that no agent has. The data stay on the agents: each reads its own disks, with
+/// lower priority than other requests. The report names agents that do not answer and disks that cannot be used; they
+/// are not checked. Exit code 1: a problem was not repaired, or the check was incomplete.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -42,13 +42,13 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "repair")]
     remove_unnamed: bool,
 
-    /// With --repair: begin a new namespace if the one of these files is permanently lost, with its disk and all
-    /// copies. All files get names in /lost+found.
+    /// With --repair: create a new namespace if the old one is permanently lost, with its disk and all copies. All
+    /// files get names in /lost+found.
     #[arg(long, requires = "repair")]
     new_namespace: bool,
 
-    /// With --repair: accept disks that are marked as belonging to another namespace, which is lost or was set aside.
-    /// This namespace does not know their files.
+    /// With --repair: accept disks of another namespace, which is lost or was set aside. This namespace does not know
+    /// their files.
     #[arg(long, requires = "repair", conflicts_with = "new_namespace")]
     take_disks: bool,
 

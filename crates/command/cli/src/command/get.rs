@@ -26,8 +26,8 @@ use transfer::{globs, namespace, parallel};
 
 /// Get files from the agents, reading all their disks at once.
 ///
-/// The local file appears under its name only when it is complete; until then its name is `.starfish-` and some
-/// letters. That file is removed if the command fails or is interrupted, but not if it is killed.
+/// The local file gets its name when it is complete; until then its name is `.starfish-` and some letters. A command
+/// that fails or is interrupted removes it; a killed one does not.
 ///
 /// A pattern with *, ? or [...] gets all matching files, and -r gets directories, many files at once. Local files get
 /// the permissions and times of those on the agents.
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Destination: a file, a directory, or `-` for standard output. Without this: its name, in this directory.
+    /// Destination: a file, a directory, or `-` for standard output [default: its name, in this directory].
     #[arg(value_name = "LOCAL")]
     local: Option<PathBuf>,
 
@@ -62,9 +62,9 @@ pub(crate) struct Arguments {
     force: bool,
 
     /// Get the readable parts of damaged files, with zeros for the rest, and report the missing bytes or, for many
-    /// files, their number in each. Exit code 1 means that some are missing.
+    /// files, their number in each. Exit code 1 if bytes are missing.
     ///
-    /// The local copy of a damaged file does not get the file's time, so `get -r --resume` gets it again.
+    /// The local copy of a damaged file does not get the file's time, so `get -r --resume` replaces it.
     #[arg(long, conflicts_with = "method")]
     skip_damaged: bool,
 

@@ -11,10 +11,10 @@ use transfer::local;
 
 use crate::options::agents::KeyArgs;
 
-/// Make, show or replace the cluster key.
+/// Create, show or replace the cluster key.
 ///
-/// Agents and their clients can connect if they have the same key, which by default also encrypts all their messages.
-/// The first agent of a user makes the key, so this command is for more than one computer, or to replace a key.
+/// Agents and clients can connect only if they have the same key, which by default also encrypts their messages. The
+/// first agent of a user creates the key, so this command is only needed for several computers, or to replace a key.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -32,22 +32,22 @@ Examples:
 
 #[derive(Subcommand)]
 enum Action {
-    /// Make a key, unless there is one.
+    /// Create a key, unless it exists.
     New(NewArguments),
     /// Show the file, name and purpose of the key. The key itself is not shown.
     Show(ShowArguments),
-    /// Replace the key by a new one, in two steps, while agents and clients continue.
+    /// Replace the key by a new one, in two steps, without stopping all agents and clients.
     ///
     /// After the first step the file has both keys. Copy it to all computers, in any order, and restart their agents,
-    /// one after the other (`agents down`, `agents up` does both for a set). A node with both keys talks to nodes with
-    /// either. Then `--finish` removes the old key; copy the file and restart the agents once more.
+    /// one after the other (`agents down` and `agents up` for a set). A node with both keys accepts nodes with either
+    /// key. Then `--finish` removes the old key: copy the file and restart the agents once more.
     Rotate(RotateArguments),
 }
 
 #[derive(Args)]
 struct NewArguments {
-    /// Do not encrypt connections by this key: a checksum of each message detects damage, but every computer on the
-    /// network can read and change messages. For private networks.
+    /// Do not encrypt connections with this key. Checksums detect damaged messages, but any computer on the network can
+    /// read and change them. Only for private networks.
     #[arg(long)]
     clear: bool,
 

@@ -28,9 +28,9 @@ use crate::output::row_format::RowFormat;
 /// Simulate jobs that merge runs on shared disks, and show if one of them races ahead.
 ///
 /// Each job reads its runs from some disks and writes its output to another, as a placement policy specifies. A job
-/// that gets ahead fills the queue of the disk it writes to, where others wait to read: then the jobs take turns, and
-/// disks are idle. The experiments are those of Sinclair, Tang and Varman, "Placement-related problems in shared disk
-/// I/O" (1996); `starfish reproduce placement` makes the figures of that.
+/// that gets ahead fills the queue of the disk it writes to, and delays the reads of others there: then the jobs take
+/// turns, and disks are idle. The experiments are those of Sinclair, Tang and Varman, "Placement-related problems in
+/// shared disk I/O" (1996); `starfish reproduce placement` draws its figures.
 ///
 /// There is a row for each trial. It shows the seconds until all jobs and until the first are done, and the
 /// milliseconds to read (r) and to write (w) a block. It also shows f = w / r, and the longest queue of writes at a

@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     background: bool,
 
-    /// File for messages about failures in the background. Without this: below ~/.local/state/starfish.
+    /// File for messages about failures in the background [default: below ~/.local/state/starfish].
     #[arg(long, value_name = "FILE", requires = "background")]
     log: Option<PathBuf>,
 
@@ -52,19 +52,18 @@ pub(crate) struct Arguments {
     #[arg(long)]
     read_only: bool,
 
-    /// Let other users in, as far as the permissions of files allow. Unless you are root, /etc/fuse.conf has to permit
-    /// it.
+    /// Allow access by other users, within the permissions of files. Unless you are root, /etc/fuse.conf must permit
+    /// this.
     #[arg(long)]
     allow_other: bool,
 
-    /// Time to wait for agents that do not answer yet. All of them have to answer when the mount begins. If one
-    /// disconnects later, the mount waits for it, and then returns errors for its files until it is back.
+    /// Time to wait for agents that do not answer. All agents must answer when the mount begins. If one disconnects
+    /// later, the mount waits for it, and then returns errors for its files until the agent answers again.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = timeout)]
     wait: Duration,
 
-    /// Continue without agents that do not answer in that time. Their parts of files return errors until the next
-    /// mount, and new files are striped over the disks of the others only. The agent that keeps the names has to
-    /// answer.
+    /// Continue without agents that do not answer in that time. Accesses to their stripes fail until the next mount,
+    /// and new files are striped over the disks of the others only. The metadata server must answer.
     #[arg(long)]
     without_missing: bool,
 
@@ -76,7 +75,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHERE", default_value = "everywhere")]
     locks: LockReach,
 
-    /// Time for which the kernel may use names and attributes without a new request.
+    /// Time for which the kernel may cache names and attributes.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = timeout)]
     attr_timeout: Duration,
 
@@ -84,7 +83,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
-    /// Number of disks to stripe new files over. Without this: all.
+    /// Number of disks to stripe new files over [default: all].
     #[arg(long, value_name = "N", value_parser = crate::options::numbers::disk_count)]
     disks: Option<NonZeroU32>,
 
@@ -120,7 +119,7 @@ enum LockReach {
     Everywhere,
     /// Within this mount only, which is faster: for files that are not locked elsewhere.
     Here,
-    /// Locks are refused.
+    /// Refuse locks.
     Nowhere,
 }
 

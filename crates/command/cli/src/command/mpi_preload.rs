@@ -11,14 +11,14 @@ use transfer::local;
 
 use crate::mpi_library;
 
-/// Print the library to name in LD_PRELOAD, with which an MPI program opens files on Starfish.
+/// Print the library for LD_PRELOAD with which an MPI program opens files on Starfish.
 ///
 /// With it, MPI_File_open opens files on the agents if their names begin with `starfish:`, or if they are in a
 /// directory of `starfish mount`; all other files are opened as without it. `starfish mpi-run` starts programs so.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The program, or any other file linked with the same MPI: a path, or a name to be looked up in PATH.
+    /// The program, or another file linked with the same MPI: a path, or a name to look up in PATH.
     #[arg(value_name = "PROGRAM", value_hint = clap::ValueHint::ExecutablePath)]
     program: PathBuf,
 }

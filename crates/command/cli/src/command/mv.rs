@@ -15,9 +15,9 @@ use crate::options::agents::AgentsArgs;
 
 /// Rename files and directories, or move them into a directory.
 ///
-/// Each rename is atomic: at any moment exactly one of both names exists. A file that has the new name is replaced in
-/// the same step. No data move. If one of several files cannot be moved, the others still are; if two would get the
-/// same name, none is.
+/// Each rename is atomic: at any moment exactly one of both names exists. An existing file with the new name is
+/// replaced in the same step. No data are moved. If a file cannot be moved, the others still are; if two would get the
+/// same name, none is moved.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

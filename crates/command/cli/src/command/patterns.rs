@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RxC", default_value = "8x8", requires = "patterns")]
     shape: Shape,
 
-    /// Rows and columns of the grid of compute nodes. Without this: as square as possible.
+    /// Rows and columns of the grid of compute nodes [default: as square as possible].
     #[arg(long, value_name = "RxC", requires = "patterns")]
     grid: Option<Grid>,
 

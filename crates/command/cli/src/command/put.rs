@@ -32,13 +32,12 @@ use transfer::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
 ///
-/// The file is cut into blocks, which are distributed over the disks in turn, so that reading it later uses all of them
-/// at once. It appears under its name when it is complete and on the disks, with the permissions and the time of the
-/// local one. If the command fails or is interrupted, no part of the file is left. Exception: a written file that fails
-/// to verify stays.
+/// The blocks of the file are distributed over the disks in turn, so that later reads use all disks at once. The file
+/// gets its name when it is complete and on the disks, with the permissions and the time of the local one. A command
+/// that fails or is interrupted leaves no part of the file, except a written file that fails --verify.
 ///
-/// Names are paths. If a path leads to a directory, the file is put into it under its own name. With -r a directory is
-/// put, many files at once.
+/// Names are paths. A file that is put to the path of a directory goes into it, under its own name. With -r, put copies
+/// a directory, many files at once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -46,8 +45,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "LOCAL")]
     local: PathBuf,
 
-    /// Path of the file on the agents. Without this: its own name, without directories. If it ends with /, a directory
-    /// is put into it.
+    /// Path of the file on the agents [default: the local name, without directories]. After a path that ends with /, a
+    /// directory is put into it.
     #[arg(value_name = "NAME")]
     name: Option<String>,
 
@@ -70,18 +69,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = node::BLOCK)]
     block: Size,
 
-    /// Number of disks to stripe each file over. Without this: all.
+    /// Number of disks to stripe each file over [default: all].
     #[arg(long, value_name = "N", value_parser = crate::options::numbers::disk_count)]
     disks: Option<NonZeroU32>,
 
     #[command(flatten)]
     method: MethodArgs,
 
-    /// Continue without agents that do not answer: the file is striped over the disks of the others only.
+    /// Continue without agents that do not answer: stripe the file over the disks of the others only.
     #[arg(long)]
     without_missing: bool,
 
-    /// Replace an existing file of that name. It stays as it is until the new one is finished.
+    /// Replace an existing file of that name, when the new one is complete.
     #[arg(long)]
     replace: bool,
 

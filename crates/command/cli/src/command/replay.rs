@@ -34,13 +34,13 @@ use transfer::preflight;
 /// output of darshan-dxt-parser or blkparse, or a log of fio. Each node of the log is a compute node and makes its
 /// requests in their order; a sync in the log is one of all nodes.
 ///
-/// By the methods disk-directed and two-phase, each node gathers consecutive requests, and all nodes move them
-/// together. STARFISH_MPI_RECORD=FILE makes MPI programs write a log of format 2 (FILE.0, FILE.1 and so on, to be given
-/// together). Such a log marks collective calls: they are made collectively here, too, and all others alone. I/O nodes
-/// and clients then work as agents and their clients do. Every byte that is written is read back and compared.
+/// With the methods disk-directed and two-phase, each node gathers consecutive requests, and all nodes move them
+/// together. STARFISH_MPI_RECORD=FILE makes MPI programs write a log of format 2 (FILE.0, FILE.1 and so on; name all of
+/// them). In such a log, recorded collective calls are replayed collectively, and all others independently. Nodes then
+/// have the configuration of agents and their clients. All written data are read back and compared.
 ///
-/// On agents the files have no names, blocks of 256 KiB unless --block is given, and are removed at the end. Nodes of
-/// the log are threads of this process, each with its own connections.
+/// On agents the files have no names, have blocks of 256 KiB unless --block is given, and are removed at the end. Nodes
+/// of the log are threads of this process, each with separate connections.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = ThinkName::None, value_name = "HOW")]
     think: ThinkName,
 
-    /// The simulated machine: a name that `starfish machines` lists, or a TOML file. Without this: starfish-1996.
+    /// The simulated machine: a name that `starfish machines` lists, or a TOML file [default: starfish-1996].
     #[arg(long, value_name = "NAME", conflicts_with = "agents")]
     machine: Option<String>,
 
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "agents")]
     set: Vec<String>,
 
-    /// Layout of the files on each simulated disk: contiguous or random. Without this: contiguous.
+    /// Layout of the files on each simulated disk: contiguous or random [default: contiguous].
     #[arg(long, value_name = "LAYOUT", conflicts_with = "agents")]
     layout: Option<DiskLayout>,
 

@@ -32,16 +32,16 @@ use crate::options::study::{self, AnyStudy};
 ///
 /// DIR/report.html shows agreement and differences, in words, colours and charts; open it with any browser.
 ///
-/// Every finished trial is recorded in DIR/journal.jsonl, so the command can be interrupted; a repeated command runs
-/// only the missing trials. Equal cells of different tables are simulated once. `starfish run` records its trials in
-/// the same format, and either command continues the work of the other if they share DIR.
+/// Every finished trial is recorded in DIR/journal.jsonl, so the command can be interrupted; the same command then runs
+/// only the missing trials. Equal cells of different tables are simulated once. `starfish run` has the same journal, so
+/// either command continues the work of the other in the same DIR.
 ///
 /// The numbers depend neither on the number of threads nor on the computer.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The study: starfish-3.0, enwrich or placement, or a folder with plans and, in its folder `published`, tables to
-    /// compare with.
+    /// The study: starfish-3.0, enwrich or placement, or a directory with plans and, in its subdirectory `published`,
+    /// tables to compare with.
     #[arg(value_name = "STUDY")]
     study: String,
 
@@ -49,20 +49,20 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N,...", default_value = "all")]
     tables: Numbers,
 
-    /// Figures to simulate: all, none, or their numbers. Without this: all if all tables are selected, else none.
+    /// Figures to simulate: all, none, or their numbers [default: all if all tables are selected, else none].
     #[arg(long, value_name = "N,...")]
     figures: Option<Numbers>,
 
-    /// Number of trials of each cell, which differ in their random numbers. Without this: as the plans say; 5 for
-    /// starfish-3.0.
+    /// Number of trials of each cell, which differ in their random numbers [default: that of the plans; 5 for
+    /// starfish-3.0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=plan::TRIALS_MAX))]
     trials: Option<u64>,
 
-    /// Output directory, created if missing. Without this: results/ and the study's name.
+    /// Output directory, created if missing [default: results/STUDY].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Number of trials that run at a time. Without this: the number of processors of this computer.
+    /// Number of trials to run in parallel [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = crate::options::numbers::positive::<u16>)]
     threads: Option<u16>,
 

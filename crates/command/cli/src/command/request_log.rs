@@ -16,7 +16,7 @@ use command_line::durations;
 use command_line::failure::{Failure, Result};
 use transfer::local;
 
-/// Draw a request log at random, show one, convert one to the format of request logs, or merge several.
+/// Generate, show, convert or merge request logs.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -62,7 +62,7 @@ struct Generated {
     #[arg(long, value_name = "N", default_value_t = Kind::Cmf.generator().files, value_parser = positive::<u32>)]
     files: u32,
 
-    /// Number of requests of each file. Without this: 4096, and 40960 like cmmd.
+    /// Number of requests of each file [default: 4096; 40960 like cmmd].
     #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     records: Option<u64>,
 
@@ -99,8 +99,8 @@ struct Converted {
 /// Print the logs of several jobs as one: their requests if they ran at the same time.
 ///
 /// The time of each job begins at 0, its nodes are numbered after those of the jobs before it, and its files are
-/// separate, named job0/..., job1/... A log with syncs or collective calls is refused: in one log its nodes would wait
-/// for those of other jobs.
+/// separate, named job0/..., job1/... A log with syncs or collective calls is rejected: in a merged log, its nodes
+/// would wait for those of other jobs.
 #[derive(Args)]
 struct Merged {
     #[command(flatten)]

@@ -26,12 +26,12 @@ use transfer::{globs, parallel};
 /// Names are paths, or patterns of paths; -r removes directories with everything in them. If one of the names cannot be
 /// removed, the others still are. Stripes on an agent that does not answer are removed when it is back.
 ///
-/// --unfinished removes files that interrupted commands have left under hidden names, if they were begun at least an
-/// hour ago; --older-than sets another age. Files that are being written are left alone.
+/// --unfinished removes files that interrupted commands left under hidden names, if they are at least an hour old;
+/// --older-than sets another age. Files that a client is writing are kept.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The files' paths. Without any, `--unfinished` looks everywhere.
+    /// Paths of files. Without paths, `--unfinished` searches all directories.
     #[arg(value_name = "NAME", required_unless_present = "unfinished")]
     names: Vec<OsString>,
 
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(short, long, conflicts_with = "unfinished")]
     force: bool,
 
-    /// Remove files that interrupted commands have left in these directories, and list them.
+    /// Remove and list files that interrupted commands left in these directories.
     #[arg(long)]
     unfinished: bool,
 

@@ -25,11 +25,11 @@ use crate::output::row_format::{RowFormat, print_json};
 ///
 /// A plan is a TOML file. It names a machine, access patterns and record sizes or jobs that share disks, variants to
 /// compare, parameters to vary, and the number of trials. Every combination becomes a row of results.csv and
-/// results.parquet, and every trial a row of trials.csv and trials.parquet, in the folder of the results.
+/// results.parquet, and every trial a row of trials.csv and trials.parquet, in the directory of the results.
 ///
-/// Each trial is recorded in journal.jsonl in that folder as soon as it is done, so the same command continues
-/// after an interruption, and after a change to the plan runs only the new trials. Trials of another version of the
-/// simulator are not used. Trials that several plans have in common are run once.
+/// Each finished trial is recorded in journal.jsonl in that directory, so the same command continues after an
+/// interruption, and after a change to the plan runs only the new trials. Trials of another version of the simulator
+/// are not used. Trials that several plans have in common are run once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -37,8 +37,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "PLAN", required = true)]
     plans: Vec<String>,
 
-    /// Folder for journal and results. Without this: results/NAME, named after the plan's file, or after the folder
-    /// of several plans.
+    /// Directory for journal and results [default: results/NAME, named after the plan's file, or after the directory of
+    /// several plans].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -46,16 +46,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=TRIALS_MAX))]
     trials: Option<u64>,
 
-    /// Number of trials that run at a time. Without this: the number of processors.
+    /// Number of trials to run in parallel [default: the number of processors].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Option<u64>,
 
-    /// Run all trials again, and discard the journal.
+    /// Discard the journal, and run all trials again.
     #[arg(long, conflicts_with = "only")]
     fresh: bool,
 
-    /// Run only these trials, again, and print each; nothing is written. For jobs that share disks, name VARIANT/TRIAL.
-    /// * matches all, and trailing parts may be left out.
+    /// Run only these trials, again, and print each; no files are written. For jobs that share disks, name
+    /// VARIANT/TRIAL. * matches all, and trailing parts are optional.
     #[arg(long, value_name = "VARIANT/PATTERN/RECORD/TRIAL", conflicts_with = "out")]
     only: Option<String>,
 

@@ -10,8 +10,8 @@ use doctor::mounts;
 
 /// Unmount the directory of a `starfish mount`.
 ///
-/// A successful command has persisted all written data on the disks of the agents. If data cannot be persisted, the
-/// command unmounts the directory all the same and fails with the reason.
+/// The command flushes all written data to the disks of the agents. If the flush fails, it unmounts the directory
+/// nevertheless, and fails with the reason.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -19,8 +19,8 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     directory: PathBuf,
 
-    /// Detach it now even if it is in use, and unmount it when the last process leaves it; written data reach the disks
-    /// then.
+    /// Detach the directory now, even if it is in use. It is unmounted when the last process leaves it; written data
+    /// reach the disks then.
     #[arg(long)]
     lazy: bool,
 }

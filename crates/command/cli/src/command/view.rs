@@ -14,11 +14,11 @@ use command_line::failure::{Failure, Result};
 use command_line::say;
 use transfer::{interrupt, local};
 
-/// Look at traces in a browser: the Thread Log Viewer.
+/// Show traces in a browser: the Thread Log Viewer.
 ///
 /// The page has a time line of every process, node and thread, the durations of all calls, and their distribution. A
-/// server on this computer delivers it. The server answers only requests for the secret address that it prints, and
-/// reads only these files. It also shows files that are still being written, and their growth. Ctrl-C ends it.
+/// server on this computer delivers it. The server answers only requests with the secret address that it prints, and
+/// reads only these files. It also shows the growth of files that are being written. Ctrl-C stops it.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -34,11 +34,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_open", "port"])]
     html: Option<PathBuf>,
 
-    /// Print the address, and do not start a browser.
+    /// Print the address without starting a browser.
     #[arg(long)]
     no_open: bool,
 
-    /// Port of the server; 0 is any free one.
+    /// Port of the server; 0 selects any free port.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 }

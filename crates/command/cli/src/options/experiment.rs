@@ -16,7 +16,7 @@ pub(crate) struct ProgressArgs {
 /// Option for the number of rounds.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct RoundsArgs {
-    /// Rounds of each measurement, and of the measurements behind predictions; the median counts.
+    /// Number of rounds of each measurement, also of those for predictions; the result is their median.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
 }

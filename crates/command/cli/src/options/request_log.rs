@@ -19,7 +19,7 @@ pub(crate) struct InputArgs {
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
 
-    /// Format of the log. Without this it is recognised by the first line.
+    /// Format of the log [default: detected from the first line].
     #[arg(long, value_enum, value_name = "FORMAT")]
     input_format: Option<InputFormat>,
 
@@ -37,11 +37,11 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     first: Option<u64>,
 
-    /// Maximum number of requests; a log with more is refused. Each takes 40 bytes of memory.
+    /// Maximum number of requests; a longer log is rejected. Each request needs 40 bytes of memory.
     #[arg(long, value_name = "N", default_value_t = Limits::default().requests, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
 
-    /// Put the requests of each node in the order of their times, instead of refusing times that run backwards.
+    /// Sort the requests of each node by time, instead of rejecting a log whose times decrease.
     #[arg(long)]
     sort: bool,
 }

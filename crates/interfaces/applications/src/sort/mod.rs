@@ -42,8 +42,8 @@ use runs::Sorted;
 
 /// Sort the lines of files, ordinary and striped ones, by their bytes.
 ///
-/// The order is that of `LC_ALL=C sort`: lines with equal keys are in the order of their bytes; with --stable, in that
-/// of the input. With --unique, the first of them in the input is kept. A last line without a newline gets one.
+/// The order is that of `LC_ALL=C sort`. Lines with equal keys are in the order of their bytes; with --stable, in input
+/// order. With --unique, the first one in the input is kept. A last line without a newline gets one.
 #[derive(Parser, Debug)]
 #[command(name = "pfssort", version, after_help = NAMES)]
 pub struct Arguments {
@@ -51,12 +51,12 @@ pub struct Arguments {
     #[arg(value_name = "FILE", add = command_line::file_or_stored())]
     names: Vec<FileName>,
 
-    /// Output file. An existing file is replaced, and may be one of the inputs: it stays until all is sorted and
-    /// written, so there must be space for both.
+    /// Output file. An existing file is replaced, and may be one of the inputs: it stays until the new file is
+    /// complete, so there must be space for both.
     #[arg(long, short, value_name = "FILE", default_value = "-", add = command_line::file_or_stored())]
     output: FileName,
 
-    /// Sort by the number at the beginning of the line: blanks, perhaps a minus, digits, perhaps a point and digits.
+    /// Sort by the number at the start of the line: blanks, an optional minus, digits, an optional point and digits.
     #[arg(long, short)]
     numeric_sort: bool,
 
@@ -72,21 +72,21 @@ pub struct Arguments {
     #[arg(long, short)]
     stable: bool,
 
-    /// Memory for lines, not including pages of striped files.
+    /// Memory for lines, without the pages of striped files.
     #[arg(long, short = 'S', value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
     memory: Size,
 
-    /// Place of temporary files: a directory, or pfs: for striped ones. Without this, striped if the output is, or
-    /// else the first input; otherwise this computer's usual place for such files.
+    /// Place of temporary files: a directory, or pfs: for striped ones [default: striped if the output or the first
+    /// input is, otherwise TMPDIR].
     #[arg(long, short = 'T', value_name = "PLACE", value_hint = ValueHint::DirPath)]
     temporary: Option<FileName>,
 
-    /// Placement of striped runs and output: striped, each over all disks; or each on one disk, by placement policy 1
-    /// to 4 of `starfish merge`. The default suits one sort as well as several at once.
+    /// Placement of striped runs and output: striped, each over all disks; or each on one disk, by policy 1 to 4 of
+    /// `starfish merge`. The default suits single and concurrent sorts.
     #[arg(long, value_name = "POLICY", default_value = "striped")]
     placement: SortPlacement,
 
-    /// Number K of this sort among J concurrent sorts, for --placement 1 to 4. It writes its output to disk K.
+    /// Number K of this sort among J concurrent sorts, for --placement 1 to 4; it writes its output to disk K.
     #[arg(long, value_name = "K/J")]
     job: Option<SortNumber>,
 

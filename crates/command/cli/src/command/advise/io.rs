@@ -13,29 +13,29 @@ use command_line::durations::shown;
 use studies::advice::io::{IoAdvice, IoAlternative, LEAST_GAIN, RecordedProgram};
 use studies::described::load_machine;
 
-/// Show the gain of a recorded program from other methods, stripe units, numbers of I/O nodes and orders at the disks,
-/// and the hint or setting for each.
+/// Predict the gain of a recorded program from other methods, stripe units, numbers of I/O nodes and disk schedules,
+/// and show the hint or setting for each.
 ///
-/// The log is one of STARFISH_MPI_RECORD, FILE.0, FILE.1 and so on, which records collective calls and the striping of
-/// files; or any other request log, whose requests count as independent. Everything is simulated on the given machine,
-/// in the configuration of the agents: first the recorded run, then one change at a time, then those changes together
-/// that gain in combination and are possible. Gains are parts of the time until everything is done and on the disks,
-/// with 95 % confidence intervals. A change that gains less than 1 %, or possibly nothing, is not advised.
+/// The log was recorded by STARFISH_MPI_RECORD (FILE.0, FILE.1 and so on), with collective calls and the striping of
+/// files. In any other request log, all requests count as independent. The command simulates the given machine in the
+/// configuration of agents: first the recorded run, then one change at a time, then the possible changes that still
+/// gain together. Gains are relative to the time until all data are on the disks, with 95 % confidence intervals.
+/// Changes that gain less than 1 %, or possibly nothing, are not advised.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct IoArguments {
     #[command(flatten)]
     input: InputArgs,
 
-    /// Machine that is simulated: a name that `starfish machines` lists, or a TOML file. It needs at least one compute
-    /// node for each node of the log.
+    /// Machine to simulate: a name that `starfish machines` lists, or a TOML file. It needs a compute node for each
+    /// node of the log.
     #[arg(long, value_name = "NAME")]
     machine: String,
 
     #[command(flatten)]
     set: SetArgs,
 
-    /// Layout of the files on each simulated disk: contiguous or random. Without this: contiguous.
+    /// Layout of the files on each simulated disk: contiguous or random [default: contiguous].
     #[arg(long, value_name = "LAYOUT")]
     layout: Option<DiskLayout>,
 

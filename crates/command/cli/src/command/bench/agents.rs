@@ -63,11 +63,11 @@ pub(crate) struct Options {
     )]
     order: Vec<OrderName>,
 
-    /// Percentage of reads in a mixed workload; without this 70.
+    /// Percentage of reads in a mixed workload [default: 70].
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=99))]
     mix: Option<u8>,
 
-    /// Bytes of a request, at a multiple of this size. Without this: a block.
+    /// Bytes of a request, at a multiple of this size [default: a block].
     #[arg(long, value_name = "SIZE")]
     record: Option<Size>,
 
@@ -81,11 +81,11 @@ pub(crate) struct Options {
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     outstanding: u32,
 
-    /// Number of requests of each client. Without this and --duration: one for each record of its part.
+    /// Number of requests of each client [default without --duration: one for each record of its part].
     #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     requests: Option<u64>,
 
-    /// Time during which requests are made, for example 30s; the file is accessed repeatedly.
+    /// Duration of each workload, for example 30s; clients access the file repeatedly.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
@@ -101,7 +101,8 @@ pub(crate) struct Options {
     set: Vec<String>,
 
     /// Report the bottleneck of each workload on standard error: disks, links, processors or waiting. All nodes record
-    /// their work for this. Without --agents, each method is recorded in one more round, which is not measured.
+    /// their work for this. Without --agents, each method is recorded in an additional,
+    /// unmeasured round.
     #[arg(long)]
     pub(crate) explain: bool,
 
@@ -128,9 +129,9 @@ enum Work {
 /// Order of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OrderName {
-    /// One after the other.
+    /// In ascending order.
     Sequential,
-    /// In a random order: each of them once, then in another order.
+    /// In random order: each record once, then in another random order.
     Random,
 }
 

@@ -34,7 +34,7 @@ use crate::output::row_format::RowOutput;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Patterns of the reports; a collective method writes one array only.
+    /// Patterns of the reports. Collective methods write one array only.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "wcc,wbb,wss,wrnnbb")]
     patterns: Vec<ArrayPattern>,
 
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "8,64,512,8192")]
     records: Vec<Size>,
 
-    /// The methods. Without this: all.
+    /// Methods to measure [default: all].
     #[arg(long, value_enum, value_name = "METHOD,...", value_delimiter = ',')]
     methods: Vec<WriteMethod>,
 
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     write_cache: Size,
 
-    /// The disk model, or `host` for the disk under TMPDIR, for which there is no prediction.
+    /// Disk model, or `host` for the disk under TMPDIR, which cannot be predicted.
     #[arg(long, value_name = "NAME", default_value = "streaming-20")]
     disk_model: String,
 
@@ -73,12 +73,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     rounds: RoundsArgs,
 
-    /// Measure nothing; predict for this machine.
+    /// Predict for this machine and measure nothing.
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
-    /// Trace the only measurement: processes and agents in NAME.tlv, and its prediction in NAME-predicted.tlv. Both
-    /// begin with the first write and end with the last byte on the disks.
+    /// Trace the measurement, which must be a single one: processes and agents in NAME.tlv, the prediction in
+    /// NAME-predicted.tlv. Both begin with the first write and end with the last byte on the disks.
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,
 

@@ -33,7 +33,7 @@ use crate::output::row_format::RowOutput;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Work of the clients on their files. Without this: all.
+    /// Work of the clients on their files [default: all].
     #[arg(long, value_enum, value_name = "WORK,...", value_delimiter = ',')]
     work: Vec<NameWork>,
 
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     rounds: RoundsArgs,
 
-    /// Measure nothing; predict for this machine, whose description has to have a section `metadata`.
+    /// Predict for this machine and measure nothing. Its description needs a section `metadata`.
     #[arg(long, value_name = "NAME", conflicts_with = "rounds")]
     predict: Option<String>,
 
@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["predict", "rounds"])]
     explain: bool,
 
-    /// Trace the only measurement, and explain it: clients and agents in NAME.tlv, and the prediction in
+    /// Trace and explain the measurement, which must be a single one: clients and agents in NAME.tlv, the prediction in
     /// NAME-predicted.tlv.
     #[arg(long, value_name = "NAME.tlv", conflicts_with_all = ["predict", "rounds"])]
     trace: Option<PathBuf>,

@@ -50,16 +50,16 @@ pub(crate) struct Arguments {
           value_parser = clap::value_parser!(u8).range(1..=4))]
     disks: Vec<u8>,
 
-    /// Windows: numbers of pages, or adaptive. Without this 1, 4, 16, 64, 256 and adaptive for cat and grep, and 16 and
-    /// adaptive for sort and bzip2, which take longer.
+    /// Windows: numbers of pages, or adaptive [default: 1, 4, 16, 64, 256 and adaptive for cat and grep; 16 and
+    /// adaptive for sort and bzip2, which take longer].
     #[arg(long, value_name = "PAGES,...", value_delimiter = ',')]
     windows: Vec<Prefetch>,
 
-    /// The programs. Without this: all; if there are only predictions, those that can be predicted.
+    /// Programs to run [default: all; with --predict, those that can be predicted].
     #[arg(long, value_enum, value_name = "PROGRAM,...", value_delimiter = ',')]
     programs: Vec<Application>,
 
-    /// The disk model; a streaming one, so that its rate is known.
+    /// Disk model, with a known rate: a streaming one.
     #[arg(long, value_name = "NAME", default_value = "st318416w")]
     disk_model: String,
 
@@ -77,7 +77,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     rounds: RoundsArgs,
 
-    /// Measure nothing; predict for this machine, such as pdiol-2003.
+    /// Predict for this machine, such as pdiol-2003, and measure nothing.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rounds", "limit_size", "disk_model"])]
     predict: Option<String>,
 

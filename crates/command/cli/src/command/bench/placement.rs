@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 40)]
     write_blocks: u64,
 
-    /// Number of measured trials, of which the mean counts.
+    /// Number of measured trials; the result is their mean.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = positive::<u32>)]
     trials: u32,
 
@@ -76,7 +76,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "drawn-14400")]
     disk_model: String,
 
-    /// Measure nothing; predict for this machine.
+    /// Predict for this machine and measure nothing.
     #[arg(long, value_name = "NAME", conflicts_with = "trials")]
     predict: Option<String>,
 

@@ -11,7 +11,7 @@ use trace::{StateChange, StateTotals};
 use super::{input, shown};
 use crate::output::row_format::RowFormat;
 
-/// Print which states took more time, or less, in a second trace; the largest change comes first.
+/// Print which states took more or less time in a second trace, the largest change first.
 ///
 /// States are the same if they have the same name and category; all threads count together.
 #[derive(Args)]

@@ -19,8 +19,8 @@ pub(super) struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// The trace to write; - for standard output. An existing file is replaced. Without this: FILE with the ending
-    /// .tlv, if there is no such file yet.
+    /// The trace to write; - for standard output. An existing file is replaced [default: FILE with the ending .tlv,
+    /// which must not exist].
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 }

@@ -17,8 +17,8 @@ use crate::output::row_format::RowFormat;
 ///
 /// With two states, this is the time in which one thread was in the first and another thread in the second. A state
 /// within another in the same thread does not overlap it. A state given twice overlaps while two threads are in it.
-/// Further rows show each state alone, with the time in which any thread was in it. Shares are of the time from the
-/// first to the last event of the trace, or of the selected part.
+/// Further rows show each state alone, with the time in which any thread was in it. Shares are relative to the time
+/// from the first to the last event of the trace, or of the selected part.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The trace; - for standard input.

@@ -15,10 +15,10 @@ use crate::options::agents::AgentsArgs;
 
 /// Run a program, record it and the agents, and report the bottleneck on standard error.
 ///
-/// The program may be any that uses agents: one over striped files, with libpdiol, in Python or with MPI. All its nodes
-/// on this computer are recorded; the variable STARFISH_TRACE requests that. It finds the agents by STARFISH_AGENTS, or
-/// the configuration of this computer. Ctrl-C is for that program; this one continues until it ends, and exits with its
-/// exit code.
+/// Any program that uses agents can be recorded: one over striped files, with libpdiol, in Python or with MPI. All its
+/// nodes on this computer are recorded; the variable STARFISH_TRACE requests that. It finds the agents by
+/// STARFISH_AGENTS, or the configuration of this computer. Ctrl-C interrupts the program; this command waits for its
+/// end, and exits with its exit code.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

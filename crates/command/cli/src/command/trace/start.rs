@@ -7,10 +7,10 @@ use transfer::recordings;
 
 use crate::options::agents::AgentsArgs;
 
-/// Have all agents record their work from now on, until `starfish trace stop`.
+/// Start recording the work of all agents, until `starfish trace stop`.
 ///
-/// Each keeps its last 262144 events in memory, about 40 MB. Agents that are recording already restart their recording.
-/// An agent that was started with --trace writes its own trace; if there is such an agent, no agent begins.
+/// Each keeps its last 262144 events in memory, about 40 MB. Agents that are already recording restart their recording.
+/// An agent that was started with --trace writes its own trace; with such an agent in the set, no recording starts.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

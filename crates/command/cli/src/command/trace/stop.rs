@@ -11,11 +11,11 @@ use transfer::recordings::{self, Recorded};
 use super::shown;
 use crate::options::agents::AgentsArgs;
 
-/// End the recording that `starfish trace start` began, and write the recordings of all agents as one trace.
+/// Stop the recording of `starfish trace start`, and write the recordings of all agents as one trace.
 ///
 /// Each agent is a process of the trace, named by its address. When the recording ends, messages compare the agents'
 /// clocks with that of this computer. Offset and uncertainty are shown, and readers of the trace correct for them. If
-/// some agents do not answer or have recorded nothing, the command fails, but writes the other recordings.
+/// agents do not answer or recorded nothing, the command writes the other recordings, and fails.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

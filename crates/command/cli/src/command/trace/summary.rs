@@ -13,9 +13,9 @@ use crate::output::row_format::RowFormat;
 
 /// Print the number of visits and the time of threads in each state.
 ///
-/// A state within another counts as well as that one. A span without an end counts up to the last time that the trace
-/// knows of it; one without a begin does not count. Their numbers are printed on standard error. The share is that of
-/// the time of the row's threads, each from the first to the last time of its trace.
+/// Nested states count for themselves and for the outer state. A span without an end counts up to its last known time;
+/// a span without a begin does not count. Their numbers are printed on standard error. The share is relative to the
+/// time of the row's threads, each from the first to the last event of its trace.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
