@@ -56,17 +56,17 @@ struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  starfish demo                                    see it work, in less than a minute
+  starfish demo                                    demonstration, in less than a minute
   starfish agents up --local 4                     four agents on this computer, in the background
   starfish agent --root /disk1 --create --listen :7117
-                                                   give a disk of this machine to the file system
-  starfish put big.dat --agents a:7117,b:7117      spread a file over the disks of two agents
+                                                   serve a disk of this computer
+  starfish put big.dat --agents a:7117,b:7117      stripe a file over the disks of two agents
   starfish simulate --pattern rb                   read a file on a simulated machine of 1996
-  starfish run plan.toml                           simulate all that a plan says
+  starfish run plan.toml                           simulate all trials of a plan
 
 Exit codes: 0 done; 1 failed; 2 wrong usage; 130 interrupted.
-The environment variable STARFISH_DRIVER (io_uring, polling) chooses how nodes talk to the kernel, and
-STARFISH_SILENCE for how many seconds an agent that does not answer, or is being started again, is waited for (10).";
+The environment variable STARFISH_DRIVER (io_uring, polling) selects the interface of nodes to the kernel.
+STARFISH_SILENCE is the time in seconds to wait for an agent that does not answer or is restarting (10).";
 
 #[derive(Subcommand)]
 enum Command {

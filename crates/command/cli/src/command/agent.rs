@@ -144,7 +144,7 @@ Examples:
   starfish agent --root /disk1 --listen :7117 --metrics 9117
   starfish agent --root /tmp/slow --create --listen 127.0.0.1:0 --disk-model streaming-20
 
-The log goes to standard error. The environment variable STARFISH_LOG (off, error, warn, info, debug) says how much.";
+The log goes to standard error. The environment variable STARFISH_LOG sets its level: off, error, warn, info or debug.";
 
 /// Minimum number of cached blocks. With fewer, requests would wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 8;

@@ -43,14 +43,14 @@ Examples:
   starfish agents up --local 4 --disk-model streaming-20      with disks slowed down
   starfish agents up --hosts hosts.txt                        one on each host, over ssh
   starfish agents up --hosts hosts.txt -- --cache 1GiB        with more options of `starfish agent`
-  starfish agents up --local 4 -- --metrics +2000             each with numbers for Prometheus
+  starfish agents up --local 4 -- --metrics +2000             each with metrics for Prometheus
   eval \"$(starfish agents up --local 4)\"                      and STARFISH_AGENTS set in this shell
   starfish agents status
   starfish agents down
   starfish agents up                                          the same set again
 
-A hosts file has one agent a line, HOST[:PORT] [ROOT...], and comments after #:
-  node1                        port 7117, its disk in ~/.local/state/starfish there
+A hosts file has one agent in each line, HOST[:PORT] [ROOT...], and comments after #:
+  node1                        port 7117, disk in its ~/.local/state/starfish
   mary@node2:7118 /disk1 /disk2";
 
 /// Action on the set.

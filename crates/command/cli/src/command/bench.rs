@@ -138,8 +138,8 @@ Examples:
   starfish bench
   starfish bench --block 64KiB --rounds 9
   starfish bench --modelled --rounds 1 --explain
-  starfish bench --format json                     of this computer, for programs
-  starfish bench --agents                          those that all commands use
+  starfish bench --format json                     this computer, as JSON
+  starfish bench --agents                          the configured agents
   starfish bench --agents node1:7117,node2:7117 --clients 4 --file-size 4GiB
   starfish bench --agents --operation mixed --record 64KiB --duration 30s
   starfish bench --agents --operation write --order random --explain
@@ -153,16 +153,16 @@ JSON with --agents: agents, disks, clients, outstanding, file_bytes, block_bytes
 and rows, one for the reads and one for the writes of each workload: order, workload (read, write, mixed), operation \
 (read, write), requests, bytes, elapsed_s, flush_s, throughput_mib_s, requests_s, latency_mean_s, latency_p50_s, \
 latency_p99_s, latency_p999_s, latency_max_s, own_work_share (of the clients' time, for making and checking data), and \
-predicted: null, or the figures again. CSV has a row for each row, and predicted_ before the names of predicted \
-figures. Percentiles are at most a thousandth too large.
+predicted: null, or the figures again. CSV has the same rows, and the prefix predicted_ for predicted \
+figures. Percentiles are at most 0.1 % too large.
 
 JSON and CSV without --agents: method, receiving_threads, median_mib_s, lowest_mib_s, highest_mib_s, of_target, \
-of_four_threads; with --modelled disk_model, disks, file_bytes, disks_mib_s, method, median_mib_s, of_disks. What is of \
-another is a quotient.
+of_four_threads; with --modelled disk_model, disks, file_bytes, disks_mib_s, method, median_mib_s, of_disks. Values \
+whose names begin with of_ are ratios.
 
-A predicted machine has a compute node for each client and an I/O node for each agent, with as many disks, served as \
-by an agent without options. What agents do not tell is the description's: --set disks.model=NAME names the disks, \
-and --set changes any other key, too. At most 20,000 requests of each workload are simulated.";
+A predicted machine has a compute node for each client and an I/O node for each agent, with its number of disks and \
+the default options of agents. All other values are those of the description: --set disks.model=NAME selects the \
+disks, and --set can change any key. At most 20,000 requests of each workload are simulated.";
 
 /// Number of agents: one for each sender of the bare stripe.
 const AGENTS: usize = bare_stripe::SENDERS;

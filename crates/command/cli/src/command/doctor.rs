@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  starfish doctor                                  of the agents that are configured, or were started last
+  starfish doctor                                  the configured agents, or those started last
   starfish doctor --agents node1:7117,node2:7117 --quick
   starfish doctor --format json | jq .problems";
 

@@ -67,9 +67,9 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  starfish fsck                                    all files of the agents that are configured
+  starfish fsck                                    all files of the configured agents
   starfish fsck big.dat --rate 20MiB               no faster than 20 MiB/s
-  starfish fsck --repair                           and mend the namespace
+  starfish fsck --repair                           check and repair
   starfish fsck --format json | jq '.findings[].file'";
 
 fn rate(text: &str) -> std::result::Result<Size, String> {

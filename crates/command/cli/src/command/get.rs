@@ -86,12 +86,12 @@ Examples:
   starfish get big.dat --agents node1:7117,node2:7117
   starfish get results/today.dat /tmp --force --hash
   starfish get directory.tar - | tar x
-  starfish get 'results/*.dat' /tmp/                 all that the pattern means
+  starfish get 'results/*.dat' /tmp/                 all matching files
   starfish get -r results --resume
   starfish get big.dat --method disk-directed
   starfish get big.dat --explain
   starfish get hurt.dat rest.dat --skip-damaged
-  starfish get -r results rest --skip-damaged        when a disk is lost, all that is left";
+  starfish get -r results rest --skip-damaged        the readable parts, after a disk is lost";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {

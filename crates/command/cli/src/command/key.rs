@@ -26,9 +26,9 @@ const EXAMPLES: &str = "\
 Examples:
   starfish key new                        on one computer; then copy the file to the others:
   scp -p ~/.config/starfish/key node2:.config/starfish/key
-  starfish key show                       the name of the key, to compare computers by
+  starfish key show                       the name of the key, to compare computers
   starfish key rotate                     begin to replace the key
-  starfish key rotate --finish            forget the key before";
+  starfish key rotate --finish            remove the old key";
 
 #[derive(Subcommand)]
 enum Action {

@@ -71,9 +71,9 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   starfish merge --policy 2 --jobs 5 --disks 5 --explain    a race
-  starfish merge --policy 3 --jobs 5 --trials 5             the cure by placement
-  starfish merge --policy 2 --scheduling round-robin        the cure by the order at the disks
-  starfish merge --policy 2 --jobs 3 --buffer-blocks 2000   the cure by small buffers
+  starfish merge --policy 3 --jobs 5 --trials 5             remedy: placement
+  starfish merge --policy 2 --scheduling round-robin        remedy: disk schedule
+  starfish merge --policy 2 --jobs 3 --buffer-blocks 2000   remedy: small buffers
   starfish merge --kind copy --jobs 2 --disks 2 --run-blocks 10000 --read-blocks 8 --write-blocks 1
   starfish merge --policy 2 --trace race.pftrace
   starfish merge --policy 3 --trials 5 --format csv

@@ -138,7 +138,7 @@ Examples:
   starfish mount ~/files --agents node1:7117,node2:7117
   starfish mount ~/files --background && ls ~/files && starfish umount ~/files
   node1:7117,node2:7117 /mnt/files fuse.starfish _netdev,allow_other 0 0       a line of /etc/fstab
-  starfish mount ~/files --wait 5m                                             when some agents begin later";
+  starfish mount ~/files --wait 5m                                             if some agents start later";
 
 /// Default page cache of a mount.
 const CACHE: &str = "256MiB";

@@ -76,7 +76,7 @@ Examples:
   starfish reproduce starfish-3.0 --tables 3,15 --trials 1    a first look
   starfish reproduce starfish-3.0 --tables none --figures 2   one figure
   starfish reproduce placement --figures 2,7 --trials 1       merges on shared disks
-  starfish reproduce ./my-study --out mine                    plans and published tables of your own";
+  starfish reproduce ./my-study --out mine                    your own plans and published tables";
 
 /// Selected tables or figures.
 #[derive(Clone, Debug, PartialEq, Eq)]

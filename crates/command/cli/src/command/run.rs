@@ -89,7 +89,7 @@ A plan:
   [vary]
   set = { \"nodes.io\" = [4, 8, 16] }   # every combination; or outstanding = [1, 2, 4]
 
-Every option of `starfish simulate` may stand at the top, as the default, or in a variant.
+Every option of `starfish simulate` can be set at the top, as the default, or in a variant.
 
 A plan of jobs that share disks has no patterns, and the options of `starfish merge` instead:
   name = \"races\"
@@ -110,11 +110,11 @@ Plans of one kind can be run together.
 
 Examples:
   starfish run methods.toml
-  starfish run methods.toml --html methods.html        charts, to be opened with any browser
+  starfish run methods.toml --html methods.html        charts, for any browser
   starfish run methods.toml --trials 1 --format csv > first.csv
   starfish run experiments/starfish-3.0/*.toml --out results/all
   starfish run methods.toml --only ddio/rb/8192/0      the first trial of one cell, with its digest
-  starfish run races.toml --only 'a race,jobs=5/0'     likewise of jobs that share disks";
+  starfish run races.toml --only 'a race,jobs=5/0'     the same for jobs that share disks";
 
 /// Files of results: of cells, then of trials.
 const RESULTS: [&str; 4] = ["results.csv", "results.parquet", "trials.csv", "trials.parquet"];

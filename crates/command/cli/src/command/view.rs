@@ -48,7 +48,7 @@ Examples:
   starfish view run.tlv                       a browser opens
   starfish view node1.tlv node2.tlv           several files on one clock
   starfish view --beside write.tlv write-predicted.tlv
-  starfish view run.tlv --html run.html       a file to keep, or to send";
+  starfish view run.tlv --html run.html       a self-contained page";
 
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {

@@ -100,7 +100,7 @@ Examples:
   starfish bench enwrich --patterns wcc,wss --rounds 5
   starfish bench enwrich --predict cluster-switch --processes 16 --agents 8
   starfish bench enwrich --patterns wcc --records 512 --methods disk-directed \
-    --trace write.tlv --trace-html write.html    measured beside predicted, to look at
+    --trace write.tlv --trace-html write.html    measurement next to prediction
   TMPDIR=/mnt/disk starfish bench enwrich --disk-model host";
 
 /// Remedy if there is more than one measurement.
