@@ -64,7 +64,7 @@ def test_pickled_shards_of_merges_can_be_run_and_merged(plan: Plan) -> None:
 
 def test_plans_of_both_kinds_in_one_run_are_rejected(plan: Plan) -> None:
     other = Plan('name = "x"\nmethod = "traditional"\npatterns = ["rb"]', "x.toml")
-    with pytest.raises(starfish.InvalidError, match="one of jobs that share disks.*one after the other"):
+    with pytest.raises(starfish.InvalidError, match="a plan of jobs that share disks.*separately"):
         starfish.run([plan, other])
 
 
@@ -127,7 +127,7 @@ def test_progress_is_reported() -> None:
         ({"jobs": 6}, "6 jobs need 6 disks"),
         ({"kind": "copies"}, "kind: "),
         ({"buffer_blocks": "many"}, "or unlimited"),
-        ({"buffer_blocks": 100}, "may wait for ever"),
+        ({"buffer_blocks": 100}, "may wait forever"),
         ({"work": "long"}, "work: expected"),
         ({"machine": "cray"}, "shared-disks-1996"),
         ({"overrides": {"nodes.oi": 4}}, "unknown key"),

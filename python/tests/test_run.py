@@ -119,7 +119,7 @@ def test_trials_in_the_journal_are_not_run_again(plan: Plan, tmp_path: Path) -> 
 def test_a_file_that_is_no_journal_is_rejected_and_unchanged(plan: Plan, tmp_path: Path) -> None:
     machine = tmp_path / "nvme.toml"
     machine.write_text('name = "nvme"\n')
-    with pytest.raises(starfish.InvalidError, match="no journal of trials"):
+    with pytest.raises(starfish.InvalidError, match="not that of a journal of trials"):
         starfish.run(plan, journal=machine)
     assert machine.read_text() == 'name = "nvme"\n'
 

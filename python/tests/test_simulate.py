@@ -125,14 +125,14 @@ def test_the_window_of_a_page_cache_can_be_chosen() -> None:
         ({"page_cash": 0}, 'unknown key "page_cash", did you mean page_cache?'),
         ({"block": 0.5}, "block: expected a whole number of bytes"),
         ({"method": "two-phase", "page_cache": "1 MiB"}, "page_cache: only the traditional method"),
-        ({"method": "traditional", "window": 4}, "choose its size (page_cache) too"),
+        ({"method": "traditional", "window": 4}, "set page_cache, too"),
         ({"trials": 0}, "trials: expected a whole number of at least 1, not 0"),
         ({"trials": 2.5}, "trials: expected a whole number of at least 1, not 2.5"),
         ({"seed": -1}, "seed: expected a whole number of at least 0, not -1"),
         ({"outstanding": 0}, "outstanding: "),
         ({"threads": 0}, "threads: "),
         ({"scheduling": "lifo"}, 'scheduling: no scheduling "lifo": expected one of fcfs, cyclic-scan'),
-        ({"queued": "often"}, 'queued: "often" is none of never, always and small-records'),
+        ({"queued": "often"}, 'queued: expected never, always or small-records, not "often"'),
     ],
 )
 def test_invalid_arguments_are_rejected_before_a_run(arguments: dict[str, Any], expected: str) -> None:

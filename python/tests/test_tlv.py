@@ -67,7 +67,7 @@ def test_a_state_decorates_functions_and_ends_on_an_exception(tmp_path: Path) ->
 
 
 def test_invalid_calls_raise_errors(tmp_path: Path) -> None:
-    with pytest.raises(starfish.InvalidError, match="nothing is being recorded"):
+    with pytest.raises(starfish.InvalidError, match="no recording is in progress"):
         tlv.finish()
     with pytest.raises(starfish.FileError, match="nowhere"):
         tlv.start("program", tmp_path / "nowhere" / "x.tlv")

@@ -199,7 +199,7 @@ impl Account {
     pub fn lines(&self) -> Vec<String> {
         let missing = self.missing_events.map(|missing| {
             format!(
-                "  The trace is incomplete: {} did not fit. Limits of the {} in the trace:",
+                "  The trace is incomplete: {} did not fit. The limits of the recorded {}:",
                 counted(missing, "event"),
                 shown(self.elapsed_s)
             )

@@ -21,7 +21,9 @@ pub(crate) fn log(
     (block_bytes, stripes): (u64, u32),
 ) -> Result<RequestLog, Error> {
     let Some(ArrayPattern::One(pattern)) = pattern.arrays() else {
-        return Err(Error::invalid(format!("{pattern} is no pattern of one array, which calls are made of")));
+        return Err(Error::invalid(format!(
+            "{pattern} is not a pattern of a single array, as `calls` needs"
+        )));
     };
     let view = pattern.view(problem)?;
     let nodes = problem.nodes;

@@ -160,7 +160,7 @@ impl Case {
         }
         if options.memget_writes && matches!(method, Method::DiskDirected | Method::WriteCached) {
             return Err(Error::invalid(format!(
-                "the {method} method makes no write requests to fetch data for"
+                "the {method} method makes no write requests, for which data could be fetched"
             )));
         }
         if *method == Method::WriteCached && self.operation() == Operation::Read {
@@ -190,17 +190,17 @@ impl Case {
         if (1..block).contains(&cache) {
             let why =
                 format!("a page cache of {cache} bytes has no room for a block of the file, {block} bytes");
-            return Err(Error::invalid(format!("{why}: choose a larger one (page_cache)")));
+            return Err(Error::invalid(format!("{why}: choose a larger page_cache")));
         }
         if options.window.is_some() && options.page_cache_bytes == 0 {
-            return Err(Error::invalid("a window is that of a page cache: choose its size (page_cache) too"));
+            return Err(Error::invalid("a window needs a page cache: set page_cache, too"));
         }
         if let AccessPattern::Log(log) = self.pattern {
             let makes_sense = log.generator(problem).check();
             makes_sense.map_err(|why| Error::invalid(format!("{log}: {why}")))?;
         }
         if options.calls && (options.thread_per_request || options.memget_writes) {
-            let why = "calls are made of nodes that work as agents do: without thread_per_request and memget_writes";
+            let why = "calls need the configuration of agents, without thread_per_request and memget_writes";
             return Err(Error::invalid(why));
         }
         match self.replay()? {
@@ -230,11 +230,9 @@ impl Case {
     pub(crate) fn ignores(&self, field: &str) -> Option<&'static str> {
         let (writes, uses_cache) = (self.operation() == Operation::Write, self.options.page_cache_bytes > 0);
         match field {
-            "memget_writes" if !writes => Some("there are no writes to fetch data for"),
+            "memget_writes" if !writes => Some("no data are written, so none can be fetched"),
             // A page cache reads a page before it is partly overwritten, so prefetching may have an effect on writes.
-            "prefetch" if writes && !uses_cache => {
-                Some("nothing is read, after which I/O nodes would prefetch")
-            }
+            "prefetch" if writes && !uses_cache => Some("no data are read, so none are prefetched"),
             "queued" if self.method == Method::Traditional => {
                 Some("the traditional method makes no Memputs and Memgets")
             }

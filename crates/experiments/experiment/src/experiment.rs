@@ -32,7 +32,7 @@ pub struct Experiment {
 }
 
 const NO_METADATA: &str =
-    "it has no place for names; describe in [metadata] what they take, as `loopback` does";
+    "it has no metadata server; describe its costs in a section [metadata], as `loopback` does";
 
 /// Layout of a file on each disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl Experiment {
         }
         let mut names = BTreeSet::new();
         if let Some(file) = self.files.iter().find(|file| !names.insert(&file.name)) {
-            return Err(Error::invalid(format!("there are two files {}", file.name)));
+            return Err(Error::invalid(format!("two files have the name {}", file.name)));
         }
         self.check_disks()
     }
@@ -173,7 +173,7 @@ impl Experiment {
         for file in &self.files {
             let (block, bytes) = (file.block_bytes, file.bytes);
             if block == 0 {
-                return Err(Error::invalid("a block must have at least one byte"));
+                return Err(Error::invalid("a block needs at least one byte"));
             }
             let disks = self.disks_of(file)?;
             let Some(model) = &model else { continue };
@@ -192,8 +192,8 @@ impl Experiment {
                 if needed > there {
                     let count = disks.len();
                     let text = format!(
-                        "a file of {bytes} bytes is {needed} blocks of {block} bytes on each of {count} disks, which has \
-                         room for {there}: make the file smaller, or the disks more"
+                        "a file of {bytes} bytes needs {needed} blocks of {block} bytes on each of {count} \
+                         disks, which have room for {there}: make the file smaller, or use more disks"
                     );
                     return Err(Error::invalid(text));
                 }
@@ -214,13 +214,13 @@ impl Experiment {
                 let mut seen = BTreeSet::new();
                 match disks.iter().find(|disk| **disk >= all || !seen.insert(**disk)) {
                     None if !disks.is_empty() => Ok(disks.iter().map(|&disk| disk as usize).collect()),
-                    _ => Err(Error::invalid(format!("{name} lies on disks of 0 to {}, each once", all - 1))),
+                    _ => Err(Error::invalid(format!("{name} must be on distinct disks of 0 to {}", all - 1))),
                 }
             }
             // Disk indices run over the nodes first: disks 0 to n - 1 are the first disks of the n nodes.
             FilePlace::Local(node) if *node < nodes => Ok(vec![*node as usize]),
             FilePlace::Local(node) => {
-                Err(Error::invalid(format!("{name} lies on I/O node {node}, of {nodes}")))
+                Err(Error::invalid(format!("{name} is on I/O node {node}, but there are {nodes}")))
             }
         }
     }

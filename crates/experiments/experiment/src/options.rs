@@ -195,6 +195,6 @@ impl FromStr for Queued {
         let found = [Queued::Never, Queued::Always, Queued::SmallRecords]
             .into_iter()
             .find(|queued| queued.to_string() == text);
-        found.ok_or_else(|| format!("{text:?} is none of never, always and small-records"))
+        found.ok_or_else(|| format!("expected never, always or small-records, not {text:?}"))
     }
 }

@@ -179,16 +179,17 @@ impl PlacementCase {
         );
         if *jobs > compute || *disks > there {
             return invalid(format!(
-                "{jobs} jobs on {disks} disks need as many compute nodes and disks; {} has {compute} and {there}",
+                "{jobs} jobs on {disks} disks need {jobs} compute nodes and {disks} disks; {} has {compute} \
+                 and {there}",
                 self.machine.name
             ));
         }
         match kind {
             PlacedJob::Copy if *jobs != 2 || *disks != 2 => {
-                invalid(format!("a copy is of two jobs on two disks, not of {jobs} on {disks}"))
+                invalid(format!("a copy needs two jobs on two disks, not {jobs} on {disks}"))
             }
             PlacedJob::Interleave if jobs != disks || *disks < 2 => invalid(format!(
-                "an interleave has a job for each of at least two disks, not {jobs} jobs on {disks}"
+                "an interleave needs one job for each of at least two disks, not {jobs} jobs on {disks}"
             )),
             PlacedJob::Copy | PlacedJob::Interleave if self.options.buffer_blocks.is_some() => {
                 invalid(format!("only merges can have bounded buffers, and these jobs {kind}"))
@@ -198,7 +199,7 @@ impl PlacementCase {
                 self.options.read_blocks, self.options.write_blocks
             )),
             _ if self.chosen_time_ns() > u128::from(TIME_MAX.as_nanos()) => invalid(format!(
-                "{} of work on each block and {} between jobs come to more than the hundred years that are simulated",
+                "{} of work on each block and {} between jobs exceed the limit of a hundred simulated years",
                 self.options.work, self.options.stagger
             )),
             _ => Ok(()),

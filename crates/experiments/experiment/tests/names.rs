@@ -72,5 +72,5 @@ fn a_job_without_metadata_server_or_files_is_rejected() {
     let error = Experiment { jobs, ..Experiment::with_agents(machine) }.trial(0).expect_err("no place");
     assert!(error.to_string().contains("[metadata]"), "{error}");
     let error = experiment(1, &[], job(NamesWork::Create, 0)).trial(0).expect_err("no files");
-    assert!(error.to_string().contains("must be a file"), "{error}");
+    assert!(error.to_string().contains("at least one file"), "{error}");
 }

@@ -148,7 +148,7 @@ fn invalid_sequential_jobs_are_rejected() {
         (local(one.clone(), 0), "at least one byte"),
         (striped(one, empty), "at least one byte"),
         (on_io_node, "expected compute nodes, of 0 to"),
-        (elsewhere, "file lies on I/O node 1, of 1"),
+        (elsewhere, "file is on I/O node 1, but there are 1"),
     ] {
         let error = wrong.trial(0).expect_err("refused").to_string();
         assert!(error.contains(why), "{error}");

@@ -123,9 +123,9 @@ fn impossible_files_and_jobs_are_rejected() {
     let on = |node| vec![reader("a", node, Duration::ZERO)];
     let large = StoredFile { bytes: 1 << 40, ..file("b", &[1]) };
     for (files, jobs, why) in [
-        (vec![file("a", &[0, 4])], on(0), "a lies on disks of 0 to 3"),
-        (vec![file("a", &[1, 1])], on(0), "each once"),
-        (vec![file("a", &[0]), file("a", &[1])], on(0), "two files a"),
+        (vec![file("a", &[0, 4])], on(0), "a must be on distinct disks of 0 to 3"),
+        (vec![file("a", &[1, 1])], on(0), "distinct disks"),
+        (vec![file("a", &[0]), file("a", &[1])], on(0), "two files have the name a"),
         (vec![file("a", &[0]), large], on(0), "make the file smaller"),
         (whole(), on(2), "expected compute nodes, of 0 to 1 and each once, not node 2"),
         (whole(), vec![Launch { nodes: vec![0, 0], ..on(0).remove(0) }], "each once, not node 0"),

@@ -39,7 +39,7 @@ pub struct LocalPart<M: Machine> {
 impl LocalProgram {
     pub(crate) fn check(&self) -> std::result::Result<(), Error> {
         if self.bytes == 0 || self.page_bytes == 0 {
-            return Err(Error::Invalid("a file and its pages must have at least one byte".into()));
+            return Err(Error::Invalid("a file and its pages need at least one byte".into()));
         }
         Ok(())
     }

@@ -63,7 +63,8 @@ impl MergeJob {
         let least = Self::portion_least(inputs.len(), *read_blocks, *write_blocks, self.reading);
         match self.portion {
             Some(portion) if portion < least => Err(Error::Invalid(format!(
-                "a merge of {} runs with a portion of {portion} blocks may wait for ever; expected {least} at least",
+                "a merge of {} runs with a portion of {portion} blocks may wait forever; expected at least \
+                 {least}",
                 inputs.len()
             ))),
             _ => Ok(()),

@@ -65,10 +65,10 @@ impl NamesJob {
     pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
         let invalid = |why: &str| Err(Error::Invalid(why.to_owned()));
         if members != 1 {
-            return invalid("a directory is one member's: give each its own job");
+            return invalid("a directory belongs to one member: use a separate job for each");
         }
         if self.files == 0 || self.outstanding == 0 {
-            return invalid("there must be a file, and an operation under way");
+            return invalid("expected at least one file, and one operation in flight");
         }
         Striping::new(self.block_bytes, 1)?;
         Ok(())

@@ -53,7 +53,7 @@ impl PatternJob {
             return Err(Error::Invalid(format!("a pattern for {nodes} compute nodes on {members}")));
         }
         if let PatternAccess::Cached(PageCacheSettings { bytes: 0, .. }) = self.access {
-            return Err(Error::Invalid("a page cache must have at least one byte".into()));
+            return Err(Error::Invalid("a page cache needs at least one byte".into()));
         }
         self.pattern.view(&self.problem)?;
         Ok(())

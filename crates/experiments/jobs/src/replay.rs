@@ -152,16 +152,14 @@ impl ReplayJob {
         }
         if self.files.len() > FILES_MAX {
             let files = self.files.len();
-            return invalid(format!(
-                "a log of {files} files: {FILES_MAX} is the most that can be told apart"
-            ));
+            return invalid(format!("a log of {files} files: the limit is {FILES_MAX}"));
         }
         calls::check(self)?;
         match self.access {
             ReplayAccess::Cached(PageCacheSettings { bytes: 0, .. }) => {
-                invalid("a page cache must have at least one byte".into())
+                invalid("a page cache needs at least one byte".into())
             }
-            ReplayAccess::Batches { bytes: 0, .. } => invalid("a batch must have at least one byte".into()),
+            ReplayAccess::Batches { bytes: 0, .. } => invalid("a batch needs at least one byte".into()),
             ReplayAccess::WriteCached(settings) => Ok(settings.check()?),
             _ => Ok(()),
         }

@@ -52,10 +52,10 @@ impl RunSet {
         let invalid = |why: String| Err(Error::Invalid(why));
         let RunSet { inputs, block_bytes, read_blocks, write_blocks, .. } = self;
         if members != 1 {
-            return invalid(format!("a job that merges runs is one node's, not {members}"));
+            return invalid(format!("a job that merges runs needs one node, not {members}"));
         }
         if *block_bytes == 0 {
-            return invalid("a block must have at least one byte".into());
+            return invalid("a block needs at least one byte".into());
         }
         for (what, blocks) in [("read", *read_blocks), ("written", *write_blocks)] {
             let most = u64::from(u32::MAX) / block_bytes;
@@ -64,7 +64,7 @@ impl RunSet {
             }
         }
         if inputs.is_empty() || inputs.iter().any(|run| run.blocks == 0) {
-            return invalid("there must be at least one input run, and each must have a block".into());
+            return invalid("expected at least one input run, with at least one block each".into());
         }
         if let Some(run) = inputs.iter().find(|run| run.blocks > u64::from(u32::MAX)) {
             return invalid(format!("{} has {} blocks; expected at most {}", run.file, run.blocks, u32::MAX));

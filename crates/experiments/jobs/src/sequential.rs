@@ -41,10 +41,12 @@ impl Sequential {
     pub(crate) fn check(&self, members: u32) -> Result<(), Error> {
         let invalid = |why: &str| Err(Error::Invalid(why.to_owned()));
         if self.file_bytes == 0 || self.page_bytes == 0 {
-            return invalid("a file and its pages must have at least one byte");
+            return invalid("a file and its pages need at least one byte");
         }
         if members == 0 || self.operation == Operation::Write && members > 1 {
-            return invalid("a sequential program needs a compute node, and one alone if it makes its file");
+            return invalid(
+                "a sequential program needs a compute node, and exactly one if it creates its file",
+            );
         }
         Ok(())
     }

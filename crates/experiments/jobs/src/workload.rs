@@ -64,13 +64,13 @@ impl Workload {
         let (file, record) = (self.file_bytes, self.record_bytes);
         let invalid = |why: String| Err(Error::Invalid(why));
         if file == 0 || record == 0 {
-            return invalid("a file and its records must have at least one byte".into());
+            return invalid("a file and its records need at least one byte".into());
         }
         if record > file {
             return invalid(format!("a record of {record} bytes is larger than the file of {file}"));
         }
         if self.clients == 0 || self.outstanding == 0 {
-            return invalid("there must be at least one client with one outstanding request".into());
+            return invalid("expected at least one client with one outstanding request".into());
         }
         if u64::from(self.clients) > self.records() {
             let (clients, records) = (self.clients, self.records());

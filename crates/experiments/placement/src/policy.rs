@@ -51,7 +51,8 @@ pub enum PolicyError {
     },
     /// No disk left to read from.
     #[error(
-        "{policy} leaves {jobs} jobs on {disks} disks no disk to read from; expected at least one disk more"
+        "{policy} leaves {jobs} jobs on {disks} disks without a disk to read from; expected at least one \
+         more disk"
     )]
     NoDiskToRead {
         /// Policy.

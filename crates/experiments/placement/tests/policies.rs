@@ -76,7 +76,8 @@ fn impossible_placements_are_rejected() {
     let text = refused(Policy::DedicatedWriteDisks, 5, 5).to_string();
     assert_eq!(
         text,
-        "policy 1 (dedicated write disks) leaves 5 jobs on 5 disks no disk to read from; expected at least one disk more"
+        "policy 1 (dedicated write disks) leaves 5 jobs on 5 disks without a disk to read from; expected at \
+         least one more disk"
     );
     for policy in [Policy::SeparateWithinJob, Policy::SharedWithinJob] {
         assert_eq!(refused(policy, 1, 1), PolicyError::NoDiskToRead { policy, jobs: 1, disks: 1 });

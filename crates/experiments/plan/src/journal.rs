@@ -46,17 +46,17 @@ pub enum JournalError {
     },
     /// The file is not a journal. It was not modified.
     #[error(
-        "{}: this is no journal of trials, by its first line: nothing was written to it; name another file, one that \
-         a run made or that is not there yet", .0.display()
+        "{}: its first line is not that of a journal of trials; it was not changed. Name the journal of an \
+         earlier run, or a new file", .0.display()
     )]
     NotAJournal(PathBuf),
     /// Another process is appending to the file.
-    #[error("{}: another run is writing it: wait for that, or choose another folder", .0.display())]
+    #[error("{}: another run is writing it: wait until that run ends, or choose another directory", .0.display())]
     InUse(PathBuf),
     /// The same program version produced two different results of one trial.
     #[error(
-        "{}: two different results of trial {key}, of the same program: one of the lines was changed, or a \
-         computer is at fault; remove the file to have all trials run again", path.display()
+        "{}: it has two different results of trial {key} by the same program: a line was changed, or a \
+         computer is faulty. Remove the file to run all trials again", path.display()
     )]
     Contradiction {
         /// File of the journal.

@@ -143,7 +143,7 @@ mod tests {
                 "name = \"x\"\nkind = \"copy\"\njobs = 2\ndisks = 2\nwork = \"1 ms\"",
                 "p.toml:5: work: it has no effect: these jobs copy",
             ),
-            ("name = \"x\"\nbuffer_blocks = 100", "may wait for ever"),
+            ("name = \"x\"\nbuffer_blocks = 100", "may wait forever"),
             ("name = \"x\"\npatterns = [\"rb\"]", "patterns"),
             ("name = \"x\"\nfigure = { numbre = 2 }", "number"),
         ] {

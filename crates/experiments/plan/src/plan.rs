@@ -285,7 +285,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
 fn check_size(counts: impl Iterator<Item = usize>, span: Range<usize>) -> Result<(), Misfit> {
     let cells = counts.into_iter().try_fold(1usize, |cells, count| cells.checked_mul(count));
     if cells.is_none_or(|cells| cells > CELLS_MAX) {
-        let cells = cells.map_or_else(|| "more than can be counted".to_owned(), |cells| cells.to_string());
+        let cells = cells.map_or_else(|| "too many".to_owned(), |cells| cells.to_string());
         let message =
             format!("expected at most {CELLS_MAX} combinations, not {cells}: make several plans of this one");
         return Err(Misfit { span, message });

@@ -29,8 +29,8 @@ pub enum PlanSetError {
     Plan(#[from] Error),
     /// The plans are of both kinds.
     #[error(
-        "{patterns} is a plan of access methods and {placements} one of jobs that share disks, whose results have \
-         other columns: run them one after the other"
+        "{patterns} is a plan of access methods, and {placements} is a plan of jobs that share disks. Their \
+         results have different columns: run them separately"
     )]
     Mixed {
         /// File of the first plan of access methods.
@@ -111,7 +111,7 @@ mod tests {
         let both = [(patterns, "x.toml"), ("name = \"y\"\npolicy = 4", "y.toml")];
         let both = both.map(|(text, file)| (text.to_owned(), file.to_owned()));
         let why = PlanSet::parse(&both).expect_err("refused").to_string();
-        assert!(why.starts_with("x.toml is a plan of access methods and y.toml one of jobs"), "{why}");
+        assert!(why.starts_with("x.toml is a plan of access methods, and y.toml is a plan of jobs"), "{why}");
         assert!(matches!(PlanSet::parse(&both[1..]), Ok(PlanSet::Placements(plans)) if plans.len() == 1));
     }
 }

@@ -23,7 +23,7 @@ pub enum TrialError {
     #[error(transparent)]
     Experiment(#[from] experiment::Error),
     /// The simulator panicked, which is a defect of the simulator.
-    #[error("the simulator panicked, which is a defect of it: {0}")]
+    #[error("the simulator panicked, which is a defect: {0}")]
     Panicked(String),
 }
 

@@ -118,7 +118,7 @@ impl<'a, C: FieldSet> Settings<'a, C> {
             if let Some(variant) = chosen {
                 let (key, name) = (&axis.key, &variant.name.value);
                 let message = format!(
-                    "{key} varies but is chosen too, for variant {name}: expected it in one place only"
+                    "{key} is both in [vary] and set for variant {name}: expected it in one place only"
                 );
                 misfits.add(Misfit { span: axis.span.clone(), message });
             }
@@ -368,8 +368,7 @@ fn variants<'a, C: FieldSet>(
     for value in written {
         let Some(variant) = variant(value, &defaults, folder, misfits) else { continue };
         if variants.iter().any(|other| other.name.value == variant.name.value) {
-            let message =
-                format!("there is a variant {:?} already: expected another name", variant.name.value);
+            let message = format!("a variant {:?} already exists: expected another name", variant.name.value);
             misfits.add(Misfit { span: variant.name.span.clone(), message });
         }
         variants.push(variant);

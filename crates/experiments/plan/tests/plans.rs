@@ -38,9 +38,9 @@ fn settings_without_effect_on_any_cell_are_rejected() {
     }
     // Settings without effect on the pattern.
     for (setting, patterns, why) in [
-        ("prefetch = [0, 1, 8]", "wb", "nothing is read"),
+        ("prefetch = [0, 1, 8]", "wb", "no data are read"),
         ("queued = [\"never\", \"always\"]", "rb", "the traditional method makes no Memputs"),
-        ("memget_writes = [false, true]", "rb", "there are no writes"),
+        ("memget_writes = [false, true]", "rb", "no data are written"),
     ] {
         let plan = |patterns: &str| {
             let head = "name = \"x\"\nmethod = \"traditional\"\n";
@@ -118,7 +118,7 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
             "traditional/rb/7: a file of 10485760 bytes",
         ),
         (&format!("{HEAD}block = \"1000 B\"\n"), 4, "sectors have 512: make it a multiple"),
-        (&format!("{HEAD}file_size = \"32 GiB\"\n"), 4, "make the file smaller, or the disks more"),
+        (&format!("{HEAD}file_size = \"32 GiB\"\n"), 4, "make the file smaller, or use more disks"),
         (
             "name = \"x\"\nmethod = \"traditional\"\npatterns = [\"rb\",\n\"rcb\"]\nshape = \"3x3\"\n",
             4,
@@ -130,11 +130,11 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
         (&format!("{HEAD}scheduling = \"lifo\"\n"), 4, "expected one of fcfs, cyclic-scan"),
         (&format!("{HEAD}outstanding = 0\n"), 4, "expected a whole number from 1 to 65536"),
         (&format!("{HEAD}thread_per_request = \"yes\"\n"), 4, "expected true or false, not \"yes\""),
-        (&format!("{HEAD}queued = \"sometimes\"\n"), 4, "never, always and small-records"),
+        (&format!("{HEAD}queued = \"sometimes\"\n"), 4, "expected never, always or small-records"),
         (&format!("{HEAD}presort = true\n"), 4, "only the disk-directed method can presort"),
         (&format!("{HEAD}page_cache = \"much\"\n"), 4, "expected a whole number of bytes such as"),
         (&format!("{HEAD}window = \"wide\"\n"), 4, "no window \"wide\": expected a number of pages"),
-        (&format!("{HEAD}window = 4\n"), 4, "choose its size (page_cache) too"),
+        (&format!("{HEAD}window = 4\n"), 4, "set page_cache, too"),
         (&format!("{HEAD}page_cash = 4\n"), 4, "did you mean page_cache?"),
         (&format!("{HEAD}machine = \"cray\"\n"), 4, "no machine of the name \"cray\""),
         (&format!("{HEAD}machine = \"cray.toml\"\n"), 4, "folder/cray.toml"),
@@ -149,7 +149,7 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
         (&format!("{HEAD}variant = []\n"), 4, "the list is empty"),
         (&format!("{HEAD}variant = 1\n"), 4, "expected a list of [[variant]]"),
         (&format!("{HEAD}[[variant]]\nmethod = \"traditional\"\n"), 4, "the variant's name is missing"),
-        (&format!("{HEAD}{variant}{variant}"), 7, "there is a variant \"a\" already"),
+        (&format!("{HEAD}{variant}{variant}"), 7, "a variant \"a\" already exists"),
         (
             &format!("{HEAD}{variant}speed = 1\n"),
             6,
@@ -172,7 +172,7 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
         (
             &format!("{HEAD}outstanding = 2\n[vary]\noutstanding = [1]\n"),
             6,
-            "outstanding varies but is chosen too",
+            "outstanding is both in [vary] and set",
         ),
         (&format!("{HEAD}[vary]\nset = {{ \"nodes.io\" = [8, 0] }}\n"), 5, "expected from 1 to"),
         (

@@ -107,7 +107,8 @@ impl PublishedTables {
             "no" => Some(false),
             other => return Err(format!("differs_significantly is {other:?}, not yes, no or nothing")),
         };
-        let value: f64 = row.value.parse().map_err(|_| format!("the value {:?} is no number", row.value))?;
+        let value: f64 =
+            row.value.parse().map_err(|_| format!("the value {:?} is not a number", row.value))?;
         if !(value > 0.0 && value.is_finite()) {
             return Err(format!("a value of {value}: only positive ones can be compared with"));
         }

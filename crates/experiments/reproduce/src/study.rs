@@ -197,10 +197,7 @@ fn check_table(plan: &Plan, published: Option<&PublishedTable>) -> Result<(), St
     let mut places = BTreeSet::new();
     for cell in &plan.cells {
         if !places.insert(place(cell)) {
-            return Err(format!(
-                "two cells are {}: a table cannot vary anything but its variants",
-                place(cell)
-            ));
+            return Err(format!("two cells are {}: a table can only vary its variants", place(cell)));
         }
     }
     let layouts: BTreeSet<String> = plan.cells.iter().map(|cell| cell.case.layout.to_string()).collect();
@@ -214,7 +211,7 @@ fn check_table(plan: &Plan, published: Option<&PublishedTable>) -> Result<(), St
         return Err(format!("this is {system}, {here}; published is {there}, {}", published.layout));
     }
     match published.places().find(|place| !places.contains(place)) {
-        Some(place) => Err(format!("no cell is {place}, for which there is a published value")),
+        Some(place) => Err(format!("no cell is {place}, which has a published value")),
         None => Ok(()),
     }
 }
@@ -224,9 +221,7 @@ fn check_figure(plan: &Plan) -> Result<(), String> {
         return Err("a figure must show throughput".to_owned());
     }
     match plan.cells.iter().find(|cell| varied(cell).is_none()) {
-        Some(cell) => {
-            Err(format!("a figure must vary one thing that is a number, not as in {}", cell.label()))
-        }
+        Some(cell) => Err(format!("a figure must vary one numeric setting, unlike {}", cell.label())),
         None => Ok(()),
     }
 }

@@ -45,10 +45,12 @@ impl<R: BufRead> BlkparseReader<R> {
     pub(crate) fn notes(&self) -> Vec<String> {
         let BlkparseReader { found, lost, discards, .. } = *self;
         let lost = (lost > 0).then(|| {
-            format!("incomplete: it has {found} requests, and the kernel lost {lost} events; blktrace -b and -n give it \
-                     more memory")
+            format!(
+                "incomplete: it has {found} requests, and the kernel lost {lost} events; increase its \
+                 buffers with blktrace -b and -n"
+            )
         });
-        let discards = (discards > 0).then(|| format!("{discards} discards are left out"));
+        let discards = (discards > 0).then(|| format!("{discards} discards are omitted"));
         lost.into_iter().chain(discards).collect()
     }
 

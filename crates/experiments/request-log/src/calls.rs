@@ -161,12 +161,14 @@ impl LogTables {
         if known == processes {
             return Ok(());
         }
-        let why = format!("recorded of {processes} processes, and what comes before it of {known}");
+        let why = format!(
+            "this log is of a run with {processes} processes, and the logs before it are of one with {known}"
+        );
         // A later run of more processes would have overwritten all logs of the earlier one.
         let (fewer, last) = (processes.min(known), processes.min(known).saturating_sub(1));
         Err(Error::new(place, why).remedy(format!(
-            "Give the logs of one run. If they have the same name, 0 to {last} are of the later run, with number of \
-             processes: {fewer}; those of greater numbers are left from an earlier one."
+            "Name the logs of a single run. If all have the same name, 0 to {last} belong to the later run, \
+             with {fewer} processes; higher numbers are from an earlier run."
         )))
     }
 
@@ -177,7 +179,7 @@ impl LogTables {
             return Err(format!("rank {rank} of {size} processes"));
         }
         if block_bytes == 0 || stripes == 0 {
-            return Err("a file has blocks of at least one byte, on at least one disk".to_owned());
+            return Err("expected blocks of at least one byte, on at least one disk".to_owned());
         }
         self.members_left = self.members_left.checked_sub(1).ok_or("files are opened too often")?;
         let next = self.openings.len() as u32;
@@ -189,14 +191,17 @@ impl LogTables {
         let opening = &mut self.openings[index as usize];
         if (opening.file, opening.size) != (file, size) {
             let (name, other) = (&opening.name, &self.files.all()[opening.file as usize]);
-            return Err(format!("opening {name} is of {other:?} by {} processes elsewhere", opening.size));
+            return Err(format!(
+                "opening {name} is recorded elsewhere as one of {other:?} by {} processes",
+                opening.size
+            ));
         }
         if let Some(other) = opening.members.insert(rank, node) {
-            return Err(format!("rank {rank} of opening {name} is that of node {other} already"));
+            return Err(format!("rank {rank} of opening {name} already belongs to node {other}"));
         }
         match opening.nodes.insert(node) {
             true => Ok(()),
-            false => Err(format!("node {node} has another rank of opening {name} already")),
+            false => Err(format!("node {node} already has another rank of opening {name}")),
         }
     }
 
@@ -208,8 +213,8 @@ impl LogTables {
             Some(opening) if opening.file == file && opening.nodes.contains(&node) => {
                 Ok(index.unwrap_or_default())
             }
-            Some(_) => Err(format!("node {node} has not opened this file so: {name}")),
-            None => Err(format!("no line before it tells of the opening {name}")),
+            Some(_) => Err(format!("node {node} has no opening {name} of this file")),
+            None => Err(format!("no earlier line defines the opening {name}")),
         }
     }
 
@@ -225,7 +230,7 @@ impl LogTables {
     fn take_room(&mut self, selection: &Selection) -> Result<(), String> {
         if selection.end() > OFFSET_MAX {
             let end = selection.end();
-            return Err(format!("it ends at byte {end}, behind {OFFSET_MAX} (256 TiB), the most for a file"));
+            return Err(format!("it ends at byte {end}, beyond the limit of a file, {OFFSET_MAX} (256 TiB)"));
         }
         let left = self.nodes_left.checked_sub(selection.nodes());
         let most = self.nodes_max;
@@ -247,13 +252,13 @@ impl LogTables {
             return Ok(false);
         }
         let (Some((kind, first)), Some((other_kind, second))) = (&one.moves, &other.moves) else {
-            return Err("the same call a second time".to_owned());
+            return Err("this call is recorded twice".to_owned());
         };
         if kind != other_kind {
-            return Err("a call that reads and writes".to_owned());
+            return Err("a call cannot both read and write".to_owned());
         }
         let joined = Selection::joined(&[(0, first.clone()), (0, second.clone())]);
-        let joined = joined.map_err(|error: SelectionError| format!("the same call goes on: {error}"))?;
+        let joined = joined.map_err(|error: SelectionError| format!("a continued call: {error}"))?;
         self.calls[before as usize].moves = Some((*kind, joined));
         self.calls.pop();
         Ok(true)
@@ -336,8 +341,7 @@ fn meetings(
             let common = met.entry(*turn).or_insert(CommonCall { kind, count: 0 });
             if common.kind != kind {
                 let number = turn.number;
-                let why =
-                    format!("call {number} of an opening is something else for node {node} than for others");
+                let why = format!("call {number} of an opening differs between node {node} and others");
                 return Err(Error::new(Place::Log, why));
             }
             common.count += 1;
@@ -381,12 +385,12 @@ pub(crate) fn check_order(nodes: &[&[Request]], told: &LoggedCalls) -> Result<()
         if let Some((turn, _)) = waiting.iter().next() {
             let name = &openings[turn.opening as usize].name;
             let why = format!(
-                "nodes would wait for each other for ever: some for others to make call {} of opening {name}",
+                "nodes would wait for each other forever: some wait for others to make call {} of opening \
+                 {name}",
                 turn.number
             );
-            return Err(
-                Error::new(Place::Log, why).remedy("All members make common calls in the same order.")
-            );
+            return Err(Error::new(Place::Log, why)
+                .remedy("All members must make collective calls in the same order."));
         }
         if at_sync.is_empty() {
             return Ok(());

@@ -45,7 +45,8 @@ impl<'a> LogCollector<'a> {
         self.inputs += 1;
         let tells_calls = reader.tells_calls();
         if *self.tells_calls.get_or_insert(tells_calls) != tells_calls {
-            let why = "it is of another format than the logs before it, which cannot be replayed together";
+            let why = "its format differs from that of the logs before it, so they cannot be replayed \
+                       together";
             return Err(Error::new(Place::Line(1), why));
         }
         self.sorts |= reader.format() == Format::Dxt;
@@ -63,20 +64,21 @@ impl<'a> LogCollector<'a> {
         let limits = self.reading.limits;
         let wrong = |why: String| Error::new(Place::Log, why);
         if self.taken >= limits.requests {
-            return Err(wrong(format!("there are more than {} requests", limits.requests)).remedy(format!(
-                "Take the first ones only, split the log, or allow more: each takes {REQUEST_MEMORY} bytes of memory."
+            return Err(wrong(format!("it has more than {} requests", limits.requests)).remedy(format!(
+                "Read the first requests only, split the log, or raise the limit: each request needs \
+                 {REQUEST_MEMORY} bytes of memory."
             )));
         }
         if !self.nodes.contains_key(&node) && self.nodes.len() >= limits.nodes as usize {
-            let error = wrong(format!("node {node} is one more than {}", limits.nodes));
+            let error = wrong(format!("node {node} exceeds the limit of {} nodes", limits.nodes));
             return Err(error.remedy("Split the log by nodes."));
         }
         let requests = self.nodes.entry(node).or_default();
         let last = requests.last().map_or(Duration::ZERO, |last| last.time);
         if request.time < last && !self.sorts {
             let (time, last) = (seconds(request.time), seconds(last));
-            let error = wrong(format!("time runs backwards at node {node}, from {last} to {time} s"));
-            return Err(error.remedy("Sort the log by time, or have it sorted."));
+            let error = wrong(format!("the time of node {node} decreases from {last} to {time} s"));
+            return Err(error.remedy("Sort the log by time."));
         }
         if !self.tables.joins(requests.last(), &request).map_err(wrong)? {
             requests.push(request);
@@ -89,7 +91,7 @@ impl<'a> LogCollector<'a> {
     pub fn finish(self) -> Result<RequestLog, Error> {
         let LogCollector { tables, mut nodes, taken, sorts, tells_calls, .. } = self;
         if taken == 0 {
-            return Err(Error::new(Place::Log, "there are no requests in it"));
+            return Err(Error::new(Place::Log, "it contains no requests"));
         }
         if sorts {
             // A stable sort keeps the order of lines for requests of equal time.
@@ -98,10 +100,8 @@ impl<'a> LogCollector<'a> {
         let files = tables.files.all().to_vec();
         let calls = tables.finish(&mut nodes)?;
         if nodes.is_empty() {
-            let why = "all of its calls were made together with processes that are not in it";
-            return Err(
-                Error::new(Place::Log, why).remedy("Give the files of all processes that were recorded.")
-            );
+            let why = "all of its calls are collective calls of processes that are missing in it";
+            return Err(Error::new(Place::Log, why).remedy("Name the files of all recorded processes."));
         }
         let requests: Vec<&[Request]> = nodes.values().map(|requests| &requests[..]).collect();
         check_order(&requests, &calls)?;

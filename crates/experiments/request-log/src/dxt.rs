@@ -99,11 +99,11 @@ impl<R: BufRead> DxtReader<R> {
         });
         let is_partial = self.module.is_some_and(|module| self.told.is_partial[module as usize]);
         let partial = is_partial.then(|| {
-            let remedy = "DARSHAN_MODMEM=MIB gives it more";
+            let remedy = "increase it with DARSHAN_MODMEM=MIB";
             format!("incomplete: it has {found} requests, and Darshan ran out of memory for more; {remedy}")
         });
         let backwards = (backwards > 0).then(|| {
-            format!("{backwards} of its requests end before they begin: how long they took is unknown")
+            format!("{backwards} of its requests end before they begin: their durations are unknown")
         });
         cut.into_iter().chain(partial).chain(backwards).collect()
     }
@@ -134,7 +134,7 @@ impl<R: BufRead> DxtReader<R> {
                 (Module::Posix, Module::MpiIo) => self.told.awaited = 0,
                 (Module::MpiIo, Module::Posix) => {
                     let error = Error::new(Place::Line(number), "requests of POSIX after those of MPI-IO");
-                    return Err(error.remedy("Take the lines with X_MPIIO out: they are the same bytes."));
+                    return Err(error.remedy("Remove the lines with X_MPIIO: they contain the same bytes."));
                 }
                 _ => {
                     let (node, request, is_backwards) =
@@ -164,7 +164,7 @@ fn request(
         ));
     };
     let Some(file) = file else {
-        return Err(Error::new(place(), "a request before the line that tells its file"));
+        return Err(Error::new(place(), "a request before the line with its file name"));
     };
     let wrong = |what: &str, word: &str| Error::new(place(), format!("expected {what}, not {}", shown(word)));
     let operation = match operation {

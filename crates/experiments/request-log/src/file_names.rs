@@ -29,10 +29,10 @@ impl FileNames {
         }
         // An empty name could not be written as a word of a log.
         if name.is_empty() {
-            return Err(Error::new(place(), "expected the name of a file, and it is empty"));
+            return Err(Error::new(place(), "expected the name of a file, not an empty field"));
         }
         if self.names.len() >= self.most as usize {
-            let error = Error::new(place(), format!("this is more than {} files", self.most));
+            let error = Error::new(place(), format!("it has more than {} files", self.most));
             return Err(error.remedy("Split the log by files."));
         }
         let index = self.names.len() as u32;

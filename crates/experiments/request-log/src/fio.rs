@@ -59,7 +59,7 @@ impl<R: BufRead> FioReader<R> {
 
     /// Returns notes on omitted requests.
     pub(crate) fn notes(&self) -> Vec<String> {
-        let trims = (self.trims > 0).then(|| format!("{} trims are left out", self.trims));
+        let trims = (self.trims > 0).then(|| format!("{} trims are omitted", self.trims));
         trims.into_iter().collect()
     }
 

@@ -83,10 +83,10 @@ impl Generator {
             return Err(format!("{} jobs cannot share {} nodes", self.jobs, self.nodes));
         }
         if self.files == 0 || self.records == 0 {
-            return Err("there must be at least one file with one record".into());
+            return Err("expected at least one file with one record".into());
         }
         if u64::from(self.files) * u64::from(self.jobs) > u64::from(u32::MAX) {
-            return Err("there are too many files".into());
+            return Err("expected fewer files".into());
         }
         let largest = self.record_bytes.saturating_mul(LARGEST as u64);
         if !(WORD..=REQUEST_BYTES_MAX).contains(&largest) || self.record_bytes < WORD {

@@ -50,7 +50,8 @@ impl<R: BufRead> Lines<R> {
         if self.is_ended {
             return Ok(());
         }
-        let why = "it does not end, so the log may have been cut in it: end it with a newline, or remove it";
+        let why = "it has no newline, so the log may be truncated here: end the line with a newline, or \
+                   remove it";
         Err(Error::new(Place::Line(self.number), why))
     }
 
@@ -76,7 +77,7 @@ impl<R: BufRead> Lines<R> {
             Ok(line) => Ok(Some(line)),
             Err(error) => {
                 let place = Place::Column(self.number, error.valid_up_to() + 1);
-                Err(Error::new(place, "this is no text (UTF-8)"))
+                Err(Error::new(place, "it is not UTF-8 text"))
             }
         }
     }

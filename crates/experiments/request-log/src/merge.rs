@@ -10,12 +10,10 @@ use crate::request::{Action, Request};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     /// Nodes of the job of this index wait for each other. In a merged log they would wait for other jobs.
-    #[error(
-        "its nodes wait for each other, by syncs or collective calls, and would wait for other jobs in a merged log"
-    )]
+    #[error("it has syncs or collective calls, whose nodes would wait for other jobs in a merged log")]
     Waits(usize),
     /// Together the jobs exceed the limits of a log.
-    #[error("the jobs have {nodes} nodes and {files} files together: the most is {} nodes and {} files", Limits::default().nodes, Limits::default().files)]
+    #[error("the jobs have {nodes} nodes and {files} files in total; the limit is {} nodes and {} files", Limits::default().nodes, Limits::default().files)]
     TooLarge {
         /// Number of nodes of all jobs.
         nodes: usize,

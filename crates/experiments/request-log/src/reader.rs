@@ -162,11 +162,11 @@ fn detect(beginning: &[u8], columns: &Columns) -> Result<Format, Error> {
         return Err(Error::new(Place::Log, "it is empty"));
     }
     if beginning.get(8..16) == Some(&DARSHAN_MAGIC) {
-        return Err(Error::new(Place::Log, "this is a log of Darshan, which is not text").remedy(DARSHAN));
+        return Err(Error::new(Place::Log, "it is a binary log of Darshan").remedy(DARSHAN));
     }
     let line = std::str::from_utf8(beginning).ok().map(str::trim_end).filter(|line| !line.contains('\0'));
     let Some(line) = line else {
-        return Err(Error::new(place, "this is no text").remedy(FORMATS));
+        return Err(Error::new(place, "it is not text").remedy(FORMATS));
     };
     let is_dxt = ["# darshan log version", "# DXT", "# ****"].iter().any(|start| line.starts_with(start));
     match () {
@@ -175,7 +175,8 @@ fn detect(beginning: &[u8], columns: &Columns) -> Result<Format, Error> {
         () if line.starts_with(fio::BEGINNING) => Ok(Format::Fio),
         () if blkparse::is_event(line) => Ok(Format::Blkparse),
         () if columns.titles.is_some() || line.contains(',') => Ok(Format::Csv),
-        () => Err(Error::new(place, format!("{} begins no request log", shown(line))).remedy(FORMATS)),
+        () => Err(Error::new(place, format!("{} is not the first line of a request log", shown(line)))
+            .remedy(FORMATS)),
     }
 }
 
@@ -183,8 +184,8 @@ fn detect(beginning: &[u8], columns: &Columns) -> Result<Format, Error> {
 const DARSHAN_MAGIC: [u8; 8] = 6_567_223_u64.to_le_bytes();
 
 const DARSHAN: &str =
-    "It is read when `darshan-dxt-parser FILE` or `python -m starfish.darshan FILE` has made text of it.";
+    "Convert it to text with `darshan-dxt-parser FILE` or `python -m starfish.darshan FILE`.";
 
-const FORMATS: &str = "A request log begins with \"# starfish requests 1\", one of comma-separated values with the titles \
-                       of its columns, what darshan-dxt-parser prints with \"# darshan log version\", a log of fio with \
-                       \"fio version 3 iolog\", what blkparse prints with a device such as 8,0.";
+const FORMATS: &str = "A request log begins with \"# starfish requests 1\", comma-separated values with the \
+                       titles of columns, output of darshan-dxt-parser with \"# darshan log version\", a log \
+                       of fio with \"fio version 3 iolog\", and output of blkparse with a device such as 8,0.";

@@ -59,12 +59,13 @@ pub(crate) fn checked_move(
     (bytes, bytes_place): (u64, impl FnOnce() -> Place),
 ) -> Result<Action, Error> {
     if bytes > REQUEST_BYTES_MAX {
-        let why = format!("a request of {bytes} bytes: {REQUEST_BYTES_MAX} (2 GiB) is the most");
+        let why = format!("a request of {bytes} bytes: the limit is {REQUEST_BYTES_MAX} (2 GiB)");
         return Err(Error::new(bytes_place(), why).remedy("Write it as several requests."));
     }
     if offset.checked_add(bytes).is_none_or(|end| end > OFFSET_MAX) {
-        let why =
-            format!("{bytes} bytes from {offset} on end behind {OFFSET_MAX} (256 TiB), the most for a file");
+        let why = format!(
+            "{bytes} bytes from offset {offset} end beyond the limit of a file, {OFFSET_MAX} (256 TiB)"
+        );
         return Err(Error::new(offset_place(), why));
     }
     Ok(Action::Move(operation, Stretch { file, bytes: bytes as u32, offset }))

@@ -116,7 +116,7 @@ impl<R: BufRead> TableReader<R> {
         };
         if let Some(unknown) = columns.named.keys().find(|name| ALL.iter().all(|column| column.0 != *name)) {
             let names: Vec<&str> = ALL.iter().map(|column| column.0).collect();
-            let why = format!("there is no column {unknown:?} to be named: they are {}", names.join(", "));
+            let why = format!("there is no column kind {unknown:?}: expected one of {}", names.join(", "));
             return Err(Error::new(Place::Log, why));
         }
         let find = |column: &Column| find(&head, column, columns);
@@ -189,8 +189,8 @@ impl<R: BufRead> TableReader<R> {
         let (time, text) = time?;
         time.map_err(|_| {
             let title = name_and_unit(self.head.get(column.index).unwrap_or_default()).0;
-            let error = Error::new(self.place(column), format!("{} is a time of centuries", shown(text)));
-            error.remedy(format!("Its unit follows the title: {title}:100ns, for instance."))
+            let error = Error::new(self.place(column), format!("{} is longer than centuries", shown(text)));
+            error.remedy(format!("Append the unit to the title, such as {title}:100ns."))
         })
     }
 
@@ -233,7 +233,7 @@ fn of_csv(error: &csv::Error, line: u64) -> Error {
     let line = error.position().map_or(line, |position| position.line());
     match error.kind() {
         csv::ErrorKind::Io(error) => Error::reading(line, error),
-        csv::ErrorKind::Utf8 { .. } => Error::new(Place::Line(line), "this is no text (UTF-8)"),
+        csv::ErrorKind::Utf8 { .. } => Error::new(Place::Line(line), "it is not UTF-8 text"),
         _ => Error::new(Place::Line(line), error.to_string()),
     }
 }
@@ -312,8 +312,8 @@ fn missing(head: &StringRecord, column: &Column) -> Error {
     let why = format!("there is no column for {}: there are {}", column.0, shown(&titles.join(", ")));
     let Column(name, others) = column;
     let remedy = format!(
-        "It is called {name} or {}, or is named with {name}=NAME. If the first line is a request, the titles have to be \
-         given.",
+        "The expected title is {name} or {}; name another one with {name}=NAME. If the first line is a \
+         request, give all titles.",
         others.join(", ")
     );
     Error::new(Place::Line(1), why).remedy(remedy)

@@ -218,7 +218,7 @@ impl<'a> Told<'a> {
     fn file(&self, words: &Words<'_>, tables: &mut LogTables) -> Result<u32, Error> {
         let place = || words.place(self.file_column);
         let Some(file) = &self.file else {
-            return Err(Error::new(place(), format!("a {} is of a file", self.operation)));
+            return Err(Error::new(place(), format!("a {} needs a file", self.operation)));
         };
         tables.files.index(file, place)
     }
@@ -253,7 +253,7 @@ fn request(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Res
     let action = match (operation, &told.file) {
         (None, None) => Action::Sync,
         (None, Some(file)) => {
-            let why = format!("a sync is of all files: expected {NO_FILE}, not {}", shown(file));
+            let why = format!("a sync covers all files: expected {NO_FILE}, not {}", shown(file));
             return Err(Error::new(words.place(told.file_column), why));
         }
         (Some(_), None) => return Err(told.file(&words, tables).expect_err("there is none")),

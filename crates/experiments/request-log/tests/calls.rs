@@ -188,7 +188,7 @@ proptest! {
                 }
             }
             Err(error) => prop_assert!(
-                ["there are no requests in it", "all of its calls were made"].iter().any(|why| error.why.starts_with(why)),
+                ["it contains no requests", "all of its calls are collective calls"].iter().any(|why| error.why.starts_with(why)),
                 "{}", error
             ),
         }
@@ -206,44 +206,51 @@ fn refused(lines: &str) -> String {
 #[test]
 fn mistakes_are_reported_with_line_and_column() {
     for (lines, why) in [
-        ("1 0 x write-all b 0 0:8", "line 6, column 17: no line before it tells of the opening b"),
-        ("1 2 x write-all a 0 0:8", "line 6, column 17: node 2 has not opened this file so: a"),
-        ("1 0 y write-all a 0 0:8", "line 6, column 17: node 0 has not opened this file so: a"),
+        ("1 0 x write-all b 0 0:8", "line 6, column 17: no earlier line defines the opening b"),
+        ("1 2 x write-all a 0 0:8", "line 6, column 17: node 2 has no opening a of this file"),
+        ("1 0 y write-all a 0 0:8", "line 6, column 17: node 0 has no opening a of this file"),
         ("1 0 x write-all a x 0:8", "line 6, column 19: expected the number of a call"),
         ("1 0 x write-all a 0 0:(8+)8", "line 6, column 21: at byte 5"),
         ("1 0 x write-all a 0 281474976710656:8", "line 6, column 21: it ends at byte 281474976710664"),
         ("1 0 x write-all a 0 0:8 1 magic", "line 6, column 27: expected a method, not \"magic\""),
-        ("1 0 - write-all a 0 0:8", "line 6, column 5: a write-all is of a file"),
+        ("1 0 - write-all a 0 0:8", "line 6, column 5: a write-all needs a file"),
         ("1 0 x sync-all a 0 1 2", "line 6, column 22: expected the end of the line"),
         ("1 0 x swap 0 8", "line 6, column 7: expected read, write or sync"),
-        ("1 0 - begin 3", "line 6, column 7: recorded of 3 processes, and what comes before it of 2"),
-        ("1 0 x open b 2 2 512 1", "line 6, column 7: rank 2 of 2 processes"),
-        ("1 1 x open a 0 2 512 1", "line 6, column 7: rank 0 of opening a is that of node 0 already"),
-        ("1 0 y open a 0 2 512 1", "line 6, column 7: opening a is of \"x\" by 2 processes elsewhere"),
-        ("1 0 x write-all a 0 0:8\n2 0 x write-all a 0 0:8", "line 7: the same call goes on: part 1"),
         (
-            "1 0 x write-all a 0 0:8\n1 1 x read-all a 0 0:8",
-            "call 0 of an opening is something else for node 1",
+            "1 0 - begin 3",
+            "line 6, column 7: this log is of a run with 3 processes, and the logs before it are of one with \
+             2",
         ),
+        ("1 0 x open b 2 2 512 1", "line 6, column 7: rank 2 of 2 processes"),
+        ("1 1 x open a 0 2 512 1", "line 6, column 7: rank 0 of opening a already belongs to node 0"),
+        (
+            "1 0 y open a 0 2 512 1",
+            "line 6, column 7: opening a is recorded elsewhere as one of \"x\" by 2 processes",
+        ),
+        ("1 0 x write-all a 0 0:8\n2 0 x write-all a 0 0:8", "line 7: a continued call: part 1"),
+        ("1 0 x write-all a 0 0:8\n1 1 x read-all a 0 0:8", "call 0 of an opening differs between node 1"),
         (
             "1 0 x sync-all a 0\n1 1 x sync-all a 1\n2 0 x sync-all a 1\n2 1 x sync-all a 0",
-            "nodes would wait for each other for ever: some for others to make call 0 of opening a",
+            "nodes would wait for each other forever: some wait for others to make call 0 of opening a",
         ),
         ("1 0 - sync\n1 0 x sync-all a 0\n1 1 x sync-all a 0\n2 1 - sync", "nodes would wait for each other"),
-        ("1 0 x write-all a 0 0:8", "all of its calls were made together with processes that are not in it"),
+        (
+            "1 0 x write-all a 0 0:8",
+            "all of its calls are collective calls of processes that are missing in it",
+        ),
     ] {
         let told = refused(lines);
         assert!(told.starts_with(why), "{lines}: {told}");
     }
     let mixed = read(&[format!("{HEAD}1 0 - begin 3\n").into_bytes()]).expect_err("of two runs");
-    assert!(mixed.remedy.contains("0 to 1 are of the later run"), "{}", mixed.remedy);
+    assert!(mixed.remedy.contains("0 to 1 belong to the later run"), "{}", mixed.remedy);
     let old = b"# starfish requests 1\n0 0 x write-all a 0 0:8\n".to_vec();
     assert!(
         read(&[old]).expect_err("no such operation").to_string().contains("expected read, write or sync")
     );
     let other = b"# starfish requests 1\n0 0 x write 0 8\n".to_vec();
     let mixed = read(&[format!("{HEAD}1 0 x write 0 8\n").into_bytes(), other]).expect_err("two formats");
-    assert!(mixed.to_string().starts_with("line 1: it is of another format"), "{mixed}");
+    assert!(mixed.to_string().starts_with("line 1: its format differs"), "{mixed}");
 }
 
 #[test]

@@ -98,15 +98,18 @@ fn mistakes_are_reported_with_line_and_column() {
         ("0 0 %4 write 0 8", "line 2, column 5: expected the name of a file"),
         ("0 0 x append 0 8", "line 2, column 7: expected read, write or sync, not \"append\""),
         ("0 0 - write 0 8", "line 2, column 5: a write is of a file"),
-        ("0 0 x sync", "line 2, column 5: a sync is of all files"),
+        ("0 0 x sync", "line 2, column 5: a sync covers all files"),
         ("0 0 x write -8 8", "line 2, column 13: expected an offset in bytes, not \"-8\""),
         ("0 0 x write 0 8 0.1 9", "line 2, column 21: expected the end of the line, not \"9\""),
-        ("0 0 x write 281474976710656 1", "line 2, column 13: 1 bytes from 281474976710656 on end behind"),
+        (
+            "0 0 x write 281474976710656 1",
+            "line 2, column 13: 1 bytes from offset 281474976710656 end beyond",
+        ),
         ("0 0 x write 18446744073709551615 8", "line 2, column 13: 8 bytes from"),
         ("0 0 x write 0 3000000000", "line 2, column 15: a request of 3000000000 bytes"),
         (
             "2 5 x write 0 8\n1 6 x write 0 8\n1.5 5 x write 0 8",
-            "line 4: time runs backwards at node 5, from 2 to 1.5 s. Sort the log by time",
+            "line 4: the time of node 5 decreases from 2 to 1.5 s. Sort the log by time",
         ),
     ] {
         let told = refused(&format!("{head}{lines}\n"));
@@ -114,19 +117,19 @@ fn mistakes_are_reported_with_line_and_column() {
     }
     for (text, why) in [
         ("", "it is empty"),
-        ("# starfish requests 1\n# none\n", "there are no requests in it"),
+        ("# starfish requests 1\n# none\n", "it contains no requests"),
         ("# starfish requests 3\n", "line 1: expected \"# starfish requests 1\""),
-        ("hello\n", "line 1: \"hello\" begins no request log"),
-        ("3.41\0\0\u{1}", "line 1: this is no text. A request log begins with"),
+        ("hello\n", "line 1: \"hello\" is not the first line of a request log"),
+        ("3.41\0\0\u{1}", "line 1: it is not text. A request log begins with"),
         (
             concat!("3.41\0\0\0\0", "75d\0\0\0\0\0\0"),
-            "this is a log of Darshan, which is not text. It is read when",
+            "it is a binary log of Darshan. Convert it to text with",
         ),
     ] {
         assert!(refused(text).starts_with(why), "{text:?}: {}", refused(text));
     }
     let told = RequestLog::read(&b"# starfish requests 1\n0 0 \xff write 0 8\n"[..], &Reading::default());
-    assert_eq!(told.expect_err("no text").to_string(), "line 2, column 5: this is no text (UTF-8)");
+    assert_eq!(told.expect_err("no text").to_string(), "line 2, column 5: it is not UTF-8 text");
 }
 
 #[test]
@@ -168,10 +171,7 @@ fn columns_are_found_by_their_names() {
         ),
         (&*format!("{head}0,0,,write,0,8\n"), "line 2, file: expected the name of a file"),
         (&*format!("{head}0,0,x,trim,0,8\n"), "line 2, operation: expected read, write or sync"),
-        (
-            &*format!("{head}1,0,x,w,0,8\n0,0,x,w,0,8\n"),
-            "line 3: time runs backwards at node 0, from 1 to 0 s",
-        ),
+        (&*format!("{head}1,0,x,w,0,8\n0,0,x,w,0,8\n"), "line 3: the time of node 0 decreases from 1 to 0 s"),
     ] {
         assert!(refused(text).starts_with(why), "{text}: {}", refused(text));
     }
@@ -224,7 +224,7 @@ fn columns_have_units() {
         (
             Reading::default(),
             format!("Timestamp,{titles},file\n{MSR}"),
-            "line 2, Timestamp: \"128166372003061629\" is a time",
+            "line 2, Timestamp: \"128166372003061629\" is longer than centuries",
         ),
         (
             named_columns(None, &[("time", "time:weeks")]),
@@ -262,7 +262,7 @@ fn columns_have_units() {
         assert!(error.starts_with(why), "{text}: {error}");
     }
     let error = read(&format!("Timestamp,{titles},file\n{MSR}")).expect_err("too large");
-    assert_eq!(error.remedy, "Its unit follows the title: Timestamp:100ns, for instance.");
+    assert_eq!(error.remedy, "Append the unit to the title, such as Timestamp:100ns.");
 }
 
 #[test]
@@ -284,7 +284,8 @@ fn an_incomplete_recording_is_reported_with_both_counts() {
         let warning = format!("# *WARNING*: The {module} module contains incomplete data!\n");
         read_with_notes(&DXT.replacen("# DXT, file_id", &format!("{warning}# DXT, file_id"), 1), &usual).1
     };
-    let ran_out = "incomplete: it has 4 requests, and Darshan ran out of memory for more; DARSHAN_MODMEM=MIB gives it more";
+    let ran_out = "incomplete: it has 4 requests, and Darshan ran out of memory for more; increase it with \
+                   DARSHAN_MODMEM=MIB";
     assert_eq!(partial("DXT_POSIX"), [ran_out]);
     assert!(partial("DXT_MPIIO").is_empty(), "its requests are not read");
     let told = refused(DXT.replace("X_MPIIO", "X_POSIX").trim_end());
@@ -298,7 +299,7 @@ fn requests_that_end_before_they_begin_are_counted() {
     let backwards = DXT.replace("0.0029      0.0032", "0.0029      0.0028");
     let (log, notes) = read_with_notes(&backwards, &Reading::default());
     assert_eq!(log.nodes()[0].requests[0].took, Duration::ZERO);
-    assert_eq!(notes, ["1 of its requests end before they begin: how long they took is unknown"]);
+    assert_eq!(notes, ["1 of its requests end before they begin: their durations are unknown"]);
 }
 
 #[test]
@@ -311,7 +312,7 @@ fn logs_of_fio_are_read() {
         (log.start(), log.totals().duration),
         (Duration::from_micros(194), Duration::from_micros(15_027))
     );
-    assert_eq!(notes, ["1 trims are left out"]);
+    assert_eq!(notes, ["1 trims are omitted"]);
     let second = "fio version 2 iolog\na add\na open\na read 0 8\na wait 1500 0\na write 8 8\na datasync 0 0\na close\n";
     let log = read(second).expect("version 2");
     assert_eq!(shown(&log, 0), ["r a 0 8", "w a 8 8", "sync"]);
@@ -346,7 +347,7 @@ fn output_of_blkparse_is_read() {
     let (log, notes) = read_with_notes(text, &Reading::default());
     assert_eq!(shown(&log, 0), ["r 8,0 114426880 28672", "w 8,0 4096 4096"]);
     assert_eq!(log.totals().duration, Duration::from_millis(250));
-    assert_eq!(notes, ["1 discards are left out"]);
+    assert_eq!(notes, ["1 discards are omitted"]);
     let lossy = text.replace("Skips: 0 forward (0 ", "Skips: 3 forward (129 ");
     let notes = read_with_notes(&lossy, &Reading::default()).1;
     assert!(
@@ -425,8 +426,8 @@ fn endless_logs_are_rejected_or_limited() {
         format!("{error}. {}", error.remedy)
     };
     let (head, line) = ("# starfish requests 1\n", "0 0 x write 0 8\n");
-    let why = "line 50002: there are more than 50000 requests. Take the first ones only, split the log, or allow more: \
-               each takes 40 bytes of memory.";
+    let why = "line 50002: it has more than 50000 requests. Read the first requests only, split the log, or \
+               raise the limit: each request needs 40 bytes of memory.";
     assert_eq!(told(head, line, &reading), why);
     let first = Reading { first: Some(20_000), ..reading.clone() };
     let log = RequestLog::read(endless(head, line), &first).expect("the first of them");
@@ -439,14 +440,14 @@ fn endless_logs_are_rejected_or_limited() {
     assert!(
         told(table, "\"", &reading).contains("line 3: it cannot be read: a row is longer than 65536 bytes")
     );
-    assert!(told(table, "0,0,x,write,0,8\n", &reading).contains("there are more than 50000 requests"));
+    assert!(told(table, "0,0,x,write,0,8\n", &reading).contains("it has more than 50000 requests"));
     assert!(told("# darshan log version: 3\n", "x", &reading).starts_with("line 2: it is longer"));
     // Too many files or nodes.
     let many = |line: fn(u32) -> String| format!("{head}{}", (0..200).map(line).collect::<String>());
     let error = RequestLog::read(many(|file| format!("0 0 x{file} write 0 8\n")).as_bytes(), &reading);
-    assert_eq!(error.expect_err("files").to_string(), "line 102, column 5: this is more than 100 files");
+    assert_eq!(error.expect_err("files").to_string(), "line 102, column 5: it has more than 100 files");
     let error = RequestLog::read(many(|node| format!("0 {node} x write 0 8\n")).as_bytes(), &reading);
-    assert_eq!(error.expect_err("nodes").to_string(), "line 12: node 10 is one more than 10");
+    assert_eq!(error.expect_err("nodes").to_string(), "line 12: node 10 exceeds the limit of 10 nodes");
 }
 
 #[test]

@@ -388,7 +388,7 @@ fn pfssort_places_its_output_by_a_policy() {
     assert_eq!(home.striped(), ["large", "sorted"]);
     let refused: [(&[&str], &str); 6] = [
         (&["--placement", "2", "--job", "4/4"], "no more jobs than disks"),
-        (&["--placement", "1", "--job", "3/3"], "one disk more"),
+        (&["--placement", "1", "--job", "3/3"], "one more disk"),
         (&["--placement", "3", "-T", "tmp"], "--temporary pfs:"),
         (&["--job", "1/2"], "--placement 3"),
         (&["--placement", "5"], "policy from 1 to 4"),

@@ -357,7 +357,7 @@ impl StreamingDisk {
         check_time(&self.positioning)?;
         if let Some(ahead) = &self.read_ahead {
             ahead.ensure((0..=capacity).contains(&ahead.value.0), || {
-                "expected a disk that reads ahead no more than its capacity".into()
+                "expected a read-ahead of at most the capacity of the disk".into()
             })?;
         }
         self.command_overhead.as_ref().map_or(Ok(()), check_time)

@@ -120,7 +120,7 @@ pub enum Error {
     },
 
     /// No built-in description has this name.
-    #[error("no {kind} of the name {name:?}: expected a path ending in .toml or one of {}", .known.join(", "))]
+    #[error("no {kind} has the name {name:?}: expected a path ending in .toml or one of {}", .known.join(", "))]
     Unknown {
         /// Kind of the description.
         kind: &'static str,

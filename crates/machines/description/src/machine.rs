@@ -503,7 +503,9 @@ impl<'de> Visitor<'de> for WorkCostsVisitor {
         }
         let missing = costs.iter().zip(Work::NAMES).find(|(cost, _)| cost.is_none());
         if let Some((_, name)) = missing {
-            return Err(A::Error::custom(format!("expected the cost of {name}, be it 0, which is missing")));
+            return Err(A::Error::custom(format!(
+                "the cost of {name} is missing: expected a value, even if it is 0"
+            )));
         }
         Ok(WorkCosts(costs.map(|cost| cost.expect("none is missing"))))
     }
@@ -594,7 +596,7 @@ impl WrittenNetwork {
 }
 
 fn needed<T>(value: &mut Option<T>, key: &str) -> Result<T, String> {
-    value.take().ok_or_else(|| format!("expected the {key} of a network of this kind, which is missing"))
+    value.take().ok_or_else(|| format!("{key} is missing: a network of this kind needs it"))
 }
 
 /// Returns the culprit among `overrides`: the last whose removal makes `text` valid, or all if there is no such

@@ -51,7 +51,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Sourced<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Written { value, source, calibrated } = Written::deserialize(deserializer)?;
         if source.trim().is_empty() {
-            return Err(D::Error::custom("the source is empty: expected where the value comes from"));
+            return Err(D::Error::custom("the source is empty: expected the source of the value"));
         }
         Ok(Sourced { span: value.span(), value: value.into_inner(), source, calibrated })
     }

@@ -6,7 +6,7 @@ const ALIKE: f64 = 0.75;
 /// Returns the message that `word` is unknown, with the most similar known word, if any, and the list of known words.
 pub fn unknown(what: &str, word: &str, known: &[&str]) -> String {
     if known.is_empty() {
-        return format!("unknown {what} {word:?}: there are none here");
+        return format!("unknown {what} {word:?}: none are allowed here");
     }
     let all = known.join(", ");
     match nearest(word, known) {

@@ -77,7 +77,7 @@ fn missing_keys_are_named() {
         |text: String| MachineDescription::parse(&text, "some.toml").expect_err("a refusal").to_string();
     let without =
         |start: &str| STARFISH.lines().filter(|line| !line.starts_with(start)).collect::<Vec<_>>().join("\n");
-    assert!(complaint(without("barrier")).contains("expected the cost of barrier"));
+    assert!(complaint(without("barrier")).contains("the cost of barrier is missing"));
     assert!(complaint(without("columns")).contains("expected the columns"));
     assert!(
         complaint(STARFISH.replace("kind           = \"torus\"", "kind = \"switch\"")).contains("latency")

@@ -70,6 +70,6 @@ pub fn end_after(node: &SimMachine, limit: Duration) {
     let watcher = node.clone();
     node.spawn("the end of time", async move {
         watcher.sleep_until(watcher.now() + limit).await;
-        Err(Error::Failed { task: "the run".into(), why: format!("it is not over after {limit}") }.into())
+        Err(Error::Failed { task: "the run".into(), why: format!("it has not ended after {limit}") }.into())
     });
 }

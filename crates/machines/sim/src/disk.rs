@@ -122,7 +122,7 @@ impl Disks {
         let disk = description.disk();
         if let Some(disk) = disk {
             let (block, sector) = (settings.block_bytes, Model::new(disk, 0.0).sector_bytes());
-            assert!(block > 0 && block % sector == 0, "blocks of {block} bytes on sectors of {sector}");
+            assert!(block > 0 && block % sector == 0, "blocks of {block} bytes on sectors of {sector} bytes");
         }
         let per_node = description.disks.per_io_node.value as usize;
         let (io_nodes, first_io_node) =

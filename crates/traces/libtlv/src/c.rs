@@ -80,7 +80,7 @@ fn colour(number: c_int) -> Result<Option<Colour>> {
             let [_, red, green, blue] = number.to_be_bytes();
             Ok(Some(Colour(red, green, blue)))
         }
-        _ => Err(invalid(&format!("colour {number:#x}"), "it is 0xRRGGBB, or TLV_ANY_COLOUR")),
+        _ => Err(invalid(&format!("colour {number:#x}"), "expected 0xRRGGBB, or TLV_ANY_COLOUR")),
     }
 }
 

@@ -100,7 +100,7 @@ mod tests {
             (Refused::NotStarted.into(), libc::EBADF, "TLV_Initialize"),
             (Refused::Forked.into(), libc::EBADF, "forked"),
             (Refused::NotAdded.into(), libc::ESRCH, "TLV_AddThread"),
-            (Refused::Ending.into(), libc::ESRCH, "about to end"),
+            (Refused::Ending.into(), libc::ESRCH, "is ending"),
             (Refused::TooManyThreads.into(), libc::ENOMEM, "TLV_BUFFER"),
             (Refused::NoRoom.into(), libc::ENOBUFS, "TLV_BUFFER"),
             (Error::AlreadyStarted, libc::EBUSY, "already"),

@@ -248,7 +248,7 @@ fn the_environment_names_the_file() {
     assert_eq!(program.traces(), [format!("x.{number}.tlv")]);
     let output = succeed(program.command().args(["100", "1", "1"]).env("TLV", "perhaps"));
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(text.contains("not recorded: TLV=perhaps: it is on or off"), "{text}");
+    assert!(text.contains("not recorded: TLV=perhaps: expected on or off"), "{text}");
 }
 
 #[test]

@@ -86,13 +86,16 @@ impl Declarations {
 
     fn events(&mut self, begin: i32, end: i32, info: StateInfo) -> Result<StateId> {
         if begin == end {
-            return Err(invalid(format!("event {begin}"), "a state begins and ends with different events"));
+            return Err(invalid(
+                format!("event {begin}"),
+                "the start and the end of a state need different events",
+            ));
         }
         let known = self.state_ids.get(&(info.name.clone(), info.category.clone())).copied();
         for (event, is_begin) in [(begin, true), (end, false)] {
             let meaning = |id| if is_begin { EventMeaning::Begins(id) } else { EventMeaning::Ends(id) };
             if self.events.get(&event).is_some_and(|&other| Some(other) != known.map(meaning)) {
-                return Err(invalid(format!("event {event}"), "it belongs to another state already"));
+                return Err(invalid(format!("event {event}"), "it already belongs to another state"));
             }
         }
         if self.events.len() + 2 > 2 * DECLARATIONS_MAX {
@@ -118,7 +121,7 @@ fn next<T>(of: &[T], kind: &str, name: &str) -> Result<u32> {
 
 fn too_many(kind: &str, name: &str) -> Error {
     let why = format!(
-        "there are {DECLARATIONS_MAX} names of that kind already: what differs each time is an argument"
+        "the limit of {DECLARATIONS_MAX} names of this kind is reached: pass changing values as arguments"
     );
     invalid(format!("{kind} {name}"), why)
 }

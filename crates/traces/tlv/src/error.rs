@@ -8,26 +8,28 @@ use std::path::PathBuf;
 pub enum Refused {
     /// No recording is active.
     #[error(
-        "nothing is being recorded: begin with TLV_Initialize (C), tlv::start (Rust) or starfish.tlv.start (Python)"
+        "no recording is in progress: start one with TLV_Initialize (C), tlv::start (Rust) or \
+         starfish.tlv.start (Python)"
     )]
     NotStarted,
     /// The active recording belongs to the process that this one was forked from.
     #[error(
-        "this process has been forked, and the recording is its parent's: begin one of its own, which has its own file"
+        "the recording belongs to the parent process, which forked this one: start a separate recording, \
+         with another file"
     )]
     Forked,
     /// The thread is not recorded.
     #[error("this thread is not recorded: call TLV_AddThread in it first")]
     NotAdded,
     /// The thread is ending and can no longer be added.
-    #[error("this thread is about to end, and cannot be added any more")]
+    #[error("this thread is ending, and can no longer be added")]
     Ending,
     /// There is no memory for a buffer of another thread. Records of such threads are counted, and the count is
     /// written.
-    #[error("there is no memory for another thread: smaller buffers (TLV_BUFFER) leave room for more")]
+    #[error("not enough memory for another thread: use smaller buffers (TLV_BUFFER)")]
     TooManyThreads,
     /// The thread's buffer is full. The record is counted as dropped, and the count is written.
-    #[error("the thread's buffer is full: a larger one (TLV_BUFFER) holds longer bursts")]
+    #[error("the thread's buffer is full: use a larger one (TLV_BUFFER)")]
     NoRoom,
 }
 
@@ -38,7 +40,9 @@ pub enum Error {
     #[error(transparent)]
     Refused(#[from] Refused),
     /// A recording is already active.
-    #[error("there is a recording already: end it first, with TLV_Finalize (C) or finish (Rust, Python)")]
+    #[error(
+        "a recording is already in progress: end it first, with TLV_Finalize (C) or finish (Rust, Python)"
+    )]
     AlreadyStarted,
     /// A name, colour or number is invalid.
     #[error("{what}: {why}")]

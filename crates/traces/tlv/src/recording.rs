@@ -111,7 +111,7 @@ fn open(path: PathBuf) -> Result<(PathBuf, File)> {
             Err(source) => return Err(Error::File { path, source }),
         }
     }
-    let source = io::Error::new(io::ErrorKind::ResourceBusy, "another process writes it");
+    let source = io::Error::new(io::ErrorKind::ResourceBusy, "another process is writing it");
     Err(Error::File { path: ours, source })
 }
 

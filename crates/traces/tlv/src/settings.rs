@@ -59,7 +59,7 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<()> {
         let bytes = self.buffer_bytes;
         if !bytes.is_power_of_two() || !(BUFFER_BYTES_MIN..=BYTES_MAX).contains(&bytes) {
-            let why = "the buffer of a thread has a power of two of bytes, from 16K to 1G";
+            let why = "expected a power of two of bytes, from 16K to 1G";
             return Err(invalid(format!("a buffer of {bytes} bytes"), why));
         }
         Ok(())
@@ -75,7 +75,7 @@ fn is_on(name: &str, value: &str) -> Result<bool> {
     match &*value.to_lowercase() {
         "on" | "1" | "yes" | "true" => Ok(true),
         "off" | "0" | "no" | "false" => Ok(false),
-        _ => Err(invalid(format!("{name}={value}"), "it is on or off")),
+        _ => Err(invalid(format!("{name}={value}"), "expected on or off")),
     }
 }
 
@@ -95,7 +95,7 @@ fn bytes(value: &str) -> Result<usize> {
     };
     let number: Option<usize> = digits.parse().ok();
     number.and_then(|number| number.checked_mul(1 << shift)).ok_or_else(|| {
-        invalid(format!("TLV_BUFFER={value}"), "it is a number of bytes such as 65536, 64K or 1M")
+        invalid(format!("TLV_BUFFER={value}"), "expected a number of bytes, such as 65536, 64K or 1M")
     })
 }
 
@@ -112,7 +112,7 @@ fn in_full(name: &OsStr) -> Result<PathBuf> {
                 Some(b'h') => full.extend(crate::process::host().bytes()),
                 Some(b'%') => full.push(b'%'),
                 _ => {
-                    let why = "after % comes p (this process), h (this computer) or %";
+                    let why = "expected p (this process), h (this computer) or % after %";
                     return Err(invalid(format!("TLV_FILE={}", name.to_string_lossy()), why));
                 }
             },

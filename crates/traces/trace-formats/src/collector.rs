@@ -46,30 +46,32 @@ impl Imported {
             if self.is_full {
                 let (records, declarations) = (RECORDS_MAX / 1_000_000, DECLARATIONS_MAX / 1_000_000);
                 format!(
-                    "{} events were left out: at most {records} million records are taken in, and {declarations} \
+                    "{} events were omitted: the limit is {records} million records, and {declarations} \
                      million processes, threads, states, counters and names together",
                     self.left_out
                 )
             } else {
-                format!("{} events that are no spans, counts or flows were left out", self.left_out)
+                format!("{} events that are not spans, counts or flows were omitted", self.left_out)
             }
         });
         let malformed = (self.malformed > 0).then(|| {
             format!(
-                "{} events are malformed, or have an invalid time or duration, and were left out",
+                "{} events are malformed, or have an invalid time or duration, and were omitted",
                 self.malformed
             )
         });
         let lost = (self.losses > 0).then(|| {
             let (read, losses) = (self.records, self.losses);
-            format!("incomplete: {read} records were read, and the program that recorded it lost others {losses} times")
+            format!(
+                "incomplete: {read} records were read, and the recording program lost others {losses} times"
+            )
         });
         let moved = (self.moved_ns > 0).then(|| {
             let seconds = self.moved_ns / 1_000_000_000;
             let rest = self.moved_ns % 1_000_000_000;
-            format!("it begins {seconds}.{rest:09} s before 0: all times are later by as much")
+            format!("it begins {seconds}.{rest:09} s before 0: all times were shifted by this amount")
         });
-        let cut = self.is_cut.then(|| "it ends before its end; what is there was read".to_owned());
+        let cut = self.is_cut.then(|| "it is truncated; the existing part was read".to_owned());
         [left_out, malformed, lost, moved, cut].into_iter().flatten()
     }
 }
@@ -262,14 +264,14 @@ mod tests {
         collector.leave_out();
         assert_eq!(
             collector.result.notes().collect::<Vec<_>>(),
-            ["1 events that are no spans, counts or flows were left out"]
+            ["1 events that are not spans, counts or flows were omitted"]
         );
         while collector.thread(process, String::new()).is_some() {}
         assert_eq!(collector.threads.len(), DECLARATIONS_MAX - 1);
         collector.leave_out();
         let told: Vec<String> = collector.result.notes().collect();
         assert!(
-            told.len() == 1 && told[0].starts_with("2 events were left out: at most 20 million"),
+            told.len() == 1 && told[0].starts_with("2 events were omitted: the limit is 20 million"),
             "{told:?}"
         );
     }

@@ -28,7 +28,7 @@ pub enum FormatError {
     #[error("{0}")]
     Trace(ReadError),
     /// The file is empty: nodes create the file of their trace at their start, and write it at their end.
-    #[error("it is empty: whoever is to write this trace has not ended yet, or was killed")]
+    #[error("it is empty: the recording program has not ended yet, or was killed")]
     Empty,
     /// The format is unknown.
     #[error("this is not a trace of Starfish, of Perfetto, or in Chrome's JSON")]
@@ -97,7 +97,7 @@ fn collected(beginning: &[u8], from: impl Read) -> Result<Collector, FormatError
         }
         Some(TraceFormat::Perfetto) => perfetto::collect(from)?.ok_or(FormatError::Unknown),
         Some(TraceFormat::Tlv) => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a trace of Starfish already").into())
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is already a trace of Starfish").into())
         }
         None if beginning.is_empty() => Err(FormatError::Empty),
         None => Err(FormatError::Unknown),

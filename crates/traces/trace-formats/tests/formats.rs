@@ -237,7 +237,7 @@ fn events_before_zero_shift_all_times() {
     let (timeline, imported) = opened(events.as_bytes());
     let of_w = [("thread 1", "w", 0, 50_000), ("a", "a", 3500, 7000), ("thread 1", "w", 105_000, 115_000)];
     assert_eq!(spans(&timeline), of_w);
-    assert_eq!(notes(&imported), ["it begins 0.000005000 s before 0: all times are later by as much"]);
+    assert_eq!(notes(&imported), ["it begins 0.000005000 s before 0: all times were shifted by this amount"]);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_negative_duration_is_invalid_and_not_missing() {
         spans(&timeline),
         [("thread 1", "ok", 200_000, 210_000), ("thread 1", "open", 205_000, 210_000)]
     );
-    let told = "5 events are malformed, or have an invalid time or duration, and were left out";
+    let told = "5 events are malformed, or have an invalid time or duration, and were omitted";
     assert_eq!(notes(&imported), [told]);
 }
 

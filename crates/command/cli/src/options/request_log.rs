@@ -135,7 +135,7 @@ impl InputArgs {
     fn tell_of_left_out(&self, count: u64, what: &str, why: &str) {
         if count > 0 {
             let are = if count == 1 { "is" } else { "are" };
-            say!("starfish: {}: {} {are} left out{why}", self.name(), counted(count, what));
+            say!("starfish: {}: {} {are} omitted{why}", self.name(), counted(count, what));
         }
     }
 }
@@ -152,10 +152,10 @@ fn refused(name: String, error: &request_log::Error) -> Failure {
 /// Returns the remedy, extended by the options that implement it.
 fn with_options(remedy: &str) -> String {
     let option = [
-        ("have it sorted", "--sort does that."),
-        ("first ones only", "--first N takes the first ones, --limit N allows more."),
-        ("is named with", "These are the options --column and --titles."),
-        ("unit follows", "The options --column and --titles take it."),
+        ("Sort the log by time", "--sort sorts it."),
+        ("first requests only", "--first N reads the first ones, --limit N raises the limit."),
+        ("name another one with", "Use the options --column and --titles."),
+        ("Append the unit", "This works in --column and --titles."),
     ];
     let option = option.iter().find(|(words, _)| remedy.contains(words)).map(|(_, option)| option);
     option.map_or_else(|| remedy.to_owned(), |option| format!("{remedy} {option}"))

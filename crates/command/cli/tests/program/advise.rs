@@ -222,7 +222,7 @@ fn a_program_that_cannot_be_simulated_is_rejected() {
         ("advise io run.0", 2, "--machine"),
         ("advise io run.0 run.1 --machine nowhere", 2, "nowhere"),
         ("advise io run.0 run.1 --machine loopback --trials 1", 2, "--trials"),
-        ("advise io run.0 run.0 --machine loopback", 1, "rank 0 of opening a is that of node 0 already"),
+        ("advise io run.0 run.0 --machine loopback", 1, "rank 0 of opening a already belongs to node 0"),
     ] {
         let said = refused(arguments, code);
         assert!(said.contains(why), "{arguments}: {said}");
@@ -231,7 +231,7 @@ fn a_program_that_cannot_be_simulated_is_rejected() {
     alone.current_dir(directory.path());
     let done = alone.output().expect("the program");
     let told = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && told.contains("3 calls are left out"), "{told}");
+    assert!(done.status.success() && told.contains("3 calls are omitted"), "{told}");
 }
 
 /// Kept pauses between calls count in both of the compared times.

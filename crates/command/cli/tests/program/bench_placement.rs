@@ -42,7 +42,7 @@ fn merges_on_agents_take_about_the_predicted_time() {
 fn invalid_options_are_rejected() {
     for (arguments, part) in [
         (&["--jobs", "4", "--disks", "3"][..], "expected no more jobs than disks"),
-        (&["--jobs", "5", "--policies", "1"], "expected at least one disk more"),
+        (&["--jobs", "5", "--policies", "1"], "expected at least one more disk"),
         (&["--read-blocks", "0"], "expected at least one"),
         (&["--disk-model", "none"], "none"),
         (&["--scheduling", "none"], "none"),

@@ -549,7 +549,7 @@ fn commands_to_some_agents_of_a_set_create_no_second_namespace() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(
             said.contains(&format!("agent {other} has disks of a namespace"))
-                && said.contains("stripes there: 2"),
+                && said.contains("with stripes of 2"),
             "{said}"
         );
         assert!(said.contains("Name all agents of the set"), "{said}");

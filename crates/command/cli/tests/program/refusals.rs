@@ -229,8 +229,8 @@ fn options_without_effect_are_rejected() {
         assert!(told.contains("no selected pattern is a matrix"), "{told}");
     }
     for (arguments, why) in [
-        ("--pattern rb --method traditional --memget-writes", "--memget-writes: there are no writes"),
-        ("--pattern wb --method traditional,two-phase --prefetch 0", "--prefetch: nothing is read"),
+        ("--pattern rb --method traditional --memget-writes", "--memget-writes: no data are written"),
+        ("--pattern wb --method traditional,two-phase --prefetch 0", "--prefetch: no data are read"),
         ("--pattern rb --method traditional --queued always", "--queued: the traditional method makes no"),
     ] {
         let told = fail(starfish(["simulate"].into_iter().chain(arguments.split(' '))), 2);

@@ -97,7 +97,7 @@ fn logs_of_several_jobs_are_merged() {
         .expect("a file");
     waits.current_dir(directory.path());
     let told = fail(waits, 1);
-    assert!(told.contains("waits.log: its nodes wait for each other"), "{told}");
+    assert!(told.contains("waits.log: it has syncs or collective calls"), "{told}");
 }
 
 /// A recorded process may be killed in the middle of a line.
@@ -118,7 +118,7 @@ fn every_reader_of_a_log_reports_an_unfinished_line() {
             let output = finish(command);
             let told = String::from_utf8(output.stderr).expect("text");
             assert!(output.status.success(), "{told}");
-            let reports_line = told.contains(&format!("starfish: {log}: 1 unfinished line is left out"));
+            let reports_line = told.contains(&format!("starfish: {log}: 1 unfinished line is omitted"));
             assert_eq!(reports_line, is_reported, "{told}");
         }
     }
@@ -163,10 +163,10 @@ fn tables_without_titles_and_other_units_are_read() {
     assert!(converted.contains("12816637201.6382155 0 0 write 0 4096"), "{converted}");
     for (arguments, why) in [
         ("", "line 1: there is no column for time"),
-        ("", "the titles have to be given. These are the options --column and --titles."),
+        ("", "give all titles. Use the options --column and --titles."),
         (
             "--titles time,host,file,type,offset,size",
-            "usr_0.csv: line 1, time: \"128166372003061629\" is a time of centuries",
+            "usr_0.csv: line 1, time: \"128166372003061629\" is longer than centuries",
         ),
         ("--titles time:1601", "line 1: time has no unit \"1601\": expected s, ms, us, 100ns, ns"),
     ] {
@@ -234,8 +234,8 @@ fn a_log_of_a_billion_requests_is_rejected_or_cut() {
     replay.stdin(generate.stdout.take().expect("piped"));
     let (code, _, told) = ended(replay);
     assert_eq!(code, Some(1));
-    assert!(told.starts_with("starfish: -: line 20003: there are more than 20000 requests\n"), "{told}");
-    assert!(told.contains("--first N takes the first ones, --limit N allows more"), "{told}");
+    assert!(told.starts_with("starfish: -: line 20003: it has more than 20000 requests\n"), "{told}");
+    assert!(told.contains("--first N reads the first ones, --limit N raises the limit"), "{told}");
     // The writer ends when the reader closes the pipe.
     assert!(crate::common::wait(&mut generate).success());
     let mut generate = billion();
@@ -257,8 +257,8 @@ fn invalid_options_and_logs_are_rejected() {
         (
             "replay backwards.log",
             1,
-            "backwards.log: line 3: time runs backwards at node 1, from 2 to 1 s\n  Sort the log by time, or have it \
-             sorted. --sort does that.",
+            "backwards.log: line 3: the time of node 1 decreases from 2 to 1 s\n  Sort the log by time. \
+             --sort sorts it.",
         ),
         ("replay none.log", 1, "none.log: No such file"),
         (

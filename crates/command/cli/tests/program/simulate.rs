@@ -114,7 +114,7 @@ fn a_page_cache_and_its_window_can_be_chosen() {
         (&["--window", "wide"], "--window", "expected a number of pages"),
         (&["--outstanding", "0"], "--outstanding", "expected a whole number from 1 to 65536, not 0"),
         (&["--method", "two-phase", "--page-cache", "1MiB"], "--page-cache", "leave --page-cache out"),
-        (&["--method", "traditional", "--window", "4"], "traditional rb", "choose its size (page_cache)"),
+        (&["--method", "traditional", "--window", "4"], "traditional rb", "set page_cache, too"),
         (
             &["--method", "traditional", "--page-cache", "4KiB"],
             "traditional rb",

@@ -220,7 +220,7 @@ fn the_account_of_a_cut_trace_reports_the_missing_events() {
     let missing = cut["missing_events"].as_u64().expect("some are missing");
     assert_eq!(cut["limited_by"], whole["limited_by"], "{cut}");
     let told = printed(&["trace", "explain", &path("cut.tlv")]);
-    assert!(told.starts_with(&format!("The trace is not whole: {missing} events had no room")), "{told}");
+    assert!(told.starts_with(&format!("The trace is incomplete: {missing} events did not fit")), "{told}");
     let summary = finish(starfish(["trace", "summary", &path("cut.tlv")]));
     let notes = String::from_utf8(summary.stderr).expect("text");
     assert!(notes.contains(&format!("{missing} records were not recorded, for want of room")), "{notes}");

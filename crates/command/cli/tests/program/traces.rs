@@ -27,7 +27,7 @@ fn directory() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("profile.json"), PROFILE).expect("a file");
     let told = notes(directory.path(), "trace import profile.json");
-    assert_eq!(told, "profile.json: 1 events that are no spans, counts or flows were left out\n");
+    assert_eq!(told, "profile.json: 1 events that are not spans, counts or flows were omitted\n");
     directory
 }
 

@@ -32,8 +32,7 @@ pub(super) fn check(job: &ReplayJob) -> Result<(), Error> {
     let Some(calls) = job.log().calls() else { return Ok(()) };
     let pieces = calls.pieces();
     if pieces > PIECES_MAX {
-        let why =
-            format!("calls of {pieces} pieces in all: {PIECES_MAX} at most are replayed; take fewer calls");
+        let why = format!("calls of {pieces} pieces in total: the limit is {PIECES_MAX}; replay fewer calls");
         return Err(Error::Invalid(why));
     }
     match job.access {
