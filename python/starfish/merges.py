@@ -36,8 +36,8 @@ def simulate_merges(
     everywhere.
 
     Args:
-        machine: A machine, or the name or path of one, as in `Machine.load`. It gets as many compute nodes as there
-            are jobs, and the disks.
+        machine: A machine, or the name or path of one, as in `Machine.load`. It gets a compute node for each
+            job, and the shared disks.
         overrides: Values of the machine to replace, as in `Machine.load`.
         trials: Runs of each combination, which differ in all that is random.
         seed: Where all randomness comes from.

@@ -420,7 +420,7 @@ impl UnusedTime {
             );
             (QUEUES, sentence)
         } else if !self.has_clients {
-            (UNKNOWN, format!("What limited this run is not known, since no client is in the trace: {none}."))
+            (UNKNOWN, format!("The limit of this run is unknown, because the trace has no client: {none}."))
         } else {
             (LATENCY, format!("Latency limited this run, the nodes waited for replies: {none}; {times}."))
         }
@@ -562,7 +562,7 @@ impl MechanicsTimes {
         let busy = self.seek_s + self.rotation_s + self.transfer_s;
         let part = |time: f64| percent(if busy > 0.0 { time / busy } else { 0.0 });
         let overhead = match self.overhead_s {
-            Some(overhead) => format!("; beside it {} of overhead", shown(overhead)),
+            Some(overhead) => format!("; in addition {} of overhead", shown(overhead)),
             None => String::new(),
         };
         format!(
@@ -626,6 +626,6 @@ mod tests {
         let queues = DiskQueues { waiting: 0.0, mean: Duration::ZERO };
         let unused = UnusedTime { path, queues, has_clients: false };
         let (by, sentence) = limit(&[class("disks", 0.1, 0.3)], &unused);
-        assert!(by == UNKNOWN && sentence.contains("no client is in the trace"), "{sentence}");
+        assert!(by == UNKNOWN && sentence.contains("the trace has no client"), "{sentence}");
     }
 }

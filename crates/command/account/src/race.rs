@@ -68,11 +68,11 @@ impl<'a> Race<'a> {
     fn analysis_line(&self) -> Vec<String> {
         match self.analysis() {
             None if self.case.can_race() => {
-                vec!["  The analysis: no race is possible, as these disks take no time.".to_owned()]
+                vec!["  The analysis: no race is possible, because these disks take no time.".to_owned()]
             }
             None => vec![
-                "  The analysis: no race is possible, as there is one job only, some read from the disk they write to, or \
-                 none reads from a disk that another writes to."
+                "  The analysis: no race is possible, because there is only one job, some jobs read from the \
+                 disk they write to, or no job reads from a disk that another writes to."
                     .to_owned(),
             ],
             Some(Analysis { ratio, called, threshold }) => {

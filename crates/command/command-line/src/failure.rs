@@ -59,7 +59,7 @@ impl Failure {
     /// Returns the failure of writing to a file or stream.
     pub fn writing(what: impl fmt::Display, error: &io::Error) -> Self {
         let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
-        Failure { broken_pipe, ..Failure::new(format!("writing {what}"), error) }
+        Failure { broken_pipe, ..Failure::new(format!("cannot write {what}"), error) }
     }
 
     /// Returns a failure of usage. The command has not changed anything yet.

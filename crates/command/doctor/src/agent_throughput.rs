@@ -112,7 +112,7 @@ fn measure(connecting: &Cluster, name: &str, bytes: u64, interruption: Interrupt
     let cluster = connecting.with_agents(agents::named([name])?);
     let name = name.to_owned();
     cluster.run(move |connection| async move {
-        let left = Failure::new(&name, "interrupted, and there was no time to remove what was written");
+        let left = Failure::new(&name, "interrupted, and there was no time to remove the written data");
         let half_done = interruption.begin(left.remedy(scratch::LEFT));
         let usual: Size = node::BLOCK.parse().expect("it is a size");
         let block = usual.0.min(connection.client.block_bytes_max());

@@ -40,8 +40,8 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
             Ok(())
         }),
         default: "\"shared-disks-1996\"",
-        meaning: "The machine: a name that `starfish machines` lists, or a TOML file. It gets as many compute nodes as \
-                  there are jobs, and the disks.",
+        meaning: "The machine: a name that `starfish machines` lists, or a TOML file. It gets a compute node \
+                  for each job, and the shared disks.",
         column: "",
         shown: |case| Shown::Text(case.machine.name.clone()),
     },

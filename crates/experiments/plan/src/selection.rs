@@ -56,7 +56,7 @@ impl<K: PlanKind> TrialSelection<K> {
         let parts: Vec<&str> =
             std::iter::once(variant).chain(rest.into_iter().flat_map(|rest| rest.split('/'))).collect();
         if parts.len() > K::PLACE.len() + 2 || parts.contains(&"") {
-            return Err(format!("expected {}, or a beginning of that, such as a variant", Self::form()));
+            return Err(format!("expected {}, or a prefix of it, such as a variant", Self::form()));
         }
         let part = |index: usize| parts.get(index).copied().filter(|part| *part != "*");
         let place =

@@ -254,7 +254,7 @@ fn find(head: &StringRecord, column: &Column, columns: &Columns) -> Result<Optio
         let index = position(named).map(|index| (index, None)).or_else(|| Some((position(name)?, unit)));
         let (index, unit) = index.ok_or_else(|| {
             let titles: Vec<&str> = head.iter().take(20).collect();
-            let why = format!("there is no column {}: there are {}", shown(name), titles.join(", "));
+            let why = format!("there is no column {}; the columns are {}", shown(name), titles.join(", "));
             Error::new(Place::Line(1), why)
         })?;
         return found(index, unit);
@@ -309,7 +309,7 @@ fn unit_of(column: &Column, title: &str, given: Option<&str>) -> Result<u64, Err
 
 fn missing(head: &StringRecord, column: &Column) -> Error {
     let titles: Vec<&str> = head.iter().take(20).collect();
-    let why = format!("there is no column for {}: there are {}", column.0, shown(&titles.join(", ")));
+    let why = format!("there is no column for {}; the columns are {}", column.0, shown(&titles.join(", ")));
     let Column(name, others) = column;
     let remedy = format!(
         "The expected title is {name} or {}; name another one with {name}=NAME. If the first line is a \

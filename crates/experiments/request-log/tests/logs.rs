@@ -97,7 +97,7 @@ fn mistakes_are_reported_with_line_and_column() {
         ("0 x x write 0 8", "line 2, column 3: expected the number of a node, not \"x\""),
         ("0 0 %4 write 0 8", "line 2, column 5: expected the name of a file"),
         ("0 0 x append 0 8", "line 2, column 7: expected read, write or sync, not \"append\""),
-        ("0 0 - write 0 8", "line 2, column 5: a write is of a file"),
+        ("0 0 - write 0 8", "line 2, column 5: a write needs a file"),
         ("0 0 x sync", "line 2, column 5: a sync covers all files"),
         ("0 0 x write -8 8", "line 2, column 13: expected an offset in bytes, not \"-8\""),
         ("0 0 x write 0 8 0.1 9", "line 2, column 21: expected the end of the line, not \"9\""),
@@ -256,7 +256,11 @@ fn columns_have_units() {
             format!("{head},took\n5,0,x,r,0,1,-4\n"),
             "line 2, took: expected a time, not \"-4\"",
         ),
-        (Reading::default(), MSR.to_owned(), "line 1: there is no column for time: there are \"1281663"),
+        (
+            Reading::default(),
+            MSR.to_owned(),
+            "line 1: there is no column for time; the columns are \"1281663",
+        ),
     ] {
         let error = RequestLog::read(text.as_bytes(), &reading).expect_err(why).to_string();
         assert!(error.starts_with(why), "{text}: {error}");

@@ -295,7 +295,7 @@ impl<M: Machine> Client<M> {
         let gone =
             self.io_nodes().iter().zip(disconnects).find(|&(&node, &then)| self.disconnects_of(node) != then);
         gone.map_or(Ok(()), |(&node, _)| {
-            let text = "the connection ended after it was told the pieces to move";
+            let text = "the connection that sent the pieces to move has ended";
             Err(Error::Remote { node, failure: Failure::new(FailureKind::NotOpen, text) }.into())
         })
     }

@@ -333,7 +333,8 @@ impl<M: Machine> Blocks<M> {
         if let Some(room) = self.disks.look_for_room(stripe, bytes).await? {
             return Ok(room);
         }
-        let text = format!("no space for {bytes} bytes of {} on disk {}", stripe.label, stripe.home.disk);
+        let text =
+            format!("disk {} is full: no space for {bytes} bytes of {}", stripe.home.disk, stripe.label);
         Err(Failure::new(FailureKind::NoSpace, text).into())
     }
 

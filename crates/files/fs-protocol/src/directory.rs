@@ -190,7 +190,8 @@ impl PiecesLeft {
 pub enum DirectoryError {
     /// The directories have too many pieces together.
     #[error(
-        "directories of more than {PIECES_IN_COMMON_MAX} pieces of blocks, beside {PIECES_OF_MEMBER_MAX} of each member"
+        "directories of more than {PIECES_IN_COMMON_MAX} pieces of blocks, in addition to \
+         {PIECES_OF_MEMBER_MAX} of each member"
     )]
     TooManyPieces,
     /// An entry reaches beyond the largest file, or beyond all addresses of a memory.

@@ -68,7 +68,7 @@ impl Scheduling {
             Scheduling::FairScan => {
                 "C-SCAN whose sweeps serve only requests that waited when the sweep began"
             }
-            Scheduling::RoundRobin => "The clients take turns, one request a turn",
+            Scheduling::RoundRobin => "One request of each client in turn",
             Scheduling::ReadPriority => "Any read before any write; writes may wait forever",
             Scheduling::BoundedReadPriority => {
                 "Any read before any write, except a write that 16 reads have passed"

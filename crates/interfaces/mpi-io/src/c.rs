@@ -711,7 +711,7 @@ fn made(make: impl FnOnce() -> Outcome<FileType>) -> *mut FileType {
 }
 
 fn no_type() -> MpiError {
-    MpiError::new(ErrorClass::Type, "a type that it is made of does not exist")
+    MpiError::new(ErrorClass::Type, "a component type does not exist")
 }
 
 /// Borrows a type of a caller.

@@ -70,7 +70,7 @@ impl Duration {
     /// If `seconds` is negative, not a number, or more than 584 years.
     pub fn from_secs_f64(seconds: f64) -> Self {
         let nanoseconds = (seconds * 1e9).ceil();
-        assert!((0.0..u64::MAX as f64).contains(&nanoseconds), "{seconds} s is no duration");
+        assert!((0.0..u64::MAX as f64).contains(&nanoseconds), "{seconds} s is not a duration");
         Duration(nanoseconds as u64)
     }
 

@@ -334,7 +334,7 @@ struct ReadingRow {
 fn reading_lines(rows: &[ReadingRow]) -> Vec<String> {
     let yardstick = [
         "the target, 100 %, is a bare stripe: four plain senders, one receiver (one thread)",
-        "senders and agents are processes, four of each; what receives is this process",
+        "senders and agents are processes, four of each; this process receives",
     ];
     let mut table = TextTable::new(1);
     table.row([

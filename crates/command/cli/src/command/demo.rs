@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     // Each method writes a copy; a generated local file is one more.
     let (bytes, copies) = match &arguments.file {
         Some(file) => match local::open(file)?.1 {
-            Some(0) => return Err(Failure::usage(shown(file), "it is empty: there is nothing to measure")),
+            Some(0) => return Err(Failure::usage(shown(file), "it is empty, so nothing can be measured")),
             size => (size.unwrap_or(0), 2),
         },
         None => (arguments.file_size.0, 3),
@@ -151,9 +151,9 @@ fn measure(agents: &Agents, file: &Path) -> Result<(Throughputs, u64)> {
     let written_disk_directed = put(agents, file, "B", Method::DiskDirected)?;
     report("put", "disk-directed, many blocks a request", &written_disk_directed, None)?;
     let read_traditionally = get(agents, "B", Method::Traditional)?;
-    report("get", "traditional, what disk-directed put", &read_traditionally, Some(&original))?;
+    report("get", "traditional, the disk-directed file", &read_traditionally, Some(&original))?;
     let read_disk_directed = get(agents, "A", Method::DiskDirected)?;
-    report("get", "disk-directed, what traditional put", &read_disk_directed, Some(&original))?;
+    report("get", "disk-directed, the traditional file", &read_disk_directed, Some(&original))?;
     step("identical", format!("blake3 {}, read by both methods", hex(&read_disk_directed)))?;
     let done = [written_traditionally, written_disk_directed, read_traditionally, read_disk_directed];
     Ok((done.map(|done| done.throughput()), original.bytes))

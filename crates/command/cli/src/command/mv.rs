@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::Args;
 use command_line::failure::{Failure, Result};
-use namespace::RenameMode;
+use namespace::{RenameMode, TreeRefusal};
 use node::ErrorKind;
 use transfer::globs;
 use transfer::namespace::{Namespace, joined, shown, split, trimmed};
@@ -74,6 +74,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
                 ErrorKind::NotFound if !is_directory => no_directory(split(trimmed(&to)).0),
                 ErrorKind::Exists => Failure::from(error).remedy("Leave out --no-clobber to replace it."),
                 ErrorKind::Invalid => Failure::new(shown(&to), "a directory cannot be moved into itself"),
+                ErrorKind::Refused(TreeRefusal::NotDirectory) if from.inode.is_directory() => {
+                    Failure::from(error).remedy("A directory can only replace an empty directory.")
+                }
                 _ => error.into(),
             });
             if let Err(failure) = moved {

@@ -159,7 +159,7 @@ fn a_damaged_or_cut_stripe_is_named_and_other_files_are_intact() {
         ("offset 65536 do not match their checksum", |file| file[DATA_AT + 65536..][..2000].fill(0)),
         ("its file was truncated", |file| file.truncate(DATA_AT + 70_000)),
         ("shorter than the header", |file| file.truncate(100)),
-        ("version 1, which has no checksums", |file| file[8] = 1),
+        ("version 1, without checksums", |file| file[8] = 1),
     ];
     for (expected, damage) in damages {
         change(&stripe, damage);

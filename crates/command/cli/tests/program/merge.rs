@@ -31,7 +31,7 @@ fn a_race_is_explained_and_its_remedies_prevent_it() {
     assert!(merge(&["--policy", "3", "--explain"]).contains("no race is possible"));
     let fewer = ["--jobs", "2", "--disks", "4", "--run-blocks", "50", "--explain"];
     let of = |policy| merge(&[&["--policy", policy], &fewer[..]].concat());
-    assert!(of("1").contains("none reads from a disk that another writes to"));
+    assert!(of("1").contains("no job reads from a disk that another writes to"));
     assert!(of("2").contains("(the analysis is of as many jobs as disks)"));
 }
 
@@ -51,7 +51,7 @@ fn disks_that_take_no_time_have_no_race_ratio() {
     let free = ["--machine", "golden", "--jobs", "2", "--disks", "2", "--run-blocks", "100"];
     let told = merge(&[&free[..], &["--explain"]].concat());
     assert!(
-        !told.contains("NaN") && told.contains("no race is possible, as these disks take no time"),
+        !told.contains("NaN") && told.contains("no race is possible, because these disks take no time"),
         "{told}"
     );
     let csv = merge(&[&free[..], &["--format", "csv"]].concat());

@@ -268,7 +268,7 @@ fn invalid_options_and_logs_are_rejected() {
         ),
         ("replay a.log --method psychic", 2, "no method \"psychic\""),
         ("replay a.log --input-format csv", 1, "a.log: line 1: there is no column for time"),
-        ("replay many.csv --column what=x", 1, "there is no column \"what\" to be named"),
+        ("replay many.csv --column what=x", 1, "there is no column kind \"what\""),
         ("replay many.csv --column what", 2, "expected COLUMN=TITLE"),
         (
             "replay a.log --method traditional --write-cache 2MiB",

@@ -280,7 +280,7 @@ fn a_trace_needs_a_single_row_and_a_writable_file() {
     let error = fail(starfish(["simulate", "--pattern", "rb,wb", "--trace", "x"]), 2);
     assert!(error.contains("a trace needs a single row") && error.contains("--pattern"), "{error}");
     let run = "simulate --pattern rb --method traditional --trace /no/such/directory/x";
-    assert!(fail(starfish(run.split(' ')), 1).contains("directory that exists"));
+    assert!(fail(starfish(run.split(' ')), 1).contains("existing, writable directory"));
     let limit = "simulate --pattern rb --method traditional --trace-limit 5";
     assert!(fail(starfish(limit.split(' ')), 2).contains("--trace"));
 }

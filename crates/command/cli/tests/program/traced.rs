@@ -98,7 +98,7 @@ fn a_file_that_is_not_a_trace_is_left_unchanged() {
         ["agent", "--root", "x", "--create", "--listen", "127.0.0.1:0", "--trace", "/no/such/place/x.tlv"];
     let mut command = starfish(agent);
     command.current_dir(place.path());
-    assert!(fail(command, 1).contains("directory that exists"));
+    assert!(fail(command, 1).contains("existing, writable directory"));
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for Elements {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<BlockWrite, A::Error> {
         let (file, stripe, offset, flags) = next(&mut elements)?;
-        let flags = Flags::from_bits(flags).ok_or_else(|| A::Error::custom("a flag that nobody knows"))?;
+        let flags = Flags::from_bits(flags).ok_or_else(|| A::Error::custom("an unknown flag"))?;
         let until =
             if flags.contains(Flags::AT_DISK) { WrittenUntil::AtDisk } else { WrittenUntil::Accepted };
         let fetch = flags.contains(Flags::FETCH).then(|| next(&mut elements)).transpose()?;

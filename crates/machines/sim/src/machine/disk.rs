@@ -116,7 +116,7 @@ impl Disk {
         };
         drop(drive);
         let what = self.what(&format!("number {}", object.0));
-        Err(Error::Damaged { what, why: format!("the bytes at offset {place} are not what was written") }
+        Err(Error::Damaged { what, why: format!("the bytes at offset {place} differ from the written data") }
             .into())
     }
 

@@ -249,7 +249,7 @@ impl Report {
             notes.push(
                 "Making and checking data, or waiting for a processor for it, took clients up to".into(),
             );
-            notes.push(format!("{percent:.0} % of the time: they may be what limits the figures."));
+            notes.push(format!("{percent:.0} % of the time: they may limit the figures."));
         }
         if self.rows.iter().any(|row| row.operation == "read") {
             let share = Size(self.file_bytes / self.agents.len().max(1) as u64).rounded();

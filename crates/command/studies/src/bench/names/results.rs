@@ -88,8 +88,8 @@ pub fn lines(rows: &[NamesRow]) -> Vec<String> {
     table.lines().collect()
 }
 
-const LEAD: &str = "Clients make, look at, list and remove small files, each in a directory of its own. \
-    The time ends when the last client is through; nothing waits for the media.";
+const LEAD: &str = "Clients create, stat, list and remove small files, each in a separate directory. The \
+                    time ends when the last client is done; nothing waits for the media.";
 
 const FILES: Measurand = Measurand { name: "files a second", unit: "files/s" };
 

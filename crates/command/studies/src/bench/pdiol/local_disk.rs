@@ -109,7 +109,7 @@ impl Storage for LocalDisk {
 }
 
 fn gone() -> io::Error {
-    io::Error::other("the local disk is gone")
+    io::Error::other("the local disk has ended")
 }
 
 /// File that is read.
