@@ -255,7 +255,8 @@ fn a_mount_waits_for_missing_agents() {
     let options = ["--background", "--wait", "60", "--log", "waiting.log"];
     let waiting = point.command(&["mount"], &options).spawn().expect("the program");
     let log = point.store.path("waiting.log");
-    let is_waiting = || fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting up to 60 s for agents"));
+    let is_waiting =
+        || fs::read_to_string(&log).is_ok_and(|log| log.contains("waiting up to 60 s for agents"));
     within(Duration::from_secs(20), "it reports that it waits", is_waiting);
     let roots = point.store.agents[1].roots.clone();
     point.store.agents[1] = Agent::start_at(&address, roots, &[]);
@@ -277,8 +278,7 @@ fn a_mount_needs_only_the_metadata_agent_to_start() {
         point.store.run(&["put", "local", name, "--disks", "1"]);
     }
     let doctor = point.store.run(&["doctor", "--quick"]);
-    let metadata_agent =
-        doctor
+    let metadata_agent = doctor
         .split("agent ")
         .find_map(|rest| rest.split_once(" is its metadata server"))
         .expect("a metadata agent")

@@ -165,8 +165,7 @@ fn a_set_without_its_metadata_agent_gets_no_second_namespace() {
     store.make_file("local", 600_000);
     store.run(&["put", "local", "d/file", "--block", "64KiB"]);
     let doctor = store.run(&["doctor", "--quick"]);
-    let metadata_agent =
-        doctor
+    let metadata_agent = doctor
         .split("agent ")
         .find_map(|rest| rest.split_once(" is its metadata server"))
         .expect("a metadata agent")
@@ -1065,8 +1064,7 @@ fn an_agent_that_is_down_is_named_and_affects_only_its_files() {
     store.make_file("local", 600_000);
     store.run(&["put", "local", "d/file", "--block", "64KiB"]);
     let doctor = store.run(&["doctor", "--quick"]);
-    let metadata_agent =
-        doctor
+    let metadata_agent = doctor
         .split("agent ")
         .find_map(|rest| rest.split_once(" is its metadata server"))
         .expect("a metadata agent")
