@@ -70,7 +70,7 @@ def test_a_machine_can_be_loaded_from_a_file(tmp_path: Path) -> None:
         (
             "cray",
             {},
-            'no machine of the name "cray": expected a path ending in .toml or one of starfish-1996',
+            'no machine has the name "cray": expected a path ending in .toml or one of starfish-1996',
         ),
         ("starfish-1996", {"nodes.oi": 4}, 'nodes.oi=4: unknown key "oi", expected one of compute, io'),
         ("starfish-1996", {"nodes.io": 0}, "expected from 1 to 65536 nodes"),

@@ -136,7 +136,7 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
         (&format!("{HEAD}window = \"wide\"\n"), 4, "no window \"wide\": expected a number of pages"),
         (&format!("{HEAD}window = 4\n"), 4, "set page_cache, too"),
         (&format!("{HEAD}page_cash = 4\n"), 4, "did you mean page_cache?"),
-        (&format!("{HEAD}machine = \"cray\"\n"), 4, "no machine of the name \"cray\""),
+        (&format!("{HEAD}machine = \"cray\"\n"), 4, "no machine has the name \"cray\""),
         (&format!("{HEAD}machine = \"cray.toml\"\n"), 4, "folder/cray.toml"),
         (&format!("{HEAD}set = {{ \"nodes.disks\" = 8 }}\n"), 4, "unknown key \"disks\", expected one of"),
         (&format!("{HEAD}set = {{ nodes.io = 0 }}\n"), 4, "expected from 1 to"),

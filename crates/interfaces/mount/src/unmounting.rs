@@ -192,7 +192,7 @@ mod tests {
     fn unmount_rejects_paths_that_are_not_our_mounts() {
         assert!(!is_mount_of_ours(Path::new("/")));
         let error = unmount(Path::new("/"), false).expect_err("not ours");
-        assert!(error.to_string().contains("no namespace"), "{error}");
+        assert!(error.to_string().contains("no Starfish namespace"), "{error}");
         let error = unmount(Path::new("/nowhere/at all"), false).expect_err("it is not there");
         assert!(error.to_string().contains("no such directory"), "{error}");
     }

@@ -179,5 +179,5 @@ fn a_single_process_reads_and_writes_its_selection() {
     assert_eq!(between, vec![9; 32_000]);
     assert_eq!(team.gather(5).wait(), Ok(vec![5]));
     let nothing = file.begin_read_selected(Selection::contiguous(Extent::new(0, 1 << 62)).expect("long"));
-    assert!(nothing.wait().expect_err("too much").why().contains("no memory for"));
+    assert!(nothing.wait().expect_err("too much").why().contains("not enough memory for"));
 }

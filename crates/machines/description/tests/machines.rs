@@ -46,7 +46,7 @@ fn invalid_machines_are_rejected_with_the_line() {
     );
     assert_refused(STARFISH, "\"200e6 B/s\"", "\"0 B/s\"", "expected a rate above zero");
     assert_refused(STARFISH, "\"20 ns\"", "\"20 B\"", "expected a time");
-    assert_refused(STARFISH, "\"hp97560\"", "\"hp97561\"", "no disk of the name");
+    assert_refused(STARFISH, "\"hp97560\"", "\"hp97561\"", "no disk has the name");
     assert_refused(STARFISH, "build_request  ", "built_request  ", "unknown work \"built_request\"");
     assert_refused(STARFISH, "router_latency", "router_latencies", "unknown field");
     assert_refused(STARFISH, "\"compute-then-io\"", "\"anywhere\"", "unknown variant");

@@ -32,9 +32,8 @@ fn plan_page() -> String {
     let mut page = "# All keys of a plan\n\n\
         This page is generated from the code. [Plans](plans.md) explains their use.\n\n\
         A size is a text with a unit, such as `\"64 KiB\"` or `\"10 MB\"`, or a plain number of bytes: \
-        KiB, MiB and GiB are powers of 1024, KB, MB and GB of 1000. A flag is `true` or `false`. Keys may have hyphens, as \
-        options \
-        of `starfish simulate` have: `file-size` is `file_size`.\n\n"
+        KiB, MiB and GiB are powers of 1024, KB, MB and GB of 1000. A flag is `true` or `false`. Keys may \
+        have hyphens, as options of `starfish simulate` have: `file-size` is `file_size`.\n\n"
         .to_owned();
     let of_plans = |keys: &[PlanKey]| -> Vec<[String; 4]> {
         keys.iter().map(|key| [key.name, key.value, key.default, key.meaning].map(str::to_owned)).collect()

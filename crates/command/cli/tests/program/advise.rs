@@ -104,7 +104,7 @@ fn invalid_options_are_rejected() {
         ("--disks 3 --jobs 2 --block 0", "at least one byte"),
         ("--disks 3 --jobs 2 --read-block 6KiB", "see --block"),
         ("--disks 3 --jobs 2 --write-block 8MiB", "at most 4 MiB"),
-        ("--disks 3 --jobs 2 --run-size 1TiB", "at most 10000000"),
+        ("--disks 3 --jobs 2 --run-size 1TiB", "the limit is 10000000"),
         ("--disks 0 --jobs 1", "--disks"),
         ("--disks 3 --jobs 2 --machine nowhere", "nowhere"),
         ("--disks 3 --jobs 2 --machine golden", "its disks take no time, so no race is possible"),

@@ -361,7 +361,7 @@ fn a_set_in_another_directory_is_separate() {
     let one = one.to_str().expect("UTF-8");
     let up = ["agents", "up", "--local", "1", "--dir", one, "--disk-model", "streaming-20"];
     let (said, told) = home.run(&up);
-    assert!(told.contains("find none instead"), "{told}");
+    assert!(told.contains("use none instead"), "{told}");
     assert!(told.contains(&format!("`starfish agents down --dir '{one}'` stops them")), "{told}");
     let told = fail(home.command(&["ls"]), 2);
     assert!(told.contains("agents up"), "it is not the usual directory: {told}");
@@ -520,7 +520,7 @@ fn a_failure_on_a_host_is_reported_with_its_name_and_a_remedy() {
     };
     let told = up("/nonexistent/ssh", program);
     assert!(
-        told.contains("127.0.0.1: running /nonexistent/ssh") && told.contains("openssh-client"),
+        told.contains("127.0.0.1: cannot run /nonexistent/ssh") && told.contains("openssh-client"),
         "{told}"
     );
     let told = up(&home.ssh("echo 'Permission denied (publickey).' >&2; exit 255"), program);

@@ -137,7 +137,7 @@ fn an_agent_that_cannot_start_reports_the_reason() {
     let error = fail(agent(&["--listen", "127.0.0.1:0", "--disk-model", "floppy"]), 2);
     assert!(error.contains("floppy") && error.contains("streaming-20"), "{error}");
     let error = fail(agent(&["--listen", "127.0.0.1:0", "--cache", "1MiB"]), 2);
-    assert!(error.contains("room for 1 block\n") && error.contains("Give at least 8 MiB"), "{error}");
+    assert!(error.contains("room for only 1 block\n") && error.contains("Give at least 8 MiB"), "{error}");
     let error = fail(agent(&["--listen", "127.0.0.1:0", "--block-max", "64MiB"]), 2);
     assert!(error.contains("--block-max 64 MiB"), "{error}");
     let error = fail(agent(&["--listen", "127.0.0.1:0", "--copy-namespace", "/nonexistent/copies"]), 1);

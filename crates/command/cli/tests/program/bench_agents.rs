@@ -181,7 +181,7 @@ fn invalid_options_are_rejected() {
         ("--record 1000 --file-size 1MiB", "The next larger multiple is --file-size 1049000 B"),
         ("--clients 5 --file-size 1MiB", "5 clients cannot share a file of 4 records"),
         ("--block 2MiB --file-size 4MiB", "the agents accept at most 1 MiB"),
-        ("--machine nowhere", "no machine of the name"),
+        ("--machine nowhere", "no machine has the name"),
         ("--machine loopback", "different numbers of disks"),
         ("--set nodes.io=2", "--machine"),
         ("--modelled", "cannot be used with"),

@@ -117,7 +117,7 @@ fn invalid_options_are_rejected() {
         (&["--work", "2000000h"], "exceed the limit of a hundred simulated years"),
         (&["--stagger", "2000000h"], "exceed the limit of a hundred simulated years"),
         (&["--kind", "copy"], "two jobs on two disks"),
-        (&["--set", "disks.model=nothing"], "no disk of the name"),
+        (&["--set", "disks.model=nothing"], "no disk has the name"),
         (&["--machine", "nothing"], "nothing"),
         (&["--kind", "copy", "--jobs", "2", "--disks", "2", "--policy", "2"], "--policy: it has no effect"),
         (&["--kind", "interleave", "--runs", "4"], "--runs: it has no effect"),

@@ -264,7 +264,7 @@ fn invalid_options_and_logs_are_rejected() {
         (
             "replay many.csv",
             2,
-            "many.csv: the log has 17 nodes, and the machine 16 compute nodes\n  Add --set nodes.compute=17",
+            "many.csv: the log has 17 nodes, but the machine has 16 compute nodes\n  Add --set nodes.compute=17",
         ),
         ("replay a.log --method psychic", 2, "no method \"psychic\""),
         ("replay a.log --input-format csv", 1, "a.log: line 1: there is no column for time"),

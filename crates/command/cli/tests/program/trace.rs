@@ -190,7 +190,10 @@ fn a_trace_at_its_limit_is_reported_and_well_formed() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("short.pftrace");
     let (json, errors) = traced(&path, &["--trace-limit", "500"]);
-    assert!(errors.contains("short.pftrace: the trace ends at 1.0") && errors.contains("500"), "{errors}");
+    assert!(
+        errors.contains("short.pftrace: the trace ends at simulated time 1.0") && errors.contains("500"),
+        "{errors}"
+    );
     assert!(errors.contains("raise it with --trace-limit N"), "{errors}");
     let count: usize = slices(&path).values().map(Vec::len).sum();
     // The remaining events are counts and messages.

@@ -119,7 +119,7 @@ fn limits(mpi: &'static Mpi) {
             text.lines().filter(|line| line.starts_with(&begin)).map(str::to_owned).collect()
         };
         let (of_runs, of_element) =
-            (of_file("mpi/runs"), text.matches("a type in memory of more than 1 GiB").count());
+            (of_file("mpi/runs"), text.matches("a datatype in memory exceeds 1 GiB").count());
         let calls = if told.is_some() { 2 } else { 0 };
         assert_eq!((of_runs.len(), of_element), (calls, 2), "{method}, {runs} runs: {text}");
         assert!(of_runs.iter().all(|line| told.is_none_or(|told| line.contains(told))), "{text}");
@@ -192,8 +192,11 @@ fn failures(mpi: &'static Mpi) {
         check(&met, class, parts);
     }
     let met = testbed.open_with(&program, ["starfish:results/deep/x", "write"], |_| {});
-    let parts =
-        ["starfish: results/deep/x: ", "no directory results/deep", "`starfish mkdir -p results/deep`"];
+    let parts = [
+        "starfish: results/deep/x: ",
+        "the directory results/deep does not exist",
+        "`starfish mkdir -p results/deep`",
+    ];
     check(&met, "MPI_ERR_NO_SUCH_FILE", &parts);
     // Programs expect this class, so no process prints it.
     check(&testbed.open_with(&program, ["starfish:mpi/x", "read"], |_| {}), "MPI_ERR_NO_SUCH_FILE", &[]);

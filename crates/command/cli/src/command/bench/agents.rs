@@ -101,8 +101,7 @@ pub(crate) struct Options {
     set: Vec<String>,
 
     /// Report the bottleneck of each workload on standard error: disks, links, processors or waiting. All nodes record
-    /// their work for this. Without --agents, each method is recorded in an additional,
-    /// unmeasured round.
+    /// their work for this. Without --agents, each method is recorded in an additional, unmeasured round.
     #[arg(long)]
     pub(crate) explain: bool,
 
