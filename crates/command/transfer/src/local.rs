@@ -209,7 +209,7 @@ pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     if path.as_os_str() == STANDARD {
         let input = File::from(io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
         if was_closed(&input) {
-            let failure = Failure::usage("standard input", "standard input is closed");
+            let failure = Failure::usage("standard input", "it is closed");
             return Err(failure.remedy("Name a file, or pipe data in: ... | starfish put - NAME."));
         }
         return Ok((input, None));

@@ -197,7 +197,7 @@ fn a_closed_standard_input_is_not_an_empty_file() {
     let output = closed.output().expect("a shell");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("standard input: standard input is closed"), "{told}");
+    assert!(told.contains("standard input: it is closed"), "{told}");
     assert_eq!(store.run(&["ls"]), "");
     // An empty input is an empty file.
     succeed(store.command(&["put", "-", "empty"]));
