@@ -1,19 +1,17 @@
 //! Executor: tasks, virtual time and the loop that drives both.
 //!
-//! Ready tasks run in the order in which they were woken. Only when no task is ready does time advance, to the next
+//! Ready tasks run in the order in which they were woken, or in an order drawn from the seed. Only when no task is ready does time advance, to the next
 //! event of the agenda. Nothing here depends on the host: no clock, no threads, no addresses, no hashing. So a run is a
 //! function of the tasks started. Its digest, a hash of the time and target of every event, shows if two runs are
 //! equal.
 //!
 //! ```text
 //!          wake                       poll
-//!   ....---------> ready (FIFO) ----------------> task: schedules events, wakes others
+//!   ....---------> ready (queue) ---------------> task: schedules events, wakes others
 //!   :                 ^                             :
 //!   :                 | empty? then                 v
 //!   event <--- agenda.pop(), now = its time <- agenda.push(time, target)
 //! ```
-//!
-//! A second task order (seeded random, to find bugs) would go into the ready queue.
 
 mod waker;
 
@@ -30,6 +28,8 @@ use std::task::{Context, Poll, Waker};
 use machine::{Error, Instant, NodeId, Present, Result};
 
 use crate::agenda::{Agenda, EventTarget, INDEX_END, Kind};
+use crate::random::RandomStream;
+use crate::settings::{Settings, TaskOrder};
 use crate::table::IndexTable;
 use crate::trace::Trace;
 pub(crate) use waker::TaskKey;
@@ -109,6 +109,8 @@ pub(crate) struct Executor {
 struct Core {
     events: Agenda,
     ready: VecDeque<u32>,
+    /// Draws the next ready task; `None` for the first one.
+    order: Option<RandomStream>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     foreign: IndexTable<Waker>,
@@ -165,7 +167,7 @@ impl Drop for Running {
 }
 
 impl Executor {
-    pub(crate) fn new() -> Rc<Self> {
+    pub(crate) fn new(settings: &Settings) -> Rc<Self> {
         let number = HERE.with(|here| {
             let mut here = here.borrow_mut();
             here.all.retain(|(_, executor)| executor.strong_count() > 0);
@@ -181,6 +183,8 @@ impl Executor {
         let core = Core {
             events: Agenda::default(),
             ready: VecDeque::new(),
+            order: (settings.task_order == TaskOrder::Drawn)
+                .then(|| RandomStream::new(settings.seed, "order of tasks")),
             slots: vec![main],
             free: Vec::new(),
             foreign: IndexTable::default(),
@@ -351,7 +355,7 @@ impl Executor {
     ) -> Result<()> {
         let mut core = self.core.borrow_mut();
         loop {
-            let index = match core.ready.pop_front() {
+            let index = match core.next_ready() {
                 Some(index) => index as usize,
                 None => {
                     let Some((time, target)) = core.events.pop() else { return Ok(()) };
@@ -504,6 +508,16 @@ impl Present for Executor {
 }
 
 impl Core {
+    /// Takes the next task out of the ready queue.
+    #[inline]
+    fn next_ready(&mut self) -> Option<u32> {
+        match &mut self.order {
+            None => self.ready.pop_front(),
+            Some(_) if self.ready.is_empty() => None,
+            Some(order) => self.ready.swap_remove_front(order.below(self.ready.len() as u64) as usize),
+        }
+    }
+
     /// Advances time to an event, and counts it.
     #[inline]
     fn count(&mut self, now: &Cell<u64>, time: u64, target: EventTarget) {

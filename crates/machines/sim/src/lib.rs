@@ -44,7 +44,7 @@ mod unflushed;
 mod world;
 
 pub use machine::{Disk, Metadata, Net, SimMachine};
-pub use settings::{Layout, Settings};
+pub use settings::{Layout, Settings, TaskOrder};
 pub use simulation::Simulation;
 pub use statistics::{
     BusStatistics, DiskCounts, DiskStatistics, LinkStatistics, NodeStatistics, RouterLinkStatistics,

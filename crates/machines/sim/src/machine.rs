@@ -59,6 +59,37 @@ impl SimMachine {
         SimMachine { node: Rc::new(node) }
     }
 
+    /// Kills the process of the node, and restarts it without any task. Its tasks are dropped and messages to it are
+    /// lost. Its peers see a disconnect and can send to it again. Its disks and its metadata store keep all changes,
+    /// which a later [`crash`](Self::crash) may still undo: the operating system has them.
+    ///
+    /// A task of the node itself must not call this.
+    pub fn kill(&self) {
+        let Node { world, index, net, metadata, .. } = &*self.node;
+        world.executor.end_tasks_of(*index as u32);
+        net.close();
+        world.network.reopen(*index);
+        metadata.iter().for_each(Metadata::kill);
+    }
+
+    /// Blocks messages of this node to another one. They arrive after [`unblock`](Self::unblock), in order.
+    pub fn block(&self, to: NodeId) {
+        self.node.world.network.block(self.node.index, to.0 as usize);
+    }
+
+    /// Ends [`block`](Self::block).
+    pub fn unblock(&self, to: NodeId) {
+        let World { executor, network, .. } = &*self.node.world;
+        network.unblock(executor, self.node.index, to.0 as usize);
+    }
+
+    /// Resets the connection of this node to another one: messages in flight between them are lost, and both see a
+    /// disconnect.
+    pub fn reset(&self, other: NodeId) {
+        let World { executor, network, .. } = &*self.node.world;
+        network.reset(executor, self.node.index, other.0 as usize);
+    }
+
     /// Crashes the node, as a loss of power does, and restarts it without any task. Its tasks are dropped and messages
     /// to it are lost. Its peers see a disconnect and can send to it again. Its disks keep all flushed data, and a
     /// choice of unflushed changes drawn from `seed` if the crash was [expected](crate::Simulation::expect_crashes).
@@ -66,10 +97,8 @@ impl SimMachine {
     ///
     /// A task of the node itself must not call this.
     pub fn crash(&self, seed: u64) {
-        let Node { world, index, net, disks, metadata, .. } = &*self.node;
-        world.executor.end_tasks_of(*index as u32);
-        net.close();
-        world.network.reopen(*index);
+        self.kill();
+        let Node { world, index, disks, metadata, .. } = &*self.node;
         for disk in disks {
             let mut stream = RandomStream::new(seed, &format!("crash of disk {}", disk.index()));
             world.disks.crash(disk.index(), &mut stream);

@@ -17,7 +17,7 @@
 //! flight.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::task::{Context, Waker};
 
 use description::MachineDescription;
@@ -47,8 +47,10 @@ struct State {
     ports: Vec<Port>,
     /// Departures with waiting senders that were unknown when the wait began.
     departures: IndexTable<Departure>,
-    /// Messages in flight to nodes that have since crashed.
+    /// Messages in flight to nodes that have since crashed, or over connections that have since been reset.
     lost: Vec<u32>,
+    /// Blocked one-way paths, and the arrived messages that wait for their end.
+    blocked: BTreeMap<(u32, u32), Vec<u32>>,
     /// Set of all nodes that each node ever sent a message to.
     acquainted: Vec<NodeSet>,
     messages: u64,
@@ -151,6 +153,7 @@ impl Network {
             routes: Vec::new(),
             departures: IndexTable::default(),
             lost: Vec::new(),
+            blocked: BTreeMap::new(),
             ports: (0..node_count).map(|_| Port::default()).collect(),
             acquainted: (0..node_count).map(|_| NodeSet::default()).collect(),
             messages: 0,
@@ -187,6 +190,8 @@ impl Network {
         if !message.payload.is_empty() {
             own(&mut message.payload);
         }
+        // From now on, not only from its departure: the target may crash before, and the message is lost then.
+        state.acquainted[source].insert(to.0 as usize);
         Ok(state.insert(source, to.0 as usize, Delivery::Message(message)))
     }
 
@@ -210,7 +215,7 @@ impl Network {
     #[inline]
     pub(crate) fn inject(&self, executor: &Executor, index: usize) -> Injection {
         let mut state = self.state.borrow_mut();
-        let State { fabric, in_flight, routes, ports, acquainted, messages, bytes, .. } = &mut *state;
+        let State { fabric, in_flight, routes, ports, messages, bytes, .. } = &mut *state;
         let (source, target) = (routes[index].source as usize, routes[index].target as usize);
         let (mut wire_bytes, mut class) = (self.envelope_bytes, Class::Demand);
         if let Delivery::Message(message) = in_flight.get(index) {
@@ -224,7 +229,6 @@ impl Network {
                 return Injection::Held { again: busy_until.filter(|_| is_first) };
             }
         }
-        acquainted[source].insert(target);
         *messages += 1;
         *bytes += wire_bytes;
         if let Some(passage) = fabric.pass(executor, source, target, wire_bytes, class) {
@@ -322,7 +326,13 @@ impl Network {
 
     /// Drops a message that was not injected.
     pub(crate) fn discard(&self, index: usize) {
-        let delivery = self.state.borrow_mut().in_flight.remove(index);
+        let mut state = self.state.borrow_mut();
+        if !state.lost.is_empty() {
+            // Another message gets this index, and is not lost.
+            is_among(&mut state.lost, index);
+        }
+        let delivery = state.in_flight.remove(index);
+        drop(state);
         drop(delivery);
     }
 
@@ -352,6 +362,21 @@ impl Network {
     /// Puts a message into the inbox of its receiver. Returns the task to wake.
     #[inline]
     pub(crate) fn deliver(&self, executor: &Executor, index: usize) -> Option<Waiter> {
+        let mut state = self.state.borrow_mut();
+        let Route { source, target, .. } = state.routes[index];
+        if !state.blocked.is_empty()
+            && let Some(waiting) = state.blocked.get_mut(&(source, target))
+        {
+            waiting.push(index as u32);
+            return None;
+        }
+        drop(state);
+        self.put_into_inbox(executor, index)
+    }
+
+    /// Puts a message into the inbox of its receiver, even if the path is blocked. Returns the task to wake.
+    #[inline]
+    fn put_into_inbox(&self, executor: &Executor, index: usize) -> Option<Waiter> {
         let mut state = self.state.borrow_mut();
         let State { in_flight, routes, ports, lost, .. } = &mut *state;
         let Route { source, target, .. } = routes[index];
@@ -452,6 +477,48 @@ impl Network {
 }
 
 impl Network {
+    /// Blocks the path from one node to another: messages arrive after [`unblock`](Self::unblock).
+    pub(crate) fn block(&self, from: usize, to: usize) {
+        self.state.borrow_mut().blocked.entry((from as u32, to as u32)).or_default();
+    }
+
+    /// Delivers the messages that waited on a blocked path, and those after them.
+    pub(crate) fn unblock(&self, executor: &Executor, from: usize, to: usize) {
+        let waiting = self.state.borrow_mut().blocked.remove(&(from as u32, to as u32));
+        for index in waiting.into_iter().flatten() {
+            if let Some(waiter) = self.deliver(executor, index as usize) {
+                executor.wake_waiter(waiter);
+            }
+        }
+    }
+
+    /// Resets the connection of two nodes: messages in flight between them are lost, and both see a disconnect.
+    pub(crate) fn reset(&self, executor: &Executor, one: usize, other: usize) {
+        let mut state = self.state.borrow_mut();
+        if one == other || state.ports[one].closed || state.ports[other].closed {
+            return;
+        }
+        let State { in_flight, routes, ports, lost, .. } = &mut *state;
+        let is_between = |route: &Route| {
+            [(one, other), (other, one)].contains(&(route.source as usize, route.target as usize))
+        };
+        // Messages in an inbox have arrived.
+        let arrived = |index| ports[routes[index as usize].target as usize].inbox.contains(&index);
+        let in_flight = in_flight.iter().map(|(index, _)| index as u32);
+        let cut: Vec<u32> = in_flight
+            .filter(|&index| is_between(&routes[index as usize]) && !arrived(index) && !lost.contains(&index))
+            .collect();
+        lost.extend(cut);
+        let ends = [(one, other), (other, one)]
+            .map(|(source, target)| state.insert(source, target, Delivery::Gone(RESET.to_owned())));
+        drop(state);
+        for index in ends {
+            if let Some(waiter) = self.put_into_inbox(executor, index) {
+                executor.wake_waiter(waiter);
+            }
+        }
+    }
+
     /// Reopens a node's closed network: it can be reached again. Messages in flight to it are lost.
     pub(crate) fn reopen(&self, node: usize) {
         let mut state = self.state.borrow_mut();
@@ -495,6 +562,8 @@ impl Port {
 }
 
 const CLOSED: &str = "it has closed its network";
+
+const RESET: &str = "the connection was reset";
 
 const GIVEN_UP: &str = "it has closed the connection";
 

@@ -12,12 +12,24 @@ pub struct Settings {
     /// Size in bytes of each node's buffer pool for direct reads and sends of its tasks. The file system has separate
     /// caches and buffers.
     pub buffer_bytes: u64,
+    /// Order of tasks that are ready at the same time.
+    pub task_order: TaskOrder,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { seed: 0, layout: Layout::default(), block_bytes: 8192, buffer_bytes: 64 << 20 }
+        Settings { seed: 0, layout: Layout::default(), block_bytes: 8192, buffer_bytes: 64 << 20, task_order: TaskOrder::Woken }
     }
+}
+
+/// Order of tasks that are ready at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskOrder {
+    /// In the order in which they were woken.
+    #[default]
+    Woken,
+    /// Drawn from the seed: for tests that look for errors that depend on the order.
+    Drawn,
 }
 
 /// Layout of objects on disks.

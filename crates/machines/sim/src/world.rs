@@ -24,7 +24,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(description: &MachineDescription, settings: &Settings) -> Self {
-        let (costs, executor) = (Costs::new(description), Executor::new());
+        let (costs, executor) = (Costs::new(description), Executor::new(settings));
         let notes = |node| Rc::new(NodeNotes::new(NodeId(node), executor.clone()));
         World {
             notes: (0..u64::from(description.node_count())).map(notes).collect(),

@@ -80,10 +80,13 @@ impl Metadata {
         state.undo = Some(VecDeque::new());
     }
 
+    /// Drops waiting requests, which are lost with the node.
+    pub(super) fn kill(&self) {
+        self.store.waiting.take();
+    }
+
     /// Undoes a random number of the latest transactions that are not on the device.
     pub(super) fn crash(&self, stream: &mut RandomStream) {
-        // Waiting requests are lost with the node.
-        self.store.waiting.take();
         let mut state = self.store.state.borrow_mut();
         state.table.run += 1;
         let State { table, committed, flushed, undo, .. } = &mut *state;
