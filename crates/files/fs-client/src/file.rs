@@ -275,14 +275,15 @@ impl<M: Machine> File<M> {
             }
         };
         let mut answers = self.hear_homes(&request_to, heard).await;
-        if answers.iter().any(|(_, answer)| answer.as_ref().is_err_and(|error| error.is_of_new_start())) {
+        let mut outcome = joint_outcome(answers.iter().map(|(_, answer)| answer));
+        if outcome.as_ref().is_err_and(|error| error.is_of_new_start()) {
             // A restarted node has no stripe open.
             self.refresh();
             answers = self.hear_homes(&request_to, heard).await;
+            outcome = joint_outcome(answers.iter().map(|(_, answer)| answer));
         }
-        let mut outcome = Ok(());
-        for (node, answer) in answers {
-            outcome = outcome.and(answer.and_then(|(reply, _)| run_of(node, &reply)).map(drop));
+        for (node, answer) in &answers {
+            outcome = outcome.and_then(|()| answer.as_ref().map_or(Ok(()), |(reply, _)| run_of(*node, reply).map(drop)));
         }
         let lost = writes.take_lost();
         let Some(&node) = lost.first() else { return outcome };
@@ -323,11 +324,7 @@ impl<M: Machine> File<M> {
     /// Sends requests to the I/O nodes that have a stripe. Waits for all of them, then fails with the first failure.
     pub(super) async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Option<Request>) -> Result<()> {
         let answers = self.answers_of_homes(request_to).await;
-        let mut outcome = Ok(());
-        for (_, answer) in answers {
-            outcome = outcome.and(answer.map(drop));
-        }
-        outcome
+        joint_outcome(answers.iter().map(|(_, answer)| answer))
     }
 
     pub(super) async fn answers_of_homes(
@@ -733,4 +730,13 @@ impl<'a, M: Machine> FileRequest<'a, M> {
         let rest = Extent::new(start, striping.block_bytes()).clip(self.extent.end());
         striping.requests(rest).next()
     }
+}
+
+/// Returns the outcome of requests to several I/O nodes: a failure that a node reports, or else that a node restarted.
+///
+/// Only in the second case a caller may repeat the requests: an I/O node reports a failed write once, so a repetition
+/// after the first case would hide it.
+pub(super) fn joint_outcome<'a, T: 'a>(answers: impl Iterator<Item = &'a Result<T>>) -> Result<()> {
+    let failures = answers.filter_map(|answer| answer.as_ref().err());
+    failures.min_by_key(|error| error.is_of_new_start()).cloned().map_or(Ok(()), Err)
 }

@@ -12,7 +12,7 @@ use layout::{Selection, SelectionError};
 use machine::{Machine, Memory, Message, NodeId, Payload, Work};
 use postcard::ser_flavors::Size;
 
-use super::file::run_of;
+use super::file::{joint_outcome, run_of};
 use super::rendezvous::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
 use super::team::TeamTurn;
 use super::{File, Group};
@@ -346,16 +346,16 @@ impl<M: Machine> File<M> {
                     let selectors = Selectors::Asker(self.part_at(node, &parts[0], &touched)?);
                     Some(self.request_to_move(direction, settings, opened.id, selectors))
                 };
-                let mut outcome = Ok(());
-                for (node, answer) in self.answers_of_homes(request).await {
-                    match answer.and_then(|(reply, _)| run_of(node, &reply)) {
-                        Ok(run) if direction == Direction::Write && !settings.to_media => {
-                            self.note_accepted(node, run, disconnects, &touched);
-                        }
-                        answer => outcome = outcome.and(answer.map(drop)),
+                let runs = self.runs_of_homes(request).await;
+                for (node, run) in &runs {
+                    if let Ok(run) = run
+                        && direction == Direction::Write
+                        && !settings.to_media
+                    {
+                        self.note_accepted(*node, *run, disconnects, &touched);
                     }
                 }
-                outcome
+                joint_outcome(runs.iter().map(|(_, run)| run))
             })
             .await?;
         }

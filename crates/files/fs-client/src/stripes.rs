@@ -12,7 +12,7 @@ use machine::{Machine, NO_DISK, NodeId};
 use serde::{Deserialize, Serialize};
 
 use super::attached_stripes::{Attachment, Attachments};
-use super::file::run_of;
+use super::file::{joint_outcome, run_of};
 use super::{Client, File, Partial, Remains, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, FailureKind, Result};
@@ -20,9 +20,8 @@ use crate::number;
 use crate::protocol::{FileId, Flushing, ListedStripe, REMOVED_MAX, Reply, Request, StripePlaces};
 use crate::scrub_unit::UNIT_BYTES;
 
-/// The name in the error for lost data of files whose records the client has dropped, because they were closed long
-/// ago.
-const FORGOTTEN: &str = "a file closed earlier";
+/// The name of the file in an error that a flush of all files reports for the losses on an I/O node.
+const SOME_FILE: &str = "a file written earlier";
 
 /// Metadata of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,7 +205,7 @@ impl<M: Machine> Client<M> {
 
     /// Flushes all writes of this client to stable storage, for open and closed files alike, except pages that a page
     /// cache has not sent yet. A later restart of an I/O node loses none of these writes for clients that have the
-    /// files open. Reports losses of files whose records the client has dropped.
+    /// files open. Reports each loss once; a flush of its file still reports it.
     ///
     /// # Errors
     /// Fails after all I/O nodes are done: with the first failure of a node that answers, or else with the first
@@ -229,7 +228,7 @@ impl<M: Machine> Client<M> {
             failures.extend(flushed.err());
         }
         let lost = unflushed.settle().into_iter();
-        failures.extend(lost.map(|node| Box::new(Error::WriteLost { name: FORGOTTEN.into(), node })));
+        failures.extend(lost.map(|node| Box::new(Error::WriteLost { name: SOME_FILE.into(), node })));
         // Report data loss in preference to an unreachable node: loss is worse.
         failures.into_iter().min_by_key(|error| error.is_of_peer_gone()).map_or(Ok(()), Err)
     }
@@ -516,6 +515,8 @@ impl<M: Machine> File<M> {
     /// Truncates or extends the existing stripes of a file.
     pub(super) async fn resize_stripes(&self, bytes: u64) -> Result<()> {
         let attachments = self.attachments();
+        // Others may have created stripes since this client found none there: all existing ones change their length.
+        attachments.forget_absent();
         self.once_more(async || {
             // A lost stripe needs no truncation.
             self.attach_unknown((0..self.striping().stripe_count()).collect(), false).await?;
@@ -529,16 +530,16 @@ impl<M: Machine> File<M> {
                 let stripes: Vec<(u32, u64)> = at(node).map(length).collect();
                 (!stripes.is_empty()).then_some(Request::Resize { file: self.id(), stripes })
             };
-            let (disconnects, mut outcome) = (self.client.disconnects(), Ok(()));
-            for (node, run) in self.runs_of_homes(request).await {
-                match run {
+            let disconnects = self.client.disconnects();
+            let runs = self.runs_of_homes(request).await;
+            for (node, run) in &runs {
+                if let Ok(run) = run {
                     // Stripes beyond the new end need a flush, too: otherwise their truncated data would reappear after
                     // a crash.
-                    Ok(run) => self.note_accepted(node, run, disconnects, &attached),
-                    Err(error) => outcome = outcome.and(Err(error)),
+                    self.note_accepted(*node, *run, disconnects, &attached);
                 }
             }
-            outcome
+            joint_outcome(runs.iter().map(|(_, run)| run))
         })
         .await?;
         if bytes == 0 {

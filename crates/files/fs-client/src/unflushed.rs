@@ -2,8 +2,8 @@
 //!
 //! An open file has a list of stripes with unflushed writes ([`FileWrites`]), which all its handles share. Closing a
 //! file does not flush it: the list remains. A loss is reported to a caller that opens the file again and flushes it,
-//! or renames it over another file. If there are too many closed files, the ones closed first are dropped. Then only a
-//! flush of all files reports a loss of their data.
+//! or renames it over another file. A flush of all files reports it, too, once for all files. If there are too many
+//! closed files, the ones closed first are dropped. Then only a flush of all files reports a loss of their data.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,8 @@ struct KnownFile {
     closing: u64,
     /// Its space while closed: one entry for the file and one for each stripe.
     room: usize,
+    /// True if a flush of all files has reported its present losses.
+    is_loss_told: bool,
 }
 
 /// A handle's access to the unflushed writes of its file.
@@ -71,7 +73,7 @@ impl UnflushedFiles {
     /// Opens a file and returns its unflushed writes.
     pub(super) fn open(self: &Rc<Self>, file: FileId) -> FileWrites {
         let mut files = self.files.borrow_mut();
-        let new = || KnownFile { stripes: Rc::default(), handles: 0, closing: 0, room: 0 };
+        let new = || KnownFile { stripes: Rc::default(), handles: 0, closing: 0, room: 0, is_loss_told: false };
         let known = files.entry(file).or_insert_with(new);
         self.closed.set(self.closed.get() - mem::take(&mut known.room));
         known.handles += 1;
@@ -121,19 +123,23 @@ impl UnflushedFiles {
         }
     }
 
-    /// Updates the state of all writes after a flush of all files. Returns the I/O nodes that have lost writes to
-    /// dropped files.
+    /// Updates the state of all writes after a flush of all files. Returns the I/O nodes that have lost writes,
+    /// unless an earlier call has reported these losses. A flush of one of the files still reports its loss.
     pub(super) fn settle(&self) -> BTreeSet<NodeId> {
-        let mut files = self.files.borrow_mut();
+        let (mut files, mut lost) = (self.files.borrow_mut(), BTreeSet::new());
         let settled = files.extract_if(.., |_, known| {
             let mut stripes = known.stripes.borrow_mut();
             stripes.settle(&self.durability);
+            if !std::mem::replace(&mut known.is_loss_told, stripes.has_lost()) {
+                lost.extend(stripes.lost_nodes());
+            }
             known.handles == 0 && stripes.is_nothing()
         });
         self.closed.set(self.closed.get() - settled.map(|(_, known)| known.room).sum::<usize>());
         let mut forgotten = self.forgotten.borrow_mut();
         forgotten.settle(&self.durability);
-        forgotten.take_lost()
+        lost.extend(forgotten.take_lost());
+        lost
     }
 }
 

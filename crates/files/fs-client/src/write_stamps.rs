@@ -262,6 +262,11 @@ impl<K: Copy + Ord> Unflushed<K> {
         self.has_lost() || self.last.values().any(|&stamp| durability.is_doubtful(stamp, disconnects))
     }
 
+    /// Returns the I/O nodes with unreported losses, which stay unreported.
+    pub(super) fn lost_nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.lost.values().copied()
+    }
+
     /// Returns the I/O nodes that have lost writes. Reports each loss once.
     pub(super) fn take_lost(&mut self) -> BTreeSet<NodeId> {
         std::mem::take(&mut self.lost).into_values().collect()

@@ -86,12 +86,12 @@ impl<M: Machine> IoNode<M> {
     /// allocated in advance, so that the physical position of each block is known for sorting.
     pub(super) async fn make_ready(
         self: &Rc<Self>,
-        client: NodeId,
+        account: &Rc<Account>,
         stripe: Rc<OpenStripe>,
         written_end: Option<u64>,
     ) -> Result<StripePart, Box<Failure>> {
         self.blocks.write_out(&stripe).await;
-        stripe.writers.tell(client)?;
+        stripe.writers.tell(account)?;
         let Some(end) = written_end else {
             stripe.losses.check(&(0..u64::MAX))?;
             return Ok(StripePart { stripe, barred: None, bytes_before: None });

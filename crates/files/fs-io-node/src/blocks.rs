@@ -37,7 +37,7 @@ use crate::endpoint::{Caller, Endpoint};
 use crate::error::{Failure, FailureKind};
 use crate::free_space::ReservedSpace;
 use crate::protocol::{Fetch, FileId, Request};
-use crate::schedule::DiskUser;
+use crate::schedule::{DiskUser, Urgency};
 use crate::settings::IoNodeSettings;
 
 /// Memory for parts of blocks for each disk, in blocks of the largest size: enough for the reads of half a
@@ -99,7 +99,7 @@ struct Part {
 pub(super) struct Writer<'a> {
     pub(super) caller: Caller,
     /// The account of the connection over which the write arrived.
-    pub(super) account: &'a Account,
+    pub(super) account: &'a Rc<Account>,
     /// Lease of the locks under which the data were written, if the client sent one.
     pub(super) lease: Option<u64>,
 }
@@ -273,12 +273,12 @@ impl<M: Machine> Blocks<M> {
         let stripe = self.stripes.get(file, stripe)?;
         self.fences.check(lease)?;
         stripe.bars.none().await;
-        stripe.writers.tell(caller.node)?;
+        stripe.writers.tell(account)?;
         let part = Part::new(&stripe, offset, data.bytes())?;
         check_length(offset + data.bytes())?;
         let room = self.find_room(&stripe, &(offset..offset + data.bytes())).await?;
         self.machine.compute(Work::LookUpCache).await;
-        let pin = self.pin(&stripe, part.key, caller.class.into()).await;
+        let pin = self.pin_unbarred(&stripe, part.key, caller.class.into()).await;
         let place = pin.place;
         let data = match data {
             Data::Here(data) => {
@@ -306,6 +306,24 @@ impl<M: Machine> Blocks<M> {
             Err(_) => {}
         }
         outcome.map(drop)
+    }
+
+    /// Pins a block for a write when no operation bars writes to its stripe. An operation that begins later waits for
+    /// the pin; one that began during the search for a slot does not know of it.
+    async fn pin_unbarred(
+        self: &Rc<Self>,
+        stripe: &Rc<OpenStripe>,
+        key: BlockKey,
+        urgency: Urgency,
+    ) -> pin::PinnedBlock<'_, M> {
+        loop {
+            let pin = self.pin(stripe, key, urgency).await;
+            if stripe.bars.is_empty() {
+                return pin;
+            }
+            drop(pin);
+            stripe.bars.none().await;
+        }
     }
 
     /// Reserves space for a part of a stripe, in addition to all space reserved before. Fails with `NoSpace`

@@ -14,8 +14,10 @@ use crate::error::{Failure, FailureKind};
 #[derive(Default)]
 pub(super) struct Accounts(RefCell<BTreeMap<NodeId, Rc<Account>>>);
 
-/// A client's account: its requests in flight.
+/// A client's account: its requests in flight. It ends with the client's connection.
 pub(super) struct Account {
+    /// The client.
+    pub(super) client: NodeId,
     /// The head of the queue of commands that wait to be served.
     pub(super) first_command: Permits,
     /// Answers in flight that refuse a request beyond the client's limit.
@@ -36,9 +38,11 @@ pub(super) struct Account {
 /// them is disconnected.
 const REFUSALS_MAX: u64 = 64;
 
-impl Default for Account {
-    fn default() -> Self {
+impl Account {
+    /// Returns the account of a client that has just connected.
+    pub(super) fn new(client: NodeId) -> Self {
         Account {
+            client,
             first_command: Permits::new(1),
             refusals: Permits::new(REFUSALS_MAX),
             collectives: InFlight::new(),
@@ -53,7 +57,7 @@ impl Default for Account {
 impl Accounts {
     /// Returns the account of a client, which is created if missing.
     pub(super) fn of(&self, client: NodeId) -> Rc<Account> {
-        self.0.borrow_mut().entry(client).or_default().clone()
+        self.0.borrow_mut().entry(client).or_insert_with(|| Rc::new(Account::new(client))).clone()
     }
 
     /// Returns the number of clients with an account.
@@ -75,6 +79,11 @@ impl Accounts {
 }
 
 impl Account {
+    /// True if the connection has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.get()
+    }
+
     /// Fails if the client has disconnected.
     pub(super) fn check(&self) -> Result<(), Box<Failure>> {
         if self.is_over.get() {

@@ -79,7 +79,7 @@ impl<M: Machine> IoNode<M> {
         let mut parts = Vec::new();
         for stripe in stripes {
             let end = stripe.label.striping.stripe_bytes(request.view.file_bytes(), stripe.label.stripe);
-            parts.push(Rc::new(self.make_ready(client, stripe, is_write.then_some(end)).await?));
+            parts.push(Rc::new(self.make_ready(account, stripe, is_write.then_some(end)).await?));
         }
         let buffers = TaskGroup::new();
         for part in &parts {

@@ -21,8 +21,7 @@ impl<M: Machine> IoNode<M> {
     /// repeated the request over another connection, and have sent other requests since.
     pub(super) async fn resize(
         self: &Rc<Self>,
-        client: NodeId,
-        account: &Account,
+        account: &Rc<Account>,
         file: FileId,
         stripes: &[(u32, u64)],
     ) -> Result<Reply, Box<Failure>> {
@@ -37,12 +36,12 @@ impl<M: Machine> IoNode<M> {
             let stripe = self.stripes.get(file, index)?.bar_writes();
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
-            stripe.writers.tell(client)?;
+            stripe.writers.tell(account)?;
             account.check()?;
             self.disks.set_end(&stripe, bytes).await?;
             // The change is not on stable storage yet: a crash would restore truncated bytes, so the client
             // needs a flush.
-            stripe.writers.note(client);
+            stripe.writers.note(account.client);
             // A prefetch in the meantime may have cached bytes that are truncated now.
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
         }
@@ -104,17 +103,18 @@ impl<M: Machine> IoNode<M> {
     /// when all its data are at its disk.
     pub(super) async fn bring_to_media(
         self: &Rc<Self>,
-        client: NodeId,
+        account: &Rc<Account>,
         stripes: &[Rc<OpenStripe>],
         settle: impl AsyncFn(&OpenStripe) -> Result<(), Box<Failure>>,
     ) -> Result<Reply, Box<Failure>> {
         let accepted = self.start_writing_out(stripes).await;
         for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.writes.none().await;
-            stripe.writers.tell(client)?;
+            stripe.writers.tell(account)?;
             let settled = settle(stripe).await;
-            stripe.writers.tell(client).and(settled)?;
+            stripe.writers.tell(account).and(settled)?;
             stripe.writers.forget(accepted);
+            stripe.writers.confirm(account.client);
         }
         Ok(self.accepted())
     }

@@ -337,7 +337,7 @@ impl<M: Machine> IoNode<M> {
                 features: self.settings.features.bits(),
             }),
             Request::Examine => Ok(self.examine().await),
-            Request::Resize { file, stripes } => self.resize(client, account, file, &stripes).await,
+            Request::Resize { file, stripes } => self.resize(account, file, &stripes).await,
             Request::Promote { file, stripe, offset } => {
                 self.promote(file, stripe, offset);
                 Ok(Reply::Done)
@@ -362,7 +362,7 @@ impl<M: Machine> IoNode<M> {
             Request::DescribeDisks => Ok(self.describe_disks().await),
             Request::MarkDisks { origin, anew } => self.mark_disks(origin, anew).await,
             Request::Attach { stripes, create } => self.attach(&stripes, create).await,
-            Request::Flush(Flushing::Stripes(stripes)) => self.flush_stripes(client, &stripes).await,
+            Request::Flush(Flushing::Stripes(stripes)) => self.flush_stripes(account, &stripes).await,
             Request::Flush(Flushing::Own) => self.flush_own(client).await,
             Request::Flush(Flushing::Names) => self.keeper.flush_tree().await,
             Request::Remove { files } => self.remove_files(&files).await,

@@ -70,7 +70,7 @@ impl<M: Machine> IoNode<M> {
     ) -> Result<Reply, Box<Failure>> {
         let members = self.check_members(&request.members)?;
         self.machine.compute(Work::HandleRequest).await;
-        let (blocks, hidden) = self.deal(client, &request, &members).await?;
+        let (blocks, hidden) = self.deal(account, &request, &members).await?;
         let counts = blocks.iter().map(|of_disk| of_disk.len() as u64).collect();
         let block_bytes =
             blocks.iter().flatten().map(|block| block.stripe.stripe.block_bytes()).max().unwrap_or(0);
@@ -97,7 +97,7 @@ impl<M: Machine> IoNode<M> {
     /// Distributes the members' entries to the blocks of each disk. Prepares the stripes to be written.
     async fn deal(
         self: &Rc<Self>,
-        client: NodeId,
+        account: &Rc<Account>,
         request: &Listed,
         members: &[NodeId],
     ) -> Result<(Vec<Vec<ListedBlock>>, u64), Box<Failure>> {
@@ -129,7 +129,7 @@ impl<M: Machine> IoNode<M> {
                 let Some(of_stripe) = by_stripe.remove(&stripe.label.stripe) else { continue };
                 let disk = stripe.home.disk;
                 let written_end = is_write.then(|| of_stripe.last().map_or(0, BlockPieces::end));
-                let part = Rc::new(self.make_ready(client, stripe, written_end).await?);
+                let part = Rc::new(self.make_ready(account, stripe, written_end).await?);
                 let queued = request.queued;
                 let listed =
                     |pieces| MovedBlock { stripe: part.clone(), parts: ListedParts { pieces, queued } };

@@ -106,7 +106,7 @@ impl<M: Machine> IoNode<M> {
         let mut parts = Vec::new();
         for stripe in stripes {
             let end = stripe.label.striping.stripe_bytes(all.end(), stripe.label.stripe);
-            let part = self.make_ready(client, stripe, is_write.then_some(end)).await?;
+            let part = self.make_ready(account, stripe, is_write.then_some(end)).await?;
             parts.push(Rc::new(part));
         }
         let note_writers = || {

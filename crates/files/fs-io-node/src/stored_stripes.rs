@@ -19,6 +19,7 @@ use layout::Striping;
 use machine::{Disk, Machine, NodeId};
 
 use super::IoNode;
+use super::client_account::Account;
 use super::open_stripe::{Barred, OpenStripe};
 use super::stripe_label::found;
 use crate::error::{Failure, FailureKind};
@@ -243,11 +244,11 @@ impl<M: Machine> IoNode<M> {
     /// Flushes the existing stripes among those named.
     pub(super) async fn flush_stripes(
         self: &Rc<Self>,
-        client: NodeId,
+        account: &Rc<Account>,
         stripes: &StripePlaces,
     ) -> Result<Reply, Box<Failure>> {
         let attached = self.attach_all(stripes, false).await?;
-        self.bring_to_media(client, &attached, async |stripe| self.flush_disk(stripe).await).await
+        self.bring_to_media(account, &attached, async |stripe| self.flush_disk(stripe).await).await
     }
 
     /// Removes all stripes of files. The failure of a stripe or a disk does not prevent the removal of

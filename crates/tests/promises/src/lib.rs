@@ -12,7 +12,7 @@ mod attacks;
 mod counts;
 mod damage;
 mod failures;
-mod faulty;
+pub mod faulty;
 mod floods;
 mod holds;
 mod listed;
@@ -136,7 +136,7 @@ pub use trees::{
     data_sent_after_an_open_are_read_at_the_next_open, every_later_open_reads_closed_and_flushed_data,
     lookups_in_order_prefetch_entries, lost_changes_of_names_are_reported, no_second_namespace_is_created,
     open_orphans_do_not_hide_deletable_ones, open_stripes_are_not_reopened_after_writes_of_others,
-    restored_names_have_their_contents, the_next_flush_reports_writes_that_a_close_could_not_report,
+    a_truncation_reaches_stripes_that_others_created, restored_names_have_their_contents, the_next_flush_reports_writes_that_a_close_could_not_report,
     too_long_names_and_values_are_rejected,
 };
 pub use write_caches::{
@@ -302,6 +302,7 @@ macro_rules! for_all_promises {
             a_replacing_file_is_persisted_first,
             a_flush_also_persists_closed_writes_of_others,
             lost_changes_of_names_are_reported,
+            a_truncation_reaches_stripes_that_others_created,
             restored_names_have_their_contents,
             a_stopping_io_node_flushes_files_concurrently,
             a_truncation_has_no_effect_if_a_node_is_unreachable,

@@ -369,6 +369,25 @@ pub fn a_sync_of_all_files_includes_closed_files(testbed: &impl Testbed, base: B
     });
 }
 
+/// A client truncates a file also in stripes that others created after the client found none.
+pub fn a_truncation_reaches_stripes_that_others_created(testbed: &impl Testbed, base: Base) {
+    run(testbed, 5, move |nodes| async move {
+        let trees = trees(base, &nodes).await;
+        let file = make(&trees[0], "file", true).await.expect("made");
+        // The client finds no stripe.
+        file.set_len(BLOCK).await.expect("extended");
+        let other = open(&trees[1], "file").await.expect("opened");
+        write(&other, 0, &contents(BLOCK)).await;
+        other.close().await.expect("closed");
+        file.set_len(1).await.expect("truncated");
+        file.set_len(BLOCK).await.expect("extended");
+        let mut expected = contents(BLOCK);
+        expected[1..].fill(0);
+        assert_eq!(read(&file).await, expected);
+        assert_eq!(read(&open(&trees[1], "file").await.expect("opened")).await, expected);
+    });
+}
+
 /// A missing stripe that once existed is lost, and reading or changing it is an error; a stripe that never existed is a
 /// hole. After a truncation to 0 the file can be written again.
 pub fn a_lost_stripe_is_not_a_hole(testbed: &impl Testbed, base: Base) {

@@ -227,6 +227,11 @@ impl<M: Machine> PageCache<M> {
         self.inner.client.check_stripes(name, striping)
     }
 
+    /// Fails with a failed write that no handle has reported, which stays unreported.
+    pub(crate) fn check_failures(&self) -> Result<()> {
+        self.inner.files.all().iter().try_for_each(|file| file.failures.check(&file.failures.cursor()))
+    }
+
     /// Flushes all writes through the cache to stable storage, then reports the first failure. Call this at the end.
     pub async fn finish(&self) -> Result<()> {
         let mut outcome = Ok(());

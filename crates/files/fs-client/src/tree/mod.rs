@@ -356,15 +356,18 @@ impl<M: Machine> Tree<M> {
         }
     }
 
-    /// Flushes this client's sent writes and all changes to names to stable storage.
+    /// Flushes this client's sent writes and all changes to names to stable storage. In a two-phase write, another
+    /// member of the team may have sent data of this client: a collective sync flushes those.
     ///
     /// # Errors
-    /// Fails with the first failure, after all I/O nodes have flushed as much as they can.
+    /// Fails with the first failure, after all I/O nodes have flushed as much as they can. A write that failed earlier
+    /// and that no handle has reported is a failure, too; the handles still report it.
     pub async fn sync(&self) -> Result<()> {
         // Wait for removals first: removed contents need no flush, and must not make it fail.
         self.contents_gone().await;
         let contents = self.inner.cache.client().flush_own().await;
-        contents.and(self.flush().await)
+        let names = self.flush().await;
+        contents.and(self.inner.cache.check_failures()).and(names)
     }
 
     /// Returns the disks of a list, by their identities.
