@@ -77,7 +77,7 @@ page: $(PAGE)/node_modules/made ## Build the page of starfish view out of its so
 sim: program ## Simulate the reports' patterns by both methods, 8192-byte records [SEED=1]
 	$(STARFISH) simulate --pattern all --method all --record 8192 --seed $(SEED)
 
-seeds: tools ## Run the file system by seeds until a run fails or Ctrl-C [FROM=0]
+seeds: tools ## Run the file system by seeds until Ctrl-C, and shrink failures [FROM=0]
 	cargo run $(CARGO_FLAGS) --release -p seeds -- --from $(FROM)
 
 bench: program ## Measure this computer: against a bare stripe, with modelled disks, and as the thesis on PDIOL does

@@ -283,7 +283,8 @@ impl<M: Machine> File<M> {
             outcome = joint_outcome(answers.iter().map(|(_, answer)| answer));
         }
         for (node, answer) in &answers {
-            outcome = outcome.and_then(|()| answer.as_ref().map_or(Ok(()), |(reply, _)| run_of(*node, reply).map(drop)));
+            outcome = outcome
+                .and_then(|()| answer.as_ref().map_or(Ok(()), |(reply, _)| run_of(*node, reply).map(drop)));
         }
         let lost = writes.take_lost();
         let Some(&node) = lost.first() else { return outcome };

@@ -73,7 +73,8 @@ impl UnflushedFiles {
     /// Opens a file and returns its unflushed writes.
     pub(super) fn open(self: &Rc<Self>, file: FileId) -> FileWrites {
         let mut files = self.files.borrow_mut();
-        let new = || KnownFile { stripes: Rc::default(), handles: 0, closing: 0, room: 0, is_loss_told: false };
+        let new =
+            || KnownFile { stripes: Rc::default(), handles: 0, closing: 0, room: 0, is_loss_told: false };
         let known = files.entry(file).or_insert_with(new);
         self.closed.set(self.closed.get() - mem::take(&mut known.room));
         known.handles += 1;

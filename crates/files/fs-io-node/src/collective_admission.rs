@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_client_with_many_collective_operations_leaves_half_to_others() {
-        let (collectives, one, other) = (Collectives::new(), Account::new(machine::NodeId(1)), Account::new(machine::NodeId(2)));
+        let (collectives, one, other) =
+            (Collectives::new(), Account::new(machine::NodeId(1)), Account::new(machine::NodeId(2)));
         let of_one = turns(&collectives, &one);
         let of_other = turns(&collectives, &other);
         assert_eq!((of_one.len(), of_other.len()), (COLLECTIVES_MAX / 2, COLLECTIVES_MAX / 4));

@@ -172,7 +172,9 @@ mod tests {
         assert_eq!(files_left(&stripes, 9), [1, 1, 2, 2, 3, 3]);
         drop(in_use);
         stripes.get(FileId(2), 1).expect("open").writers.forget(1);
-        assert!(stripes.get(FileId(3), 1).expect("open").writers.tell(&Rc::new(Account::new(NodeId(7)))).is_err());
+        assert!(
+            stripes.get(FileId(3), 1).expect("open").writers.tell(&Rc::new(Account::new(NodeId(7)))).is_err()
+        );
         assert_eq!(files_left(&stripes, 9), [0; 0], "all are flushed, reported and unused");
     }
 

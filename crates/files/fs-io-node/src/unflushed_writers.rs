@@ -25,9 +25,15 @@ pub(super) struct Writers {
     last: RefCell<BTreeMap<NodeId, u64>>,
     /// For each client, the first failure since the last one that it was sent.
     failures: RefCell<BTreeMap<NodeId, Box<Failure>>>,
-    /// The last failure sent to each client, with the account of the connection, until the client's next successful
-    /// flush.
-    sent: RefCell<BTreeMap<NodeId, (Rc<Account>, Box<Failure>)>>,
+    /// The last failure sent to each client, until the client's next successful flush.
+    sent: RefCell<BTreeMap<NodeId, SentFailure>>,
+}
+
+/// Failure sent to a client.
+struct SentFailure {
+    /// Account of the connection.
+    account: Rc<Account>,
+    failure: Box<Failure>,
 }
 
 impl Writers {
@@ -59,7 +65,7 @@ impl Writers {
     pub(super) fn failure(&self, client: NodeId) -> Option<Box<Failure>> {
         let sent_again = || {
             let sent = self.sent.borrow();
-            sent.get(&client).filter(|(account, _)| account.is_over()).map(|(_, failure)| failure.clone())
+            sent.get(&client).filter(|sent| sent.account.is_over()).map(|sent| sent.failure.clone())
         };
         self.failures.borrow().get(&client).cloned().or_else(sent_again)
     }
@@ -69,7 +75,8 @@ impl Writers {
         let client = account.client;
         let Some(failure) = self.failure(client) else { return Ok(()) };
         self.failures.borrow_mut().remove(&client);
-        self.sent.borrow_mut().insert(client, (account.clone(), failure.clone()));
+        let sent = SentFailure { account: account.clone(), failure: failure.clone() };
+        self.sent.borrow_mut().insert(client, sent);
         Err(failure)
     }
 
@@ -91,7 +98,7 @@ impl Writers {
 
     /// True if all data are on stable storage and no failure is to be reported.
     pub(super) fn is_empty(&self) -> bool {
-        let has_lost_answer = self.sent.borrow().values().any(|(account, _)| account.is_over());
+        let has_lost_answer = self.sent.borrow().values().any(|sent| sent.account.is_over());
         self.last.borrow().is_empty() && self.failures.borrow().is_empty() && !has_lost_answer
     }
 }

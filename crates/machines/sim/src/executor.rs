@@ -1,9 +1,9 @@
 //! Executor: tasks, virtual time and the loop that drives both.
 //!
-//! Ready tasks run in the order in which they were woken, or in an order drawn from the seed. Only when no task is ready does time advance, to the next
-//! event of the agenda. Nothing here depends on the host: no clock, no threads, no addresses, no hashing. So a run is a
-//! function of the tasks started. Its digest, a hash of the time and target of every event, shows if two runs are
-//! equal.
+//! Ready tasks run in the order in which they were woken, or in an order drawn from the seed. Only when no task is
+//! ready does time advance, to the next event of the agenda. Nothing here depends on the host: no clock, no threads, no
+//! addresses, no hashing. So a run is a function of the tasks started. Its digest, a hash of the time and target of
+//! every event, shows if two runs are equal.
 //!
 //! ```text
 //!          wake                       poll

@@ -18,7 +18,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { seed: 0, layout: Layout::default(), block_bytes: 8192, buffer_bytes: 64 << 20, task_order: TaskOrder::Woken }
+        Settings {
+            seed: 0,
+            layout: Layout::default(),
+            block_bytes: 8192,
+            buffer_bytes: 64 << 20,
+            task_order: TaskOrder::Woken,
+        }
     }
 }
 

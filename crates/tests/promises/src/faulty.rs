@@ -14,7 +14,7 @@ use machine::{
 
 /// Node with faults.
 #[derive(Clone)]
-pub(super) struct Faulty<M: Machine> {
+pub struct Faulty<M: Machine> {
     machine: M,
     disks: Rc<[FaultyDisk<M>]>,
     metadata: Option<FaultyMetadata<M>>,
@@ -23,49 +23,50 @@ pub(super) struct Faulty<M: Machine> {
 
 /// Faults of a node's disks.
 #[derive(Default)]
-pub(super) struct Faults {
+pub struct Faults {
     /// Number of coming writes that fail.
-    pub(super) failing_writes: Cell<u32>,
+    pub failing_writes: Cell<u32>,
     /// Number of coming flushes that fail.
-    pub(super) failing_flushes: Cell<u32>,
+    pub failing_flushes: Cell<u32>,
     /// Number of coming flushes that hit a failure of the medium, and the objects hit: no later flush of these
     /// succeeds.
-    pub(super) failing_syncs: Cell<u32>,
+    pub failing_syncs: Cell<u32>,
     unsynced: RefCell<BTreeSet<(NodeId, usize, ObjectId)>>,
     /// Number of coming removals of objects that fail.
-    pub(super) failing_removals: Cell<u32>,
+    pub failing_removals: Cell<u32>,
     /// True if the disks and the metadata store are missing, as if their directory had been removed.
-    pub(super) gone: Cell<bool>,
+    pub gone: Cell<bool>,
     /// Number of coming metadata transactions that fail.
-    pub(super) failing_transactions: Cell<u32>,
+    pub failing_transactions: Cell<u32>,
     /// Number of simulated crashes of the metadata store.
     crashes: Cell<u64>,
-    /// Number of flushes, flushes in flight, and maximum number of concurrent flushes.
-    pub(super) flushes: Cell<u32>,
+    /// Number of flushes.
+    pub flushes: Cell<u32>,
     flushing: InFlight,
-    pub(super) flushing_most: Cell<usize>,
+    /// Maximum number of concurrent flushes so far.
+    pub flushing_most: Cell<usize>,
     /// Number of flushes of the metadata store.
-    pub(super) metadata_flushes: Cell<u32>,
+    pub metadata_flushes: Cell<u32>,
     /// Number of coming copies into the cache that hit a defect.
-    pub(super) defective_copies: Cell<u32>,
+    pub defective_copies: Cell<u32>,
     /// Number of listings of names.
-    pub(super) lists: Cell<u32>,
+    pub lists: Cell<u32>,
     /// Number of reads.
-    pub(super) reads: Cell<u32>,
+    pub reads: Cell<u32>,
     /// Bytes of the tasks that have been started and have not ended, without their separate allocations.
-    pub(super) task_bytes: Cell<usize>,
+    pub task_bytes: Cell<usize>,
     /// Positions of writes, by [`Disk::position`], in order.
-    pub(super) written_at: RefCell<Vec<u64>>,
+    pub written_at: RefCell<Vec<u64>>,
     /// Offset of its wall clock.
-    pub(super) ahead: Cell<Duration>,
+    pub ahead: Cell<Duration>,
     /// Jump of its monotonic clock.
-    pub(super) jumped: Cell<Duration>,
+    pub jumped: Cell<Duration>,
     /// Room of the disks in bytes, if other than reported by them.
-    pub(super) room: Cell<Option<u64>>,
-    /// Number of coming reads and writes of a disk with a bit that flips in the node's memory: after the read, and
-    /// before the write.
-    pub(super) flipped_reads: Cell<u32>,
-    pub(super) flipped_writes: Cell<u32>,
+    pub room: Cell<Option<u64>>,
+    /// Number of coming reads with a bit that flips in the node's memory afterwards.
+    pub flipped_reads: Cell<u32>,
+    /// Number of coming writes with a bit that flips in the node's memory before.
+    pub flipped_writes: Cell<u32>,
     /// Damaged bytes of every object.
     damaged: RefCell<Range<u64>>,
     holding: Cell<bool>,
@@ -76,18 +77,23 @@ pub(super) struct Faults {
 }
 
 impl Faults {
+    /// Ends the effects of failed flushes, as a restart of the node does.
+    pub fn restart(&self) {
+        self.unsynced.borrow_mut().clear();
+    }
+
     /// Fails if the disks are missing.
     fn check_there(&self) -> Result<()> {
         fail(&Cell::new(self.gone.get().into()), "a missing disk")
     }
 
     /// Simulates a crash of the metadata store.
-    pub(super) fn crash(&self) {
+    pub fn crash(&self) {
         self.crashes.set(self.crashes.get() + 1);
     }
 
     /// Blocks all new writes, lists and metadata operations until [`release`](Self::release).
-    pub(super) fn hold(&self) {
+    pub fn hold(&self) {
         self.holding.set(true);
     }
 
@@ -98,21 +104,22 @@ impl Faults {
     }
 
     /// Blocks the next change of an object's size until [`release`](Self::release).
-    pub(super) fn hold_resize(&self) {
+    pub fn hold_resize(&self) {
         self.holds_resize.set(true);
     }
 
     /// Returns true if a change of an object's size waits.
-    pub(super) fn has_held_resize(&self) -> bool {
+    pub fn has_held_resize(&self) -> bool {
         self.resize_waits.get()
     }
 
     /// Damages these bytes of every object.
-    pub(super) fn damage(&self, bytes: Range<u64>) {
+    pub fn damage(&self, bytes: Range<u64>) {
         self.damaged.replace(bytes);
     }
 
-    pub(super) fn release(&self) {
+    /// Ends [`hold`](Self::hold) and [`hold_resize`](Self::hold_resize).
+    pub fn release(&self) {
         self.holding.set(false);
         self.resize_waits.set(false);
         self.released.wake_all();
@@ -121,13 +128,13 @@ impl Faults {
 
 impl<M: Machine> Faulty<M> {
     /// Returns the same nodes with controllable faults.
-    pub(super) fn all(nodes: Vec<M>) -> Vec<Self> {
+    pub fn all(nodes: Vec<M>) -> Vec<Self> {
         nodes.into_iter().map(|machine| Self::with_disks_of(machine.clone(), &[machine])).collect()
     }
 
     /// Returns the same node with the disks of these machines, the metadata store of the first of them, and
     /// controllable faults.
-    pub(super) fn with_disks_of(machine: M, machines: &[M]) -> Self {
+    pub fn with_disks_of(machine: M, machines: &[M]) -> Self {
         let faults = Rc::new(Faults::default());
         let disk =
             |machine: &M, index| FaultyDisk { machine: machine.clone(), index, faults: faults.clone() };
@@ -139,7 +146,8 @@ impl<M: Machine> Faulty<M> {
         Faulty { machine, disks, metadata, faults }
     }
 
-    pub(super) fn faults(&self) -> &Faults {
+    /// Returns the faults of the node.
+    pub fn faults(&self) -> &Faults {
         &self.faults
     }
 }
@@ -219,7 +227,7 @@ impl<M: Machine> Machine for Faulty<M> {
 
 /// Metadata store of such a node.
 #[derive(Clone)]
-pub(super) struct FaultyMetadata<M: Machine> {
+pub struct FaultyMetadata<M: Machine> {
     store: M::Metadata,
     faults: Rc<Faults>,
 }
@@ -284,7 +292,7 @@ impl<M: Machine> MetadataStore for FaultyMetadata<M> {
 }
 
 /// Disk of such a node.
-pub(super) struct FaultyDisk<M: Machine> {
+pub struct FaultyDisk<M: Machine> {
     machine: M,
     index: usize,
     faults: Rc<Faults>,

@@ -126,8 +126,8 @@ pub use trees::{
     a_new_file_on_a_full_disk_has_the_length_of_its_stored_data, a_reader_sees_no_unwritten_bytes,
     a_replacing_file_is_persisted_first, a_stopping_io_node_flushes_files_concurrently,
     a_sync_of_all_files_includes_closed_files, a_truncation_and_a_write_are_serialised,
-    a_truncation_has_no_effect_if_a_node_is_unreachable, all_clients_share_one_namespace,
-    an_open_file_is_not_removed_as_abandoned, an_open_reports_other_writers,
+    a_truncation_has_no_effect_if_a_node_is_unreachable, a_truncation_reaches_stripes_that_others_created,
+    all_clients_share_one_namespace, an_open_file_is_not_removed_as_abandoned, an_open_reports_other_writers,
     an_unflushed_overwrite_is_visible_in_time, an_unlinked_file_exists_until_its_last_close,
     an_unwritten_range_is_not_counted, appends_of_many_clients_leave_no_gaps,
     appends_of_many_clients_lose_nothing, attributes_have_the_last_set_values,
@@ -136,7 +136,7 @@ pub use trees::{
     data_sent_after_an_open_are_read_at_the_next_open, every_later_open_reads_closed_and_flushed_data,
     lookups_in_order_prefetch_entries, lost_changes_of_names_are_reported, no_second_namespace_is_created,
     open_orphans_do_not_hide_deletable_ones, open_stripes_are_not_reopened_after_writes_of_others,
-    a_truncation_reaches_stripes_that_others_created, restored_names_have_their_contents, the_next_flush_reports_writes_that_a_close_could_not_report,
+    restored_names_have_their_contents, the_next_flush_reports_writes_that_a_close_could_not_report,
     too_long_names_and_values_are_rejected,
 };
 pub use write_caches::{

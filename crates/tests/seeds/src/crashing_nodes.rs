@@ -1,14 +1,16 @@
-//! I/O nodes that crash and restart.
+//! I/O nodes that fail and restart.
 
 use std::cell::Cell;
 
 use fs::{IoNodeSettings, serve};
 use machine::{Error, Machine, NodeId};
+use promises::faulty::{Faults, Faulty};
 use sim::SimMachine;
 
-/// All I/O nodes of a simulated machine, serving.
+/// All I/O nodes of a simulated machine, serving, each with faults on demand.
 pub(crate) struct CrashingNodes {
     io_nodes: Vec<SimMachine>,
+    faulty: Vec<Faulty<SimMachine>>,
     settings: IoNodeSettings,
     /// Number of incarnations of all nodes so far.
     started: Cell<u64>,
@@ -16,8 +18,9 @@ pub(crate) struct CrashingNodes {
 
 impl CrashingNodes {
     pub(crate) fn start(io_nodes: Vec<SimMachine>, settings: IoNodeSettings) -> CrashingNodes {
-        let nodes = CrashingNodes { io_nodes, settings, started: Cell::new(0) };
-        nodes.io_nodes.iter().for_each(|node| nodes.serve(node));
+        let faulty = Faulty::all(io_nodes.clone());
+        let nodes = CrashingNodes { io_nodes, faulty, settings, started: Cell::new(0) };
+        nodes.faulty.iter().for_each(|node| nodes.serve(node));
         nodes
     }
 
@@ -29,26 +32,41 @@ impl CrashingNodes {
         self.io_nodes.len() as u64
     }
 
-    /// Crashes and restarts one of them, by index. The seed determines the surviving unflushed data.
+    pub(crate) fn node(&self, io_node: usize) -> &SimMachine {
+        &self.io_nodes[io_node]
+    }
+
+    /// Returns the faults of a node, which outlive it.
+    pub(crate) fn faults(&self, io_node: usize) -> &Faults {
+        self.faulty[io_node].faults()
+    }
+
+    /// Cuts the power of one of them, by index, and restarts it. The seed determines the surviving unflushed data.
     pub(crate) fn crash(&self, io_node: usize, seed: u64) {
         self.io_nodes[io_node].crash(seed);
-        self.serve(&self.io_nodes[io_node]);
+        self.restart(io_node);
     }
 
-    /// Converts the outcome of some work to that of its task: a failure is excused if a node has crashed before it.
-    pub(crate) fn excused(&self, outcome: fs::Result<()>) -> machine::Result<()> {
-        let has_crashed = self.started.get() > self.count();
-        match outcome {
-            Err(error) if !has_crashed => {
-                Err(Error::Failed { task: "before any crash".to_owned(), why: error.to_string() }.into())
-            }
-            _ => Ok(()),
-        }
+    /// Kills the process of one of them and restarts it.
+    pub(crate) fn kill(&self, io_node: usize) {
+        self.io_nodes[io_node].kill();
+        self.restart(io_node);
     }
 
-    fn serve(&self, node: &SimMachine) {
+    fn restart(&self, io_node: usize) {
+        self.faults(io_node).restart();
+        self.serve(&self.faulty[io_node]);
+    }
+
+    fn serve(&self, node: &Faulty<SimMachine>) {
         self.started.set(self.started.get() + 1);
         let incarnation = self.started.get();
-        node.spawn("I/O node", serve(node.clone(), IoNodeSettings { incarnation, ..self.settings.clone() }));
+        let settings = IoNodeSettings { incarnation, ..self.settings.clone() };
+        let serving = serve(node.clone(), settings);
+        node.spawn("I/O node", async move {
+            serving
+                .await
+                .map_err(|error| Error::Failed { task: "I/O node".into(), why: error.to_string() }.into())
+        });
     }
 }

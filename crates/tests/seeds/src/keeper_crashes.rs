@@ -11,8 +11,8 @@ use sim::{SimMachine, Simulation};
 
 use crate::crashing_nodes::CrashingNodes;
 use crate::draw::Draw;
+use crate::run::tree_of;
 use crate::testbed::{BLOCK, drawn_settings};
-use crate::trees::tree_of;
 
 /// Length in bytes of the file of ones when it is flushed.
 const BYTES: u64 = 2 * BLOCK;

@@ -9,12 +9,12 @@ use std::sync::Once;
 use clap::ValueEnum;
 use promises::{cached_operations_of_a_seed, operations_of_a_seed, requests_of_a_seed};
 
-use crate::crashes;
+use crate::run::{BrokenLaw, run};
+use crate::schedule::Schedule;
 use crate::testbed::drawn_testbed;
-use crate::trees;
 
 /// Kind of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Kind {
     /// Several clients work on several files, independently, concurrently and in groups; compared with files in memory.
     Operations,
@@ -22,23 +22,20 @@ pub enum Kind {
     Cached,
     /// Requests that are valid individually and inconsistent together; each must be answered.
     Requests,
-    /// Clients and I/O nodes crash, and I/O nodes restart; data reported as safe must be intact.
-    Crashes,
-    /// Clients of a namespace, with crashes of its metadata server and of others; names are those before or after each
-    /// operation.
-    Trees,
+    /// Programs of clients of a namespace, with faults of all parts; see [`Schedule`].
+    Schedules,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 5] = [Kind::Operations, Kind::Cached, Kind::Requests, Kind::Crashes, Kind::Trees];
+    pub const ALL: [Kind; 4] = [Kind::Operations, Kind::Cached, Kind::Requests, Kind::Schedules];
 
     /// Runs a seed.
     ///
     /// # Errors
     /// If the run fails, with the place in the code if an assertion failed.
-    pub fn run(self, seed: u64) -> Result<(), String> {
-        told_by_panics(|| match self {
+    pub fn run(self, seed: u64) -> Result<(), BrokenLaw> {
+        errors_of_panics(|| match self {
             Kind::Operations => {
                 operations_of_a_seed(&drawn_testbed(seed), seed);
                 Ok(())
@@ -51,8 +48,7 @@ impl Kind {
                 requests_of_a_seed(&drawn_testbed(seed), seed);
                 Ok(())
             }
-            Kind::Crashes => crashes::run(seed),
-            Kind::Trees => trees::run(seed),
+            Kind::Schedules => run(&Schedule::drawn(seed)),
         })
     }
 }
@@ -63,8 +59,7 @@ impl fmt::Display for Kind {
             Kind::Operations => "operations",
             Kind::Cached => "cached",
             Kind::Requests => "requests",
-            Kind::Crashes => "crashes",
-            Kind::Trees => "trees",
+            Kind::Schedules => "schedules",
         })
     }
 }
@@ -78,7 +73,7 @@ thread_local! {
 ///
 /// # Errors
 /// That of `work`, or its panic.
-pub fn told_by_panics(work: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+pub fn errors_of_panics(work: impl FnOnce() -> Result<(), BrokenLaw>) -> Result<(), BrokenLaw> {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {
         let before = panic::take_hook();
@@ -101,7 +96,7 @@ pub fn told_by_panics(work: impl FnOnce() -> Result<(), String>) -> Result<(), S
     let places = PLACES.take().unwrap_or_default();
     outcome.unwrap_or_else(|panic| {
         let place = places.first().map_or("nowhere", String::as_str);
-        Err(format!("{} ({place})", message_of(&*panic)))
+        Err(BrokenLaw { law: format!("panic at {place}"), why: message_of(&*panic).to_owned() })
     })
 }
 

@@ -1,28 +1,37 @@
 //! Runs of the file system on simulated machines, each drawn from a seed, to find situations that no test shows.
 //!
 //! ```text
-//!   seed --> machine, settings, number of nodes, what is done, who crashes when --> kept, or broken and why
+//!   seed --> machine, settings, programs of clients, faults --> run --> histories --> laws kept, or a broken law
 //! ```
 //!
-//! A run depends only on its [`Kind`] and its seed, so that two words identify a failure and repeat it. A few hundred
-//! runs are part of all tests (`tests/seeds.rs`); the program `seeds` continues until a run fails.
+//! A run depends only on its [`Kind`] and its seed, so that two words repeat a failure. Some
+//! thousand runs are part of all tests (`tests/seeds.rs`); the program `seeds` continues until it is stopped.
 //!
 //! - `kind.rs`: kinds of runs; `draw.rs`: pseudorandom numbers from a seed
 //! - `testbed.rs`: simulated machines of the runs; `crashing_nodes.rs`: I/O nodes that crash and restart
 //! - `keeper_crashes.rs`: clients with open files when the metadata server, or all I/O nodes, crash
-//! - `crashes.rs`, `trees.rs`: state of files, and of a namespace, after crashes
-//! - `sweep.rs`: many runs on all processors, until one fails, all are done or the sweep is stopped
+//! - `schedule.rs`: programs of clients and faults, as values; `run.rs`: their runs; `shrink.rs`: small ones that fail
+//! - `contents.rs`, `names.rs`: histories of files and of directories, against which a run is checked
+//! - `planted.rs`: bugs that the program `planted` puts into the code, to show which of them the schedules find
+//! - `sweep.rs`: many runs on all processors, with their failures in groups
 //!
 //! The operations and requests themselves are in the crate `promises`.
 
-mod crashes;
+mod contents;
 mod crashing_nodes;
 mod draw;
 pub mod keeper_crashes;
 mod kind;
+mod names;
+pub mod planted;
+mod run;
+mod schedule;
+mod shrink;
 mod sweep;
 mod testbed;
-mod trees;
 
-pub use kind::{Kind, told_by_panics};
-pub use sweep::{Counts, Failed, Sweep};
+pub use kind::{Kind, errors_of_panics};
+pub use run::{BrokenLaw, RunResult, observe, run};
+pub use schedule::{ClientOperation, CollectiveAccess, Fault, FileTarget, Schedule, TimedFault};
+pub use shrink::shrink;
+pub use sweep::{Counts, FailureGroup, Failures, Sweep};

@@ -1,10 +1,14 @@
-//! Many runs, on all processors.
+//! Many runs, on all processors. Failures are grouped, and the sweep continues.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use crate::Kind;
+use crate::{BrokenLaw, Kind};
+
+/// Maximum number of failed runs kept of each group.
+const KEPT_MAX: usize = 5;
 
 /// Sweep over seeds, each run in every given kind, with its progress.
 pub struct Sweep {
@@ -16,18 +20,25 @@ pub struct Sweep {
     begun: AtomicU64,
     passed: AtomicU64,
     stopped: AtomicBool,
-    failed: Mutex<Vec<Failed>>,
+    groups: Mutex<BTreeMap<FailureGroup, Failures>>,
 }
 
-/// Failed run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
-    /// Its kind.
+/// FailureGroup of failures: the kind of their runs and the broken law.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FailureGroup {
+    /// Kind of the runs.
     pub kind: Kind,
-    /// Its seed.
-    pub seed: u64,
-    /// Reason of the failure.
-    pub why: String,
+    /// Name of the law, or place of a panic.
+    pub law: String,
+}
+
+/// Failed runs of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// Number of failed runs.
+    pub count: u64,
+    /// Some of them: their seeds, and the reasons.
+    pub kept: Vec<(u64, String)>,
 }
 
 /// Numbers of completed runs.
@@ -37,13 +48,6 @@ pub struct Counts {
     pub passed: u64,
     /// Number of runs that failed.
     pub failed: u64,
-}
-
-impl Failed {
-    /// Returns the command that repeats the run.
-    pub fn command(&self) -> String {
-        format!("cargo run -p seeds -- {} --from {} --count 1", self.kind, self.seed)
-    }
 }
 
 impl Sweep {
@@ -56,18 +60,18 @@ impl Sweep {
             begun: AtomicU64::new(0),
             passed: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
-            failed: Mutex::new(Vec::new()),
+            groups: Mutex::default(),
         }
     }
 
-    /// Runs all seeds on `threads` threads with `run`, until all are done, one has failed or the sweep is
-    /// [stopped](Self::stop). Completes the runs in flight.
-    pub fn run(&self, threads: usize, run: impl Fn(Kind, u64) -> Result<(), String> + Sync) {
+    /// Runs all seeds on `threads` threads with `run`, until all are done or the sweep is [stopped](Self::stop).
+    /// Completes the runs in flight.
+    pub fn run(&self, threads: usize, run: impl Fn(Kind, u64) -> Result<(), BrokenLaw> + Sync) {
         let work = || {
             while let Some((kind, seed)) = self.next() {
                 match run(kind, seed) {
                     Ok(()) => _ = self.passed.fetch_add(1, Ordering::Relaxed),
-                    Err(why) => self.fail(Failed { kind, seed, why }),
+                    Err(broken) => self.note(kind, seed, broken),
                 }
             }
         };
@@ -84,9 +88,14 @@ impl Sweep {
         is_left.then(|| (self.kinds[(index % kinds) as usize], self.from.wrapping_add(index / kinds)))
     }
 
-    fn fail(&self, failed: Failed) {
-        self.failed.lock().expect("nobody panics with it").push(failed);
-        self.stop();
+    fn note(&self, kind: Kind, seed: u64, BrokenLaw { law, why }: BrokenLaw) {
+        let mut groups = self.groups.lock().expect("no holder panics");
+        let failures = groups.entry(FailureGroup { kind, law }).or_default();
+        failures.count += 1;
+        failures.kept.push((seed, why));
+        // The lowest seeds are kept, whichever thread was first.
+        failures.kept.sort();
+        failures.kept.truncate(KEPT_MAX);
     }
 
     /// Stops before any further run.
@@ -96,12 +105,12 @@ impl Sweep {
 
     /// Returns the numbers of completed runs so far.
     pub fn counts(&self) -> Counts {
-        let failed = self.failed.lock().expect("nobody panics with it").len() as u64;
+        let failed = self.groups.lock().expect("no holder panics").values().map(|group| group.count).sum();
         Counts { passed: self.passed.load(Ordering::Relaxed), failed }
     }
 
-    /// Returns the failed runs so far. There may be several, because each thread may have had one in flight.
-    pub fn failed(&self) -> Vec<Failed> {
-        self.failed.lock().expect("nobody panics with it").clone()
+    /// Returns the failures so far, by group.
+    pub fn failures(&self) -> BTreeMap<FailureGroup, Failures> {
+        self.groups.lock().expect("no holder panics").clone()
     }
 }
