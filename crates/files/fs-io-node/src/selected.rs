@@ -69,7 +69,7 @@ impl<M: Machine> IoNode<M> {
         let most = NODES_OF_CLIENT_MAX;
         let (memory, refused) = (selecting.memory, |nodes| {
             let text = format!(
-                "selections of {nodes} nodes from {client}; at most {most} here: select less at once"
+                "selections of {nodes} nodes from {client}; at most {most} here: select fewer ranges"
             );
             Failure::invalid(text)
         });
