@@ -133,11 +133,11 @@ mod tests {
             ("a:0", 1, "from 1 to 65535"),
             ("a:70000", 1, "from 1 to 65535"),
             ("a:", 1, "from 1 to 65535"),
-            ("\n-oProxyCommand=x", 2, "no host"),
-            ("u@-x", 1, "no host"),
+            ("\n-oProxyCommand=x", 2, "not a host"),
+            ("u@-x", 1, "not a host"),
             ("fd00::4", 1, "in brackets"),
-            (":7117", 1, "no host"),
-            ("a,b", 1, "no host"),
+            (":7117", 1, "not a host"),
+            ("a,b", 1, "not a host"),
         ];
         for (text, line, part) in wrong {
             let (at, why) = parse(text).expect_err(text);

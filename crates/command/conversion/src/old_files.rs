@@ -323,7 +323,7 @@ mod tests {
     fn stripes_of_two_files_and_copied_stripes_are_reported() {
         let other = stripe(2, 1, PUBLISHED, Some(9));
         let told = sorted(&[stripe(1, 0, PUBLISHED, Some(9)), other]);
-        assert_eq!(told, ["name: the disks have stripes of 2 files of this name"]);
+        assert_eq!(told, ["name: the disks have stripes of 2 different files of this name"]);
         let mut copy = stripe(1, 0, PUBLISHED, Some(9));
         copy.place.0 = 1;
         let told = sorted(&[stripe(1, 0, PUBLISHED, Some(9)), copy]);

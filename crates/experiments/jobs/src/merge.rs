@@ -215,7 +215,7 @@ mod tests {
         };
         let why = |job: MergeJob| job.check(1).expect_err("refused").to_string();
         assert!(job(12, 40, Some(532)).check(1).is_ok());
-        assert!(why(job(12, 40, Some(531))).contains("expected 532 at least"));
+        assert!(why(job(12, 40, Some(531))).contains("expected at least 532"));
         assert!(why(job(0, 40, None)).contains("0 blocks are read at once"));
         assert!(why(job(12, 0, None)).contains("0 blocks are written at once"));
         assert!(job(12, 40, None).check(2).is_err());

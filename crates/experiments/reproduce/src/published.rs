@@ -189,7 +189,7 @@ mod tests {
             ("2,tpfs,random,a,rb,8,4.5,maybe\n", "t.csv:2: differs_significantly is \"maybe\""),
             ("2,tpfs,random,a,rb,8,0,\n", "t.csv:2: a value of 0"),
             ("2,tpfs,random,a,rb,8,NaN,\n", "t.csv:2: a value of NaN"),
-            ("2,tpfs,random,a,rb,8,much,\n", "t.csv:2: the value \"much\" is no number"),
+            ("2,tpfs,random,a,rb,8,much,\n", "t.csv:2: the value \"much\" is not a number"),
             (&format!("{good}{good}"), "t.csv:3: a second value for a rb with 8-byte records"),
             (&format!("{good}2,ddio,random,b,rb,8,4.5,\n"), "t.csv:3: table 2 is of tpfs random before"),
         ] {

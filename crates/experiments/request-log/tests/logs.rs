@@ -85,7 +85,7 @@ fn a_log_truncated_within_a_request_is_rejected() {
     let whole = "# starfish requests 1\n0 0 x write 0 512\n1 0 x write 512 512\n";
     assert!(read(whole).is_ok());
     let told = refused(&whole[..whole.len() - 2]);
-    assert!(told.starts_with("line 3: it does not end") && told.contains("newline"), "{told}");
+    assert!(told.starts_with("line 3: it has no newline") && told.contains("newline"), "{told}");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn an_incomplete_recording_is_reported_with_both_counts() {
     assert_eq!(partial("DXT_POSIX"), [ran_out]);
     assert!(partial("DXT_MPIIO").is_empty(), "its requests are not read");
     let told = refused(DXT.replace("X_MPIIO", "X_POSIX").trim_end());
-    assert!(told.starts_with("line 12: it does not end"), "{told}");
+    assert!(told.starts_with("line 12: it has no newline"), "{told}");
     let text = "# starfish requests 1\n# incomplete: 1 of 1000 requests are recorded\n0 0 x write 0 8\n";
     assert_eq!(read_with_notes(text, &usual).1, ["incomplete: 1 of 1000 requests are recorded"]);
 }
@@ -335,7 +335,7 @@ fn logs_of_fio_are_read() {
     ] {
         assert!(refused(&third.replace(from, to)).starts_with(why), "{}", refused(&third.replace(from, to)));
     }
-    assert!(refused(second.trim_end_matches(" 0 0\na close\n")).starts_with("line 7: it does not end"));
+    assert!(refused(second.trim_end_matches(" 0 0\na close\n")).starts_with("line 7: it has no newline"));
 }
 
 #[test]

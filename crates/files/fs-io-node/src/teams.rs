@@ -470,7 +470,7 @@ mod tests {
         assert!(poll(&mut one).is_none());
         let mut other = meet(&teams, group, 1, 11, None);
         for error in [text(poll(&mut other)), text(poll(&mut one))] {
-            assert!(error.contains("brings 513 bytes"), "{error}");
+            assert!(error.contains("contributes 513 bytes"), "{error}");
         }
     }
 
@@ -516,8 +516,8 @@ mod tests {
         let mut waiting = form(&teams, 11, 1, 2);
         assert!(poll(&mut waiting).is_none());
         for (mut coming, why) in [
-            (form(&teams, 10, 1, 2), "which"),
-            (form(&teams, 11, 0, 2), "rank 1 already"),
+            (form(&teams, 10, 1, 2), "already has that rank"),
+            (form(&teams, 11, 0, 2), "already rank 1"),
             (form(&teams, 10, 0, 3), "size of team team: 2 and 3"),
             (form(&teams, 10, 2, 2), "with ranks from 0"),
             (form(&teams, 10, 0, SIZE_MAX + 1), "has 1 to"),

@@ -387,7 +387,8 @@ mod tests {
         let (one, other) = (NodeId(1), NodeId(2));
         let text = Error::ManyNamespaces(vec![kept(1, 70, 5), kept(2, 3, 7205)]).to_string();
         let expected = format!(
-            "{one} and {other} each keep a namespace: {one} one of 70 inodes; {other} one of 3 inodes, begun 2 hours later"
+            "{one} and {other} each keep a namespace: {one} keeps one with 70 inodes; \
+             {other} keeps one with 3 inodes, created 2 hours later"
         );
         assert_eq!(text, expected);
         for (seconds, text) in [(0, "0 s"), (119, "119 s"), (120, "2 minutes"), (200_000, "2 days")] {

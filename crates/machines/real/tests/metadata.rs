@@ -295,7 +295,7 @@ fn a_blocked_copy_is_reported_and_delays_no_transaction() {
     real::run(settings, |machine| async move {
         let store = machine.metadata().expect("it has one").clone();
         make_counted_transactions(&store, 0..1).await;
-        common::until(&machine, || reports.tells_of("under way")).await;
+        common::until(&machine, || reports.tells_of("still in progress")).await;
         make_counted_transactions(&store, 1..9).await;
         assert_eq!(counted_transactions_left(&store).await, 9);
         // The pipe responds again, but cannot store anything.

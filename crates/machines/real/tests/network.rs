@@ -103,8 +103,8 @@ fn strangers_are_refused_with_the_reason_if_they_know_the_protocol() {
             "version 4",
             "wants to talk to node 9",
             "connected already",
-            "too many",
-            "too many",
+            "exceeds the limit of connections",
+            "exceeds the limit of connections",
             "too late, or by mistake",
         ];
         assert_eq!(refusals.len(), expected.len(), "{refusals:?}");

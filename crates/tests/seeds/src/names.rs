@@ -61,8 +61,8 @@ impl PossibleNames {
         before
     }
 
-    /// Records the outcome of an operation that began when the states were `before`. `is_disturbed` is true if the power
-    /// may have failed since.
+    /// Records the outcome of an operation that began when the states were `before`. `is_disturbed` is true if the
+    /// power may have failed since.
     ///
     /// # Errors
     /// If the outcome is impossible.

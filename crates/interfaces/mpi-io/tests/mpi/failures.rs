@@ -105,7 +105,7 @@ fn limits(mpi: &'static Mpi) {
     let program = testbed.compile("limits", &[]);
     for (method, runs, told) in [
         ("disk-directed", "300000", None),
-        ("disk-directed", "600000", Some("select fewer ranges at once")),
+        ("disk-directed", "600000", Some("select fewer ranges")),
         ("two-phase", "300000", Some("at most 262144 travel at once")),
         ("independent", "300000", None),
     ] {
