@@ -95,6 +95,17 @@ impl State {
         }
         index
     }
+
+    /// Marks the messages of some routes as lost, except those that have arrived in an inbox.
+    fn lose(&mut self, is_lost: impl Fn(&Route) -> bool) {
+        let State { in_flight, routes, ports, lost, .. } = self;
+        let is_cut = |index: &u32| {
+            let route = &routes[*index as usize];
+            is_lost(route) && !ports[route.target as usize].inbox.contains(index) && !lost.contains(index)
+        };
+        let cut: Vec<u32> = in_flight.iter().map(|(index, _)| index as u32).filter(is_cut).collect();
+        lost.extend(cut);
+    }
 }
 
 /// Result of an attempt to inject a message into the fabric.
@@ -498,17 +509,9 @@ impl Network {
         if one == other || state.ports[one].closed || state.ports[other].closed {
             return;
         }
-        let State { in_flight, routes, ports, lost, .. } = &mut *state;
-        let is_between = |route: &Route| {
+        state.lose(|route| {
             [(one, other), (other, one)].contains(&(route.source as usize, route.target as usize))
-        };
-        // Messages in an inbox have arrived.
-        let arrived = |index| ports[routes[index as usize].target as usize].inbox.contains(&index);
-        let in_flight = in_flight.iter().map(|(index, _)| index as u32);
-        let cut: Vec<u32> = in_flight
-            .filter(|&index| is_between(&routes[index as usize]) && !arrived(index) && !lost.contains(&index))
-            .collect();
-        lost.extend(cut);
+        });
         let ends = [(one, other), (other, one)]
             .map(|(source, target)| state.insert(source, target, Delivery::Gone(RESET.to_owned())));
         drop(state);
@@ -522,18 +525,12 @@ impl Network {
     /// Reopens a node's closed network: it can be reached again. Messages in flight to it are lost.
     pub(crate) fn reopen(&self, node: usize) {
         let mut state = self.state.borrow_mut();
-        let State { in_flight, routes, ports, lost, .. } = &mut *state;
-        let to_node = in_flight
-            .iter()
-            .map(|(index, _)| index as u32)
-            .filter(|&index| routes[index as usize].target as usize == node && !lost.contains(&index));
-        let to_node: Vec<u32> = to_node.collect();
-        lost.extend(to_node);
-        for port in &mut *ports {
+        state.lose(|route| route.target as usize == node);
+        for port in &mut state.ports {
             port.gone.retain(|&gone| gone as usize != node);
         }
-        ports[node].closed = false;
-        ports[node].gone.clear();
+        state.ports[node].closed = false;
+        state.ports[node].gone.clear();
     }
 }
 
