@@ -274,18 +274,11 @@ impl<M: Machine> File<M> {
                 writes.note_flushed(&here, (node, run), written, disconnects);
             }
         };
-        let mut answers = self.hear_homes(&request_to, heard).await;
-        let mut outcome = joint_outcome(answers.iter().map(|(_, answer)| answer));
-        if outcome.as_ref().is_err_and(|error| error.is_of_new_start()) {
-            // A restarted node has no stripe open.
-            self.refresh();
-            answers = self.hear_homes(&request_to, heard).await;
-            outcome = joint_outcome(answers.iter().map(|(_, answer)| answer));
-        }
-        for (node, answer) in &answers {
-            outcome = outcome
-                .and_then(|()| answer.as_ref().map_or(Ok(()), |(reply, _)| run_of(*node, reply).map(drop)));
-        }
+        let flush = async || {
+            let answers = self.hear_homes(&request_to, heard).await.into_iter();
+            joint_outcome(answers.map(|(node, answer)| answer.and_then(|(reply, _)| run_of(node, &reply))))
+        };
+        let outcome = self.once_more(flush).await;
         let lost = writes.take_lost();
         let Some(&node) = lost.first() else { return outcome };
         // Stripes that were created there may be lost, too.
@@ -325,7 +318,7 @@ impl<M: Machine> File<M> {
     /// Sends requests to the I/O nodes that have a stripe. Waits for all of them, then fails with the first failure.
     pub(super) async fn ask_homes(&self, request_to: impl Fn(NodeId) -> Option<Request>) -> Result<()> {
         let answers = self.answers_of_homes(request_to).await;
-        joint_outcome(answers.iter().map(|(_, answer)| answer))
+        joint_outcome(answers.into_iter().map(|(_, answer)| answer))
     }
 
     pub(super) async fn answers_of_homes(
@@ -737,7 +730,6 @@ impl<'a, M: Machine> FileRequest<'a, M> {
 ///
 /// Only in the second case a caller may repeat the requests: an I/O node reports a failed write once, so a repetition
 /// after the first case would hide it.
-pub(super) fn joint_outcome<'a, T: 'a>(answers: impl Iterator<Item = &'a Result<T>>) -> Result<()> {
-    let failures = answers.filter_map(|answer| answer.as_ref().err());
-    failures.min_by_key(|error| error.is_of_new_start()).cloned().map_or(Ok(()), Err)
+pub(super) fn joint_outcome<T>(answers: impl Iterator<Item = Result<T>>) -> Result<()> {
+    answers.filter_map(Result::err).min_by_key(|error| error.is_of_new_start()).map_or(Ok(()), Err)
 }

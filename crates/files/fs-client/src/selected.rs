@@ -355,7 +355,7 @@ impl<M: Machine> File<M> {
                         self.note_accepted(*node, *run, disconnects, &touched);
                     }
                 }
-                joint_outcome(runs.iter().map(|(_, run)| run))
+                joint_outcome(runs.into_iter().map(|(_, run)| run))
             })
             .await?;
         }

@@ -539,7 +539,7 @@ impl<M: Machine> File<M> {
                     self.note_accepted(*node, *run, disconnects, &attached);
                 }
             }
-            joint_outcome(runs.iter().map(|(_, run)| run))
+            joint_outcome(runs.into_iter().map(|(_, run)| run))
         })
         .await?;
         if bytes == 0 {

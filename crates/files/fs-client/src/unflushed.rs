@@ -131,7 +131,7 @@ impl UnflushedFiles {
         let settled = files.extract_if(.., |_, known| {
             let mut stripes = known.stripes.borrow_mut();
             stripes.settle(&self.durability);
-            if !std::mem::replace(&mut known.is_loss_told, stripes.has_lost()) {
+            if !mem::replace(&mut known.is_loss_told, stripes.has_lost()) {
                 lost.extend(stripes.lost_nodes());
             }
             known.handles == 0 && stripes.is_nothing()
