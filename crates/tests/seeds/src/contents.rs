@@ -90,20 +90,11 @@ pub(crate) fn bytes_of(stamp: u64, bytes: u64) -> Vec<u8> {
 impl History {
     /// Returns the history of a file that was created, empty.
     pub(crate) fn new() -> History {
-        let creation = Write {
-            index: 0,
-            stamp: 0,
-            writer: usize::MAX,
-            bytes: 0..NEVER,
-            is_cut: true,
-            started: 0,
-            accepted: 0,
-            settled: 0,
-            persistent: 0,
-            is_exchanged: false,
-            is_disclaimed: false,
-        };
-        History { writes: vec![creation], ..History::default() }
+        let mut history = History::default();
+        let Begun(creation) = history.begin_cut(usize::MAX, 0, 0);
+        let creation = &mut history.writes[creation];
+        (creation.accepted, creation.settled, creation.persistent) = (0, 0, 0);
+        history
     }
 
     /// Records the begin of a write of `bytes` bytes.
@@ -124,9 +115,6 @@ impl History {
     }
 
     fn begin(&mut self, stamp: u64, writer: usize, bytes: Range<u64>, is_cut: bool, now: EventTime) -> Begun {
-        let (accepted, settled, persistent) = (NEVER, NEVER, NEVER);
-        let started = now;
-        let is_disclaimed = false;
         let index = self.writes.len();
         self.writes.push(Write {
             index,
@@ -134,12 +122,12 @@ impl History {
             writer,
             bytes,
             is_cut,
-            started,
-            accepted,
-            settled,
-            persistent,
+            started: now,
+            accepted: NEVER,
+            settled: NEVER,
+            persistent: NEVER,
             is_exchanged: false,
-            is_disclaimed,
+            is_disclaimed: false,
         });
         Begun(index)
     }

@@ -5,13 +5,13 @@ use description::{Description, MachineDescription};
 use fs::{Configuration, Error, FileId, IoNodeSettings, ListedStripe, OpenTreeFile, Tree};
 use layout::Striping;
 use machine::{Duration, Machine, NodeId, Payload};
-use namespace::{Location, NewInode, TreeOperation, TreeRefusal, WhatToRemove};
+use namespace::{NewInode, TreeOperation, TreeRefusal, WhatToRemove};
 use sim::conformance::metadata_costs;
 use sim::{SimMachine, Simulation};
 
 use crate::crashing_nodes::CrashingNodes;
 use crate::draw::Draw;
-use crate::run::tree_of;
+use crate::run::{at, look, told, tree_of};
 use crate::testbed::{BLOCK, drawn_settings};
 
 /// Length in bytes of the file of ones when it is flushed.
@@ -66,20 +66,8 @@ impl Crashing {
     }
 }
 
-fn at(path: &str) -> Location {
-    Location::of_path(path)
-}
-
-fn look(path: &str) -> TreeOperation {
-    TreeOperation::Look { at: at(path), follow: true }
-}
-
 fn remove() -> TreeOperation {
     TreeOperation::Remove { at: at("file"), what: WhatToRemove::File }
-}
-
-fn told(error: Box<Error>) -> String {
-    error.to_string()
 }
 
 /// Creates a file of two stripes.

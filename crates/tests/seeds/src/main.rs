@@ -5,7 +5,7 @@
 //!
 //! It exits with code 1 if a run fails, after printing the failures in groups with their first seeds.
 
-#![expect(clippy::print_stderr, reason = "nobody who searches for failures closes standard error")]
+#![expect(clippy::print_stderr, reason = "a search for failures keeps standard error open")]
 
 use std::io::{IsTerminal, Write, stderr};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use seeds::{BrokenLaw, FailureGroup, Kind, Schedule, Sweep, observe, shrink};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Run the file system on simulated machines, everything drawn from seeds, until a run fails.
+/// Run the file system on simulated machines, everything drawn from seeds, until Ctrl-C.
 #[derive(Parser)]
 struct Arguments {
     /// Kinds of runs [default: all].

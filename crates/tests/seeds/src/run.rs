@@ -33,7 +33,7 @@ use crate::contents::{EventTime, History, NEVER, ReadCall, bytes_of};
 use crate::crashing_nodes::CrashingNodes;
 use crate::draw::Draw;
 use crate::names::{Outcome, PossibleNames, State};
-use crate::schedule::{ClientOperation, CollectiveAccess, Fault, FileTarget, SHARED, Schedule, TimedFault};
+use crate::schedule::{ClientOperation, CollectiveAccess, Fault, FileTarget, SHARED, Schedule};
 use crate::testbed::{BLOCK, drawn_settings, machine_of, make_room};
 
 /// Longest time that an operation may take after the last fault has ended: some leases.
@@ -48,7 +48,7 @@ const AGAIN: Duration = Duration::from_millis(5);
 /// Time after which no message of a killed process is in flight.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// BrokenLaw law.
+/// Broken law.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenLaw {
     /// Name of the law: failures are grouped by it.
@@ -192,9 +192,9 @@ impl World {
     /// Returns true if writes to a disk may fail. Known defect: a collective sync succeeds although an I/O node could
     /// not write cached data of a member, if another member asks for the flush. The next flush of that member fails.
     fn has_disk_faults(&self) -> bool {
-        let fails_writes = |fault: &TimedFault| {
+        self.has_fault(|fault| {
             matches!(
-                fault.fault,
+                fault,
                 Fault::FailWrites(..)
                     | Fault::FailFlushes(..)
                     | Fault::FailMedium(..)
@@ -202,8 +202,12 @@ impl World {
                     | Fault::FlipWrite(_)
                     | Fault::HoldDisk(..)
             )
-        };
-        self.schedule.faults.iter().any(fails_writes)
+        })
+    }
+
+    /// Returns true if the schedule has such a fault.
+    fn has_fault(&self, is_it: impl Fn(&Fault) -> bool) -> bool {
+        self.schedule.faults.iter().any(|fault| is_it(&fault.fault))
     }
 
     /// Records a fault that lasts until `end`.
@@ -218,11 +222,11 @@ impl World {
     }
 }
 
-fn at(path: &str) -> Location {
+pub(crate) fn at(path: &str) -> Location {
     Location::of_path(path)
 }
 
-fn look(path: &str) -> TreeOperation {
+pub(crate) fn look(path: &str) -> TreeOperation {
     TreeOperation::Look { at: at(path), follow: true }
 }
 
@@ -264,6 +268,12 @@ impl Process {
         self.check(what, result)
     }
 
+    /// Records the success of a call in the history of a file, with this process and the present time.
+    fn note(&self, file: usize, record: impl FnOnce(&mut History, usize, EventTime)) {
+        let (process, now) = (self.process, self.now());
+        self.world.file(file, |history| record(history, process, now));
+    }
+
     /// Executes the remaining operations of the client.
     async fn work(mut self) {
         loop {
@@ -274,7 +284,7 @@ impl Process {
             let started = machine.now();
             let too_long = async {
                 loop {
-                    let end = Instant::from_nanos(world.healed.get()).max(started) + PATIENCE;
+                    let end = world.patience_end(started);
                     if end <= machine.now() {
                         break;
                     }
@@ -407,21 +417,21 @@ impl Process {
         let begun = self.world.file(file, |file| file.begin_write(stamp, process, offset, bytes, now));
         let written = self.handle(file).write(offset, Payload::from(bytes_of(stamp, bytes))).await;
         self.check_file(file, "a write", written)?;
-        let now = self.now();
-        self.world.file(file, |file| file.accept(begun, now));
+        self.note(file, |history, _, now| history.accept(begun, now));
         Ok(())
     }
 
     async fn append(&mut self, target: FileTarget, bytes: u64) -> Done {
         let file = self.opened(target).await?;
-        let (stamp, process, started) = (self.world.stamp(), self.process, self.now());
+        let (stamp, started) = (self.world.stamp(), self.now());
         // Until it succeeds, its offset is unknown.
         let appending = self.world.file(file, |file| file.begin_append(started));
         let appended = self.handle(file).append(Payload::from(bytes_of(stamp, bytes))).await;
         let offset = self.check_file(file, "an append", appended)?;
-        let now = self.now();
-        let begun = self.world.file(file, |file| file.end_append(appending, stamp, process, offset, bytes));
-        self.world.file(file, |file| file.accept(begun, now));
+        self.note(file, |history, process, now| {
+            let begun = history.end_append(appending, stamp, process, offset, bytes);
+            history.accept(begun, now);
+        });
         Ok(())
     }
 
@@ -431,8 +441,7 @@ impl Process {
         let begun = self.world.file(file, |file| file.begin_cut(process, length, now));
         let cut = self.handle(file).set_len(length).await;
         self.check_file(file, "setting a length", cut)?;
-        let now = self.now();
-        self.world.file(file, |file| file.accept(begun, now));
+        self.note(file, |history, _, now| history.accept(begun, now));
         Ok(())
     }
 
@@ -464,8 +473,7 @@ impl Process {
         let started = self.now();
         let sent = self.handle(file).flush().await;
         self.check_file(file, "sending", sent)?;
-        let (process, now) = (self.process, self.now());
-        self.world.file(file, |file| file.settle(process, started, now));
+        self.note(file, |history, process, now| history.settle(process, started, now));
         Ok(())
     }
 
@@ -478,8 +486,7 @@ impl Process {
         let started = self.now();
         let synced = self.handle(file).sync().await;
         self.check_file(file, "a sync", synced)?;
-        let (process, now) = (self.process, self.now());
-        self.world.file(file, |file| file.persist(process, started, now));
+        self.note(file, |history, process, now| history.persist(process, started, now));
         Ok(())
     }
 
@@ -503,8 +510,7 @@ impl Process {
         let Ok(handle) = Rc::try_unwrap(open.file) else { return Ok(()) };
         let closed = handle.close().await;
         self.check_file(file, "a close", closed)?;
-        let (process, now) = (self.process, self.now());
-        self.world.file(file, |file| file.settle(process, started, now));
+        self.note(file, |history, process, now| history.settle(process, started, now));
         Ok(())
     }
 
@@ -671,8 +677,7 @@ impl Process {
             };
             let relies = self.tree.check_locks(number).await.is_ok();
             // A metadata server whose clock jumps takes leases for expired.
-            let has_jumped =
-                self.world.schedule.faults.iter().any(|fault| matches!(fault.fault, Fault::JumpClock(..)));
+            let has_jumped = self.world.has_fault(|fault| matches!(fault, Fault::JumpClock(..)));
             if !has_jumped && still_has && relies && still_held(other.process) && still_held(process) {
                 let why = format!("process {} has {:?} of file {file} too", other.process, other.range);
                 self.world.break_law("locks", format!("process {process} has {range:?}, and {why}"));
@@ -697,9 +702,8 @@ impl Process {
             let (started, turn) = (self.now(), team.turn(team.next_turn(), TeamStep::Sync).await);
             let synced = self.handle(file).sync_together(&turn).await;
             self.check_file(file, "a sync together", synced)?;
-            let (process, now) = (self.process, self.now());
             if !self.world.has_disk_faults() {
-                self.world.file(file, |file| file.persist_together(process, started, now));
+                self.note(file, |history, process, now| history.persist_together(process, started, now));
             }
         }
         moved
@@ -724,9 +728,10 @@ impl Process {
         let handle = self.handle(file);
         let written = handle.write_selected(Some(&turn), &selection, &Memory::real(data), settings).await;
         self.check_file(file, "a collective write", written)?;
-        let now = self.now();
         for begun in begun {
-            self.world.file(file, |file| file.accept_collective(begun, collective.in_two_phases, now));
+            self.note(file, |history, _, now| {
+                history.accept_collective(begun, collective.in_two_phases, now)
+            });
         }
         Ok(())
     }
@@ -747,9 +752,7 @@ impl Process {
         let bytes = self.check_file(file, "a collective read", read)?;
         let data = memory.into_vec().expect("real memory");
         let reading = ReadCall { reader: self.process, opened: started, started, ended: self.now() };
-        let has_flipped =
-            |fault: &TimedFault| matches!(fault.fault, Fault::FlipRead(_) | Fault::FlipWrite(_));
-        if self.world.schedule.faults.iter().any(has_flipped) {
+        if self.world.has_fault(|fault| matches!(fault, Fault::FlipRead(_) | Fault::FlipWrite(_))) {
             // Records have no checksums between their message and their place in a block.
             return Ok(());
         }
@@ -980,11 +983,14 @@ impl World {
         machine.clone().spawn("process", async move {
             let (base, io_nodes) = (base_of(&world.schedule), world.nodes.names());
             let settings = page_cache_settings(&world.schedule);
+            let started = machine.now();
             match connect(base, &machine, &io_nodes, world.schedule.seed, settings).await {
                 Ok(tree) => {
                     Process { world, machine, client, process, tree, open: BTreeMap::new() }.work().await
                 }
-                Err(error) if world.faults.borrow().is_empty() || machine.now() > world.patience_end() => {
+                Err(error)
+                    if world.faults.borrow().is_empty() || machine.now() > world.patience_end(started) =>
+                {
                     world.break_law("failure", format!("client {client}: connecting: {error}"));
                 }
                 Err(_) => world.after(AGAIN, move |world| world.start_process(client, count + 1)),
@@ -994,9 +1000,9 @@ impl World {
         });
     }
 
-    /// Returns the time at which each operation that began before the end of the faults must have ended.
-    fn patience_end(&self) -> Instant {
-        Instant::from_nanos(self.healed.get()) + PATIENCE
+    /// Returns the time at which an operation must have ended.
+    fn patience_end(&self, started: Instant) -> Instant {
+        Instant::from_nanos(self.healed.get()).max(started) + PATIENCE
     }
 
     /// Injects the faults at their times.
@@ -1042,8 +1048,9 @@ impl World {
                 self.block(self.nodes.node(io_node(from)), &clients[client(to)], time);
             }
             Fault::HoldDisk(victim, time) => {
-                self.nodes.faults(io_node(victim)).hold();
-                self.later(time, move |world| world.nodes.faults(io_node_of(&world, victim)).release());
+                let victim = io_node(victim);
+                self.nodes.faults(victim).hold();
+                self.later(time, move |world| world.nodes.faults(victim).release());
             }
             Fault::FailWrites(victim, count) => {
                 set(&self.nodes.faults(io_node(victim)).failing_writes, count);
@@ -1059,10 +1066,9 @@ impl World {
                 set(&self.nodes.faults(io_node(victim)).failing_removals, count);
             }
             Fault::FillDisk(victim, room, time) => {
-                self.nodes.faults(io_node(victim)).room.set(Some(room));
-                self.later(time, move |world| {
-                    world.nodes.faults(io_node_of(&world, victim)).room.set(None);
-                });
+                let victim = io_node(victim);
+                self.nodes.faults(victim).room.set(Some(room));
+                self.later(time, move |world| world.nodes.faults(victim).room.set(None));
             }
             Fault::FlipRead(victim) => set(&self.nodes.faults(io_node(victim)).flipped_reads, 1),
             Fault::FlipWrite(victim) => set(&self.nodes.faults(io_node(victim)).flipped_writes, 1),
@@ -1130,7 +1136,7 @@ impl World {
         self.clients.borrow().iter().for_each(|(machine, _)| machine.kill());
         self.names.borrow_mut().iter_mut().for_each(PossibleNames::end_process);
         // A bit that flipped in a cache stays until the restart.
-        let has_flipped = self.schedule.faults.iter().any(|fault| matches!(fault.fault, Fault::FlipRead(_)));
+        let has_flipped = self.has_fault(|fault| matches!(fault, Fault::FlipRead(_)));
         if self.schedule.seed.is_multiple_of(2) || has_flipped {
             self.note_fault(self.checker.now());
             for io_node in 0..self.nodes.count() {
@@ -1151,15 +1157,12 @@ impl World {
         for client in 0..self.schedule.clients.len() {
             self.check_directory(&tree, client).await?;
         }
-        let numbers: BTreeSet<FileNumber> = records
-            .iter()
-            .filter_map(|record| match record {
-                SurveyedRecord::Inode(inode) if inode.layout().is_some() && inode.links > 0 => {
-                    Some(inode.number)
-                }
-                _ => None,
-            })
-            .collect();
+        let inodes = records.iter().filter_map(|record| match record {
+            SurveyedRecord::Inode(inode) => Some(inode),
+            _ => None,
+        });
+        let named = inodes.clone().filter(|inode| inode.layout().is_some() && inode.links > 0);
+        let numbers: BTreeSet<FileNumber> = named.map(|inode| inode.number).collect();
         let files = self.files.borrow().len();
         for file in 0..files {
             let number = self.files.borrow()[file].number;
@@ -1167,7 +1170,7 @@ impl World {
                 self.check_file(&tree, file, number).await?;
             }
         }
-        self.check_remains(&tree).await
+        self.check_remains(&tree, &inodes.map(|inode| FileId(inode.number.0)).collect()).await
     }
 
     /// Compares a directory with its possible states.
@@ -1239,16 +1242,8 @@ impl World {
         Ok(())
     }
 
-    /// Removes contents without a file: none may be left after that.
-    async fn check_remains(&self, tree: &Tree<SimMachine>) -> Result<(), String> {
-        let records = tree.survey().await.map_err(told)?;
-        let files: BTreeSet<FileId> = records
-            .iter()
-            .filter_map(|record| match record {
-                SurveyedRecord::Inode(inode) => Some(FileId(inode.number.0)),
-                _ => None,
-            })
-            .collect();
+    /// Removes contents without one of these files: none may be left after that.
+    async fn check_remains(&self, tree: &Tree<SimMachine>, files: &BTreeSet<FileId>) -> Result<(), String> {
         let client = tree.cache().client();
         let left = async || {
             let left = client.list_numbered().await.map_err(told)?;
@@ -1265,10 +1260,6 @@ impl World {
     }
 }
 
-fn told(error: Box<Error>) -> String {
+pub(crate) fn told(error: Box<Error>) -> String {
     error.to_string()
-}
-
-fn io_node_of(world: &World, io_node: u64) -> usize {
-    (io_node % world.nodes.count()) as usize
 }

@@ -36,7 +36,7 @@ pub struct Schedule {
     pub pages: u64,
     /// Time in microseconds after which a client sends writes; 0 for only when it must.
     pub send_after: u64,
-    /// CollectiveAccess operations, which all clients enter in this order.
+    /// Collective operations, which all clients enter in this order.
     pub collectives: Vec<CollectiveAccess>,
     /// Operations of each client.
     pub clients: Vec<Vec<ClientOperation>>,
@@ -44,7 +44,7 @@ pub struct Schedule {
     pub faults: Vec<TimedFault>,
 }
 
-/// CollectiveAccess operation: client `c` of `n` accesses the records `c`, `c + n`, `c + 2 n`, ... after an offset.
+/// Collective operation: client `c` of `n` accesses the records `c`, `c + n`, `c + 2 n`, ... after an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CollectiveAccess {
     /// Shared file.
@@ -163,28 +163,6 @@ impl Fault {
     /// Number of kinds of faults.
     const KINDS: u64 = 16;
 
-    /// Returns the name of its kind.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Fault::PowerCut(..) => "power cut",
-            Fault::Kill(..) => "kill",
-            Fault::KillClient(..) => "kill client",
-            Fault::Reset(..) => "reset",
-            Fault::BlockToIoNode(..) => "block to I/O node",
-            Fault::BlockToClient(..) => "block to client",
-            Fault::HoldDisk(..) => "hold disk",
-            Fault::FailWrites(..) => "fail writes",
-            Fault::FailFlushes(..) => "fail flushes",
-            Fault::FailMedium(..) => "fail medium",
-            Fault::FailTransactions(..) => "fail transactions",
-            Fault::FailRemovals(..) => "fail removals",
-            Fault::FillDisk(..) => "fill disk",
-            Fault::FlipRead(..) => "flip read",
-            Fault::FlipWrite(..) => "flip write",
-            Fault::JumpClock(..) => "jump clock",
-        }
-    }
-
     /// Draws a fault of the kind `kind`.
     fn drawn(kind: u64, draw: &mut Draw, io_nodes: u64, clients: u64) -> Fault {
         let (io_node, client) = (draw.below(io_nodes), draw.below(clients));
@@ -217,8 +195,8 @@ fn drawn_time(draw: &mut Draw, bits: u64) -> u64 {
 }
 
 impl Schedule {
-    /// Draws a schedule. A run has a drawn half of all kinds of operations and of faults, so that each pair of kinds is
-    /// often without the others.
+    /// Draws a schedule. A run has a drawn half of the kinds of operations and a third of those of faults, so that each
+    /// pair of kinds often occurs without the others.
     pub fn drawn(seed: u64) -> Schedule {
         let mut draw = Draw::of(seed);
         let io_nodes = 1 + draw.below(4);

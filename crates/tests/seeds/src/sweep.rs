@@ -23,7 +23,7 @@ pub struct Sweep {
     groups: Mutex<BTreeMap<FailureGroup, Failures>>,
 }
 
-/// FailureGroup of failures: the kind of their runs and the broken law.
+/// Group of failures: the kind of their runs and the broken law.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailureGroup {
     /// Kind of the runs.
