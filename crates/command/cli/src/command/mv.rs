@@ -17,7 +17,7 @@ use crate::options::agents::AgentsArgs;
 ///
 /// Each rename is atomic: at any moment exactly one of both names exists. An existing file with the new name is
 /// replaced in the same step. No data are moved. If a file cannot be moved, the others still are; if two would get the
-/// same name, none is moved.
+/// same name, no file is moved.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
