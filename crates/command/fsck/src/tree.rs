@@ -97,7 +97,7 @@ impl TreeCheck {
         let named = |file: &FileId| known.get(&FileNumber(file.0)).is_some_and(|inode| inode.links > 0);
         let stored = listed.iter().map(|(_, stripe)| stripe.file).filter(named).collect();
         let inodes = known.len();
-        let removed = records.iter().filter(|record| matches!(record, SurveyedRecord::Doomed(_))).count();
+        let removed = records.iter().filter(|record| matches!(record, SurveyedRecord::Orphan(_))).count();
         Ok(TreeCheck { paths: paths(&records), complaints, unnamed, lost, failures, inodes, removed, stored })
     }
 
@@ -165,7 +165,7 @@ impl TreeCheck {
                 }
             }
         }
-        namespace.connection.explained("cannot remove contents", namespace.tree.remove_doomed().await)?;
+        namespace.connection.explained("cannot remove contents", namespace.tree.remove_orphans().await)?;
         namespace.flush().await?;
         Ok(mended)
     }

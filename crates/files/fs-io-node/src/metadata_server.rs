@@ -36,7 +36,7 @@ struct OpenFiles {
     /// Time at which all holders of files in an earlier incarnation have reported their holds.
     grace_ends: Cell<Instant>,
     holds: OpenRefs,
-    doomed_here: RefCell<OrphansHere>,
+    orphans_here: RefCell<OrphansHere>,
 }
 
 /// Files that have lost their last name since the node started, under one incarnation of its store. Under
@@ -50,8 +50,8 @@ struct OrphansHere {
 
 impl OpenFiles {
     fn new(began: Instant) -> Self {
-        let (holds, doomed_here) = (OpenRefs::default(), RefCell::default());
-        OpenFiles { began, grace_ends: Cell::new(began + GRACE), holds, doomed_here }
+        let (holds, orphans_here) = (OpenRefs::default(), RefCell::default());
+        OpenFiles { began, grace_ends: Cell::new(began + GRACE), holds, orphans_here }
     }
 
     /// Records that this incarnation created the namespace: no client can hold a file from an earlier one.
@@ -61,17 +61,17 @@ impl OpenFiles {
 
     /// Returns the files that have lost their last name since the node started, under this incarnation of the
     /// store.
-    fn doomed_here(&self, run: u64) -> RefMut<'_, BTreeMap<FileNumber, Instant>> {
-        let mut doomed = self.doomed_here.borrow_mut();
-        if doomed.run != run {
-            *doomed = OrphansHere { run, files: BTreeMap::new() };
+    fn orphans_here(&self, run: u64) -> RefMut<'_, BTreeMap<FileNumber, Instant>> {
+        let mut orphans = self.orphans_here.borrow_mut();
+        if orphans.run != run {
+            *orphans = OrphansHere { run, files: BTreeMap::new() };
         }
-        RefMut::map(doomed, |doomed| &mut doomed.files)
+        RefMut::map(orphans, |orphans| &mut orphans.files)
     }
 
     /// True if no client can need a file any more that has no names under this incarnation of the store.
     fn is_free(&self, number: FileNumber, run: u64, now: Instant) -> bool {
-        let holders_known = self.doomed_here(run).get(&number).copied();
+        let holders_known = self.orphans_here(run).get(&number).copied();
         !self.may_be_open(number, holders_known.unwrap_or(self.grace_ends.get()), now)
     }
 
@@ -115,7 +115,7 @@ impl<M: Machine> MetadataServer<M> {
         {
             return Ok(Reply::Refused(TreeRefusal::Busy));
         }
-        if let TreeOperation::ListDoomed { after, most } = operation {
+        if let TreeOperation::ListOrphans { after, most } = operation {
             return self.list_free(after, most).await;
         }
         let begins = matches!(operation, TreeOperation::Begin { .. });
@@ -130,17 +130,17 @@ impl<M: Machine> MetadataServer<M> {
         if let TreeAnswer::Forgotten(forgotten) = &answer {
             // Only after the transaction: without its entry here, a client might be allowed to open a file
             // that is being removed.
-            let mut doomed = self.open.doomed_here(run);
+            let mut orphans = self.open.orphans_here(run);
             for number in forgotten {
-                doomed.remove(number);
+                orphans.remove(number);
             }
         }
-        if let TreeAnswer::Removed { doomed } = &mut answer
-            && let Some(number) = *doomed
+        if let TreeAnswer::Removed { orphan } = &mut answer
+            && let Some(number) = *orphan
         {
             let holders_known = self.holders_known(number).await;
-            self.open.doomed_here(run).insert(number, holders_known);
-            *doomed = Some(number).filter(|_| self.open.is_free(number, run, self.machine.now()));
+            self.open.orphans_here(run).insert(number, holders_known);
+            *orphan = Some(number).filter(|_| self.open.is_free(number, run, self.machine.now()));
         }
         let mut has_other_writers = false;
         if let (Some(used), TreeAnswer::Inode(inode)) = (hold, &answer) {
@@ -159,7 +159,7 @@ impl<M: Machine> MetadataServer<M> {
     async fn list_free(&self, mut after: FileNumber, most: u32) -> Result<Reply, Box<Failure>> {
         loop {
             let (Performed { mut answer, directories }, run) =
-                match self.transact(TreeOperation::ListDoomed { after, most }).await? {
+                match self.transact(TreeOperation::ListOrphans { after, most }).await? {
                     Ok(done) => done,
                     Err(refusal) => return Ok(Reply::Refused(refusal)),
                 };
@@ -255,8 +255,8 @@ impl<M: Machine> MetadataServer<M> {
     /// permits the removal of its contents.
     pub(super) fn let_go(&self, client: NodeId, number: FileNumber, used: OpenFor) -> Reply {
         let run = self.machine.metadata().map_or(0, MetadataStore::run);
-        let doomed = self.doomed_by_letting_go(client, number, used, run);
-        tree_reply(TreeAnswer::Removed { doomed }, Vec::new(), run)
+        let orphan = self.orphaned_by_closing(client, number, used, run);
+        tree_reply(TreeAnswer::Removed { orphan }, Vec::new(), run)
     }
 
     /// Handles a client's close of a file, after the client has written to it.
@@ -270,15 +270,15 @@ impl<M: Machine> MetadataServer<M> {
         let wrote = self.transact(TreeOperation::Wrote { number, written }).await;
         // The file is closed even if reporting the writes fails; the failure is returned below.
         let run = self.machine.metadata().map_or(0, MetadataStore::run);
-        let doomed = self.doomed_by_letting_go(client, number, used, run);
+        let orphan = self.orphaned_by_closing(client, number, used, run);
         Ok(match wrote? {
             Err(refusal) => Reply::Refused(refusal),
-            Ok((_, run)) if doomed.is_some() => tree_reply(TreeAnswer::Removed { doomed }, Vec::new(), run),
+            Ok((_, run)) if orphan.is_some() => tree_reply(TreeAnswer::Removed { orphan }, Vec::new(), run),
             Ok((performed, run)) => tree_reply(performed.answer, performed.directories, run),
         })
     }
 
-    fn doomed_by_letting_go(
+    fn orphaned_by_closing(
         &self,
         client: NodeId,
         number: FileNumber,
@@ -286,8 +286,8 @@ impl<M: Machine> MetadataServer<M> {
         run: u64,
     ) -> Option<FileNumber> {
         self.open.holds.let_go(client, number, used);
-        let is_doomed = self.open.doomed_here(run).contains_key(&number);
-        Some(number).filter(|_| is_doomed && self.open.is_free(number, run, self.machine.now()))
+        let is_orphan = self.open.orphans_here(run).contains_key(&number);
+        Some(number).filter(|_| is_orphan && self.open.is_free(number, run, self.machine.now()))
     }
 
     /// Restores the holds of a client that has reconnected. Skips files that do not exist.
@@ -384,7 +384,7 @@ fn bound(operation: &mut TreeOperation) -> Result<(), Box<Failure>> {
         TreeOperation::List { bytes_max, .. } | TreeOperation::Survey { bytes_max, .. } => {
             *bytes_max = LISTED_BYTES_MAX.min(*bytes_max);
         }
-        TreeOperation::ListDoomed { most, .. } => *most = NUMBERS_MAX.min(*most),
+        TreeOperation::ListOrphans { most, .. } => *most = NUMBERS_MAX.min(*most),
         TreeOperation::Make { new, .. } => {
             let striping = match new {
                 NewInode::File { striping, .. } | NewInode::UnfinishedFile { striping, .. } => {

@@ -47,11 +47,11 @@ pub fn complaints(records: &[SurveyedRecord]) -> Vec<Complaint> {
     let mut inodes: BTreeMap<FileNumber, &Inode> = BTreeMap::new();
     let mut leads: BTreeMap<FileNumber, Vec<Lead<'_>>> = BTreeMap::new();
     let mut entries: BTreeMap<FileNumber, (u64, u32)> = BTreeMap::new();
-    let mut doomed = BTreeSet::new();
+    let mut orphans = BTreeSet::new();
     for record in records {
         match record {
             SurveyedRecord::Inode(inode) => drop(inodes.insert(inode.number, inode)),
-            SurveyedRecord::Doomed(number) => drop(doomed.insert(*number)),
+            SurveyedRecord::Orphan(number) => drop(orphans.insert(*number)),
             SurveyedRecord::Unreadable(key) => found.push(Complaint {
                 text: format!("the record {} cannot be read", Shown(key)),
                 repair: Repair::Erase { key: key.clone() },
@@ -82,7 +82,7 @@ pub fn complaints(records: &[SurveyedRecord]) -> Vec<Complaint> {
     for inode in inodes.values() {
         let leads = leads.get(&inode.number).map_or(&[][..], Vec::as_slice);
         let counted = entries.get(&inode.number).copied().unwrap_or_default();
-        found.extend(about_inode(inode, leads, counted, doomed.contains(&inode.number)));
+        found.extend(about_inode(inode, leads, counted, orphans.contains(&inode.number)));
     }
     found.extend(of_circles(&inodes));
     found
@@ -93,7 +93,7 @@ fn about_inode(
     inode: &Inode,
     leads: &[Lead<'_>],
     (entries, directories): (u64, u32),
-    is_doomed: bool,
+    is_orphan: bool,
 ) -> Vec<Complaint> {
     let number = inode.number;
     let mut found = Vec::new();
@@ -101,13 +101,13 @@ fn about_inode(
     let recount = |links, entries, parent| Repair::Recount { number, links, entries, parent };
     let InodeKind::Directory { parent } = inode.kind else {
         let names = leads.len() as u32;
-        if names == 0 && !is_doomed {
+        if names == 0 && !is_orphan {
             let text = format!("{:x} has no name", number.0);
             complain(text, Repair::Find { number });
         } else if names != inode.links {
             let text = format!("{:x} has {names} names, but its link count is {}", number.0, inode.links);
             complain(text, recount(names, None, None));
-        } else if names > 0 && is_doomed {
+        } else if names > 0 && is_orphan {
             let text = format!("{:x} has a name, but is recorded as unlinked", number.0);
             complain(text, recount(names, None, None));
         }
@@ -172,7 +172,7 @@ impl Records<'_> {
                     *parent = *at;
                 }
                 if *links > 0 {
-                    self.transaction.remove(&keys::doomed(*number))?;
+                    self.transaction.remove(&keys::orphan(*number))?;
                 }
                 self.put_inode(&inode)
             }

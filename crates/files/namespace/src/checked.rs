@@ -19,7 +19,7 @@ pub enum SurveyedRecord {
         number: FileNumber,
     },
     /// An orphan: an inode without names.
-    Doomed(FileNumber),
+    Orphan(FileNumber),
     /// An extended attribute of this inode.
     Extended(FileNumber),
     /// A record that cannot be read, by its key.

@@ -22,7 +22,7 @@ pub(crate) enum Space {
     Disks = b'd',
     Entry = b'e',
     Inode = b'i',
-    Doomed = b'o',
+    Orphan = b'o',
     Extended = b'x',
 }
 
@@ -34,8 +34,8 @@ pub(crate) fn inode(number: FileNumber) -> Vec<u8> {
     key(Space::Inode, number, b"")
 }
 
-pub(crate) fn doomed(number: FileNumber) -> Vec<u8> {
-    key(Space::Doomed, number, b"")
+pub(crate) fn orphan(number: FileNumber) -> Vec<u8> {
+    key(Space::Orphan, number, b"")
 }
 
 pub(crate) fn entry(directory: FileNumber, name: &[u8]) -> Vec<u8> {

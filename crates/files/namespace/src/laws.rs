@@ -168,11 +168,11 @@ fn an_orphan_exists_until_it_is_forgotten() {
     let number = tree.file("a").expect("a file").number;
     let linked = tree.inode(TreeOperation::Link { number, at: Location::of_path("b") }).expect("a link");
     assert_eq!(linked.links, 2);
-    assert_eq!(tree.remove("a", WhatToRemove::File), Ok(TreeAnswer::Removed { doomed: None }));
-    let doomed = tree.remove("b", WhatToRemove::File);
-    assert_eq!(doomed, Ok(TreeAnswer::Removed { doomed: Some(number) }));
+    assert_eq!(tree.remove("a", WhatToRemove::File), Ok(TreeAnswer::Removed { orphan: None }));
+    let orphan = tree.remove("b", WhatToRemove::File);
+    assert_eq!(orphan, Ok(TreeAnswer::Removed { orphan: Some(number) }));
     assert_eq!(tree.inode(wrote(number, 9, 0)).map(|inode| inode.size), Ok(9));
-    let list = TreeOperation::ListDoomed { after: FileNumber(0), most: 9 };
+    let list = TreeOperation::ListOrphans { after: FileNumber(0), most: 9 };
     let Ok(TreeAnswer::Numbers(numbers)) = tree.ask(list) else { panic!("no numbers") };
     assert_eq!(numbers.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [number]);
     tree.check();
@@ -441,20 +441,20 @@ fn a_file_with_a_name_is_neither_forgotten_nor_an_orphan() {
     let number = file.number;
     for links in [1, 0] {
         let inode = store::encoded_inode(&Inode { links, ..file.clone() });
-        let changes = [(keys::inode(number), Some(inode)), (keys::doomed(number), Some(Vec::new()))];
+        let changes = [(keys::inode(number), Some(inode)), (keys::orphan(number), Some(Vec::new()))];
         tree.table.apply(changes.into_iter().collect());
         let disks = disks_of(&mut tree, number);
         if links > 0 {
             let forget = TreeOperation::Forget { numbers: vec![number], disks };
             assert_eq!(tree.ask(forget), Ok(TreeAnswer::Forgotten(Vec::new())));
-            let list = TreeOperation::ListDoomed { after: FileNumber(0), most: 9 };
+            let list = TreeOperation::ListOrphans { after: FileNumber(0), most: 9 };
             assert_eq!(tree.ask(list), Ok(TreeAnswer::Numbers(Vec::new())));
         }
         for Complaint { repair, .. } in complaints(&tree.records(500)) {
             tree.ask(TreeOperation::Mend { repair }).expect("mended");
         }
         assert_eq!(tree.look("named").map(|inode| inode.links), Ok(1));
-        assert!(!tree.records(500).contains(&SurveyedRecord::Doomed(number)));
+        assert!(!tree.records(500).contains(&SurveyedRecord::Orphan(number)));
         tree.check();
     }
 }

@@ -162,7 +162,7 @@ pub enum TreeOperation {
         name: Vec<u8>,
     },
     /// Lists the orphans, whose contents can be removed. Answered by [`TreeAnswer::Numbers`].
-    ListDoomed {
+    ListOrphans {
         /// Returns only numbers greater than this one.
         after: FileNumber,
         /// Limit of numbers in an answer.
@@ -366,7 +366,7 @@ pub enum TreeAnswer {
     Removed {
         /// File that lost its last name, and whose contents can be removed: the target of the removed name, or of a
         /// replaced one.
-        doomed: Option<FileNumber>,
+        orphan: Option<FileNumber>,
     },
     /// Bytes reserved for the caller.
     Appended {

@@ -47,7 +47,7 @@ impl TreeOperation {
             self,
             TreeOperation::List { .. }
                 | TreeOperation::ListExtended { .. }
-                | TreeOperation::ListDoomed { .. }
+                | TreeOperation::ListOrphans { .. }
                 | TreeOperation::Survey { .. }
         );
         reads_much || self.reads_little()
@@ -143,7 +143,7 @@ impl TreeOperation {
             TreeOperation::GetExtended { .. } => "get extended",
             TreeOperation::ListExtended { .. } => "list extended",
             TreeOperation::RemoveExtended { .. } => "remove extended",
-            TreeOperation::ListDoomed { .. } => "list doomed",
+            TreeOperation::ListOrphans { .. } => "list orphans",
             TreeOperation::Forget { .. } => "forget",
             TreeOperation::Survey { .. } => "survey",
             TreeOperation::Mend { .. } => "mend",
@@ -180,9 +180,9 @@ impl Records<'_> {
             }
             TreeOperation::Link { number, at } => TreeAnswer::Inode(self.link(*number, at)?),
             TreeOperation::Rename { from, to, mode } => {
-                TreeAnswer::Removed { doomed: self.rename(from, to, *mode)? }
+                TreeAnswer::Removed { orphan: self.rename(from, to, *mode)? }
             }
-            TreeOperation::Remove { at, what } => TreeAnswer::Removed { doomed: self.remove(at, *what)? },
+            TreeOperation::Remove { at, what } => TreeAnswer::Removed { orphan: self.remove(at, *what)? },
             TreeOperation::Change { number, changes } => TreeAnswer::Inode(self.change(*number, *changes)?),
             TreeOperation::Wrote { number, written } => TreeAnswer::Inode(self.wrote(*number, *written)?),
             TreeOperation::Append { number, bytes, after } => {
@@ -201,8 +201,8 @@ impl Records<'_> {
                 self.remove_extended(*number, name)?;
                 TreeAnswer::Done
             }
-            TreeOperation::ListDoomed { after, most } => {
-                TreeAnswer::Numbers(self.list_doomed(*after, *most)?)
+            TreeOperation::ListOrphans { after, most } => {
+                TreeAnswer::Numbers(self.list_orphans(*after, *most)?)
             }
             TreeOperation::Forget { numbers, disks } => TreeAnswer::Forgotten(self.forget(numbers, disks)?),
             TreeOperation::Survey { after, bytes_max } => self.survey(after, *bytes_max as usize)?,

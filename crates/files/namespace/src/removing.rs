@@ -38,26 +38,26 @@ impl Records<'_> {
     }
 
     /// Returns orphans, each with the location of its contents.
-    pub(crate) fn list_doomed(
+    pub(crate) fn list_orphans(
         &mut self,
         after: FileNumber,
         most: u32,
     ) -> Step<Vec<(FileNumber, Option<FileLayout>)>> {
-        let (mut from, to) = (keys::after(keys::doomed(after)), keys::end_of_space(Space::Doomed));
-        let mut doomed = Vec::new();
+        let (mut from, to) = (keys::after(keys::orphan(after)), keys::end_of_space(Space::Orphan));
+        let mut orphans = Vec::new();
         loop {
-            let asked = most as usize - doomed.len();
+            let asked = most as usize - orphans.len();
             let found = self.transaction.range(&from, &to, asked)?;
             let is_end = found.len() < asked;
             for (key, _) in found {
                 let (number, _) = keys::parts(&key).ok_or(TreeRefusal::Damaged)?;
                 let inode = self.inode(number)?;
                 // An inode with a name is a defect for the check to repair.
-                doomed.extend((inode.links == 0).then(|| (number, inode.layout())));
+                orphans.extend((inode.links == 0).then(|| (number, inode.layout())));
                 from = keys::after(key);
             }
-            if is_end || doomed.len() == most as usize {
-                return Ok(doomed);
+            if is_end || orphans.len() == most as usize {
+                return Ok(orphans);
             }
         }
     }
@@ -70,7 +70,7 @@ impl Records<'_> {
         let mut lists: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         let mut forgotten = Vec::new();
         for &number in &numbers.iter().copied().collect::<BTreeSet<_>>() {
-            if self.transaction.get(&keys::doomed(number))?.is_none() {
+            if self.transaction.get(&keys::orphan(number))?.is_none() {
                 continue;
             }
             let inode = self.inode(number)?;
@@ -107,7 +107,7 @@ impl Records<'_> {
         if inode.layout().is_some() {
             // Clients that have the file open keep using it, and the agents still store its contents.
             self.put_inode(inode)?;
-            self.transaction.put(&keys::doomed(inode.number), b"")?;
+            self.transaction.put(&keys::orphan(inode.number), b"")?;
             return Ok(true);
         }
         self.note_directory(inode);
@@ -119,7 +119,7 @@ impl Records<'_> {
     fn erase(&mut self, numbers: &[FileNumber]) -> Step<()> {
         for &number in numbers {
             self.transaction.remove(&keys::inode(number))?;
-            self.transaction.remove(&keys::doomed(number))?;
+            self.transaction.remove(&keys::orphan(number))?;
             self.remove_extended_of(number)?;
         }
         let header = self.header()?;

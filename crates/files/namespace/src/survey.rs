@@ -40,7 +40,7 @@ impl Records<'_> {
 /// Returns the contents of a record; `None` if the check does not cover it.
 fn surveyed(key: &[u8], value: &[u8]) -> Option<SurveyedRecord> {
     let unreadable = || SurveyedRecord::Unreadable(key.to_vec());
-    let space = [Space::Entry, Space::Inode, Space::Doomed, Space::Extended];
+    let space = [Space::Entry, Space::Inode, Space::Orphan, Space::Extended];
     let space = space.into_iter().find(|&space| space as u8 == key[0]);
     // The header is not checked.
     if key == keys::HEADER {
@@ -56,7 +56,7 @@ fn surveyed(key: &[u8], value: &[u8]) -> Option<SurveyedRecord> {
             Ok(inode) if inode.number == number && rest.is_empty() => SurveyedRecord::Inode(inode),
             _ => unreadable(),
         },
-        Space::Doomed => SurveyedRecord::Doomed(number),
+        Space::Orphan => SurveyedRecord::Orphan(number),
         Space::Extended => SurveyedRecord::Extended(number),
         Space::Disks => unreadable(),
     })

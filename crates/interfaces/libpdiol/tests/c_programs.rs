@@ -132,7 +132,7 @@ fn collect(agents: &Agents, session: &Session) {
     while !agents.stripes().is_empty() {
         assert!(start.elapsed() < Duration::from_secs(10), "{:?} stay", agents.stripes());
         let removed = session.tree().run("removing contents without a name", |node, what| async move {
-            node.explained(&what, node.tree().remove_doomed().await)
+            node.explained(&what, node.tree().remove_orphans().await)
         });
         removed.wait().expect("the agents are there");
         thread::sleep(Duration::from_millis(10));

@@ -360,7 +360,7 @@ impl MountedTree {
 /// Removes orphans left by other clients, now and every minute until the mount ends.
 async fn sweep(mount: Weak<MountedTree>) {
     while let Some(mounted) = mount.upgrade() {
-        let _ = mounted.settle("cannot remove unlinked files", mounted.tree().remove_doomed().await);
+        let _ = mounted.settle("cannot remove unlinked files", mounted.tree().remove_orphans().await);
         let node = mounted.node.clone();
         drop(mounted);
         let deadline = node.machine().now() + SWEEP_EVERY;

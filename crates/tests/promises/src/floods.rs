@@ -214,7 +214,7 @@ pub fn no_reply_exceeds_a_message(testbed: &impl Testbed, base: Base) {
         for operation in [
             TreeOperation::List { directory, after: after.clone(), bytes_max: all },
             TreeOperation::Survey { after, bytes_max: all },
-            TreeOperation::ListDoomed { after: FileNumber(0), most: all },
+            TreeOperation::ListOrphans { after: FileNumber(0), most: all },
         ] {
             let reply = ask(4, Request::Tree { operation: Box::new(operation), hold: None }).await;
             assert!(matches!(reply, Reply::Tree { .. }), "{reply:?}");

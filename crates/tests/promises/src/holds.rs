@@ -38,7 +38,7 @@ pub fn an_unlinked_open_file_outlives_a_broken_connection(testbed: &impl Testbed
         };
         break_connection();
         rest(&nodes[3]).await;
-        assert_eq!(trees[1].remove_doomed().await, Ok(0), "it is open still");
+        assert_eq!(trees[1].remove_orphans().await, Ok(0), "it is open still");
         assert!(is_whole().await);
         // The metadata server sees the disconnect first, and then the close of the file.
         break_connection();
@@ -89,7 +89,7 @@ pub fn open_files_outlive_a_restart_of_the_metadata_server(testbed: &impl Testbe
         assert_eq!(files(&client).await, 4);
         remove(&tree, "new").await.expect("removed");
         tree.contents_gone().await;
-        assert_eq!((tree.remove_doomed().await, files(&client).await), (Ok(0), 3));
+        assert_eq!((tree.remove_orphans().await, files(&client).await), (Ok(0), 3));
         let is_read = async |file: &OpenTreeFile<_>| {
             let mut blocks = 0;
             for block in 0..3 {
@@ -102,7 +102,7 @@ pub fn open_files_outlive_a_restart_of_the_metadata_server(testbed: &impl Testbe
             assert_eq!(is_read(file).await, 2, "the blocks of the other nodes exist");
         }
         successor.faults().jumped.set(Duration::from_secs(60));
-        assert_eq!((tree.remove_doomed().await, files(&client).await), (Ok(2), 1));
+        assert_eq!((tree.remove_orphans().await, files(&client).await), (Ok(2), 1));
     });
 }
 

@@ -908,7 +908,7 @@ pub fn an_unlinked_file_exists_until_its_last_close(testbed: &impl Testbed, base
         remove(&trees[1], "removed").await.expect("removed");
         rename(&trees[0], "new", "replaced").await.expect("renamed");
         assert!(is_refused(open(&trees[1], "removed").await, TreeRefusal::NotFound));
-        assert_eq!(trees[0].remove_doomed().await, Ok(0), "both are open");
+        assert_eq!(trees[0].remove_orphans().await, Ok(0), "both are open");
         write(&removed, BLOCK, b"still written to").await;
         removed.flush().await.expect("flushed");
         assert_eq!(read(&removed).await.len(), data.len());
@@ -922,7 +922,7 @@ pub fn an_unlinked_file_exists_until_its_last_close(testbed: &impl Testbed, base
         replaced.close().await.expect("closed");
         trees[1].contents_gone().await;
         assert_eq!(files(&client).await, 0);
-        assert_eq!(trees[0].remove_doomed().await, Ok(0), "nothing is left");
+        assert_eq!(trees[0].remove_orphans().await, Ok(0), "nothing is left");
     });
 }
 
@@ -941,10 +941,10 @@ pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Bas
             let (at, what) = (Location::of_path(path), WhatToRemove::File);
             trees[0].perform(TreeOperation::Remove { at, what }).await.expect("removed");
         }
-        let list = TreeOperation::ListDoomed { after: FileNumber(0), most: 1 };
+        let list = TreeOperation::ListOrphans { after: FileNumber(0), most: 1 };
         let TreeAnswer::Numbers(listed) = trees[0].perform(list).await.expect("listed") else { panic!() };
         assert_eq!(listed.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [number]);
-        assert_eq!(trees[0].remove_doomed().await, Ok(1));
+        assert_eq!(trees[0].remove_orphans().await, Ok(1));
         held.close().await.expect("closed");
         trees[0].contents_gone().await;
         // List of disks with an unknown one.
@@ -962,7 +962,7 @@ pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Bas
         let flushes = |tree: usize| {
             let (tree, before) = (trees[tree].clone(), keeper.faults().metadata_flushes.get());
             async move {
-                assert_eq!(tree.remove_doomed().await, Ok(0), "it stays an orphan");
+                assert_eq!(tree.remove_orphans().await, Ok(0), "it stays an orphan");
                 keeper.faults().metadata_flushes.get() - before
             }
         };
@@ -1120,10 +1120,10 @@ pub fn contents_removed_while_an_io_node_is_away_are_deleted_later(testbed: &imp
         let listed = client.list_numbered().await.expect("listed");
         let on = |wanted| listed.iter().filter(|(node, _)| node == wanted).count();
         assert_eq!((on(away), listed.len()), (3, 3 + 2), "{listed:?}");
-        assert_eq!(without.remove_doomed().await, Ok(0), "it is away still");
-        assert_eq!(trees[0].remove_doomed().await, Ok(2), "it is back");
+        assert_eq!(without.remove_orphans().await, Ok(0), "it is away still");
+        assert_eq!(trees[0].remove_orphans().await, Ok(2), "it is back");
         assert_eq!(files(&client).await, 1);
-        assert_eq!(trees[0].remove_doomed().await, Ok(0), "nothing is left");
+        assert_eq!(trees[0].remove_orphans().await, Ok(0), "nothing is left");
         assert!(read(&open(&trees[0], "kept").await.expect("opened")).await == contents(9 * BLOCK));
     });
 }
@@ -1185,9 +1185,9 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
         }
         later.contents_gone().await;
         assert_eq!(client.list_numbered_partly().await.found.len(), 2 * 2);
-        assert_eq!(later.remove_doomed().await, Ok(0), "it is still missing");
+        assert_eq!(later.remove_orphans().await, Ok(0), "it is still missing");
         away.faults().gone.set(false);
-        assert_eq!(tree.remove_doomed().await, Ok(1), "it is back");
+        assert_eq!(tree.remove_orphans().await, Ok(1), "it is back");
         for path in ["kept", "new"] {
             assert!(read(&open(tree, path).await.expect("opened")).await == contents(9 * BLOCK));
         }

@@ -152,7 +152,7 @@ pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
         test.crash_keeper();
         // Longer than a metadata server waits for clients that held files in an earlier incarnation.
         test.wait(Duration::from_secs(70)).await;
-        let removed = test.other_tree().await?.remove_doomed().await.map_err(told)?;
+        let removed = test.other_tree().await?.remove_orphans().await.map_err(told)?;
         file.paged().file().refresh();
         file.paged().note_written_past(file.paged().bytes());
         Ok(removed == 0 && has(&file, 1, BYTES).await?)

@@ -229,6 +229,6 @@ async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
 
 /// Removes the contents of orphans.
 async fn contents_gone(namespace: &Namespace) -> Result<()> {
-    namespace.connection.explained("cannot remove contents", namespace.tree.remove_doomed().await)?;
+    namespace.connection.explained("cannot remove contents", namespace.tree.remove_orphans().await)?;
     Ok(namespace.flush().await?)
 }

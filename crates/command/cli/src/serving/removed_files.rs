@@ -75,7 +75,7 @@ fn remove(cluster: &Cluster, metadata_agent: NodeId) -> Result<u64> {
     cluster.run_with_present(move |connection| async move {
         match Namespace::find(&connection).await? {
             Some(namespace) if namespace.tree.keeper() == metadata_agent => {
-                Ok(connection.explained("cannot remove contents", namespace.tree.remove_doomed().await)?)
+                Ok(connection.explained("cannot remove contents", namespace.tree.remove_orphans().await)?)
             }
             _ => Ok(0),
         }

@@ -71,7 +71,7 @@ struct TreeInner<M: Machine> {
     /// Timer for writes to publish.
     unpublished: DeadlineTimer,
     /// Orphans whose contents are to be removed, and the task that removes them.
-    doomed: RefCell<Vec<OrphanFile>>,
+    orphans: RefCell<Vec<OrphanFile>>,
     removing: InFlight,
     /// Orphans that remain because some of their disks are missing.
     partly_gone: RefCell<PartlyGone>,
@@ -238,7 +238,7 @@ impl<M: Machine> Tree<M> {
                 disk_lists: RefCell::default(),
                 states: RefCell::default(),
                 unpublished: DeadlineTimer::default(),
-                doomed: RefCell::default(),
+                orphans: RefCell::default(),
                 removing: InFlight::new(),
                 partly_gone: RefCell::default(),
                 awaited: InFlight::new(),

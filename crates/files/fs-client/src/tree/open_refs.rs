@@ -125,8 +125,8 @@ impl<M: Machine> Tree<M> {
     async fn tell_let_go(&self, request: Request) -> Result<Option<TreeAnswer>> {
         let crashes = self.crashes();
         match self.call(request).await?.0 {
-            TreeAnswer::Removed { doomed } => {
-                self.doom(doomed, crashes);
+            TreeAnswer::Removed { orphan } => {
+                self.remove_orphan(orphan, crashes);
                 Ok(None)
             }
             answer => Ok(Some(answer)),

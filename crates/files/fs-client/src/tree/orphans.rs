@@ -53,8 +53,8 @@ impl<M: Machine> Tree<M> {
         }
         let crashes = self.crashes();
         match self.perform(operation).await? {
-            TreeAnswer::Removed { doomed } => {
-                self.doom(doomed, crashes);
+            TreeAnswer::Removed { orphan } => {
+                self.remove_orphan(orphan, crashes);
                 Ok(())
             }
             _ => Err(unexpected(self.keeper())),
@@ -77,9 +77,9 @@ impl<M: Machine> Tree<M> {
 
     /// Removes the contents of a file, if given, in the background. `crashes` is the value of
     /// [`crashes`](Self::crashes) before the request to the metadata server.
-    pub(super) fn doom(&self, number: Option<FileNumber>, crashes: u64) {
+    pub(super) fn remove_orphan(&self, number: Option<FileNumber>, crashes: u64) {
         let Some(number) = number else { return };
-        self.inner.doomed.borrow_mut().push(OrphanFile { number, crashes });
+        self.inner.orphans.borrow_mut().push(OrphanFile { number, crashes });
         if self.inner.removing.count() > 0 {
             return;
         }
@@ -87,13 +87,13 @@ impl<M: Machine> Tree<M> {
         self.machine().spawn("removing contents", async move {
             loop {
                 tree.gather().await;
-                let doomed = tree.inner.doomed.take();
-                if doomed.is_empty() {
+                let orphans = tree.inner.orphans.take();
+                if orphans.is_empty() {
                     break;
                 }
-                for doomed in doomed.chunks(AT_ONCE as usize) {
+                for orphans in orphans.chunks(AT_ONCE as usize) {
                     // Ignore errors: files that could not be removed remain orphans.
-                    let _ = tree.remove_contents(doomed).await;
+                    let _ = tree.remove_contents(orphans).await;
                 }
             }
             drop(operation);
@@ -119,12 +119,12 @@ impl<M: Machine> Tree<M> {
     /// Removes the contents of orphans, and then their records. Returns the number of orphans removed completely. An
     /// orphan with contents on missing disks remains. Files that may have their names again, or are open here, are
     /// skipped.
-    async fn remove_contents(&self, doomed: &[OrphanFile]) -> Result<u64> {
+    async fn remove_contents(&self, orphans: &[OrphanFile]) -> Result<u64> {
         self.flush_names(Flushed::Nobody).await?;
         let crashes = self.crashes();
         let sure =
-            doomed.iter().filter(|doomed| doomed.crashes == crashes && !self.inner.holds.has(doomed.number));
-        let numbers: Vec<FileNumber> = sure.map(|doomed| doomed.number).collect();
+            orphans.iter().filter(|orphan| orphan.crashes == crashes && !self.inner.holds.has(orphan.number));
+        let numbers: Vec<FileNumber> = sure.map(|orphan| orphan.number).collect();
         if numbers.is_empty() {
             return Ok(0);
         }
@@ -158,28 +158,28 @@ impl<M: Machine> Tree<M> {
     ///
     /// # Errors
     /// Fails if the metadata server does not answer.
-    pub async fn remove_doomed(&self) -> Result<u64> {
+    pub async fn remove_orphans(&self) -> Result<u64> {
         let (mut after, mut removed) = (FileNumber(0), 0);
         // Start an empty map, so that files no longer listed are dropped from it.
         let partly_gone = self.inner.partly_gone.take();
         let there = if partly_gone.is_empty() { BTreeSet::new() } else { self.disks_there().await };
         loop {
             let crashes = self.crashes();
-            let list = TreeOperation::ListDoomed { after, most: AT_ONCE };
+            let list = TreeOperation::ListOrphans { after, most: AT_ONCE };
             let TreeAnswer::Numbers(numbers) = self.perform(list).await? else {
                 return Err(unexpected(self.keeper()));
             };
             let Some(&(last, _)) = numbers.last() else { return Ok(removed) };
             after = last;
-            let mut doomed = Vec::new();
+            let mut orphans = Vec::new();
             for (number, _) in numbers {
                 match partly_gone.get(&number).filter(|gone| there.is_subset(gone)) {
                     Some(gone) => drop(self.inner.partly_gone.borrow_mut().insert(number, gone.clone())),
-                    None => doomed.push(OrphanFile { number, crashes }),
+                    None => orphans.push(OrphanFile { number, crashes }),
                 }
             }
-            if !doomed.is_empty() {
-                removed += self.remove_contents(&doomed).await?;
+            if !orphans.is_empty() {
+                removed += self.remove_contents(&orphans).await?;
             }
         }
     }
