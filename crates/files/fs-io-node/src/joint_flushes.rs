@@ -132,65 +132,65 @@ impl<M: Machine> Memberships<M> {
         })?;
         let member = Member { node: client, name, _membership: Rc::new(membership) };
         loop {
-            let roster = self.of_job(&job, io_nodes)?;
-            if roster.flush.borrow().is_some() {
+            let job_members = self.of_job(&job, io_nodes)?;
+            if job_members.flush.borrow().is_some() {
                 // The job may have other members after that.
-                roster.changed.wait().await;
+                job_members.changed.wait().await;
                 continue;
             }
             account.check()?;
-            roster.add(member)?;
-            let (group, flushes) = (roster.group, roster.flushes.get());
-            self.by_group.borrow_mut().insert(group, roster);
+            job_members.add(member)?;
+            let (group, flushes) = (job_members.group, job_members.flushes.get());
+            self.by_group.borrow_mut().insert(group, job_members);
             return Ok(Reply::Joined { group, flushes });
         }
     }
 
     /// Begins a flush that a member requests, unless a sufficient one has begun.
     pub(super) async fn gather(&self, client: NodeId, group: u64, wanted: Wanted) -> Served {
-        let roster = self.of_member(client, group)?;
+        let job_members = self.of_member(client, group)?;
         let Wanted { flush, file, for_room } = wanted;
         loop {
-            let current = roster.flush.borrow().clone();
+            let current = job_members.flush.borrow().clone();
             match current {
                 Some(current) if current.number >= flush && current.covers(file) => {
                     return Ok(Reply::Flushing { flush: current.number });
                 }
-                Some(_) => roster.changed.wait().await,
-                None if roster.last_of_all.get() >= flush => {
-                    return Ok(Reply::Flushing { flush: roster.last_of_all.get() });
+                Some(_) => job_members.changed.wait().await,
+                None if job_members.last_of_all.get() >= flush => {
+                    return Ok(Reply::Flushing { flush: job_members.last_of_all.get() });
                 }
                 None if for_room => {
-                    let until = roster.run_out(client, self.machine.now())?;
-                    if roster.all_are_out() || self.machine.now() >= until {
+                    let until = job_members.run_out(client, self.machine.now())?;
+                    if job_members.all_are_out() || self.machine.now() >= until {
                         break;
                     }
-                    first_of(roster.changed.wait(), self.machine.sleep_until(until)).await;
+                    first_of(job_members.changed.wait(), self.machine.sleep_until(until)).await;
                 }
                 None => break,
             }
         }
-        let begun = roster.begin(file, for_room, self.machine.now());
+        let begun = job_members.begin(file, for_room, self.machine.now());
         if for_room {
             // Other members that wait for the flush find that it has begun.
-            roster.changed.wake_all();
+            job_members.changed.wake_all();
         }
-        self.tell(&roster, &begun).await;
+        self.tell(&job_members, &begun).await;
         Ok(Reply::Flushing { flush: begun.number })
     }
 
     /// Notifies all members that a flush has begun. Removes a member that cannot take part from the job.
-    async fn tell(&self, roster: &JobMembers, flush: &Flush) {
+    async fn tell(&self, job_members: &JobMembers, flush: &Flush) {
         let (members, mailbox) = (flush.members.borrow().clone(), Mailbox::new());
         for (index, member) in members.iter().enumerate() {
             let Flush { number, file, .. } = *flush;
-            let request = Request::FlushTogether { group: roster.group, flush: number, file };
+            let request = Request::FlushTogether { group: job_members.group, flush: number, file };
             self.endpoint.begin(member.node, request, Payload::empty(), &mailbox, index).await;
         }
         for _ in &members {
             if let (index, Err(error)) = mailbox.next().await {
                 let now = self.machine.now();
-                roster.lose(members[index].node, &format!("cannot take part: {error}"), now);
+                job_members.lose(members[index].node, &format!("cannot take part: {error}"), now);
             }
         }
     }
@@ -202,7 +202,7 @@ impl<M: Machine> Memberships<M> {
         let group = name::hash_of(job, &[self.incarnation, io_nodes]);
         let all = self.by_group.borrow();
         match all.get(&group) {
-            Some(roster) if roster.job == job => Ok(roster.clone()),
+            Some(job_members) if job_members.job == job => Ok(job_members.clone()),
             Some(other) => {
                 let why = format!("the names of jobs {job} and {} collide: rename one of them", other.job);
                 Err(Failure::invalid(why).into())
@@ -213,8 +213,8 @@ impl<M: Machine> Memberships<M> {
 
     /// Returns the membership of a group, if a client is a member of it.
     fn of_member(&self, client: NodeId, group: u64) -> Result<Rc<JobMembers>, Box<Failure>> {
-        let roster = self.by_group.borrow().get(&group).cloned();
-        roster.filter(|roster| roster.has(client)).ok_or_else(|| {
+        let job_members = self.by_group.borrow().get(&group).cloned();
+        job_members.filter(|job_members| job_members.has(client)).ok_or_else(|| {
             let why = format!("{client} is not a member of the group {group:016x}");
             Failure::new(FailureKind::NotOpen, why).into()
         })
@@ -222,8 +222,8 @@ impl<M: Machine> Memberships<M> {
 
     /// Blocks until all members of a flush have entered one of its barriers.
     pub(super) async fn enter(&self, client: NodeId, id: MeetingId, failure: Option<Failure>) -> Served {
-        let roster = self.of_member(client, id.group)?;
-        let current = roster.flush.borrow().clone();
+        let job_members = self.of_member(client, id.group)?;
+        let current = job_members.flush.borrow().clone();
         let flush = current.filter(|flush| flush.is_of(id, client)).ok_or_else(|| {
             Failure::invalid(format!(
                 "{client} entered barrier {} of a flush that is not in progress",
@@ -232,16 +232,16 @@ impl<M: Machine> Memberships<M> {
         })?;
         let meeting = flush.meeting(id);
         meeting.come(client, client, (), failure.map(|failure| flush.with_names(failure)))?;
-        roster.settle(self.machine.now());
-        let members = meeting.outcome(&roster.changed).await?;
+        job_members.settle(self.machine.now());
+        let members = meeting.outcome(&job_members.changed).await?;
         Ok(Reply::Met { members, brought: Vec::new() })
     }
 
     /// Removes a client from the members of a group, after the flush in progress.
     pub(super) async fn leave(&self, client: NodeId, group: u64) -> Served {
-        let roster = self.of_member(client, group)?;
-        roster.between_flushes().await;
-        roster.members.borrow_mut().retain(|member| member.node != client);
+        let job_members = self.of_member(client, group)?;
+        job_members.between_flushes().await;
+        job_members.members.borrow_mut().retain(|member| member.node != client);
         self.end_if_empty(group);
         Ok(Reply::Done)
     }
@@ -249,16 +249,16 @@ impl<M: Machine> Memberships<M> {
     /// Removes a disconnected client from all groups.
     pub(super) fn gone(&self, client: NodeId) {
         let with_client: Vec<_> =
-            self.by_group.borrow().values().filter(|roster| roster.has(client)).cloned().collect();
-        for roster in with_client {
-            roster.lose(client, "disconnected", self.machine.now());
-            self.end_if_empty(roster.group);
+            self.by_group.borrow().values().filter(|job_members| job_members.has(client)).cloned().collect();
+        for job_members in with_client {
+            job_members.lose(client, "disconnected", self.machine.now());
+            self.end_if_empty(job_members.group);
         }
     }
 
     fn end_if_empty(&self, group: u64) {
         let mut all = self.by_group.borrow_mut();
-        if all.get(&group).is_some_and(|roster| roster.members.borrow().is_empty()) {
+        if all.get(&group).is_some_and(|job_members| job_members.members.borrow().is_empty()) {
             all.remove(&group);
         }
     }
@@ -429,24 +429,30 @@ mod tests {
 
     /// Returns a job with three members, and a flush of them.
     fn flush_of_three() -> (JobMembers, Rc<Flush>) {
-        let roster = JobMembers::new("job".into(), GROUP);
+        let job_members = JobMembers::new("job".into(), GROUP);
         let shares = Shares::new(1, 0);
         for node in (0..3).map(NodeId) {
             let _membership = Rc::new(shares.try_take(node, 1).expect("its first"));
-            roster.add(Member { node, name: format!("member {}", node.0), _membership }).expect("added");
+            job_members.add(Member { node, name: format!("member {}", node.0), _membership }).expect("added");
         }
-        let flush = roster.begin(None, false, Instant::START);
-        (roster, flush)
+        let flush = job_members.begin(None, false, Instant::START);
+        (job_members, flush)
     }
 
-    fn enter(roster: &JobMembers, flush: &Flush, step: usize, members: &[u64], failure_text: Option<&str>) {
+    fn enter(
+        job_members: &JobMembers,
+        flush: &Flush,
+        step: usize,
+        members: &[u64],
+        failure_text: Option<&str>,
+    ) {
         let meeting =
             flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step as u32 });
         for &node in members {
             let failure = failure_text.map(Failure::invalid);
             meeting.come(NodeId(node), NodeId(node), (), failure).expect("it has not entered yet");
         }
-        roster.settle(Instant::START);
+        job_members.settle(Instant::START);
     }
 
     fn outcome(flush: &Flush, step: usize) -> Option<Result<Vec<u64>, String>> {
@@ -460,15 +466,18 @@ mod tests {
 
     #[test]
     fn a_flush_ends_after_all_members_entered_both_barriers() {
-        let (roster, flush) = flush_of_three();
-        enter(&roster, &flush, 0, &[2, 0], None);
+        let (job_members, flush) = flush_of_three();
+        enter(&job_members, &flush, 0, &[2, 0], None);
         assert_eq!(outcome(&flush, 0), None);
-        enter(&roster, &flush, 0, &[1], None);
+        enter(&job_members, &flush, 0, &[1], None);
         assert_eq!(outcome(&flush, 0), Some(Ok(vec![0, 1, 2])));
-        enter(&roster, &flush, 1, &[0, 1], None);
-        assert!(roster.flush.borrow().is_some());
-        enter(&roster, &flush, 1, &[2], None);
-        assert!(roster.flush.borrow().is_none() && roster.begin(None, false, Instant::START).number == 2);
+        enter(&job_members, &flush, 1, &[0, 1], None);
+        assert!(job_members.flush.borrow().is_some());
+        enter(&job_members, &flush, 1, &[2], None);
+        assert!(
+            job_members.flush.borrow().is_none()
+                && job_members.begin(None, false, Instant::START).number == 2
+        );
     }
 
     #[test]
@@ -480,26 +489,26 @@ mod tests {
             (true, 2, [0, 1], Some("no answer")),
             (true, 0, [1, 2], None),
         ] {
-            let (roster, flush) = flush_of_three();
+            let (job_members, flush) = flush_of_three();
             if met {
-                enter(&roster, &flush, 0, &[0, 1, 2], None);
+                enter(&job_members, &flush, 0, &[0, 1, 2], None);
             }
-            enter(&roster, &flush, usize::from(met), &others, failure_text);
-            roster.lose(NodeId(lost), "disconnected", Instant::START);
+            enter(&job_members, &flush, usize::from(met), &others, failure_text);
+            job_members.lose(NodeId(lost), "disconnected", Instant::START);
             let expected = format!("member {lost} of the job job disconnected");
             assert_eq!(outcome(&flush, usize::from(met)), Some(Err(expected)));
-            assert_eq!(roster.flush.borrow().is_none(), met);
+            assert_eq!(job_members.flush.borrow().is_none(), met);
         }
     }
 
     #[test]
     fn a_flush_fails_with_the_name_of_the_first_disconnected_member() {
-        let (roster, flush) = flush_of_three();
-        enter(&roster, &flush, 0, &[0, 1, 2], None);
-        roster.lose(NodeId(2), "disconnected", Instant::START);
-        enter(&roster, &flush, 1, &[1], None);
+        let (job_members, flush) = flush_of_three();
+        enter(&job_members, &flush, 0, &[0, 1, 2], None);
+        job_members.lose(NodeId(2), "disconnected", Instant::START);
+        enter(&job_members, &flush, 1, &[1], None);
         // This member may have asked no I/O node to move data.
-        roster.lose(NodeId(0), "disconnected", Instant::START);
+        job_members.lose(NodeId(0), "disconnected", Instant::START);
         assert_eq!(outcome(&flush, 1), Some(Err("member 2 of the job job disconnected".into())));
     }
 
@@ -512,44 +521,45 @@ mod tests {
 
     #[test]
     fn a_flush_ends_if_all_members_disconnect() {
-        let (roster, _) = flush_of_three();
-        (0..3).for_each(|node| roster.lose(NodeId(node), "disconnected", Instant::START));
-        assert!(roster.flush.borrow().is_none());
+        let (job_members, _) = flush_of_three();
+        (0..3).for_each(|node| job_members.lose(NodeId(node), "disconnected", Instant::START));
+        assert!(job_members.flush.borrow().is_none());
     }
 
     #[test]
     fn a_full_member_waits_only_for_members_that_write() {
-        let (roster, flush) = flush_of_three();
-        (0..2).for_each(|step| enter(&roster, &flush, step, &[0, 1, 2], None));
-        let out = |node, ms: u64| roster.run_out(NodeId(node), Instant::START + Duration::from_millis(ms));
+        let (job_members, flush) = flush_of_three();
+        (0..2).for_each(|step| enter(&job_members, &flush, step, &[0, 1, 2], None));
+        let out =
+            |node, ms: u64| job_members.run_out(NodeId(node), Instant::START + Duration::from_millis(ms));
         // At first wait for all members, but only for a limited time after the first one was full.
         let until = out(0, 5).expect("a member");
-        assert_eq!((out(1, 6).ok(), roster.all_are_out()), (Some(until), false));
+        assert_eq!((out(1, 6).ok(), job_members.all_are_out()), (Some(until), false));
         out(2, 7).expect("a member");
-        assert!(roster.all_are_out());
+        assert!(job_members.all_are_out());
         // Then wait for those that were full before, unless they disconnect.
-        roster.begin(None, true, Instant::START);
+        job_members.begin(None, true, Instant::START);
         out(0, 8).expect("a member");
         out(1, 9).expect("a member");
-        assert!(!roster.all_are_out());
-        roster.begin(None, true, Instant::START);
+        assert!(!job_members.all_are_out());
+        job_members.begin(None, true, Instant::START);
         out(0, 10).expect("a member");
-        assert!(!roster.all_are_out());
-        roster.lose(NodeId(1), "disconnected", Instant::START);
-        assert!(roster.all_are_out() && out(1, 11).is_err());
+        assert!(!job_members.all_are_out());
+        job_members.lose(NodeId(1), "disconnected", Instant::START);
+        assert!(job_members.all_are_out() && out(1, 11).is_err());
         // A flush for another reason does not show which members write.
-        roster.begin(None, false, Instant::START);
-        assert!(!roster.all_are_out());
+        job_members.begin(None, false, Instant::START);
+        assert!(!job_members.all_are_out());
         out(0, 12).expect("a member");
-        assert!(roster.all_are_out());
+        assert!(job_members.all_are_out());
     }
 
     #[test]
     fn a_flush_of_one_file_does_not_cover_all_files() {
-        let (roster, whole) = flush_of_three();
+        let (job_members, whole) = flush_of_three();
         assert!(whole.covers(None) && whole.covers(Some(FileId(1))));
-        let of_one = roster.begin(Some(FileId(1)), false, Instant::START);
+        let of_one = job_members.begin(Some(FileId(1)), false, Instant::START);
         assert!(of_one.covers(Some(FileId(1))) && !of_one.covers(Some(FileId(2))) && !of_one.covers(None));
-        assert_eq!((roster.flushes.get(), roster.last_of_all.get()), (2, 1));
+        assert_eq!((job_members.flushes.get(), job_members.last_of_all.get()), (2, 1));
     }
 }

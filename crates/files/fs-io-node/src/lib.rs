@@ -136,7 +136,7 @@ struct IoNode<M: Machine> {
     commands: Commands,
     directories: Directories,
     selections: Selections,
-    rosters: Memberships<M>,
+    memberships: Memberships<M>,
     teams: Teams,
     scrubber: Scrubber<M>,
     accounts: Accounts,
@@ -159,7 +159,7 @@ impl<M: Machine> IoNode<M> {
         let blocks =
             Blocks::new(machine.clone(), endpoint.clone(), Rc::clone(&stripes), disks.clone(), &settings);
         IoNode {
-            rosters: Memberships::new(machine.clone(), endpoint.clone(), settings.incarnation),
+            memberships: Memberships::new(machine.clone(), endpoint.clone(), settings.incarnation),
             scrubber: Scrubber::new(machine.clone(), disks.clone()),
             endpoint,
             stripes,
@@ -300,22 +300,22 @@ impl<M: Machine> IoNode<M> {
             Request::MoveListed(listed) => self.serve_listed(client, account, *listed).await,
             Request::MoveSelected(selected) => self.serve_selected(client, account, *selected).await,
             Request::Join { job, member, io_nodes } => {
-                self.rosters.join(client, account, member, job, io_nodes).await
+                self.memberships.join(client, account, member, job, io_nodes).await
             }
             Request::Gather { group, flush, file, for_room } => {
-                self.rosters.gather(client, group, Wanted { flush, file, for_room }).await
+                self.memberships.gather(client, group, Wanted { flush, file, for_room }).await
             }
             Request::Meet { meeting, step: Some(step), brings, failure } => {
                 self.teams.meet(client, meeting, Coming { step, brings }, failure).await
             }
             Request::Meet { meeting, step: None, brings, failure } if brings.is_empty() => {
-                self.rosters.enter(client, meeting, failure).await
+                self.memberships.enter(client, meeting, failure).await
             }
             Request::Leave { group } if self.teams.has(client, group) => {
                 self.teams.leave(client, group);
                 Ok(Reply::Done)
             }
-            Request::Leave { group } => self.rosters.leave(client, group).await,
+            Request::Leave { group } => self.memberships.leave(client, group).await,
             Request::FormTeam { name, rank, size } => {
                 self.teams.form(client, self.settings.incarnation, name, rank, size).await
             }
@@ -419,7 +419,7 @@ impl<M: Machine> RequestHandler for IoNode<M> {
         self.selections.forget(peer);
         self.stored.gone(peer);
         self.teams.gone(peer);
-        self.rosters.gone(peer);
+        self.memberships.gone(peer);
         self.keeper.gone(peer);
         self.blocks.fences.client_gone(peer);
         self.listings.forget_if_unread();
