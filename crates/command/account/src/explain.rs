@@ -229,7 +229,7 @@ impl Flushes {
             flushes: tally.flushes,
             directory_flushes: tally.directory_flushes(),
             telling_s: tally.times.telling.as_secs_f64(),
-            meeting_s: tally.times.meeting.as_secs_f64(),
+            meeting_s: tally.times.barrier.as_secs_f64(),
             moving_s: tally.times.moving.as_secs_f64(),
             filling_s: (trial.elapsed.as_secs_f64() - flushing).max(0.0),
             write_mean_s: seconds(latencies.mean()),

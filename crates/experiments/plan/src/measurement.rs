@@ -169,7 +169,7 @@ impl FlushCount {
             write_99_ns: nanos(latencies.percentile(99.0)),
             write_longest_ns: nanos(latencies.longest()),
             telling_ns: tally.times.telling.as_nanos(),
-            meeting_ns: tally.times.meeting.as_nanos(),
+            meeting_ns: tally.times.barrier.as_nanos(),
             moving_ns: tally.times.moving.as_nanos(),
         })
     }

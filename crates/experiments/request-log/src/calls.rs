@@ -267,8 +267,8 @@ impl LogTables {
     /// Removes calls that some members of the opening did not make, and returns the rest.
     pub(crate) fn finish(self, nodes: &mut BTreeMap<u32, Vec<Request>>) -> Result<LoggedCalls, Error> {
         let LogTables { calls, openings, processes, torn, .. } = self;
-        let met = meetings(nodes, &calls)?;
-        let is_whole = |turn: &CommonTurn| met[turn].count == openings[turn.opening as usize].size;
+        let calls_made = collective_calls(nodes, &calls)?;
+        let is_whole = |turn: &CommonTurn| calls_made[turn].count == openings[turn.opening as usize].size;
         let mut left_out = 0;
         for requests in nodes.values_mut() {
             let before = requests.len();
@@ -328,17 +328,17 @@ fn turn_of(calls: &[LoggedCall], request: &Request) -> Option<CommonTurn> {
 }
 
 /// Returns the collective calls with their numbers of participants. Fails if members disagree about the operation.
-fn meetings(
+fn collective_calls(
     nodes: &BTreeMap<u32, Vec<Request>>,
     calls: &[LoggedCall],
 ) -> Result<BTreeMap<CommonTurn, CommonCall>, Error> {
-    let mut met: BTreeMap<CommonTurn, CommonCall> = BTreeMap::new();
+    let mut common_calls: BTreeMap<CommonTurn, CommonCall> = BTreeMap::new();
     for (node, requests) in nodes {
         for request in requests {
             let Action::Call(call) = request.action else { continue };
             let LoggedCall { moves, together: Some(turn), .. } = &calls[call as usize] else { continue };
             let kind = moves.as_ref().map(|(kind, _)| *kind);
-            let common = met.entry(*turn).or_insert(CommonCall { kind, count: 0 });
+            let common = common_calls.entry(*turn).or_insert(CommonCall { kind, count: 0 });
             if common.kind != kind {
                 let number = turn.number;
                 let why = format!("call {number} of an opening differs between node {node} and others");
@@ -347,7 +347,7 @@ fn meetings(
             common.count += 1;
         }
     }
-    Ok(met)
+    Ok(common_calls)
 }
 
 /// Fails if nodes would wait for each other forever.

@@ -16,11 +16,11 @@ use std::rc::Rc;
 use layout::View;
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
-use super::rendezvous::{Exchanging, Gathering, Met, taken_apart};
+use super::rendezvous::{BarrierResult, Exchanging, Gathering, taken_apart};
 use super::{Client, ClientInner, File};
 use crate::endpoint::Caller;
 use crate::error::{Error, Failure, Result};
-use crate::protocol::{Collective, Direction, MeetingId, MemoryId, Reply, Request};
+use crate::protocol::{Collective, CollectiveId, Direction, MemoryId, Reply, Request};
 use crate::settings::CollectiveMethod;
 
 /// Settings of a group's read or write.
@@ -82,9 +82,9 @@ impl Group {
         Group { id, members: members.into(), rank, count: Rc::default() }
     }
 
-    pub(super) fn next(&self) -> MeetingId {
+    pub(super) fn next(&self) -> CollectiveId {
         self.count.set(self.count.get() + 1);
-        MeetingId { group: self.id, operation: self.count.get() }
+        CollectiveId { group: self.id, operation: self.count.get() }
     }
 }
 
@@ -164,7 +164,7 @@ impl<M: Machine> File<M> {
         let id = MemoryId::Collective(group.next());
         let fits = check(group, view, memory);
         let _opened = self.client.inner.open_memory(id, memory);
-        let mut outcome = group.meet_after(&self.client, fits).await;
+        let mut outcome = group.enter_barrier_after(&self.client, fits).await;
         if outcome.is_ok() {
             let CollectiveSettings { method, queued } = settings;
             outcome = match method {
@@ -180,7 +180,7 @@ impl<M: Machine> File<M> {
                 }
             };
         }
-        group.meet_after(&self.client, outcome).await
+        group.enter_barrier_after(&self.client, outcome).await
     }
 
     /// Asks all I/O nodes as the first member; does nothing as any other.
@@ -210,14 +210,18 @@ fn check(group: &Group, view: &View, memory: &Memory) -> Result<()> {
 }
 
 impl<M: Machine> Gathering<M> for Group {
-    fn next(&self) -> MeetingId {
+    fn next(&self) -> CollectiveId {
         Group::next(self)
     }
 
-    async fn meet(&self, client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met> {
+    async fn enter_barrier(
+        &self,
+        client: &Client<M>,
+        brings: std::result::Result<Vec<u8>, &Error>,
+    ) -> Result<BarrierResult> {
         let (own, error) = taken_apart(brings);
-        client.meet_with(self, error.map(|error| Failure::from(error.clone()))).await?;
-        Ok(Met { members: self.members.clone(), brought: vec![own] })
+        client.enter_group_barrier(self, error.map(|error| Failure::from(error.clone()))).await?;
+        Ok(BarrierResult { members: self.members.clone(), brought: vec![own] })
     }
 }
 
@@ -230,7 +234,7 @@ impl<M: Machine> Exchanging<M> for Group {
         self.rank
     }
 
-    fn next_two(&self) -> [MeetingId; 2] {
+    fn next_two(&self) -> [CollectiveId; 2] {
         [Group::next(self), Group::next(self)]
     }
 }
@@ -238,20 +242,20 @@ impl<M: Machine> Exchanging<M> for Group {
 impl<M: Machine> Client<M> {
     /// Blocks until all members of the group have entered the barrier.
     pub async fn barrier(&self, group: &Group) -> Result<()> {
-        group.meet_after(self, Ok(())).await
+        group.enter_barrier_after(self, Ok(())).await
     }
 
     /// Blocks until all members have entered the barrier. If any member brings a failure, all members fail with the
     /// same failure.
-    pub(super) async fn meet_with(&self, group: &Group, failure: Option<Failure>) -> Result<()> {
+    pub(super) async fn enter_group_barrier(&self, group: &Group, failure: Option<Failure>) -> Result<()> {
         let inner = &self.inner;
         let _span = inner.endpoint.machine().notes().span("barrier", || []);
         let id = group.next();
         inner.endpoint.machine().compute(Work::Barrier).await;
         if group.rank == 0 {
-            inner.keep_barrier(group, id, failure).await
+            inner.coordinate_barrier(group, id, failure).await
         } else {
-            let request = Request::Meet { meeting: id, step: None, brings: Vec::new(), failure };
+            let request = Request::EnterBarrier { barrier: id, step: None, brings: Vec::new(), failure };
             inner.endpoint.call(group.members[0], request, Payload::empty()).await.map(drop)
         }
     }
@@ -262,21 +266,21 @@ impl<M: Machine> ClientInner<M> {
     /// itself.
     pub(super) async fn enter(
         &self,
-        id: MeetingId,
+        id: CollectiveId,
         node: Caller,
         failure: Option<Failure>,
     ) -> machine::Result<()> {
         // A disconnected node has reconnected.
         self.gone.borrow_mut().remove(&node.node);
-        let is_early = |meeting: &&Barrier| meeting.has(node.node);
-        if self.meetings.borrow().values().filter(is_early).count() >= EARLY_MAX {
+        let is_early = |barrier: &&Barrier| barrier.has(node.node);
+        if self.barriers.borrow().values().filter(is_early).count() >= EARLY_MAX {
             return self.refuse(node, "has entered too many barriers").await;
         }
-        if self.meetings.borrow().get(&id).is_some_and(|meeting| meeting.has(node.node)) {
+        if self.barriers.borrow().get(&id).is_some_and(|barrier| barrier.has(node.node)) {
             return self.refuse(node, "has already entered this barrier").await;
         }
-        self.meetings.borrow_mut().entry(id).or_default().entered.push((node, failure));
-        self.meeting_changed.wake_all();
+        self.barriers.borrow_mut().entry(id).or_default().entered.push((node, failure));
+        self.barrier_changed.wake_all();
         Ok(())
     }
 
@@ -287,24 +291,24 @@ impl<M: Machine> ClientInner<M> {
 
     /// Removes a disconnected node from all barriers.
     pub(super) fn leave(&self, node: NodeId) {
-        let mut meetings = self.meetings.borrow_mut();
-        meetings.retain(|_, meeting| {
-            meeting.entered.retain(|(entered, _)| entered.node != node);
-            !meeting.entered.is_empty()
+        let mut barriers = self.barriers.borrow_mut();
+        barriers.retain(|_, barrier| {
+            barrier.entered.retain(|(entered, _)| entered.node != node);
+            !barrier.entered.is_empty()
         });
     }
 
     /// Coordinates a barrier as the first member of the group: waits for the others, then releases all of them.
-    async fn keep_barrier(&self, group: &Group, id: MeetingId, own: Option<Failure>) -> Result<()> {
+    async fn coordinate_barrier(&self, group: &Group, id: CollectiveId, own: Option<Failure>) -> Result<()> {
         let others: BTreeSet<NodeId> = group.members[1..].iter().copied().collect();
         while !self.is_complete(id, &others) && !self.any_gone(&others) {
-            self.meeting_changed.wait().await;
+            self.barrier_changed.wait().await;
         }
-        let meeting = self.meetings.borrow_mut().remove(&id).unwrap_or_default();
-        let lost = (!meeting.is_complete(&others))
+        let barrier = self.barriers.borrow_mut().remove(&id).unwrap_or_default();
+        let lost = (!barrier.is_complete(&others))
             .then(|| Failure::new(crate::error::FailureKind::Io, "a member of the group disconnected"));
         let (entered, strangers): (Vec<_>, Vec<_>) =
-            meeting.entered.into_iter().partition(|(node, _)| others.contains(&node.node));
+            barrier.entered.into_iter().partition(|(node, _)| others.contains(&node.node));
         let brought = entered.iter().find_map(|(_, failure)| failure.clone());
         let failure = own.or(brought).or(lost);
         for (member, _) in entered {
@@ -318,8 +322,8 @@ impl<M: Machine> ClientInner<M> {
         failure.map_or(Ok(()), |failure| Err(Error::Remote { node: group.members[0], failure }.into()))
     }
 
-    fn is_complete(&self, id: MeetingId, members: &BTreeSet<NodeId>) -> bool {
-        self.meetings.borrow().get(&id).map_or(members.is_empty(), |meeting| meeting.is_complete(members))
+    fn is_complete(&self, id: CollectiveId, members: &BTreeSet<NodeId>) -> bool {
+        self.barriers.borrow().get(&id).map_or(members.is_empty(), |barrier| barrier.is_complete(members))
     }
 
     fn any_gone(&self, members: &BTreeSet<NodeId>) -> bool {

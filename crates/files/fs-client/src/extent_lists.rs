@@ -174,7 +174,7 @@ fn number_bytes(number: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Frame, MeetingId};
+    use crate::protocol::{CollectiveId, Frame};
     use proptest::prelude::*;
 
     fn requests<T: Directory>(entries: &[(u64, Entry)]) -> Vec<Request> {
@@ -182,7 +182,7 @@ mod tests {
         for (file, entry) in entries {
             directory.push(FileId(*file), *entry);
         }
-        directory.requests(MemoryId::Collective(MeetingId { group: u64::MAX, operation: u32::MAX }))
+        directory.requests(MemoryId::Collective(CollectiveId { group: u64::MAX, operation: u32::MAX }))
     }
 
     fn entries_of(requests: &[Request]) -> Vec<(u64, Entry)> {

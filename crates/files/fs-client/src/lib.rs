@@ -80,7 +80,7 @@ pub use write_cache::{Division, ENTRY_BYTES, Section, WriteCache, WriteCacheSett
 
 use crate::endpoint::{Answer, Endpoint, Mailbox};
 use crate::error::{Error, Failure, FailureKind, Result};
-use crate::protocol::{MeetingId, MemoryId, Reply, Request};
+use crate::protocol::{CollectiveId, MemoryId, Reply, Request};
 use crate::settings::ClientSettings;
 use crate::traffic::{ServedRequests, TrafficCounts};
 use collective::Barrier;
@@ -130,8 +130,8 @@ struct ClientInner<M: Machine> {
     /// Memory open to other nodes, for collective operations in flight.
     memories: RefCell<BTreeMap<MemoryId, Memory>>,
     /// Barriers that this node coordinates as the first member of its group.
-    meetings: RefCell<BTreeMap<MeetingId, Barrier>>,
-    meeting_changed: Condition,
+    barriers: RefCell<BTreeMap<CollectiveId, Barrier>>,
+    barrier_changed: Condition,
     gone: RefCell<BTreeSet<NodeId>>,
     /// Number of disconnects of each peer.
     disconnects: RefCell<BTreeMap<NodeId, u64>>,
@@ -169,8 +169,8 @@ impl<M: Machine> Client<M> {
             features: RefCell::default(),
             disks_by_identity: RefCell::default(),
             memories: RefCell::default(),
-            meetings: RefCell::default(),
-            meeting_changed: Condition::new(),
+            barriers: RefCell::default(),
+            barrier_changed: Condition::new(),
             gone: RefCell::default(),
             disconnects: RefCell::default(),
             lost: Condition::new(),
@@ -208,7 +208,7 @@ impl<M: Machine> Client<M> {
 
     /// Returns the coordinating I/O node for clients that share only a name, such as a team's. All clients compute the
     /// same node, in whatever order they list the I/O nodes.
-    fn meeting_place(&self) -> NodeId {
+    fn coordinator(&self) -> NodeId {
         *self.io_nodes().iter().min().expect("a client has I/O nodes")
     }
 

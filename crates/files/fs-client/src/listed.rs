@@ -13,7 +13,7 @@ use super::extent_lists::{
     Directory, DirectoryOfEntries, DirectoryOfRuns, FileEntries, directories_by_io_node,
 };
 use super::file::{check_memory, check_no_file_ends_before};
-use super::rendezvous::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
+use super::rendezvous::{BarrierResult, CommonOperation, Gathering, Moved, attempts, moved_by};
 use super::{Client, ClientInner, Group};
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Result};
@@ -102,8 +102,8 @@ impl<M: Machine> Client<M> {
             Ok(()) => self.tell_directories(id, parts, settings).await.map(|()| 0),
             Err(error) => Err(error.clone()),
         };
-        let ask = async |memory, met: Met| {
-            let (members, ListedSettings { presort, queued }) = (met.members, settings);
+        let ask = async |memory, entered: BarrierResult| {
+            let (members, ListedSettings { presort, queued }) = (entered.members, settings);
             let members = members.iter().map(|member| member.0).collect();
             let request = Listed { direction, presort, queued, memory, members };
             moved_by(self.ask_all(|_| Some(Request::MoveListed(Box::new(request.clone())))).await)

@@ -4,13 +4,13 @@
 //! ```text
 //!         members                                   barriers at                  if a member is lost
 //! group   a fixed list of nodes, connected to       its first member             the operation fails for all
-//!         each other                                (Meet)
+//!         each other                                (EnterBarrier)
 //! job     all nodes that have joined; changes       an I/O node, its             that flush fails; the job
 //!         between flushes                           coordinator (Join, Gather,   continues
-//!                                                   Meet)
+//!                                                   EnterBarrier)
 //! team    ranks 0..size, connected to the I/O       an I/O node, its             the team is over
 //!         nodes only                                coordinator (FormTeam,
-//!                                                   Meet)
+//!                                                   EnterBarrier)
 //! ```
 
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use super::{Client, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, Failure, FailureKind, Result};
-use crate::protocol::{MeetingId, MemoryId, Reply};
+use crate::protocol::{CollectiveId, MemoryId, Reply};
 
 /// Result of such an operation, as far as this member knows it. Only the first member knows all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct MoveTimes {
     /// Time to send the I/O nodes this member's part, until all have answered.
     pub telling: Duration,
     /// Time in the first barrier.
-    pub meeting: Duration,
+    pub barrier: Duration,
     /// Time of the data transfer, including sorting and disk accesses at the I/O nodes, until all members know that it
     /// is complete.
     pub moving: Duration,
@@ -53,13 +53,13 @@ pub struct MoveTimes {
 impl MoveTimes {
     /// Returns the sum of all phases.
     pub fn total(&self) -> Duration {
-        self.telling + self.meeting + self.moving
+        self.telling + self.barrier + self.moving
     }
 
     /// Adds the times of another operation.
     pub fn add(&mut self, other: &MoveTimes) {
         self.telling += other.telling;
-        self.meeting += other.meeting;
+        self.barrier += other.barrier;
         self.moving += other.moving;
     }
 }
@@ -67,17 +67,22 @@ impl MoveTimes {
 /// Members with barriers before and after an operation.
 pub(super) trait Gathering<M: Machine> {
     /// Begins the next operation and returns its name, which also identifies the memory of its members.
-    fn next(&self) -> MeetingId;
+    fn next(&self) -> CollectiveId;
 
     /// Enters the barrier with this member's contribution and blocks until all members have entered. If one contributes
     /// a failure, all members fail with the same failure.
-    async fn meet(&self, client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met>;
+    async fn enter_barrier(
+        &self,
+        client: &Client<M>,
+        brings: std::result::Result<Vec<u8>, &Error>,
+    ) -> Result<BarrierResult>;
 
-    /// Enters the barrier as [`meet`](Self::meet) does, for members that contribute only the outcome of their work.
-    async fn meet_after(&self, client: &Client<M>, outcome: Result<()>) -> Result<()> {
-        let met = self.meet(client, outcome.as_ref().map(|()| Vec::new()).map_err(|error| &**error)).await;
+    /// Enters the barrier as [`enter_barrier`](Self::enter_barrier) does, for members that contribute only the outcome of their work.
+    async fn enter_barrier_after(&self, client: &Client<M>, outcome: Result<()>) -> Result<()> {
+        let entered =
+            self.enter_barrier(client, outcome.as_ref().map(|()| Vec::new()).map_err(|error| &**error)).await;
         // Prefer the local error: it has more detail than the failure that the barrier returns.
-        outcome.and(met.map(drop))
+        outcome.and(entered.map(drop))
     }
 }
 
@@ -90,18 +95,18 @@ pub(super) trait Exchanging<M: Machine>: Gathering<M> {
     fn rank(&self) -> usize;
 
     /// Begins the next operation as [`next`](Gathering::next) does, with a second name for more memory of its members.
-    fn next_two(&self) -> [MeetingId; 2];
+    fn next_two(&self) -> [CollectiveId; 2];
 }
 
 /// Result of a barrier.
-pub(super) struct Met {
+pub(super) struct BarrierResult {
     /// The members, in order.
     pub(super) members: Rc<[NodeId]>,
     /// All contributions in the order of the members, if the members share them; otherwise only this member's.
     pub(super) brought: Vec<Vec<u8>>,
 }
 
-impl Met {
+impl BarrierResult {
     /// Returns the greatest of the contributed numbers.
     pub(super) fn greatest(&self) -> Result<u64> {
         let mut numbers = self.brought.iter().map(|bytes| decoded(bytes, self.members[0]));
@@ -158,7 +163,7 @@ impl<M: Machine> Client<M> {
     ) -> (Result<Moved>, Result<()>)
     where
         Tell: AsyncFnOnce(MemoryId) -> Result<u64>,
-        Ask: AsyncFnOnce(MemoryId, Met) -> Result<Moved>,
+        Ask: AsyncFnOnce(MemoryId, BarrierResult) -> Result<Moved>,
     {
         let CommonOperation { memory, telling, tell, ask } = operation;
         let id = MemoryId::Collective(gathering.next());
@@ -169,16 +174,17 @@ impl<M: Machine> Client<M> {
         let told = tell(id).await;
         drop(telling);
         let all_told = machine.now();
-        let meeting = machine.notes().span("wait for members", || []);
-        let met = gathering.meet(self, told.as_ref().map(encoded).map_err(|error| &**error)).await;
-        drop(meeting);
-        let all_met = machine.now();
+        let span = machine.notes().span("wait for members", || []);
+        let entered =
+            gathering.enter_barrier(self, told.as_ref().map(encoded).map_err(|error| &**error)).await;
+        drop(span);
+        let all_entered = machine.now();
         let _moving = machine.notes().span("wait for I/O nodes", || []);
         let mut own = told.map(|_| Moved::default());
-        let met = match met {
-            Ok(met) => {
-                if met.members[0] == machine.node() {
-                    own = ask(id, met).await;
+        let entered = match entered {
+            Ok(entered) => {
+                if entered.members[0] == machine.node() {
+                    own = ask(id, entered).await;
                 }
                 own = own.and_then(|moved| self.check_told(&disconnects).map(|()| moved));
                 Ok(())
@@ -186,19 +192,19 @@ impl<M: Machine> Client<M> {
             Err(error) => Err(error),
         };
         let telling = own.as_ref().map(|moved| moved.told.clone()).map_err(|error| &**error);
-        let (told, done) = match gathering.meet(self, telling).await {
-            Ok(met) => (met.of_first(), Ok(())),
+        let (told, done) = match gathering.enter_barrier(self, telling).await {
+            Ok(entered) => (entered.of_first(), Ok(())),
             Err(error) => (Vec::new(), Err(error)),
         };
         if let Ok(moved) = &mut own {
             moved.times = MoveTimes {
                 telling: all_told.since(begun),
-                meeting: all_met.since(all_told),
-                moving: machine.now().since(all_met),
+                barrier: all_entered.since(all_told),
+                moving: machine.now().since(all_entered),
             };
             moved.told = told;
         }
-        (own, met.and(done))
+        (own, entered.and(done))
     }
 }
 

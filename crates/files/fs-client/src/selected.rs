@@ -13,7 +13,7 @@ use machine::{Machine, Memory, Message, NodeId, Payload, Work};
 use postcard::ser_flavors::Size;
 
 use super::file::{joint_outcome, run_of};
-use super::rendezvous::{CommonOperation, Gathering, Met, Moved, attempts, moved_by};
+use super::rendezvous::{BarrierResult, CommonOperation, Gathering, Moved, attempts, moved_by};
 use super::team::TeamTurn;
 use super::{File, Group};
 use crate::endpoint::Mailbox;
@@ -200,12 +200,12 @@ impl<M: Machine> File<M> {
                 accepted.replace(told);
                 Ok(selection.end())
             };
-            let ask = async |memory, met: Met| {
-                let members = met.members.iter().map(|member| member.0).collect();
+            let ask = async |memory, entered: BarrierResult| {
+                let members = entered.members.iter().map(|member| member.0).collect();
                 let selectors = Selectors::Members(members);
                 let request = self.request_to_move(direction, settings, memory, selectors);
                 let moved = moved_by(self.answers_of_homes(|_| Some(request.clone())).await)?;
-                then(met.greatest()?).await.map(|told| Moved { told, ..moved })
+                then(entered.greatest()?).await.map(|told| Moved { told, ..moved })
             };
             let operation = CommonOperation { memory, telling: "tell selection", tell, ask };
             self.client.attempt(gathering, operation).await
@@ -398,7 +398,7 @@ mod tests {
     use layout::Extent;
 
     use super::*;
-    use crate::protocol::{FileId, Frame, MeetingId};
+    use crate::protocol::{CollectiveId, FileId, Frame};
 
     /// Returns extents of odd lengths at odd distances, all different.
     fn irregular(count: u64) -> Selection {
@@ -439,7 +439,7 @@ mod tests {
         let most = Message::HEADER_BYTES_MAX - OTHER_BYTES - STRIPE_BYTES * stripes;
         let mut parts = Vec::new();
         cut(1 << 60, irregular(50_000), most, &mut parts).expect("cut");
-        let memory = MemoryId::Collective(MeetingId { group: u64::MAX, operation: u32::MAX });
+        let memory = MemoryId::Collective(CollectiveId { group: u64::MAX, operation: u32::MAX });
         for Part { at, selection } in parts {
             let part = SelectedPart { at, selection, stripes: vec![u32::MAX; stripes] };
             let selecting = Selecting { memory, file: FileId(u64::MAX), parts: u32::MAX, part };

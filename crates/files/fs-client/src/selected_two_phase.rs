@@ -55,9 +55,9 @@ impl<M: Machine> File<M> {
         let (fits, encoded) = fits.map_or_else(|error| (Err(error), Vec::new()), |encoded| (Ok(()), encoded));
         let _opened = (inner.open_memory(id, memory), inner.open_memory(told, &Memory::real(encoded)));
         let begun = machine.now();
-        let met = company.meet_after(&self.client, fits).await;
-        let all_met = machine.now();
-        let outcome = match met {
+        let entered = company.enter_barrier_after(&self.client, fits).await;
+        let all_entered = machine.now();
+        let outcome = match entered {
             Ok(()) => {
                 let selected = self.selected_by_all(company, told, selection).await;
                 let end = selected.as_ref().map_or(0, |selectors| end_of(selectors));
@@ -67,7 +67,7 @@ impl<M: Machine> File<M> {
                 };
                 let settled = match settings.to_media {
                     true => self.settle(direction, company, moved).await,
-                    false => company.meet_after(&self.client, moved).await,
+                    false => company.enter_barrier_after(&self.client, moved).await,
                 };
                 match settled {
                     Ok(()) if company.rank() == 0 => then(end).await,
@@ -76,11 +76,12 @@ impl<M: Machine> File<M> {
             }
             Err(error) => Err(error),
         };
-        let met = company.meet(&self.client, outcome.as_ref().cloned().map_err(|error| &**error)).await;
+        let entered =
+            company.enter_barrier(&self.client, outcome.as_ref().cloned().map_err(|error| &**error)).await;
         // Prefer the local error: it has more detail than the failure that the barrier returns.
-        let told = outcome.and(met)?.of_first();
-        let (meeting, moving) = (all_met.since(begun), machine.now().since(all_met));
-        Ok(Moved { times: MoveTimes { meeting, moving, ..MoveTimes::default() }, told, ..Moved::default() })
+        let told = outcome.and(entered)?.of_first();
+        let (barrier, moving) = (all_entered.since(begun), machine.now().since(all_entered));
+        Ok(Moved { times: MoveTimes { barrier, moving, ..MoveTimes::default() }, told, ..Moved::default() })
     }
 
     /// Returns the nonempty selections of all members, in their order.

@@ -68,7 +68,9 @@ impl<M: Machine> RequestHandler for ClientInner<M> {
                 });
                 Ok(())
             }
-            Request::Meet { meeting, step: None, failure, .. } => self.enter(meeting, caller, failure).await,
+            Request::EnterBarrier { barrier, step: None, failure, .. } => {
+                self.enter(barrier, caller, failure).await
+            }
             other => {
                 let failure = Failure::invalid(format!("a compute node does not serve {other:?}"));
                 self.endpoint.reply(caller, Err(failure.into())).await
@@ -80,7 +82,7 @@ impl<M: Machine> RequestHandler for ClientInner<M> {
         self.gone.borrow_mut().insert(peer);
         *self.disconnects.borrow_mut().entry(peer).or_default() += 1;
         self.leave(peer);
-        self.meeting_changed.wake_all();
+        self.barrier_changed.wake_all();
         self.lost.wake_all();
     }
 }

@@ -1,8 +1,8 @@
 //! Teams: processes that know the I/O nodes and each other's ranks, and enter barriers at one of the I/O nodes.
 //!
 //! ```text
-//!  rank 0   form ... | turn 0: gather       | turn 1: tell, meet, ask, meet     |
-//!  rank 1   form     | turn 0: gather ..... | turn 1: tell, meet, ........ meet |
+//!  rank 0   form ... | turn 0: gather       | turn 1: send, barrier, ask, barrier     |
+//!  rank 1   form     | turn 0: gather ..... | turn 1: send, barrier, ........ barrier |
 //!           all know each other's nodes     the turns have the same numbers for all
 //! ```
 //!
@@ -13,12 +13,12 @@ use std::rc::Rc;
 
 use machine::{Condition, Machine, NodeId, Payload, Work};
 
-use super::rendezvous::{Exchanging, Gathering, Met, brought, decoded, encoded, taken_apart};
+use super::rendezvous::{BarrierResult, Exchanging, Gathering, brought, decoded, encoded, taken_apart};
 use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
-use crate::protocol::{MeetingId, Reply, Request, TeamStep};
+use crate::protocol::{CollectiveId, Reply, Request, TeamStep};
 
-/// Number of [`MeetingId`]s reserved for one turn. They name barriers and memory; the last one never names a barrier.
+/// Number of [`CollectiveId`]s reserved for one turn. They name barriers and memory; the last one never names a barrier.
 const NAMES_IN_TURN: u32 = 8;
 
 /// This node's membership of a team.
@@ -43,7 +43,7 @@ pub struct TeamTurn<'a, M: Machine> {
     number: u32,
     step: TeamStep,
     /// Number of barriers entered in this turn.
-    meetings: Cell<u32>,
+    barriers: Cell<u32>,
 }
 
 impl<M: Machine> Drop for TeamTurn<'_, M> {
@@ -61,7 +61,7 @@ impl<M: Machine> TeamMembership<M> {
     /// Fails if `rank` is out of range or taken, if members disagree on the size, or if an arrived member disconnects
     /// before all have arrived.
     pub async fn form(client: &Client<M>, name: &str, rank: u32, size: u32) -> Result<TeamMembership<M>> {
-        let coordinator = client.meeting_place();
+        let coordinator = client.coordinator();
         let (group, members) = if (rank, size) == (0, 1) {
             (0, vec![client.inner.endpoint.machine().node().0])
         } else {
@@ -108,7 +108,7 @@ impl<M: Machine> TeamMembership<M> {
         while self.next.get() != number {
             self.changed.wait().await;
         }
-        TeamTurn { team: self, number, step, meetings: Cell::new(0) }
+        TeamTurn { team: self, number, step, barriers: Cell::new(0) }
     }
 
     /// Leaves the team. All later collective operations of the other members fail.
@@ -133,9 +133,9 @@ impl<M: Machine> TeamTurn<'_, M> {
     }
 
     /// Returns name number `which` of this turn.
-    fn named(&self, which: u32) -> MeetingId {
+    fn named(&self, which: u32) -> CollectiveId {
         let operation = self.number.wrapping_mul(NAMES_IN_TURN).wrapping_add(which);
-        MeetingId { group: self.team.group, operation }
+        CollectiveId { group: self.team.group, operation }
     }
 
     /// Returns true if this node is the only member.
@@ -163,8 +163,8 @@ impl<M: Machine> TeamTurn<'_, M> {
     /// # Errors
     /// Fails for all members alike if one of them contributes a failure or disconnects.
     pub async fn gather_bytes(&self, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Vec<Vec<u8>>> {
-        let (meeting, step) = (self.next(), self.step);
-        self.meetings.set(self.meetings.get() + 1);
+        let (barrier, step) = (self.next(), self.step);
+        self.barriers.set(self.barriers.get() + 1);
         if self.is_alone() {
             return brings.map(|bytes| vec![bytes]).map_err(|error| Box::new(error.clone()));
         }
@@ -172,9 +172,9 @@ impl<M: Machine> TeamTurn<'_, M> {
         client.inner.endpoint.machine().compute(Work::Barrier).await;
         let (brings, error) = taken_apart(brings);
         let failure = error.map(failure_of);
-        let request = Request::Meet { meeting, step: Some(step), brings, failure };
+        let request = Request::EnterBarrier { barrier, step: Some(step), brings, failure };
         match client.inner.endpoint.call(*coordinator, request, Payload::empty()).await?.0 {
-            Reply::Met { brought, .. } => {
+            Reply::BarrierDone { brought, .. } => {
                 let brought: Vec<Vec<u8>> = decoded(&brought, *coordinator)?;
                 if brought.len() == self.team.members.len() {
                     Ok(brought)
@@ -207,13 +207,17 @@ fn failure_of(error: &Error) -> Failure {
 }
 
 impl<M: Machine> Gathering<M> for TeamTurn<'_, M> {
-    fn next(&self) -> MeetingId {
-        self.named(self.meetings.get())
+    fn next(&self) -> CollectiveId {
+        self.named(self.barriers.get())
     }
 
-    async fn meet(&self, _client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met> {
+    async fn enter_barrier(
+        &self,
+        _client: &Client<M>,
+        brings: std::result::Result<Vec<u8>, &Error>,
+    ) -> Result<BarrierResult> {
         let brought = self.gather_bytes(brings).await?;
-        Ok(Met { members: self.team.members.clone(), brought })
+        Ok(BarrierResult { members: self.team.members.clone(), brought })
     }
 }
 
@@ -226,7 +230,7 @@ impl<M: Machine> Exchanging<M> for TeamTurn<'_, M> {
         self.team.rank as usize
     }
 
-    fn next_two(&self) -> [MeetingId; 2] {
+    fn next_two(&self) -> [CollectiveId; 2] {
         [self.next(), self.named(NAMES_IN_TURN - 1)]
     }
 }

@@ -61,7 +61,7 @@ impl<M: Machine> File<M> {
         match direction {
             Direction::Read => {
                 let read = self.transfer_part(direction, part, &staged).await;
-                group.meet_after(&self.client, read).await?;
+                group.enter_barrier_after(&self.client, read).await?;
                 let _span = self.notes().span("exchange", || [("bytes", part.bytes)]);
                 let mut put = Ok(());
                 for step in steps {
@@ -86,7 +86,7 @@ impl<M: Machine> File<M> {
                     }
                 }
                 drop(exchanging);
-                group.meet_after(&self.client, got).await?;
+                group.enter_barrier_after(&self.client, got).await?;
                 let written = self.transfer_part(direction, part, &staged).await;
                 self.settle(direction, group, written).await
             }
@@ -112,7 +112,7 @@ impl<M: Machine> File<M> {
         if direction == Direction::Read {
             return moved;
         }
-        company.meet_after(&self.client, moved).await?;
+        company.enter_barrier_after(&self.client, moved).await?;
         match self.client.inner.settings.two_phase_flush {
             TwoPhaseFlush::First if company.rank() > 0 => Ok(()),
             TwoPhaseFlush::First => self.flush_of(true).await,

@@ -18,7 +18,7 @@ const TEXT_BYTES_MAX: usize = 1024;
 pub(super) type Served = Result<Reply, Box<Failure>>;
 
 /// A barrier of members that are identified by a `K` and contribute a `B` each; all get a `T`.
-pub(super) struct Meeting<K, B, T> {
+pub(super) struct BarrierState<K, B, T> {
     /// The members that have entered, with their contributions.
     present: RefCell<BTreeMap<K, B>>,
     /// The first failure that a member has reported on entry.
@@ -26,23 +26,23 @@ pub(super) struct Meeting<K, B, T> {
     /// Result of the barrier, once it is complete.
     outcome: RefCell<Option<Result<T, Failure>>>,
     /// Number of members that have received the result.
-    told: Cell<usize>,
+    received: Cell<usize>,
 }
 
-impl<K, B, T> Default for Meeting<K, B, T> {
+impl<K, B, T> Default for BarrierState<K, B, T> {
     fn default() -> Self {
-        Meeting {
+        BarrierState {
             present: RefCell::default(),
             failure: RefCell::default(),
             outcome: RefCell::default(),
-            told: Cell::new(0),
+            received: Cell::new(0),
         }
     }
 }
 
-impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
+impl<K: Ord, B, T: Clone> BarrierState<K, B, T> {
     /// Enters a member. Fails if it has entered already.
-    pub(super) fn come(
+    pub(super) fn enter(
         &self,
         client: NodeId,
         key: K,
@@ -71,9 +71,9 @@ impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
 
     /// Completes the barrier with a result for its members. If a member was lost or has reported a failure,
     /// the result is that failure. A loss takes precedence, since it may have caused other failures.
-    pub(super) fn end(&self, lost: Option<Failure>, told: T) {
+    pub(super) fn end(&self, lost: Option<Failure>, result: T) {
         let failure = lost.or_else(|| self.failure.borrow().clone());
-        self.outcome.replace(Some(failure.map_or(Ok(told), Err)));
+        self.outcome.replace(Some(failure.map_or(Ok(result), Err)));
     }
 
     /// Waits for the result, for a member that has entered; `changed` is woken then.
@@ -81,7 +81,7 @@ impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
         loop {
             let outcome = self.outcome.borrow().clone();
             if let Some(outcome) = outcome {
-                self.told.set(self.told.get() + 1);
+                self.received.set(self.received.get() + 1);
                 return outcome;
             }
             changed.wait().await;
@@ -89,8 +89,8 @@ impl<K: Ord, B, T: Clone> Meeting<K, B, T> {
     }
 
     /// True if all members that have entered have received the result.
-    pub(super) fn all_are_told(&self) -> bool {
-        self.told.get() == self.present.borrow().len()
+    pub(super) fn all_have_result(&self) -> bool {
+        self.received.get() == self.present.borrow().len()
     }
 }
 

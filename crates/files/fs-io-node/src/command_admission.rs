@@ -98,7 +98,7 @@ pub(super) fn needs_no_turn(command: &Request) -> bool {
         command,
         Request::Join { .. }
             | Request::Gather { .. }
-            | Request::Meet { .. }
+            | Request::EnterBarrier { .. }
             | Request::Leave { .. }
             | Request::FormTeam { .. }
             | Request::Collective(_)

@@ -23,13 +23,13 @@ use std::rc::Rc;
 
 use machine::{Condition, Duration, Instant, Machine, NodeId, Payload, first_of};
 
-use super::barrier::{Meeting, Served, with_names};
+use super::barrier::{BarrierState, Served, with_names};
 use super::client_account::Account;
 use super::client_quotas::{Share, Shares};
 use crate::endpoint::{Endpoint, Mailbox};
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{FileId, MeetingId, Reply, Request};
+use crate::protocol::{CollectiveId, FileId, Reply, Request};
 
 /// Limit of memberships in jobs: of each client in any case, and of all clients beyond that.
 const MEMBERSHIPS: (u64, u64) = (16, 4096);
@@ -109,7 +109,7 @@ struct Flush {
     members: RefCell<Vec<Member>>,
     /// Failure reported to the others for the first lost member.
     lost: RefCell<Option<Failure>>,
-    meetings: [Meeting<NodeId, (), Vec<u64>>; 2],
+    barriers: [BarrierState<NodeId, (), Vec<u64>>; 2],
 }
 
 impl<M: Machine> Memberships<M> {
@@ -221,7 +221,7 @@ impl<M: Machine> Memberships<M> {
     }
 
     /// Blocks until all members of a flush have entered one of its barriers.
-    pub(super) async fn enter(&self, client: NodeId, id: MeetingId, failure: Option<Failure>) -> Served {
+    pub(super) async fn enter(&self, client: NodeId, id: CollectiveId, failure: Option<Failure>) -> Served {
         let job_members = self.of_member(client, id.group)?;
         let current = job_members.flush.borrow().clone();
         let flush = current.filter(|flush| flush.is_of(id, client)).ok_or_else(|| {
@@ -230,11 +230,11 @@ impl<M: Machine> Memberships<M> {
                 id.operation
             ))
         })?;
-        let meeting = flush.meeting(id);
-        meeting.come(client, client, (), failure.map(|failure| flush.with_names(failure)))?;
+        let barrier = flush.barrier(id);
+        barrier.enter(client, client, (), failure.map(|failure| flush.with_names(failure)))?;
         job_members.settle(self.machine.now());
-        let members = meeting.outcome(&job_members.changed).await?;
-        Ok(Reply::Met { members, brought: Vec::new() })
+        let members = barrier.outcome(&job_members.changed).await?;
+        Ok(Reply::BarrierDone { members, brought: Vec::new() })
     }
 
     /// Removes a client from the members of a group, after the flush in progress.
@@ -348,7 +348,7 @@ impl JobMembers {
             file,
             members: RefCell::new(self.members.borrow().clone()),
             lost: RefCell::default(),
-            meetings: Default::default(),
+            barriers: Default::default(),
         });
         self.flush.replace(Some(flush.clone()));
         flush
@@ -371,7 +371,7 @@ impl JobMembers {
     fn settle(&self, now: Instant) {
         let current = self.flush.borrow().clone();
         if let Some(flush) = current {
-            let is_over = flush.meetings.iter().all(|meeting| flush.end(meeting));
+            let is_over = flush.barriers.iter().all(|barrier| flush.end(barrier));
             if is_over {
                 self.flush.replace(None);
                 self.room.took.set(now.since(self.room.began.get()));
@@ -388,7 +388,7 @@ impl Flush {
     }
 
     /// True if the barrier belongs to this flush, and the client may enter it.
-    fn is_of(&self, id: MeetingId, client: NodeId) -> bool {
+    fn is_of(&self, id: CollectiveId, client: NodeId) -> bool {
         id.operation.div_ceil(2) == self.number
             && self.members.borrow().iter().any(|member| member.node == client)
     }
@@ -400,20 +400,20 @@ impl Flush {
         with_names(failure, &names.collect())
     }
 
-    fn meeting(&self, id: MeetingId) -> &Meeting<NodeId, (), Vec<u64>> {
-        &self.meetings[(id.operation as usize + 1) % 2]
+    fn barrier(&self, id: CollectiveId) -> &BarrierState<NodeId, (), Vec<u64>> {
+        &self.barriers[(id.operation as usize + 1) % 2]
     }
 
     /// Completes a barrier if all members have entered. Returns true if it is complete.
-    fn end(&self, meeting: &Meeting<NodeId, (), Vec<u64>>) -> bool {
-        if meeting.is_over() {
+    fn end(&self, barrier: &BarrierState<NodeId, (), Vec<u64>>) -> bool {
+        if barrier.is_over() {
             return true;
         }
         let members = self.members.borrow();
-        if !members.iter().all(|member| meeting.present().contains_key(&member.node)) {
+        if !members.iter().all(|member| barrier.present().contains_key(&member.node)) {
             return false;
         }
-        meeting.end(self.lost.borrow().clone(), members.iter().map(|member| member.node.0).collect());
+        barrier.end(self.lost.borrow().clone(), members.iter().map(|member| member.node.0).collect());
         true
     }
 }
@@ -446,18 +446,18 @@ mod tests {
         members: &[u64],
         failure_text: Option<&str>,
     ) {
-        let meeting =
-            flush.meeting(MeetingId { group: GROUP, operation: 2 * flush.number - 1 + step as u32 });
+        let barrier =
+            flush.barrier(CollectiveId { group: GROUP, operation: 2 * flush.number - 1 + step as u32 });
         for &node in members {
             let failure = failure_text.map(Failure::invalid);
-            meeting.come(NodeId(node), NodeId(node), (), failure).expect("it has not entered yet");
+            barrier.enter(NodeId(node), NodeId(node), (), failure).expect("it has not entered yet");
         }
         job_members.settle(Instant::START);
     }
 
     fn outcome(flush: &Flush, step: usize) -> Option<Result<Vec<u64>, String>> {
-        let meeting = &flush.meetings[step];
-        let outcome = pin!(meeting.outcome(&Condition::new())).poll(&mut Context::from_waker(Waker::noop()));
+        let barrier = &flush.barriers[step];
+        let outcome = pin!(barrier.outcome(&Condition::new())).poll(&mut Context::from_waker(Waker::noop()));
         match outcome {
             Poll::Ready(outcome) => Some(outcome.map_err(|failure| failure.text)),
             Poll::Pending => None,
@@ -483,21 +483,21 @@ mod tests {
     #[test]
     fn a_flush_fails_with_the_name_of_a_disconnected_member() {
         // Before the first barrier or after it, with or without another failure.
-        for (met, lost, others, failure_text) in [
+        for (at_second_barrier, lost, others, failure_text) in [
             (false, 2, [0, 1], None),
             (true, 2, [0, 1], None),
             (true, 2, [0, 1], Some("no answer")),
             (true, 0, [1, 2], None),
         ] {
             let (job_members, flush) = flush_of_three();
-            if met {
+            if at_second_barrier {
                 enter(&job_members, &flush, 0, &[0, 1, 2], None);
             }
-            enter(&job_members, &flush, usize::from(met), &others, failure_text);
+            enter(&job_members, &flush, usize::from(at_second_barrier), &others, failure_text);
             job_members.lose(NodeId(lost), "disconnected", Instant::START);
             let expected = format!("member {lost} of the job job disconnected");
-            assert_eq!(outcome(&flush, usize::from(met)), Some(Err(expected)));
-            assert_eq!(job_members.flush.borrow().is_none(), met);
+            assert_eq!(outcome(&flush, usize::from(at_second_barrier)), Some(Err(expected)));
+            assert_eq!(job_members.flush.borrow().is_none(), at_second_barrier);
         }
     }
 

@@ -116,7 +116,7 @@ use selected::Selections;
 pub use stored_stripes::REMOVED_AT_ONCE;
 use stored_stripes::StoredStripes;
 use stripe_listing::Listings;
-use teams::{Coming, Teams};
+use teams::{BarrierEntry, Teams};
 use thread_pool::Pool;
 
 /// A running I/O node.
@@ -305,11 +305,11 @@ impl<M: Machine> IoNode<M> {
             Request::Gather { group, flush, file, for_room } => {
                 self.memberships.gather(client, group, Wanted { flush, file, for_room }).await
             }
-            Request::Meet { meeting, step: Some(step), brings, failure } => {
-                self.teams.meet(client, meeting, Coming { step, brings }, failure).await
+            Request::EnterBarrier { barrier, step: Some(step), brings, failure } => {
+                self.teams.enter_barrier(client, barrier, BarrierEntry { step, brings }, failure).await
             }
-            Request::Meet { meeting, step: None, brings, failure } if brings.is_empty() => {
-                self.memberships.enter(client, meeting, failure).await
+            Request::EnterBarrier { barrier, step: None, brings, failure } if brings.is_empty() => {
+                self.memberships.enter(client, barrier, failure).await
             }
             Request::Leave { group } if self.teams.has(client, group) => {
                 self.teams.leave(client, group);

@@ -88,7 +88,7 @@ impl<T> Staged<T> {
 
 fn group_of(memory: MemoryId) -> Result<u64, Box<Failure>> {
     match memory {
-        MemoryId::Collective(meeting) => Ok(meeting.group),
+        MemoryId::Collective(barrier) => Ok(barrier.group),
         MemoryId::Request(_) => Err(Failure::invalid("a directory of memory that is not of a group").into()),
     }
 }
@@ -96,12 +96,12 @@ fn group_of(memory: MemoryId) -> Result<u64, Box<Failure>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::MeetingId;
+    use crate::protocol::CollectiveId;
 
     const CLIENT: NodeId = NodeId(1);
 
     fn memory(group: u64, operation: u32) -> MemoryId {
-        MemoryId::Collective(MeetingId { group, operation })
+        MemoryId::Collective(CollectiveId { group, operation })
     }
 
     fn add(staged: &Staged<u64>, memory: MemoryId, weight: u64) -> Result<(), Box<Failure>> {

@@ -16,11 +16,11 @@ use std::rc::Rc;
 
 use machine::{Condition, NodeId};
 
-use super::barrier::{Meeting, Served, with_names};
+use super::barrier::{BarrierState, Served, with_names};
 use super::client_quotas::{Share, Shares};
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{BROUGHT_BY_ALL_MAX, BROUGHT_BYTES_MAX, MeetingId, Reply, TeamStep};
+use crate::protocol::{BROUGHT_BY_ALL_MAX, BROUGHT_BYTES_MAX, CollectiveId, Reply, TeamStep};
 
 /// Limit of memberships in teams, formed or forming: of each client in any case, and of all clients beyond
 /// that.
@@ -58,7 +58,7 @@ struct Team {
     /// Failure of the team, if it is lost.
     lost: RefCell<Option<Failure>>,
     /// Barriers that a member has entered and not all members have left.
-    meetings: RefCell<BTreeMap<u32, Rc<TeamMeeting>>>,
+    barriers: RefCell<BTreeMap<u32, Rc<TeamBarrier>>>,
     changed: Condition,
 }
 
@@ -70,7 +70,7 @@ struct TeamMember {
 
 /// A member's entry into a barrier.
 #[derive(Clone)]
-pub(super) struct Coming {
+pub(super) struct BarrierEntry {
     /// Step for which the member enters.
     pub(super) step: TeamStep,
     /// Contribution, which all members receive.
@@ -78,7 +78,7 @@ pub(super) struct Coming {
 }
 
 /// A barrier of members by their ranks. Its result is all contributions, encoded as in the answer.
-type TeamMeeting = Meeting<u32, Coming, Rc<[u8]>>;
+type TeamBarrier = BarrierState<u32, BarrierEntry, Rc<[u8]>>;
 
 impl Teams {
     /// Adds a client to the members of a team, and waits for the others.
@@ -137,20 +137,20 @@ impl Teams {
     }
 
     /// Blocks until all members of a team have entered a barrier.
-    pub(super) async fn meet(
+    pub(super) async fn enter_barrier(
         &self,
         client: NodeId,
-        id: MeetingId,
-        mut coming: Coming,
+        id: CollectiveId,
+        mut entry: BarrierEntry,
         mut failure: Option<Failure>,
     ) -> Served {
-        let bytes = coming.brings.len();
+        let bytes = entry.brings.len();
         if bytes > BROUGHT_BYTES_MAX {
             // The member enters all the same, so that the others need not wait.
             let text =
                 format!("{client} contributes {bytes} bytes to a barrier; the limit is {BROUGHT_BYTES_MAX}");
             failure.get_or_insert(Failure::invalid(text));
-            coming.brings.clear();
+            entry.brings.clear();
         }
         let team = self.formed.borrow().get(&id.group).cloned();
         let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
@@ -158,15 +158,15 @@ impl Teams {
             let text = "the team no longer exists: its coordinator was restarted, or lost this member";
             Failure::new(FailureKind::NoTeam, text)
         })?;
-        let meeting = team.meetings.borrow_mut().entry(id.operation).or_default().clone();
-        meeting.come(client, rank, coming, failure.map(|failure| team.with_ranks(failure)))?;
+        let barrier = team.barriers.borrow_mut().entry(id.operation).or_default().clone();
+        barrier.enter(client, rank, entry, failure.map(|failure| team.with_ranks(failure)))?;
         team.end_if_out_of_step();
-        team.settle(&meeting);
-        let outcome = meeting.outcome(&team.changed).await;
-        if meeting.all_are_told() {
-            team.meetings.borrow_mut().remove(&id.operation);
+        team.settle(&barrier);
+        let outcome = barrier.outcome(&team.changed).await;
+        if barrier.all_have_result() {
+            team.barriers.borrow_mut().remove(&id.operation);
         }
-        Ok(Reply::Met { members: Vec::new(), brought: outcome?.to_vec() })
+        Ok(Reply::BarrierDone { members: Vec::new(), brought: outcome?.to_vec() })
     }
 
     /// True if a client is a member of a team of this group.
@@ -208,8 +208,8 @@ impl Teams {
 impl Team {
     fn new(name: String, group: u64, size: u32) -> Self {
         let (members, ranks) = (RefCell::default(), RefCell::default());
-        let (lost, meetings) = (RefCell::default(), RefCell::default());
-        Team { name, group, size, members, ranks, lost, meetings, changed: Condition::new() }
+        let (lost, barriers) = (RefCell::default(), RefCell::default());
+        Team { name, group, size, members, ranks, lost, barriers, changed: Condition::new() }
     }
 
     fn rank_of(&self, client: NodeId) -> Option<u32> {
@@ -256,19 +256,19 @@ impl Team {
     /// would ever be complete, or all members have entered one barrier for different steps. A member waits in
     /// one barrier at a time.
     fn end_if_out_of_step(&self) {
-        let meetings = self.meetings.borrow();
-        let incomplete = || meetings.values().filter(|meeting| !meeting.is_over());
-        let waiting: usize = incomplete().map(|meeting| meeting.present().len()).sum();
+        let barriers = self.barriers.borrow();
+        let incomplete = || barriers.values().filter(|barrier| !barrier.is_over());
+        let waiting: usize = incomplete().map(|barrier| barrier.present().len()).sum();
         // Wait until all members are blocked: before that, a missing member may still enter the right
         // barrier.
         if (waiting as u64) < u64::from(self.size) {
             return;
         }
-        let apart: Vec<_> = incomplete().flat_map(|meeting| steps_of(&meeting.present())).collect();
+        let apart: Vec<_> = incomplete().flat_map(|barrier| steps_of(&barrier.present())).collect();
         if apart.len() < 2 {
             return;
         }
-        drop(meetings);
+        drop(barriers);
         let each = apart.iter().map(|(step, ranks)| format!("{step} of {}", ranks_in_words(ranks)));
         let each = each.collect::<Vec<_>>().join(" and ");
         let text = format!("the members of the team {} are out of step: {each}", self.name);
@@ -278,26 +278,26 @@ impl Team {
     /// Ends the team: waiting members, and those that enter later, get the failure `why`.
     fn end(&self, why: Failure) {
         self.lost.borrow_mut().get_or_insert(why);
-        let meetings: Vec<_> = self.meetings.borrow().values().cloned().collect();
-        meetings.iter().for_each(|meeting| self.settle(meeting));
+        let barriers: Vec<_> = self.barriers.borrow().values().cloned().collect();
+        barriers.iter().for_each(|barrier| self.settle(barrier));
         self.changed.wake_all();
     }
 
     /// Completes a barrier if all members have entered, or one of them never will.
-    fn settle(&self, meeting: &TeamMeeting) {
-        let present = meeting.present();
+    fn settle(&self, barrier: &TeamBarrier) {
+        let present = barrier.present();
         let all_have_come = present.len() as u64 == u64::from(self.size);
         let lost = self.lost.borrow().clone().filter(|_| !all_have_come || !is_of_one(&present));
-        if meeting.is_over() || !all_have_come && lost.is_none() {
+        if barrier.is_over() || !all_have_come && lost.is_none() {
             return;
         }
-        let brought: Vec<&[u8]> = present.values().map(|coming| &*coming.brings).collect();
+        let brought: Vec<&[u8]> = present.values().map(|entry| &*entry.brings).collect();
         let brought = postcard::to_extend(&brought, Vec::new()).expect("a vector takes any encoding");
         let too_much = (brought.len() > BROUGHT_BY_ALL_MAX).then(|| {
             let text = format!("the members contribute {} bytes to a barrier", brought.len());
             Failure::invalid(format!("{text}; the limit is {BROUGHT_BY_ALL_MAX}"))
         });
-        meeting.end(lost.or(too_much), brought.into());
+        barrier.end(lost.or(too_much), brought.into());
         self.changed.wake_all();
     }
 
@@ -312,9 +312,9 @@ impl Team {
 }
 
 /// Returns the steps of the members in a barrier, each with its ranks.
-fn steps_of(present: &BTreeMap<u32, Coming>) -> Vec<(TeamStep, Vec<u32>)> {
+fn steps_of(present: &BTreeMap<u32, BarrierEntry>) -> Vec<(TeamStep, Vec<u32>)> {
     let mut steps: Vec<(TeamStep, Vec<u32>)> = Vec::new();
-    for (&rank, Coming { step, .. }) in present {
+    for (&rank, BarrierEntry { step, .. }) in present {
         match steps.iter_mut().find(|(other, _)| other == step) {
             Some((_, ranks)) => ranks.push(rank),
             None => steps.push((*step, vec![rank])),
@@ -324,8 +324,8 @@ fn steps_of(present: &BTreeMap<u32, Coming>) -> Vec<(TeamStep, Vec<u32>)> {
 }
 
 /// True if all present members have entered for the same step.
-fn is_of_one(present: &BTreeMap<u32, Coming>) -> bool {
-    let mut steps = present.values().map(|coming| coming.step);
+fn is_of_one(present: &BTreeMap<u32, BarrierEntry>) -> bool {
+    let mut steps = present.values().map(|entry| entry.step);
     let first = steps.next();
     steps.all(|step| Some(step) == first)
 }
@@ -353,8 +353,8 @@ mod tests {
 
     type Serving<'a> = Pin<Box<dyn Future<Output = Served> + 'a>>;
 
-    fn poll(coming: &mut Serving<'_>) -> Option<Served> {
-        match pin!(coming).poll(&mut Context::from_waker(Waker::noop())) {
+    fn poll(entering: &mut Serving<'_>) -> Option<Served> {
+        match pin!(entering).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(served) => Some(served),
             Poll::Pending => None,
         }
@@ -383,28 +383,30 @@ mod tests {
         group
     }
 
-    fn meet<'a>(
+    fn enter_barrier<'a>(
         teams: &'a Teams,
         group: u64,
         operation: u32,
         node: u64,
         failure: Option<&str>,
     ) -> Serving<'a> {
-        let (coming, failure) =
-            (Coming { step: TeamStep::Meet, brings: vec![node as u8] }, failure.map(Failure::invalid));
-        Box::pin(teams.meet(NodeId(node), MeetingId { group, operation }, coming, failure))
+        let (entering, failure) = (
+            BarrierEntry { step: TeamStep::Barrier, brings: vec![node as u8] },
+            failure.map(Failure::invalid),
+        );
+        Box::pin(teams.enter_barrier(NodeId(node), CollectiveId { group, operation }, entering, failure))
     }
 
     /// Returns the result of a barrier for the members of a pair.
-    fn met() -> Reply {
+    fn completed() -> Reply {
         let brought = postcard::to_extend(&vec![vec![10_u8], vec![11]], Vec::new()).expect("encoded");
-        Reply::Met { members: Vec::new(), brought }
+        Reply::BarrierDone { members: Vec::new(), brought }
     }
 
     fn move_data(teams: &Teams, group: u64, node: u64, direction: Direction) -> Serving<'_> {
         let step = TeamStep::Move { direction, in_two_phases: false };
-        let id = MeetingId { group, operation: 0 };
-        Box::pin(teams.meet(NodeId(node), id, Coming { step, brings: Vec::new() }, None))
+        let id = CollectiveId { group, operation: 0 };
+        Box::pin(teams.enter_barrier(NodeId(node), id, BarrierEntry { step, brings: Vec::new() }, None))
     }
 
     fn text(served: Option<Served>) -> String {
@@ -415,12 +417,12 @@ mod tests {
     fn members_at_different_barriers_get_an_error() {
         let teams = Teams::default();
         let group = pair(&teams);
-        let mut one = meet(&teams, group, 3, 10, None);
+        let mut one = enter_barrier(&teams, group, 3, 10, None);
         assert!(poll(&mut one).is_none());
-        let error = text(poll(&mut meet(&teams, group, 4, 11, None)));
-        assert!(error.contains("out of step: a meeting of rank 0 and a meeting of rank 1"), "{error}");
+        let error = text(poll(&mut enter_barrier(&teams, group, 4, 11, None)));
+        assert!(error.contains("out of step: a barrier of rank 0 and a barrier of rank 1"), "{error}");
         assert_eq!(text(poll(&mut one)), error);
-        assert_eq!(text(poll(&mut meet(&teams, group, 5, 10, None))), error);
+        assert_eq!(text(poll(&mut enter_barrier(&teams, group, 5, 10, None))), error);
     }
 
     #[test]
@@ -431,8 +433,8 @@ mod tests {
         assert!(poll(&mut one).is_none());
         let error = text(poll(&mut move_data(&teams, group, 10, Direction::Write)));
         assert!(error.ends_with("out of step: a write of rank 0 and a read of rank 1"), "{error}");
-        for mut coming in [one, meet(&teams, group, 5, 10, None)] {
-            assert_eq!(text(poll(&mut coming)), error);
+        for mut entering in [one, enter_barrier(&teams, group, 5, 10, None)] {
+            assert_eq!(text(poll(&mut entering)), error);
         }
     }
 
@@ -450,25 +452,27 @@ mod tests {
         let teams = Teams::default();
         let group = pair(&teams);
         for operation in [1, 2, 9] {
-            let (mut one, mut other) =
-                (meet(&teams, group, operation, 10, None), meet(&teams, group, operation, 11, None));
+            let (mut one, mut other) = (
+                enter_barrier(&teams, group, operation, 10, None),
+                enter_barrier(&teams, group, operation, 11, None),
+            );
             assert!(poll(&mut one).is_none());
-            for coming in [&mut other, &mut one] {
-                assert_eq!(poll(coming), Some(Ok(met())));
+            for entering in [&mut other, &mut one] {
+                assert_eq!(poll(entering), Some(Ok(completed())));
             }
         }
-        assert!(teams.formed.borrow()[&group].meetings.borrow().is_empty());
+        assert!(teams.formed.borrow()[&group].barriers.borrow().is_empty());
     }
 
     #[test]
     fn too_much_data_at_a_barrier_is_rejected() {
         let teams = Teams::default();
         let group = pair(&teams);
-        let coming = Coming { step: TeamStep::Meet, brings: vec![0; BROUGHT_BYTES_MAX + 1] };
-        let meeting = MeetingId { group, operation: 1 };
-        let mut one: Serving = Box::pin(teams.meet(NodeId(10), meeting, coming, None));
+        let entering = BarrierEntry { step: TeamStep::Barrier, brings: vec![0; BROUGHT_BYTES_MAX + 1] };
+        let barrier = CollectiveId { group, operation: 1 };
+        let mut one: Serving = Box::pin(teams.enter_barrier(NodeId(10), barrier, entering, None));
         assert!(poll(&mut one).is_none());
-        let mut other = meet(&teams, group, 1, 11, None);
+        let mut other = enter_barrier(&teams, group, 1, 11, None);
         for error in [text(poll(&mut other)), text(poll(&mut one))] {
             assert!(error.contains("contributes 513 bytes"), "{error}");
         }
@@ -480,7 +484,7 @@ mod tests {
         let group = pair(&teams);
         let error = format!("{} has no memory", NodeId(11));
         let (mut one, mut other) =
-            (meet(&teams, group, 1, 10, None), meet(&teams, group, 1, 11, Some(&error)));
+            (enter_barrier(&teams, group, 1, 10, None), enter_barrier(&teams, group, 1, 11, Some(&error)));
         assert!(poll(&mut one).is_none());
         assert_eq!([text(poll(&mut other)), text(poll(&mut one))], ["rank 1 has no memory"; 2]);
     }
@@ -489,25 +493,26 @@ mod tests {
     fn a_barrier_does_not_wait_for_a_disconnected_member() {
         let teams = Teams::default();
         let group = pair(&teams);
-        let mut waiting = meet(&teams, group, 1, 10, None);
+        let mut waiting = enter_barrier(&teams, group, 1, 10, None);
         assert!(poll(&mut waiting).is_none());
         teams.gone(NodeId(11));
-        for mut coming in [waiting, meet(&teams, group, 2, 10, None)] {
-            let failure = poll(&mut coming).expect("answered").expect_err("refused");
+        for mut entering in [waiting, enter_barrier(&teams, group, 2, 10, None)] {
+            let failure = poll(&mut entering).expect("answered").expect_err("refused");
             assert_eq!(
                 (failure.lost_rank, &*failure.text),
                 (Some(1), "rank 1 of the team team disconnected")
             );
         }
-        assert!(text(poll(&mut meet(&teams, group, 2, 11, None))).contains("lost this member"));
+        assert!(text(poll(&mut enter_barrier(&teams, group, 2, 11, None))).contains("lost this member"));
         teams.leave(NodeId(10), group);
         assert!(teams.formed.borrow().is_empty());
         // A completed barrier is not affected by a member that leaves afterwards.
         let group = pair(&teams);
-        let (mut one, mut other) = (meet(&teams, group, 1, 10, None), meet(&teams, group, 1, 11, None));
+        let (mut one, mut other) =
+            (enter_barrier(&teams, group, 1, 10, None), enter_barrier(&teams, group, 1, 11, None));
         assert!(poll(&mut one).is_none() && poll(&mut other).is_some());
         teams.leave(NodeId(11), group);
-        assert_eq!(poll(&mut one), Some(Ok(met())));
+        assert_eq!(poll(&mut one), Some(Ok(completed())));
     }
 
     #[test]
@@ -515,14 +520,14 @@ mod tests {
         let teams = Teams::default();
         let mut waiting = form(&teams, 11, 1, 2);
         assert!(poll(&mut waiting).is_none());
-        for (mut coming, why) in [
+        for (mut entering, why) in [
             (form(&teams, 10, 1, 2), "already has that rank"),
             (form(&teams, 11, 0, 2), "already rank 1"),
             (form(&teams, 10, 0, 3), "size of team team: 2 and 3"),
             (form(&teams, 10, 2, 2), "with ranks from 0"),
             (form(&teams, 10, 0, SIZE_MAX + 1), "has 1 to"),
         ] {
-            assert!(text(poll(&mut coming)).contains(why), "{why}");
+            assert!(text(poll(&mut entering)).contains(why), "{why}");
         }
         let mut third = form(&teams, 12, 0, 2);
         teams.gone(NodeId(11));

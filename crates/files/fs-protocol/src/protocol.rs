@@ -23,7 +23,7 @@ mod request;
 pub use block_write::{BlockWrite, Fetch, StripeHome, WrittenUntil};
 pub use collective::{Collective, Direction, Listed, Selected, SelectedPart, Selecting, Selectors, TeamStep};
 pub use frame::{Frame, VERSION};
-pub use ids::{FileId, MeetingId, MemoryId};
+pub use ids::{CollectiveId, FileId, MemoryId};
 pub use label::{Committed, LABEL_VERSION, Label};
 pub use lock::{HeldLock, LockAnswer, LockChange, LockStep};
 pub use reply::Reply;

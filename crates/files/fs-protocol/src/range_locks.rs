@@ -27,7 +27,7 @@ impl LockRange {
     /// The whole file.
     pub const WHOLE: LockRange = LockRange { first: 0, last: u64::MAX };
 
-    fn meets(self, other: LockRange) -> bool {
+    fn overlaps(self, other: LockRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
@@ -90,7 +90,7 @@ impl<O: Copy + Ord> RangeLocks<O> {
                 whole.first = whole.first.min(lock.range.first);
                 whole.last = whole.last.max(lock.range.last);
                 self.take(lock);
-            } else if lock.range.meets(range) {
+            } else if lock.range.overlaps(range) {
                 self.take(lock);
                 for range in lock.range.without(range).into_iter().flatten() {
                     self.give(RangeLock { range, ..lock });

@@ -95,7 +95,7 @@ spans_of_requests! {
     Request::MoveListed(_) => "move listed",
     Request::Memput { .. } | Request::MemputPieces { .. } => "memput",
     Request::Memget { .. } | Request::MemgetPieces { .. } => "memget",
-    Request::Meet { .. } => "meet",
+    Request::EnterBarrier { .. } => "meet",
     Request::Join { .. } => "join",
     Request::Gather { .. } => "gather",
     Request::FlushTogether { .. } => "flush together",

@@ -181,10 +181,10 @@ fn leave(busy: &AtomicI32, before: i32) {
 
 /// Explores all orders with at most `switches` preemptions (switches away from a thread that could continue), or
 /// `LOOM_MAX_PREEMPTIONS`, if that is set.
-fn model(switches: usize, meet: impl Fn() + Sync + Send + 'static) {
+fn model(switches: usize, scenario: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(switches));
-    builder.check(meet);
+    builder.check(scenario);
 }
 
 fn owner_and_newcomer() {

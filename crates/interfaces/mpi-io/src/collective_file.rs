@@ -94,7 +94,7 @@ impl CollectiveFile {
         };
         // The first member creates the file before it enters the barrier, so that the others find it.
         let first = (rank == 0).then(open);
-        let members = Members::meet(&started.session, path, (name, rank, size))?;
+        let members = Members::join(&started.session, path, (name, rank, size))?;
         let opened = first.unwrap_or_else(open);
         let (handle, number, stat) = members.agree_after_first(opened, hints.in_common())?;
         call.say(|| [("file", number.0)]);

@@ -20,8 +20,8 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// Meets the other members at a barrier. All pass the same unique `name` and the same `path`.
-    pub(crate) fn meet(
+    /// Enters a barrier with the other members. All pass the same unique `name` and the same `path`.
+    pub(crate) fn join(
         session: &Session,
         path: &str,
         (name, rank, size): (&str, u32, u32),

@@ -110,7 +110,7 @@ async fn move_all(machine: RealMachine, rank: u32, plan: Plan) -> Result<()> {
     if rank == 0 {
         file.make_stripes().await?;
     }
-    team.turn(team.next_turn(), TeamStep::Meet).await.gather(Ok(0)).await?;
+    team.turn(team.next_turn(), TeamStep::Barrier).await.gather(Ok(0)).await?;
     let dense = CollectiveSettings::disk_directed().presorted();
     let selected = |queued, to_media| {
         Way::Selected(SelectedSettings {
@@ -154,7 +154,7 @@ async fn move_file(
     let bytes = |at: u64| if is_write { (at % 251) as u8 ^ node as u8 } else { 0 };
     let memory = Memory::real((0..view.node_bytes(node)).map(bytes).collect());
     let selection = Selection::of_view(view, node);
-    team.turn(team.next_turn(), TeamStep::Meet).await.gather(Ok(0)).await?;
+    team.turn(team.next_turn(), TeamStep::Barrier).await.gather(Ok(0)).await?;
     let start = machine.now();
     match way {
         Way::Dense(settings) if is_write => file.write_collective(group, view, &memory, settings).await?,

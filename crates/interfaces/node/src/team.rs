@@ -72,15 +72,15 @@ impl Team {
     }
 
     /// Enters a barrier: the call completes when all members have made it.
-    pub fn meet(&self) -> Pending<()> {
-        self.begin(&self.0.name, TeamStep::Meet, async |node, name, turn| {
+    pub fn barrier(&self) -> Pending<()> {
+        self.begin(&self.0.name, TeamStep::Barrier, async |node, name, turn| {
             node.client.explained(&name, turn.gather(Ok(0)).await).map(drop)
         })
     }
 
     /// Enters a barrier with a value. Returns the values of all members, by rank.
     pub fn gather(&self, value: u64) -> Pending<Vec<u64>> {
-        self.begin(&self.0.name, TeamStep::Meet, async move |node, name, turn| {
+        self.begin(&self.0.name, TeamStep::Barrier, async move |node, name, turn| {
             node.client.explained(&name, turn.gather(Ok(value)).await)
         })
     }

@@ -60,10 +60,10 @@ fn members_write_small_records_together_and_read_them() {
             let other = (team.rank() + 1) % MEMBERS;
             let reading = team.read(&file, records(other, count), how);
             let beyond = team.read(&file, records(0, count + 10), how);
-            let met = team.meet();
+            let barrier = team.barrier();
             assert_eq!(beyond.wait().expect("read"), contents(round, own.bytes()));
             assert_eq!(reading.wait().expect("read"), contents(other + round, own.bytes()));
-            met.wait().expect("met");
+            barrier.wait().expect("met");
             // Reading through the page cache returns the same data.
             let mut some = [0; 8];
             file.read_at(u64::from(other) * 8, &mut some).expect("read");
@@ -98,7 +98,7 @@ fn a_failed_call_fails_for_all_and_a_left_member_blocks_none() {
             .wait()
             .expect("and now none does");
         if team.rank() > 0 {
-            let error = team.meet().wait().expect_err("one has left");
+            let error = team.barrier().wait().expect_err("one has left");
             assert_eq!(error.kind(), ErrorKind::Gone);
             assert!(error.why().contains("rank 0 of the team failing has left"), "{error}");
             assert_eq!(error.lost_rank(), Some(0));
@@ -112,9 +112,9 @@ fn leaving_a_team_ends_its_own_wait_at_a_barrier() {
     let end = Barrier::new(MEMBERS as usize);
     in_team(&agents, "left", |_session, team| {
         if team.rank() == 0 {
-            let meeting = team.meet();
+            let barrier = team.barrier();
             team.leave().wait().expect("the agent is there");
-            assert_eq!(meeting.wait().expect_err("the team is left").kind(), ErrorKind::Gone);
+            assert_eq!(barrier.wait().expect_err("the team is left").kind(), ErrorKind::Gone);
         }
         end.wait();
     });
@@ -133,7 +133,7 @@ fn a_gather_during_a_write_of_others_is_out_of_step() {
         };
         let error = told.expect_err("they are out of step");
         assert!(
-            error.why().ends_with("out of step: a meeting of rank 0 and a write of ranks 1, 2"),
+            error.why().ends_with("out of step: a barrier of rank 0 and a write of ranks 1, 2"),
             "{error}"
         );
         assert!(error.remedy().is_some_and(|remedy| remedy.contains("the same calls")), "{error}");

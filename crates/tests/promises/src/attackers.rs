@@ -1,7 +1,7 @@
 //! Requests of misbehaving clients: for promises, and for measurements of the cost of such clients to others.
 
 use fs::protocol::{
-    BlockWrite, Collective, Direction, Fetch, FileId, Frame, LockAnswer, LockChange, LockStep, MeetingId,
+    BlockWrite, Collective, CollectiveId, Direction, Fetch, FileId, Frame, LockAnswer, LockChange, LockStep,
     MemoryId, OpenFor, Reply, Request, Selected, SelectedPart, Selecting, Selectors,
 };
 use fs::{LockMode, LockRange};
@@ -89,7 +89,7 @@ pub fn alternate_bytes() -> Selection {
 
 /// Returns requests of a member to select parts of a file, and at the end to write them.
 pub fn selected_write(member: NodeId, file: FileId, parts: Vec<Selection>) -> Vec<Request> {
-    let memory = MemoryId::Collective(MeetingId { group: 5, operation: 1 });
+    let memory = MemoryId::Collective(CollectiveId { group: 5, operation: 1 });
     let count = parts.len() as u32;
     let select = |selection| {
         let part = SelectedPart { at: 0, selection, stripes: vec![0] };

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use fs::protocol::{
-    BlockWrite, Direction, Frame, Listed, MeetingId, MemoryId, Reply, Request, Selected, SelectedPart,
+    BlockWrite, CollectiveId, Direction, Frame, Listed, MemoryId, Reply, Request, Selected, SelectedPart,
     Selecting, Selectors,
 };
 use fs::{
@@ -156,7 +156,7 @@ pub fn an_invalid_directory_of_extents_is_rejected(testbed: &impl Testbed, base:
             (10, 1, run(Entry { bytes: 1 << 62, ..entry(0, 0) }, 0), beyond),
             (12, 1, run(Entry { bytes: 1 << 40, ..entry(0, 0) }, 0), "more than 4194304 pieces"),
         ] {
-            let memory = MemoryId::Collective(MeetingId { group: 5, operation: tag as u32 });
+            let memory = MemoryId::Collective(CollectiveId { group: 5, operation: tag as u32 });
             let listed = Request::Stretches { memory, stretches: vec![(FileId(id), vec![stretch])] };
             assert_eq!(answer(tag, listed).await, Reply::Done);
             let members = vec![nodes[2].node().0];
@@ -194,7 +194,7 @@ pub fn an_invalid_selection_is_rejected(testbed: &impl Testbed, base: Base) {
             (14, 1, 1, None, Selectors::Asker(elsewhere.clone()), "stripe 1 of file"),
             (16, 8, 1, Some(&part), members(), "bytes of another file"),
         ] {
-            let memory = MemoryId::Collective(MeetingId { group: 5, operation: tag as u32 });
+            let memory = MemoryId::Collective(CollectiveId { group: 5, operation: tag as u32 });
             if let Some(part) = selected {
                 let of = FileId(if file == 8 { 1 } else { file });
                 let selecting = Selecting { memory, file: of, parts, part: part.clone() };
@@ -372,8 +372,8 @@ pub fn only_members_count_at_a_barrier(testbed: &impl Testbed, base: Base) {
         let clients = start(base, &nodes[..3], 1, settings(base)).await;
         let members: Vec<NodeId> = nodes[1..3].iter().map(|node| node.node()).collect();
         let (stranger, first) = (&nodes[3], nodes[1].node());
-        let enter = |operation| Request::Meet {
-            meeting: MeetingId { group: 5, operation },
+        let enter = |operation| Request::EnterBarrier {
+            barrier: CollectiveId { group: 5, operation },
             step: None,
             brings: Vec::new(),
             failure: None,

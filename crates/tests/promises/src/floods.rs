@@ -1,7 +1,7 @@
 //! Promises about clients with excessive requests: others are served, and the memory and table entries that a client
 //! can take are bounded.
 
-use fs::protocol::{BlockWrite, LockAnswer, MeetingId, MemoryId, OpenCount, Reply, Request, TeamStep};
+use fs::protocol::{BlockWrite, CollectiveId, LockAnswer, MemoryId, OpenCount, Reply, Request, TeamStep};
 use fs::{Failure, FailureKind, FileId, IoNodeSettings, LockRange, TeamMembership};
 use layout::Selection;
 use machine::conformance::Testbed;
@@ -236,14 +236,14 @@ pub fn the_failure_text_of_a_member_has_a_limited_length(testbed: &impl Testbed,
         next_reply(&nodes[2], 1).await;
         let text = nodes[2].node().to_string().repeat(60_000 / 8);
         let text = &text[..text.len().min(60_000)];
-        let meet = |text: &str| Request::Meet {
-            meeting: MeetingId { group, operation: 0 },
-            step: Some(TeamStep::Meet),
+        let enter = |text: &str| Request::EnterBarrier {
+            barrier: CollectiveId { group, operation: 0 },
+            step: Some(TeamStep::Barrier),
             brings: Vec::new(),
             failure: Some(Failure::invalid(text)),
         };
-        send(&nodes[2], to, Class::Control, 2, meet(text), Payload::empty()).await;
-        let refused = failure(answer(&nodes[3], to, 2, meet("another")).await);
+        send(&nodes[2], to, Class::Control, 2, enter(text), Payload::empty()).await;
+        let refused = failure(answer(&nodes[3], to, 2, enter("another")).await);
         assert!(
             refused.text.starts_with("rank 0") && refused.text.len() <= 2048,
             "{} bytes",

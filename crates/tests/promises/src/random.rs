@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use fs::protocol::{
-    BlockWrite, Collective, Direction, Fetch, Flushing, Frame, Listed, LockChange, LockStep, MeetingId,
+    BlockWrite, Collective, CollectiveId, Direction, Fetch, Flushing, Frame, Listed, LockChange, LockStep,
     MemoryId, RecordingStep, Reply, Request, StripeHome, StripePlaces, TeamStep, WrittenUntil,
 };
 use fs::{Entry, EntryRun, FailureKind, FileId, IoNodeSettings, ListedStretch, LockMode, LockRange, Threads};
@@ -249,12 +249,12 @@ impl<M: Machine> RandomAsker<M> {
             (self.offset(), self.below(if self.below(2) == 0 { 64 } else { BLOCK + 2 }) as u32);
         let request = match self.below(50) {
             0..=6 | 8 | 40..=43 => self.of_numbered(file, stripe),
-            44..=45 => Request::Directory { memory: self.meeting(), entries: self.entries() },
-            46 => Request::Stretches { memory: self.meeting(), stretches: self.stretches() },
+            44..=45 => Request::Directory { memory: self.collective_memory(), entries: self.entries() },
+            46 => Request::Stretches { memory: self.collective_memory(), stretches: self.stretches() },
             47 => {
                 let (queued, presort) = (self.below(2) == 0, self.below(2) == 0);
                 let (direction, members) = (self.direction(), self.members());
-                let memory = self.meeting();
+                let memory = self.collective_memory();
                 Request::MoveListed(Box::new(Listed { direction, presort, queued, memory, members }))
             }
             48 => Request::Join { job: self.name(), member: self.name(), io_nodes: self.below(2) },
@@ -330,9 +330,9 @@ impl<M: Machine> RandomAsker<M> {
             0 => Request::Gather { group, flush: number, file: self.other_file(), for_room: number > 1 },
             1 => {
                 let failure = (number > 2).then(|| fs::Failure::invalid("none"));
-                let step = (self.below(2) == 0).then_some(TeamStep::Meet);
-                Request::Meet {
-                    meeting: MeetingId { group, operation: number },
+                let step = (self.below(2) == 0).then_some(TeamStep::Barrier);
+                Request::EnterBarrier {
+                    barrier: CollectiveId { group, operation: number },
                     step,
                     brings: Vec::new(),
                     failure,
@@ -368,10 +368,10 @@ impl<M: Machine> RandomAsker<M> {
     }
 
     /// Returns memory of a private group or of a shared one; sometimes of no group.
-    fn meeting(&self) -> MemoryId {
+    fn collective_memory(&self) -> MemoryId {
         match self.below(20) {
             0 => MemoryId::Request(self.number()),
-            _ => MemoryId::Collective(MeetingId { group: self.number(), operation: self.below(3) as u32 }),
+            _ => MemoryId::Collective(CollectiveId { group: self.number(), operation: self.below(3) as u32 }),
         }
     }
 

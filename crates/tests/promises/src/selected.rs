@@ -119,7 +119,7 @@ async fn move_parts<M: Machine>(
                     let team =
                         TeamMembership::form(&client, "a team", rank as u32, MEMBERS).await.expect("formed");
                     let values = team
-                        .turn(team.next_turn(), TeamStep::Meet)
+                        .turn(team.next_turn(), TeamStep::Barrier)
                         .await
                         .gather(Ok(with.1 + rank as u64))
                         .await;

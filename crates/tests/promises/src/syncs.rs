@@ -39,8 +39,8 @@ pub fn a_collective_sync_persists_the_writes_of_all_members(testbed: &impl Testb
                 let file = open(&tree, "shared").await.expect("opened");
                 let client = tree.cache().client();
                 let team = TeamMembership::form(client, "writers", rank, MEMBERS).await.expect("formed");
-                let meet = async || {
-                    let turn = team.turn(team.next_turn(), TeamStep::Meet).await;
+                let barrier = async || {
+                    let turn = team.turn(team.next_turn(), TeamStep::Barrier).await;
                     turn.gather(Ok(0)).await.expect("all are there");
                 };
                 let sync = async || {
@@ -49,18 +49,18 @@ pub fn a_collective_sync_persists_the_writes_of_all_members(testbed: &impl Testb
                 };
                 for round in 1..4 {
                     let before = flushes();
-                    meet().await;
+                    barrier().await;
                     write_some(&team, &file, round).await;
                     assert_eq!(sync().await, Ok(()));
-                    meet().await;
+                    barrier().await;
                     assert_eq!(flushes() - before, 3, "one of each stripe");
-                    meet().await;
+                    barrier().await;
                     assert_eq!((file.sync().await, sync().await), (Ok(()), Ok(())));
-                    meet().await;
+                    barrier().await;
                     assert_eq!(flushes() - before, 3, "all data are persistent");
                     let there = read(&file).await;
                     assert!(there[..30] == [round; 30] && there[100..103] == [round; 3], "at rank {rank}");
-                    meet().await;
+                    barrier().await;
                     if rank == 0 {
                         io_nodes.iter().for_each(|node| node.faults().failing_flushes.set(1));
                     }

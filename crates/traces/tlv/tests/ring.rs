@@ -25,7 +25,7 @@ mod primitives {
 
 /// Runs a producer that records numbered entries, which take `entries` slots each, against a consumer that empties the
 /// ring `looks` times. Checks that every entry was taken in order, or counted as dropped.
-fn meet(capacity: usize, entries: &'static [usize], looks: usize) {
+fn check_interleavings(capacity: usize, entries: &'static [usize], looks: usize) {
     let mut builder = Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(3));
     builder.check(move || {
@@ -58,12 +58,12 @@ fn meet(capacity: usize, entries: &'static [usize], looks: usize) {
 
 #[test]
 fn entries_are_taken_in_order_and_unchanged() {
-    meet(4, &[1, 1, 1, 1, 1, 1], 2);
+    check_interleavings(4, &[1, 1, 1, 1, 1, 1], 2);
 }
 
 #[test]
 fn entries_of_several_slots_are_taken_whole_or_dropped() {
-    meet(4, &[3, 1, 2, 3], 2);
+    check_interleavings(4, &[3, 1, 2, 3], 2);
 }
 
 #[test]

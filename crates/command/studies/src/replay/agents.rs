@@ -45,7 +45,7 @@ pub struct ReplayTask {
 /// Command of the parent to a node; they are sent one after the other.
 enum Step {
     /// Addresses of the nodes of lower rank: connect to them and open the files.
-    Meet(Vec<SocketAddr>),
+    Connect(Vec<SocketAddr>),
     /// Replay.
     Go,
     /// All nodes are done: check the files.
@@ -153,7 +153,7 @@ impl ReplayTask {
         }
         let addresses: Vec<SocketAddr> = addresses.into_iter().flatten().collect();
         for (rank, step) in steps.iter().enumerate() {
-            let _ = step.send(Step::Meet(addresses[..rank].to_vec()));
+            let _ = step.send(Step::Connect(addresses[..rank].to_vec()));
         }
         hear(&told, count).await?;
         let all = |step: fn() -> Step| {
@@ -193,7 +193,7 @@ impl ReplayTask {
             connection.absence()?;
             let place = Place { rank, group, members: members.into(), files: files.into() };
             let _ = tell.send(Ok(Told::Listening(rank, connection.machine.address().expect("it listens"))));
-            let Ok(Step::Meet(addresses)) = steps.recv_async().await else { return Ok(()) };
+            let Ok(Step::Connect(addresses)) = steps.recv_async().await else { return Ok(()) };
             let part = self.get_ready(&connection, &place, &addresses).await?;
             let _ = tell.send(Ok(Told::Ready));
             let Ok(Step::Go) = steps.recv_async().await else { return Ok(()) };

@@ -26,15 +26,15 @@ impl<M: Machine> OpenTreeFile<M> {
     pub async fn sync_together(&self, turn: &TeamTurn<'_, M>) -> Result<()> {
         let sent = self.flush().await;
         let mark = self.paged().unflushed();
-        let met = turn.gather(sent.as_ref().map(|()| mark.runs()).map_err(|error| &**error)).await;
-        let flushed = match (sent, met) {
+        let entered = turn.gather(sent.as_ref().map(|()| mark.runs()).map_err(|error| &**error)).await;
+        let flushed = match (sent, entered) {
             (Ok(()), Ok(runs)) if turn.is_first() => self.sync_for_all(&runs).await,
             (Ok(()), Ok(runs)) if mark.is_flushed_with(runs[0]) => Ok(Vec::new()),
             (Ok(()), Ok(_)) => self.bring_to_media().await.map(|()| Vec::new()),
-            (sent, met) => sent.and(met.map(|_| Vec::new())),
+            (sent, entered) => sent.and(entered.map(|_| Vec::new())),
         };
-        let met = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
-        match (flushed, met) {
+        let entered = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
+        match (flushed, entered) {
             (Ok(_), Ok(told)) => self.synced_by_first(turn, mark, &told[0]).await,
             (Ok(_), Err(error)) => {
                 // Report this member's losses now. Writes that the first member could not flush stay recorded as

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use machine::{Machine, NodeId, Payload, Work};
 
 use crate::error::{Error, Result};
-use crate::protocol::{FileId, MeetingId, Reply, Request};
-use crate::rendezvous::{Gathering, Met, brought, taken_apart};
+use crate::protocol::{CollectiveId, FileId, Reply, Request};
+use crate::rendezvous::{BarrierResult, Gathering, brought, taken_apart};
 use crate::{Client, unexpected};
 
 /// Reason why a member requests a flush.
@@ -43,7 +43,7 @@ pub(super) struct Membership<M: Machine> {
 impl<M: Machine> Membership<M> {
     /// Joins a job. Also returns the number of flushes that the job has begun.
     pub(super) async fn begin(client: &Client<M>, job: &str, member: &str) -> Result<(Self, u32)> {
-        let coordinator = client.meeting_place();
+        let coordinator = client.coordinator();
         let (job, member) = (job.to_owned(), member.to_owned());
         let membership = Membership { coordinator, job, member, group: Cell::new(0), machine: PhantomData };
         let flushes = membership.renew(client).await?;
@@ -101,40 +101,44 @@ impl<M: Machine> Membership<M> {
 }
 
 /// The barriers of the members of a job at one flush.
-pub(super) struct FlushMeetings<'a, M: Machine> {
+pub(super) struct FlushBarriers<'a, M: Machine> {
     membership: &'a Membership<M>,
     /// Sequence number of the next barrier: each flush has two.
     next: Cell<u32>,
     /// Called when all members have entered a barrier.
-    met: &'a dyn Fn(),
+    on_barrier: &'a dyn Fn(),
 }
 
-impl<'a, M: Machine> FlushMeetings<'a, M> {
-    pub(super) fn new(membership: &'a Membership<M>, flush: u32, met: &'a dyn Fn()) -> Self {
-        FlushMeetings { membership, next: Cell::new(2 * flush - 1), met }
+impl<'a, M: Machine> FlushBarriers<'a, M> {
+    pub(super) fn new(membership: &'a Membership<M>, flush: u32, on_barrier: &'a dyn Fn()) -> Self {
+        FlushBarriers { membership, next: Cell::new(2 * flush - 1), on_barrier }
     }
 
-    fn id(&self) -> MeetingId {
-        MeetingId { group: self.membership.group(), operation: self.next.get() }
+    fn id(&self) -> CollectiveId {
+        CollectiveId { group: self.membership.group(), operation: self.next.get() }
     }
 }
 
-impl<M: Machine> Gathering<M> for FlushMeetings<'_, M> {
-    fn next(&self) -> MeetingId {
+impl<M: Machine> Gathering<M> for FlushBarriers<'_, M> {
+    fn next(&self) -> CollectiveId {
         self.id()
     }
 
-    async fn meet(&self, client: &Client<M>, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Met> {
+    async fn enter_barrier(
+        &self,
+        client: &Client<M>,
+        brings: std::result::Result<Vec<u8>, &Error>,
+    ) -> Result<BarrierResult> {
         let (own, error) = taken_apart(brings);
         let failure = error.map(brought);
         client.inner.endpoint.machine().compute(Work::Barrier).await;
-        let request = Request::Meet { meeting: self.id(), step: None, brings: Vec::new(), failure };
+        let request = Request::EnterBarrier { barrier: self.id(), step: None, brings: Vec::new(), failure };
         self.next.set(self.next.get() + 1);
         match self.membership.ask(client, request).await? {
-            Reply::Met { members, .. } => {
-                (self.met)();
+            Reply::BarrierDone { members, .. } => {
+                (self.on_barrier)();
                 let members = members.into_iter().map(NodeId).collect();
-                Ok(Met { members, brought: vec![own] })
+                Ok(BarrierResult { members, brought: vec![own] })
             }
             _ => Err(unexpected(self.membership.coordinator)),
         }

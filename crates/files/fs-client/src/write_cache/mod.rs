@@ -40,7 +40,7 @@ use crate::protocol::{Direction, FileId, Reply};
 use failures::FlushFailures;
 use layout::Extent;
 use logs::{Logs, NoRoom};
-use membership::{FlushMeetings, Membership, Reason};
+use membership::{FlushBarriers, Membership, Reason};
 
 /// Settings of a write cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -575,13 +575,13 @@ impl<M: Machine> Inner<M> {
         };
         let settings = ListedSettings { presort: true, queued: self.settings.queued };
         let operation = ListedOperation { direction: Direction::Write, memory: &self.data, settings };
-        let met = || {
+        let on_barrier = || {
             // All have begun: any member's later writes are flushed after all earlier writes.
             self.logs.borrow_mut().all_have_begun();
             self.flushes.changed.wake_all();
         };
-        let meetings = FlushMeetings::new(&self.membership, flush, &met);
-        let (own, common) = self.client.move_once(&operation, &meetings, &parts, &Ok(())).await;
+        let barriers = FlushBarriers::new(&self.membership, flush, &on_barrier);
+        let (own, common) = self.client.move_once(&operation, &barriers, &parts, &Ok(())).await;
         let moved = match (common, own) {
             // The coordinator only passes on an I/O node's answer to this member.
             (Err(common), Err(own)) if common.passes_on(&own) => Err(own),

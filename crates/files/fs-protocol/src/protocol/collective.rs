@@ -109,7 +109,7 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TeamStep {
     /// A barrier with an exchange of the members' contributions.
-    Meet,
+    Barrier,
     /// A movement of data.
     Move {
         /// Direction of the data.
@@ -137,7 +137,7 @@ impl TeamStep {
 impl fmt::Display for TeamStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            TeamStep::Meet => "a meeting",
+            TeamStep::Barrier => "a barrier",
             TeamStep::Move { direction: Direction::Read, in_two_phases: false } => "a read",
             TeamStep::Move { direction: Direction::Read, in_two_phases: true } => "a read in two phases",
             TeamStep::Move { direction: Direction::Write, in_two_phases: false } => "a write",

@@ -10,14 +10,14 @@ pub struct FileId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum MemoryId {
     /// For the duration of a collective operation.
-    Collective(MeetingId),
+    Collective(CollectiveId),
     /// For the duration of a file request of this node, by its number.
     Request(u64),
 }
 
 /// Identifies an operation of a group, with its barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct MeetingId {
+pub struct CollectiveId {
     /// The group.
     pub group: u64,
     /// Sequence number of the operation within the group.

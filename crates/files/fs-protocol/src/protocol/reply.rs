@@ -75,8 +75,8 @@ pub enum Reply {
         /// Sequence number of the flush that was begun.
         flush: u32,
     },
-    /// Answer of an I/O node to [`Request::Meet`]: all members have entered the barrier.
-    Met {
+    /// Answer of an I/O node to [`Request::EnterBarrier`]: all members have entered the barrier.
+    BarrierDone {
         /// The members of a job that take part, in order; empty for a team, whose members know each other.
         members: Vec<u64>,
         /// The contributions of the members of a team, by rank: a list of byte strings in postcard's

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block_write::BlockWrite;
 use super::collective::{Collective, Listed, Selected, Selecting, TeamStep};
-use super::ids::{FileId, MeetingId, MemoryId};
+use super::ids::{CollectiveId, FileId, MemoryId};
 use super::lock::LockChange;
 #[cfg(doc)]
 use super::*;
@@ -61,9 +61,9 @@ pub enum Request {
         bytes: u32,
     },
     /// Enters a barrier; answered when all members have entered.
-    Meet {
+    EnterBarrier {
         /// The barrier. Its group is the team, if the sender enters as a member of one.
-        meeting: MeetingId,
+        barrier: CollectiveId,
         /// The step for which a member of a team enters.
         step: Option<TeamStep>,
         /// The member's contribution, which all members of the team receive; at most [`BROUGHT_BYTES_MAX`]
@@ -366,7 +366,7 @@ impl Request {
             | Request::MoveListed(_)
             | Request::Memput { .. }
             | Request::Memget { .. }
-            | Request::Meet { .. }
+            | Request::EnterBarrier { .. }
             | Request::Select(_)
             | Request::MoveSelected(_)
             | Request::Record(RecordingStep::Fetch)

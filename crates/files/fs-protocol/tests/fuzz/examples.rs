@@ -1,8 +1,8 @@
 //! Example frames of each shape.
 
 use fs_protocol::protocol::{
-    BlockWrite, Collective, Direction, Fetch, Flushing, Frame, HeldLock, Label, ListedStripe, LockAnswer,
-    LockChange, LockStep, MeetingId, MemoryId, OpenCount, OpenFor, RecordingStep, Reply, Request, Selected,
+    BlockWrite, Collective, CollectiveId, Direction, Fetch, Flushing, Frame, HeldLock, Label, ListedStripe,
+    LockAnswer, LockChange, LockStep, MemoryId, OpenCount, OpenFor, RecordingStep, Reply, Request, Selected,
     SelectedPart, Selecting, Selectors, StripeHome, StripePlaces, TeamStep, WrittenUntil,
 };
 use fs_protocol::{Entry, EntryRun, FileId, ListedStretch, LockMode, LockRange};
@@ -12,7 +12,7 @@ use namespace::{FileNumber, Location, TreeOperation, TreeRefusal, WrittenContent
 /// Returns encoded frames: most kinds of requests, and the replies with the most fields.
 pub(crate) fn frames() -> Vec<Vec<u8>> {
     let (file, memory) = (FileId(7), MemoryId::Request(1));
-    let meeting = MeetingId { group: 5, operation: 6 };
+    let barrier = CollectiveId { group: 5, operation: 6 };
     let entry = Entry { offset: 70_000, bytes: 8, at: 300, time: 1 << 60 };
     let run = EntryRun { first: entry, stride: 32, later: vec![50, 1 << 20, 0] };
     let requests = [
@@ -29,8 +29,8 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         collective("rbb"),
         collective("wc"),
         collective("ra"),
-        Request::Meet { meeting, step: None, brings: Vec::new(), failure: None },
-        Request::MemputPieces { memory: MemoryId::Collective(meeting), pieces: vec![(0, 8), (96, 8)] },
+        Request::EnterBarrier { barrier, step: None, brings: Vec::new(), failure: None },
+        Request::MemputPieces { memory: MemoryId::Collective(barrier), pieces: vec![(0, 8), (96, 8)] },
         Request::Stretches {
             memory,
             stretches: vec![(file, vec![ListedStretch::One(entry), ListedStretch::Run(run)])],
@@ -46,7 +46,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         move_selected(Selectors::Members(vec![1, 2])),
         move_selected(Selectors::Asker(selected_part())),
         Request::FormTeam { name: "a name".to_owned(), rank: 1, size: 2 },
-        Request::Meet { meeting, step: Some(TeamStep::Meet), brings: vec![7; 100], failure: None },
+        Request::EnterBarrier { barrier, step: Some(TeamStep::Barrier), brings: vec![7; 100], failure: None },
         Request::Lock { lease: 1 << 60, change: Some(lock()) },
         Request::Fence { leases: vec![1 << 60, 3] },
         Request::LetGo { number: FileNumber(3), used: OpenFor::Writing, written: None },
@@ -97,7 +97,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
             failure: Some(fs_protocol::Failure::new(fs_protocol::FailureKind::Io, "a disk is gone")),
         },
         Reply::TeamFormed { group: 1 << 60, members: vec![1, 1 << 60] },
-        Reply::Met { members: vec![1, 1 << 60], brought: vec![2, 1, 0, 2, 7, 7] },
+        Reply::BarrierDone { members: vec![1, 1 << 60], brought: vec![2, 1, 0, 2, 7, 7] },
         Reply::Failed(fs_protocol::Failure::new(fs_protocol::FailureKind::NoSpace, "the disk is full")),
         Reply::Accepted { run: 1 << 60 },
         Reply::Moved { blocks: vec![3, 300], hidden: 70_000 },

@@ -9,14 +9,19 @@ use std::process::Command;
 use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 
 /// The error classes that 3 processes got, and the printed lines.
-struct Met {
+struct ProgramResult {
     classes: Vec<String>,
     told: Vec<String>,
 }
 
 impl Testbed {
     /// Opens a file for writing or reading, in an environment that `change` may break.
-    fn open_with(&self, program: &Path, words: [&str; 2], change: impl FnOnce(&mut Command)) -> Met {
+    fn open_with(
+        &self,
+        program: &Path,
+        words: [&str; 2],
+        change: impl FnOnce(&mut Command),
+    ) -> ProgramResult {
         let mut command = self.launch(3, program);
         // Hide the user's own agents and key.
         command.env("HOME", self.agents.path("")).env_remove("XDG_CONFIG_HOME").env_remove("XDG_STATE_HOME");
@@ -26,7 +31,7 @@ impl Testbed {
             let text = String::from_utf8_lossy(bytes).into_owned();
             text.lines().filter(|line| line.starts_with(begin)).map(str::to_owned).collect()
         };
-        Met { classes: lines(&output.stdout, ""), told: lines(&output.stderr, "starfish: ") }
+        ProgramResult { classes: lines(&output.stdout, ""), told: lines(&output.stderr, "starfish: ") }
     }
 
     /// Writes a key file with this text and file mode.
@@ -39,8 +44,8 @@ impl Testbed {
 }
 
 /// Checks that all processes got this class, and that one printed all these parts; with no parts, none may print.
-fn check(met: &Met, class: &str, parts: &[&str]) {
-    let Met { classes, told } = met;
+fn check(result: &ProgramResult, class: &str, parts: &[&str]) {
+    let ProgramResult { classes, told } = result;
     assert_eq!(*classes, [class; 3], "{told:?}");
     assert_eq!(told.len(), usize::from(!parts.is_empty()), "{class}: {told:?}");
     for part in parts {
@@ -55,7 +60,7 @@ fn out_of_step(mpi: &'static Mpi) {
     let output = succeed(&mut testbed.launch(2, &program));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     for (file, apart) in [
-        ("mpi/closed-early", "a write of rank 0 and a meeting of rank 1"),
+        ("mpi/closed-early", "a write of rank 0 and a barrier of rank 1"),
         ("mpi/other-direction", "a read of rank 0 and a write of rank 1"),
     ] {
         let begin = format!("starfish: {file}: the members are out of step: {apart}. ");
@@ -171,14 +176,14 @@ fn failures(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("opened", &[]);
     let write = ["starfish:mpi/x", "write"];
-    let met = testbed.open_with(&program, write, |command| {
+    let result = testbed.open_with(&program, write, |command| {
         command.env_remove("STARFISH_AGENTS");
     });
-    check(&met, "MPI_ERR_IO", &["starfish: mpi/x: ", "cannot find the agents", "STARFISH_AGENTS"]);
-    let met = testbed.open_with(&program, write, |command| {
+    check(&result, "MPI_ERR_IO", &["starfish: mpi/x: ", "cannot find the agents", "STARFISH_AGENTS"]);
+    let result = testbed.open_with(&program, write, |command| {
         command.env("STARFISH_AGENTS", "127.0.0.1:9");
     });
-    check(&met, "MPI_ERR_IO", &["mpi/x: agent 127.0.0.1:9"]);
+    check(&result, "MPI_ERR_IO", &["mpi/x: agent 127.0.0.1:9"]);
     let digits = "0123456789abcdef".repeat(4);
     for (file, class, parts) in [
         (testbed.key_file("open-to-all", &digits, 0o644), "MPI_ERR_IO", &["mpi/x: ", "0644"]),
@@ -186,25 +191,25 @@ fn failures(mpi: &'static Mpi) {
         (testbed.agents.path("nowhere"), "MPI_ERR_IO", &["mpi/x: ", "no such file"]),
         (testbed.key_file("another", &digits, 0o600), "MPI_ERR_ACCESS", &["mpi/x: ", "key"]),
     ] {
-        let met = testbed.open_with(&program, write, |command| {
+        let result = testbed.open_with(&program, write, |command| {
             command.env("STARFISH_KEY_FILE", file);
         });
-        check(&met, class, parts);
+        check(&result, class, parts);
     }
-    let met = testbed.open_with(&program, ["starfish:results/deep/x", "write"], |_| {});
+    let result = testbed.open_with(&program, ["starfish:results/deep/x", "write"], |_| {});
     let parts = [
         "starfish: results/deep/x: ",
         "the directory results/deep does not exist",
         "`starfish mkdir -p results/deep`",
     ];
-    check(&met, "MPI_ERR_NO_SUCH_FILE", &parts);
+    check(&result, "MPI_ERR_NO_SUCH_FILE", &parts);
     // Programs expect this class, so no process prints it.
     check(&testbed.open_with(&program, ["starfish:mpi/x", "read"], |_| {}), "MPI_ERR_NO_SUCH_FILE", &[]);
-    let met = testbed.open_with(&program, ["starfish:mpi/large", "write"], |command| {
+    let result = testbed.open_with(&program, ["starfish:mpi/large", "write"], |command| {
         command.env("STARFISH_MPI_HINTS", "striping_unit=4194304");
     });
     // An impossible hint is ignored.
-    check(&met, "MPI_SUCCESS", &[]);
+    check(&result, "MPI_SUCCESS", &[]);
     check(&testbed.open_with(&program, ["starfish:mpi/large", "read"], |_| {}), "MPI_SUCCESS", &[]);
     check(&testbed.open_with(&program, write, |_| {}), "MPI_SUCCESS", &[]);
     // An agent that is not the metadata server does not create another namespace.
@@ -213,10 +218,11 @@ fn failures(mpi: &'static Mpi) {
             command.env("STARFISH_AGENTS", &agent.address);
         })
     });
-    let (made, refused): (Vec<Met>, Vec<Met>) = alone.partition(|met| met.classes[0] == "MPI_SUCCESS");
+    let (made, refused): (Vec<ProgramResult>, Vec<ProgramResult>) =
+        alone.partition(|result| result.classes[0] == "MPI_SUCCESS");
     assert_eq!((made.len(), refused.len()), (1, testbed.agents.agents.len() - 1));
-    for met in refused {
-        check(&met, "MPI_ERR_IO", &["starfish: x: ", "namespace", "Name all agents"]);
+    for result in refused {
+        check(&result, "MPI_ERR_IO", &["starfish: x: ", "namespace", "Name all agents"]);
     }
 }
 
