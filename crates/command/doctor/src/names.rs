@@ -31,7 +31,7 @@ pub(crate) fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
         let Some(namespace) = Namespace::find_surely(&connection).await? else { return Ok(None) };
         let inodes = namespace.used().await?.inodes;
         let missing_disks = missing_disks(&namespace).await?;
-        Ok(Some(NamespaceFinding { agent: namespace.keeper().to_owned(), inodes, missing_disks }))
+        Ok(Some(NamespaceFinding { agent: namespace.metadata_server().to_owned(), inodes, missing_disks }))
     })
 }
 

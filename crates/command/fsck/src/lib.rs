@@ -135,7 +135,10 @@ impl Fsck {
         }
         match Namespace::find(connection).await? {
             Some(namespace) => {
-                let why = format!("a namespace exists: its metadata server is agent {}", namespace.keeper());
+                let why = format!(
+                    "a namespace exists: its metadata server is agent {}",
+                    namespace.metadata_server()
+                );
                 Err(Failure::new("--new-namespace", why).remedy("Leave out --new-namespace."))
             }
             None => Ok(Namespace::begin_anew(connection).await?),

@@ -113,7 +113,7 @@ impl TreeCheck {
             file: "namespace".into(),
             kind: "record",
             stripe: None,
-            agent: Some(namespace.keeper().to_owned()),
+            agent: Some(namespace.metadata_server().to_owned()),
             disk: None,
             damaged: Vec::new(),
             text: complaint.text.clone(),

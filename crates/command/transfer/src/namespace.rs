@@ -68,8 +68,8 @@ impl Namespace {
     }
 
     /// Returns the name of the agent with the metadata server.
-    pub fn keeper(&self) -> &str {
-        self.connection.name(self.tree.keeper())
+    pub fn metadata_server(&self) -> &str {
+        self.connection.name(self.tree.metadata_server())
     }
 
     /// Performs an operation on `path`, which errors name.

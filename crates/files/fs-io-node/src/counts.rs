@@ -147,6 +147,6 @@ impl<M: Machine> IoNodeService<M> {
     /// Returns true if this node is the metadata server and the disks may hold contents of removed files that
     /// no client has open.
     pub async fn has_removed_files(&self) -> bool {
-        self.0.keeper.has_removed_files().await
+        self.0.metadata_server.has_removed_files().await
     }
 }

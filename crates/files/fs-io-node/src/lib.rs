@@ -144,7 +144,7 @@ struct IoNode<M: Machine> {
     disk_health: DiskHealth<M>,
     /// Number of requests refused because their client had too many in flight.
     refused: Cell<u64>,
-    keeper: MetadataServer<M>,
+    metadata_server: MetadataServer<M>,
 }
 
 /// Serves requests on this node until its network is closed, then writes all dirty blocks to stable storage.
@@ -178,7 +178,7 @@ impl<M: Machine> IoNode<M> {
             recordings: Recordings::new(machine.clone()),
             disk_health: DiskHealth::new(machine.clone()),
             refused: Cell::new(0),
-            keeper: MetadataServer::new(machine.clone(), settings.incarnation),
+            metadata_server: MetadataServer::new(machine.clone(), settings.incarnation),
             machine,
             settings,
         }
@@ -364,20 +364,24 @@ impl<M: Machine> IoNode<M> {
             Request::Attach { stripes, create } => self.attach(&stripes, create).await,
             Request::Flush(Flushing::Stripes(stripes)) => self.flush_stripes(account, &stripes).await,
             Request::Flush(Flushing::Own) => self.flush_own(client).await,
-            Request::Flush(Flushing::Names) => self.keeper.flush_tree().await,
+            Request::Flush(Flushing::Names) => self.metadata_server.flush_tree().await,
             Request::Remove { files } => self.remove_files(&files).await,
             Request::ListStripes { after } => Ok(self.list_stripes(&account.bookmark, after).await),
-            Request::Tree { operation, hold } => self.keeper.perform(client, account, *operation, hold).await,
-            Request::LetGo { number, used, written: None } => Ok(self.keeper.let_go(client, number, used)),
-            Request::LetGo { number, used, written: Some(written) } => {
-                self.keeper.let_go_written(client, number, used, written).await
+            Request::Tree { operation, hold } => {
+                self.metadata_server.perform(client, account, *operation, hold).await
             }
-            Request::HoldAgain { files } => self.keeper.hold_again(client, account, &files).await,
+            Request::LetGo { number, used, written: None } => {
+                Ok(self.metadata_server.let_go(client, number, used))
+            }
+            Request::LetGo { number, used, written: Some(written) } => {
+                self.metadata_server.let_go_written(client, number, used, written).await
+            }
+            Request::HoldAgain { files } => self.metadata_server.hold_again(client, account, &files).await,
             Request::Select(selecting) => self.take_selecting(client, *selecting).await,
-            Request::Lock { lease, change: Some(change) } => self.keeper.lock(client, lease, change),
-            Request::Lock { lease, change: None } => Ok(self.keeper.renew_lease(client, lease)),
+            Request::Lock { lease, change: Some(change) } => self.metadata_server.lock(client, lease, change),
+            Request::Lock { lease, change: None } => Ok(self.metadata_server.renew_lease(client, lease)),
             Request::Fence { leases } => {
-                self.keeper.locks.check_ended(&leases, self.machine.now())?;
+                self.metadata_server.locks.check_ended(&leases, self.machine.now())?;
                 self.blocks.fences.raise(client, &leases).map(|()| Reply::Done)
             }
             other => {
@@ -420,7 +424,7 @@ impl<M: Machine> RequestHandler for IoNode<M> {
         self.stored.gone(peer);
         self.teams.gone(peer);
         self.memberships.gone(peer);
-        self.keeper.gone(peer);
+        self.metadata_server.gone(peer);
         self.blocks.fences.client_gone(peer);
         self.listings.forget_if_unread();
         self.collectives.client_gone();

@@ -123,7 +123,7 @@ impl<M: Machine> IoNode<M> {
         let striping = Striping::new(self.settings.block_bytes_max, 1)
             .map_err(|error| Failure::invalid(error.to_string()))?;
         let label = Label { file: number::MARK, striping, stripe: 0, begun: origin, replaces: None };
-        if let Some(kept) = self.keeper.origin().await?.filter(|&kept| anew && kept != origin) {
+        if let Some(kept) = self.metadata_server.origin().await?.filter(|&kept| anew && kept != origin) {
             let text = format!(
                 "cannot mark disks for namespace {origin:x}: this I/O node keeps namespace {kept:x}; remove \
                  that first"
@@ -260,7 +260,7 @@ impl<M: Machine> IoNode<M> {
         }
         let mut outcomes = vec![Ok(()); self.machine.disks().len()];
         for files in files.chunks(REMOVED_AT_ONCE) {
-            self.keeper.check_unused(files).await?;
+            self.metadata_server.check_unused(files).await?;
             for (outcome, removed) in outcomes.iter_mut().zip(self.remove_some(files).await) {
                 *outcome = mem::replace(outcome, Ok(())).and(removed);
             }

@@ -75,7 +75,7 @@ pub enum Error {
     ManyNamespaces(Vec<KeptNamespace>),
     /// Disks belong to a namespace that none of the I/O nodes keeps.
     #[error("{node} has disks of a namespace that no I/O node keeps, with stripes of {files} of its files")]
-    NoKeeper {
+    NoMetadataServer {
         /// An I/O node that has such disks.
         node: NodeId,
         /// Number of the namespace's files with stripes on the disks of all I/O nodes.
@@ -84,20 +84,22 @@ pub enum Error {
     /// The I/O node that keeps the file's locks did not receive a message from this client in time. It may
     /// have granted the locks to other clients.
     #[error(
-        "the locks on file {number} are lost: {keeper} received no message from this client for too long"
+        "the locks on file {number} are lost: {metadata_server} received no message from this client for too long"
     )]
     LocksLost {
         /// The file.
         number: namespace::FileNumber,
         /// The I/O node.
-        keeper: NodeId,
+        metadata_server: NodeId,
     },
     /// The metadata server was restarted after it performed unflushed operations for this client: they may be
     /// lost.
-    #[error("{keeper} was restarted and may have lost changes of the namespace since the last flush")]
+    #[error(
+        "{metadata_server} was restarted and may have lost changes of the namespace since the last flush"
+    )]
     NamesLost {
         /// The I/O node.
-        keeper: NodeId,
+        metadata_server: NodeId,
     },
     /// The request is invalid.
     #[error("{0}")]
@@ -131,12 +133,12 @@ fn in_words(kept: &[KeptNamespace]) -> String {
         Some(first) if first.begun < begun => format!(", created {} later", rounded(begun - first.begun)),
         _ => String::new(),
     };
-    let keepers = all(&|kept| kept.node.to_string(), " and ");
+    let nodes = all(&|kept| kept.node.to_string(), " and ");
     let what = all(
         &|kept| format!("{} keeps one with {} inodes{}", kept.node, kept.inodes, begun(kept.begun)),
         "; ",
     );
-    format!("{keepers} each keep a namespace: {what}")
+    format!("{nodes} each keep a namespace: {what}")
 }
 
 /// Formats a time in nanoseconds for people, in the largest unit of which it has at least two.
@@ -252,8 +254,8 @@ impl Error {
             Error::WriteLost { node, .. }
             | Error::Remote { node, .. }
             | Error::Protocol { node, .. }
-            | Error::LocksLost { keeper: node, .. }
-            | Error::NamesLost { keeper: node }
+            | Error::LocksLost { metadata_server: node, .. }
+            | Error::NamesLost { metadata_server: node }
             | Error::Machine(machine::Error::PeerGone { node, .. }) => Some(*node),
             _ => None,
         }

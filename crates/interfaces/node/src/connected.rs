@@ -160,7 +160,7 @@ impl ConnectedNode {
         let tree = self.explained(WHAT, Tree::find(cache).await)?;
         let (None, Err(absence)) = (&tree, self.incompleteness()) else { return Ok(tree) };
         match Tree::check_none(&self.client).await {
-            Err(error) if matches!(*error, fs::Error::NoKeeper { .. }) => {
+            Err(error) if matches!(*error, fs::Error::NoMetadataServer { .. }) => {
                 let why = format!(
                     "its metadata server does not answer, or cannot use its disk. {}: {}",
                     absence.what(),

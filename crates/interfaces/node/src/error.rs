@@ -162,7 +162,7 @@ pub(crate) fn kind_of(error: &fs::Error) -> ErrorKind {
         fs::Error::WriteLost { .. } | fs::Error::LocksLost { .. } | fs::Error::NamesLost { .. } => {
             ErrorKind::Lost
         }
-        fs::Error::ManyNamespaces(_) | fs::Error::NoKeeper { .. } => ErrorKind::Invalid,
+        fs::Error::ManyNamespaces(_) | fs::Error::NoMetadataServer { .. } => ErrorKind::Invalid,
         fs::Error::Refused(refusal) => kind_of_refusal(*refusal),
         fs::Error::Remote { failure, .. } => kind_of_remote(failure.kind),
         fs::Error::Protocol { .. } => ErrorKind::Protocol,
@@ -226,7 +226,7 @@ pub(crate) fn remedy_for(error: &fs::Error, log: Option<&str>) -> Option<String>
              directory of its disk, and restart the agent. Then `starfish fsck --repair` names the files of \
              that namespace"
         }
-        fs::Error::NoKeeper { .. } => {
+        fs::Error::NoMetadataServer { .. } => {
             "Name all agents of the set. If the metadata server does not run, start it with all its disks. \
              If its disk is lost, restore a copy of the namespace. Only if there is no copy: `starfish fsck \
              --repair --new-namespace`"

@@ -312,7 +312,7 @@ mod tests {
                 "the stripe is lost",
             ),
             (fs::Error::WriteLost { name: name(), node }, ErrorKind::Lost, "Write it again"),
-            (fs::Error::NamesLost { keeper: node }, ErrorKind::Lost, "Write it again"),
+            (fs::Error::NamesLost { metadata_server: node }, ErrorKind::Lost, "Write it again"),
             (fs::Error::Protocol { node, why: text("noise") }, ErrorKind::Protocol, "same version"),
             (
                 fs::Error::Machine(machine::Error::OtherVersion { what: name(), theirs: 9, ours: 10 }),
@@ -322,7 +322,7 @@ mod tests {
             (fs::Error::Invalid(text("no")), ErrorKind::Invalid, ""),
             (fs::Error::BlockTooLarge { name: name(), bytes: 2, most: 1 }, ErrorKind::Invalid, "--block-max"),
             (fs::Error::ManyNamespaces(Vec::new()), ErrorKind::Invalid, "rename `namespace`"),
-            (fs::Error::NoKeeper { node, files: 1 }, ErrorKind::Invalid, "--new-namespace"),
+            (fs::Error::NoMetadataServer { node, files: 1 }, ErrorKind::Invalid, "--new-namespace"),
             (remote(FailureKind::NotFound), ErrorKind::NotFound, "starfish ls"),
             (remote(FailureKind::Exists), ErrorKind::Exists, "starfish rm"),
             (remote(FailureKind::NotOpen), ErrorKind::Gone, "Is it running"),

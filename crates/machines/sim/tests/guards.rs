@@ -206,11 +206,11 @@ fn waits_inside_combinators_are_woken_through_their_wakers() {
 fn a_waker_can_outlive_its_task_its_run_and_its_simulation() {
     let kept = std::rc::Rc::new(std::cell::RefCell::new(Vec::<Waker>::new()));
     let first = simulation(&starfish(&[]));
-    let keeper = kept.clone();
+    let kept_by_task = kept.clone();
     first.node(0).spawn(
         "short-lived",
         std::future::poll_fn(move |context| {
-            keeper.borrow_mut().push(context.waker().clone());
+            kept_by_task.borrow_mut().push(context.waker().clone());
             Poll::Ready(Ok(()))
         }),
     );

@@ -124,8 +124,8 @@ pub fn repairs_do_not_change_objects_in_use(testbed: &impl Testbed, base: Base) 
         let file = make(tree, "live", true).await.expect("made");
         write_tree(&file, 0, &[5; 10]).await;
         file.flush().await.expect("flushed");
-        let (keeper, number) = (tree.keeper(), file.number());
-        let ask = async |from: usize, request| answer(&nodes[from], keeper, 1, request).await;
+        let (metadata_server, number) = (tree.metadata_server(), file.number());
+        let ask = async |from: usize, request| answer(&nodes[from], metadata_server, 1, request).await;
         let marked = failure(ask(4, Request::MarkDisks { origin: 99, anew: true }).await);
         assert!(marked.text.contains("this I/O node keeps"), "{marked}");
         tree.check_disks().await.expect("they are its own");
@@ -133,7 +133,7 @@ pub fn repairs_do_not_change_objects_in_use(testbed: &impl Testbed, base: Base) 
         assert!(removed.text.contains("has a name"), "{removed}");
         let unknown = ask(4, Request::Remove { files: vec![FileId(NO_FILE.0)] }).await;
         assert!(matches!(unknown, Reply::Removed { .. }), "{unknown:?}");
-        let lease = lock_of(&nodes[5], keeper, "live", number).await;
+        let lease = lock_of(&nodes[5], metadata_server, "live", number).await;
         let fenced = failure(ask(4, Request::Fence { leases: vec![lease] }).await);
         assert!(fenced.text.contains("has not ended"), "{fenced}");
         write_tree(&file, 0, &[6; 10]).await;
@@ -153,26 +153,27 @@ pub fn a_client_can_lock_only_its_open_files(testbed: &impl Testbed, base: Base)
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;
         let file = make(&trees[0], "file", true).await.expect("made");
-        let (keeper, number) = (trees[0].keeper(), file.number());
-        let elsewhere = nodes[..3].iter().map(|node| node.node()).find(|&node| node != keeper).expect("one");
-        let lease = lock_of(&nodes[4], keeper, "file", number).await;
+        let (metadata_server, number) = (trees[0].metadata_server(), file.number());
+        let elsewhere =
+            nodes[..3].iter().map(|node| node.node()).find(|&node| node != metadata_server).expect("one");
+        let lease = lock_of(&nodes[4], metadata_server, "file", number).await;
         let ask = async |to, request| answer(&nodes[5], to, 1, request).await;
-        let not_open = failure(ask(keeper, lock_whole(0, number)).await);
+        let not_open = failure(ask(metadata_server, lock_whole(0, number)).await);
         assert!(not_open.text.contains("is not open"), "{not_open}");
         failure(ask(elsewhere, lock_whole(0, number)).await);
         assert_eq!(
-            ask(keeper, Request::HoldAgain { files: vec![(number, ONCE), (NO_FILE, ONCE)] }).await,
+            ask(metadata_server, Request::HoldAgain { files: vec![(number, ONCE), (NO_FILE, ONCE)] }).await,
             Reply::Done
         );
-        failure(ask(keeper, lock_whole(0, NO_FILE)).await);
+        failure(ask(metadata_server, lock_whole(0, NO_FILE)).await);
         assert_eq!(
-            ask(keeper, lock_whole(lease, number)).await,
+            ask(metadata_server, lock_whole(lease, number)).await,
             Reply::Lock(LockAnswer::Lost),
             "it is another's"
         );
-        let renewed = ask(keeper, Request::Lock { lease, change: None }).await;
+        let renewed = ask(metadata_server, Request::Lock { lease, change: None }).await;
         assert_eq!(renewed, Reply::Lock(LockAnswer::Lost), "it is another's");
-        let own = ask(keeper, lock_whole(0, number)).await;
+        let own = ask(metadata_server, lock_whole(0, number)).await;
         assert!(matches!(own, Reply::Lock(LockAnswer::Done { .. })), "{own:?}");
     });
 }
@@ -200,8 +201,8 @@ pub fn fences_stay_despite_many_fences_of_another_client(testbed: &impl Testbed,
 pub fn no_reply_exceeds_a_message(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let trees = trees(base, &nodes[..4]).await;
-        let keeper = trees[0].keeper();
-        let ask = async |from: usize, request| answer(&nodes[from], keeper, 1, request).await;
+        let metadata_server = trees[0].metadata_server();
+        let ask = async |from: usize, request| answer(&nodes[from], metadata_server, 1, request).await;
         let pieces = vec![(1, 1); 20_000];
         let refused = failure(ask(4, Request::MemputPieces { memory: MemoryId::Request(1), pieces }).await);
         assert!(refused.text.contains("does not serve") && refused.text.len() < 200, "{refused}");

@@ -22,8 +22,9 @@ pub fn an_unlinked_open_file_outlives_a_broken_connection(testbed: &impl Testbed
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
-        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
-        let break_connection = || nodes[3].net().give_up(keeper.node(), "the network is broken");
+        let metadata_server =
+            nodes.iter().find(|node| node.node() == trees[0].metadata_server()).expect("one of them");
+        let break_connection = || nodes[3].net().give_up(metadata_server.node(), "the network is broken");
         let data = contents(9 * BLOCK);
         let kept = make(&trees[0], "file", true).await.expect("made");
         write(&kept, 0, &data).await;
@@ -69,11 +70,11 @@ pub fn open_files_outlive_a_restart_of_the_metadata_server(testbed: &impl Testbe
             file.sync().await.expect("on the media");
             kept.push(file);
         }
-        let (keeper, mut others) =
-            nodes[..3].iter().partition::<Vec<_>, _>(|node| node.node() == tree.keeper());
-        keeper[0].net().close();
+        let (metadata_server, mut others) =
+            nodes[..3].iter().partition::<Vec<_>, _>(|node| node.node() == tree.metadata_server());
+        metadata_server[0].net().close();
         rest(&nodes[3]).await;
-        let successor = Faulty::with_disks_of(nodes[4].clone(), &[keeper[0].clone()]);
+        let successor = Faulty::with_disks_of(nodes[4].clone(), &[metadata_server[0].clone()]);
         let settings = IoNodeSettings { incarnation: 1, ..small(base, Threads::Pool(4)) };
         nodes[4].spawn("I/O node", fs::serve(successor.clone(), settings));
         others.push(&nodes[4]);
@@ -112,20 +113,21 @@ pub fn an_open_over_a_broken_connection_leaves_no_reference(testbed: &impl Testb
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
-        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
+        let metadata_server =
+            nodes.iter().find(|node| node.node() == trees[0].metadata_server()).expect("one of them");
         let made = make(&trees[1], "file", true).await.expect("made");
         write(&made, 0, &contents(BLOCK)).await;
         made.close().await.expect("closed");
-        keeper.faults().hold();
+        metadata_server.faults().hold();
         let (opening, tree) = (Tasks::default(), trees[0].clone());
         opening.begin(&nodes[3], async move {
             let opened = open(&tree, "file").await.expect("opened over the next connection");
             opened.close().await.expect("closed");
         });
         rest(&nodes[3]).await;
-        nodes[3].net().give_up(keeper.node(), "the network is broken");
+        nodes[3].net().give_up(metadata_server.node(), "the network is broken");
         rest(&nodes[3]).await;
-        keeper.faults().release();
+        metadata_server.faults().release();
         opening.wait().await;
         remove(&trees[1], "file").await.expect("removed");
         trees[1].contents_gone().await;

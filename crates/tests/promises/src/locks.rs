@@ -113,8 +113,9 @@ pub fn writes_under_a_lost_lock_are_rejected(testbed: &impl Testbed, base: Base)
         // It has renewed its lease, and does so again in a second.
         wait(&nodes[3], Duration::from_millis(100)).await;
         // For the metadata server the client was away for a long time; for the client its lock is new.
-        let keeper = nodes.iter().find(|node| node.node() == one.keeper()).expect("one of them");
-        keeper.faults().jumped.set(LONG);
+        let metadata_server =
+            nodes.iter().find(|node| node.node() == one.metadata_server()).expect("one of them");
+        metadata_server.faults().jumped.set(LONG);
         let others = open(other, "file").await.expect("opened");
         assert_eq!(other.lock(number, 1, LockRange::WHOLE, exclusive).await, Ok(None));
         assert_eq!(read(&others).await, [1; 10]);

@@ -167,9 +167,10 @@ pub fn lost_changes_of_names_are_reported(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
-        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
-        let crash = || keeper.faults().crash();
-        let lost = Err(Error::NamesLost { keeper: keeper.node() }.into());
+        let metadata_server =
+            nodes.iter().find(|node| node.node() == trees[0].metadata_server()).expect("one of them");
+        let crash = || metadata_server.faults().crash();
+        let lost = Err(Error::NamesLost { metadata_server: metadata_server.node() }.into());
         for tree in &trees {
             tree.flush().await.expect("flushed");
         }
@@ -225,14 +226,16 @@ pub fn a_stopping_io_node_flushes_files_concurrently(testbed: &impl Testbed, bas
 
 /// A file with an unreachable I/O node or metadata server cannot be truncated, and then it is unchanged.
 pub fn a_truncation_has_no_effect_if_a_node_is_unreachable(testbed: &impl Testbed, base: Base) {
-    for is_keeper in [false, true] {
+    for is_metadata_server in [false, true] {
         run(testbed, 5, move |nodes| async move {
             let (trees, data) = (trees(base, &nodes).await, contents(9 * BLOCK));
             let file = make(&trees[0], "file", true).await.expect("made");
             write(&file, 0, &data).await;
             file.flush().await.expect("flushed");
             let other = open(&trees[1], "file").await.expect("opened");
-            let away = nodes[..3].iter().find(|node| (node.node() == trees[0].keeper()) == is_keeper);
+            let away = nodes[..3]
+                .iter()
+                .find(|node| (node.node() == trees[0].metadata_server()) == is_metadata_server);
             away.expect("one of them").net().close();
             file.set_len(BLOCK / 2).await.expect_err("one of them is away");
             assert_eq!(file.known().size, 9 * BLOCK);
@@ -257,8 +260,9 @@ pub fn the_next_flush_reports_writes_that_a_close_could_not_report(testbed: &imp
         let writer = make(&trees[0], "file", true).await.expect("made");
         let reader = open(&trees[0], "file").await.expect("opened");
         write(&writer, 0, &contents(BLOCK)).await;
-        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
-        keeper.faults().failing_transactions.set(1);
+        let metadata_server =
+            nodes.iter().find(|node| node.node() == trees[0].metadata_server()).expect("one of them");
+        metadata_server.faults().failing_transactions.set(1);
         reader.close().await.expect_err("the metadata server cannot record it");
         assert_eq!(writer.sync().await, Ok(()));
         let other = open(&trees[1], "file").await.expect("opened");
@@ -463,7 +467,7 @@ pub fn an_unwritten_range_is_not_counted(testbed: &impl Testbed, base: Base) {
 pub fn all_clients_share_one_namespace(testbed: &impl Testbed, base: Base) {
     run(testbed, 7, move |nodes| async move {
         let trees = trees(base, &nodes).await;
-        assert!(trees.iter().all(|tree| tree.keeper() == trees[0].keeper()));
+        assert!(trees.iter().all(|tree| tree.metadata_server() == trees[0].metadata_server()));
         for (index, tree) in trees.iter().enumerate() {
             make_directory(tree, &format!("d{index}")).await.expect("made");
         }
@@ -518,12 +522,12 @@ pub fn no_second_namespace_is_created(testbed: &impl Testbed, base: Base) {
         Tree::find_or_begin(&connect(4, &all[..2]).await, NEW).await.expect("begun");
         let tree =
             Tree::find(&cache(client.clone())).await.expect("one metadata server").expect("a namespace");
-        let rest: Vec<_> = all.iter().copied().filter(|node| *node != tree.keeper()).collect();
+        let rest: Vec<_> = all.iter().copied().filter(|node| *node != tree.metadata_server()).collect();
         let (partial, added) = (connect(5, &rest).await, connect(6, &all[2..]).await);
         let refused = async |partial: &PageCache<_>, expected: usize| {
             let refused = Tree::find_or_begin(partial, NEW).await.err().expect("refused");
-            let Error::NoKeeper { node, files } = *refused else { panic!("{refused}") };
-            assert_ne!(node, tree.keeper());
+            let Error::NoMetadataServer { node, files } = *refused else { panic!("{refused}") };
+            assert_ne!(node, tree.metadata_server());
             assert_eq!(files, expected);
         };
         refused(&partial, 0).await;
@@ -549,7 +553,7 @@ pub fn no_second_namespace_is_created(testbed: &impl Testbed, base: Base) {
         let many = Tree::find(tree.cache()).await.err().expect("two");
         let Error::ManyNamespaces(kept) = &*many else { panic!("{many}") };
         let kept: Vec<_> = kept.iter().map(|kept| (kept.node, kept.inodes)).collect();
-        assert_eq!(kept, [(tree.keeper(), 1), (other.keeper(), 1)]);
+        assert_eq!(kept, [(tree.metadata_server(), 1), (other.metadata_server(), 1)]);
     });
 }
 
@@ -958,12 +962,13 @@ pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Bas
         trees[0].perform(make).await.expect("made");
         remove(&trees[0], "lost").await.expect("removed");
         trees[0].contents_gone().await;
-        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
+        let metadata_server =
+            nodes.iter().find(|node| node.node() == trees[0].metadata_server()).expect("one of them");
         let flushes = |tree: usize| {
-            let (tree, before) = (trees[tree].clone(), keeper.faults().metadata_flushes.get());
+            let (tree, before) = (trees[tree].clone(), metadata_server.faults().metadata_flushes.get());
             async move {
                 assert_eq!(tree.remove_orphans().await, Ok(0), "it stays an orphan");
-                keeper.faults().metadata_flushes.get() - before
+                metadata_server.faults().metadata_flushes.get() - before
             }
         };
         assert_eq!(flushes(0).await, 0, "this client has flushed already");
@@ -984,7 +989,7 @@ pub fn an_open_reports_other_writers(testbed: &impl Testbed, base: Base) {
         assert!(!made.had_other_writers() && !own.had_other_writers());
         let other = open_for(1, OpenFor::Reading).await;
         assert!(other.had_other_writers() && !open_for(0, OpenFor::Writing).await.had_other_writers());
-        nodes[3].net().give_up(trees[0].keeper(), "the network is broken");
+        nodes[3].net().give_up(trees[0].metadata_server(), "the network is broken");
         rest(&nodes[3]).await;
         assert!(
             open_for(1, OpenFor::Writing).await.had_other_writers(),
@@ -1057,8 +1062,9 @@ pub fn restored_names_have_their_contents(testbed: &impl Testbed, base: Base) {
     run(testbed, 5, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let trees = trees(base, &nodes).await;
-        let keeper = nodes.iter().find(|node| node.node() == trees[0].keeper()).expect("one of them");
-        let store = keeper.metadata().expect("it keeps names");
+        let metadata_server =
+            nodes.iter().find(|node| node.node() == trees[0].metadata_server()).expect("one of them");
+        let store = metadata_server.metadata().expect("it keeps names");
         for path in ["closed", "open"] {
             let file = make(&trees[0], path, true).await.expect("made");
             write(&file, 0, &contents(3 * BLOCK)).await;
@@ -1078,7 +1084,7 @@ pub fn restored_names_have_their_contents(testbed: &impl Testbed, base: Base) {
             Ok(Ok::<_, ()>(()))
         };
         store.transact(put_back).await.expect("room").expect("kept");
-        keeper.faults().crash();
+        metadata_server.faults().crash();
         // For a client that knows of it already, and for one that does not.
         open(&trees[1], "closed").await.expect("it has its name again").close().await.expect("closed");
         held.close().await.expect("closed");
@@ -1108,7 +1114,8 @@ pub fn contents_removed_while_an_io_node_is_away_are_deleted_later(testbed: &imp
             file.close().await.expect("closed");
         }
         let client = trees[0].cache().client().clone();
-        let away = client.io_nodes().iter().find(|node| **node != trees[0].keeper()).expect("another");
+        let away =
+            client.io_nodes().iter().find(|node| **node != trees[0].metadata_server()).expect("another");
         // The client connects to all others, like a command while one node does not answer.
         let there = client.io_nodes().iter().filter(|node| *node != away).copied().collect();
         let without = Client::connect(nodes[5].clone(), there, base.client()).await;
@@ -1134,7 +1141,7 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
     run(testbed, 6, move |nodes| async move {
         let nodes = Faulty::all(nodes);
         let tree = &trees(base, &nodes[..5]).await[0];
-        let away = nodes[..3].iter().find(|node| node.node() != tree.keeper()).expect("another");
+        let away = nodes[..3].iter().find(|node| node.node() != tree.metadata_server()).expect("another");
         let places = tree.cache().client().disks_by_identity().await.expect("they answer");
         let others = places.iter().filter(|(_, (node, _))| *node != away.node());
         let others = others.map(|(identity, _)| *identity).collect();

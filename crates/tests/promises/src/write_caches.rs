@@ -507,9 +507,9 @@ async fn name_a_flush_and_disconnect(node: &impl Machine, client: NodeId) {
 /// A coordinator that disconnects before it has notified its members of a flush does not block them.
 pub fn a_flush_fails_if_its_coordinator_disconnects(testbed: &impl Testbed, base: Base) {
     run(testbed, 2, move |nodes| async move {
-        let (keeper, tasks) = (nodes[0].clone(), Tasks::default());
+        let (coordinator, tasks) = (nodes[0].clone(), Tasks::default());
         let member = nodes[1].node();
-        tasks.begin(&nodes[0], async move { name_a_flush_and_disconnect(&keeper, member).await });
+        tasks.begin(&nodes[0], async move { name_a_flush_and_disconnect(&coordinator, member).await });
         let client = Client::connect(nodes[1].clone(), vec![nodes[0].node()], base.client()).await;
         let cache = cache_of(&client.expect("it answers"), 0, settings(1)).await;
         let error = cache.flush().await.expect_err("its coordinator is disconnected");

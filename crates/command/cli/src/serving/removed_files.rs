@@ -74,7 +74,7 @@ async fn remove_and_log(names: Vec<String>, key_file: Option<PathBuf>, metadata_
 fn remove(cluster: &Cluster, metadata_agent: NodeId) -> Result<u64> {
     cluster.run_with_present(move |connection| async move {
         match Namespace::find(&connection).await? {
-            Some(namespace) if namespace.tree.keeper() == metadata_agent => {
+            Some(namespace) if namespace.tree.metadata_server() == metadata_agent => {
                 Ok(connection.explained("cannot remove contents", namespace.tree.remove_orphans().await)?)
             }
             _ => Ok(0),

@@ -304,12 +304,12 @@ fn a_missing_disk_is_replaced_only_with_create() {
     let told = home.fail(&["agents", "status"]);
     assert!(told.contains("1 of 2 does not run"), "{told}");
     home.run(&["agents", "down"]);
-    let keeper = home.path("starfish/local-0/disk");
-    std::fs::rename(&keeper, home.path("away too")).expect("on one file system");
+    let disk = home.path("starfish/local-0/disk");
+    std::fs::rename(&disk, home.path("away too")).expect("on one file system");
     let told = home.fail(&["agents", "up"]);
-    assert!(told.contains(keeper.to_str().expect("UTF-8")) && !told.contains("not started"), "{told}");
+    assert!(told.contains(disk.to_str().expect("UTF-8")) && !told.contains("not started"), "{told}");
     until("none has started", || agents_below(home.0.path()).is_empty());
-    std::fs::rename(home.path("away too"), &keeper).expect("on one file system");
+    std::fs::rename(home.path("away too"), &disk).expect("on one file system");
     std::fs::remove_dir(&disk).expect("it is empty still");
     std::fs::rename(&away, &disk).expect("on one file system");
     // Further agents of the set are new ones.

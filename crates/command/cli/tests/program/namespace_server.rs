@@ -18,8 +18,8 @@ fn names_in_postgresql_survive_a_move_of_the_metadata_agent() {
     let mut store = Store::start(&[1]);
     let root = store.directory.path().join("keeper");
     // Other agents could keep names, too, so this one begins alone.
-    let keeper = Agent::start(vec![root.clone()], &["--namespace", &url]);
-    let others = std::mem::replace(&mut store.agents, vec![keeper]);
+    let first_agent = Agent::start(vec![root.clone()], &["--namespace", &url]);
+    let others = std::mem::replace(&mut store.agents, vec![first_agent]);
     store.run(&["mkdir", "d"]);
     store.agents.extend(others);
     let contents = store.make_file("local", 300_000);

@@ -38,7 +38,7 @@ impl<M: Machine> Tree<M> {
             Ok(TreeAnswer::Entries { directory, entries, more }) => {
                 Ok(Some(SomeEntries { directory, entries, more }))
             }
-            Ok(_) => Err(unexpected(self.keeper())),
+            Ok(_) => Err(unexpected(self.metadata_server())),
             Err(error) if error.is_refused(TreeRefusal::Removed) => Ok(None),
             Err(error) => Err(error),
         }
@@ -75,7 +75,7 @@ impl<M: Machine> Tree<M> {
                     let Some(last) = more_after else { return Ok(all) };
                     after = last;
                 }
-                _ => return Err(unexpected(self.keeper())),
+                _ => return Err(unexpected(self.metadata_server())),
             }
         }
     }

@@ -171,7 +171,7 @@ impl<M: Machine> Tree<M> {
         let locks = &self.inner.locks;
         loop {
             if locks.has_lost(number) {
-                return Err(Error::LocksLost { number, keeper: self.keeper() }.into());
+                return Err(Error::LocksLost { number, metadata_server: self.metadata_server() }.into());
             }
             let has_some = locks.held.borrow().contains_key(&number);
             if !has_some || locks.may_rely(self.machine().now()) {
@@ -193,7 +193,7 @@ impl<M: Machine> Tree<M> {
         loop {
             let turn = locks.turn.take().await;
             if self.has_lost_locks(number, owner) {
-                return Err(Error::LocksLost { number, keeper: self.keeper() }.into());
+                return Err(Error::LocksLost { number, metadata_server: self.metadata_server() }.into());
             }
             match self.ask_lock_once(number, owner, range, step, false).await {
                 Ok(answer @ (LockAnswer::Done { .. } | LockAnswer::DoneAfter { .. })) => {
@@ -252,12 +252,12 @@ impl<M: Machine> Tree<M> {
     async fn ask_about_locks(&self, lease: u64, change: Option<LockChange>) -> Result<LockAnswer> {
         let (request, asked) = (Request::Lock { lease, change }, self.machine().now());
         let endpoint = &self.inner.cache.client().inner.endpoint;
-        match endpoint.call(self.keeper(), request, Payload::empty()).await? {
+        match endpoint.call(self.metadata_server(), request, Payload::empty()).await? {
             (Reply::Lock(answer), _) => {
                 self.inner.locks.note(&answer, asked);
                 Ok(answer)
             }
-            _ => Err(unexpected(self.keeper())),
+            _ => Err(unexpected(self.metadata_server())),
         }
     }
 
@@ -291,7 +291,7 @@ impl<M: Machine> Tree<M> {
             has_some |= is_given;
             if !is_given {
                 locks.lose(number, owner);
-                let lost = Error::LocksLost { number, keeper: self.keeper() };
+                let lost = Error::LocksLost { number, metadata_server: self.metadata_server() };
                 self.cache().give_up_unsent(FileId(number.0), lost.into());
                 self.note_lease(number);
             }

@@ -64,7 +64,7 @@ impl<M: Machine> Clone for Tree<M> {
 struct TreeInner<M: Machine> {
     cache: PageCache<M>,
     /// The metadata server's node.
-    keeper: NodeId,
+    metadata_server: NodeId,
     holds: TreeOpenRefs,
     disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
     states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
@@ -129,7 +129,9 @@ impl<M: Machine> Tree<M> {
         }
         match &*found {
             [] => Ok(Partial { found: None, failures }),
-            [(keeper, _)] => Ok(Partial { found: Some(Tree::kept_by(cache, *keeper)), failures }),
+            [(metadata_server, _)] => {
+                Ok(Partial { found: Some(Tree::kept_by(cache, *metadata_server)), failures })
+            }
             _ => Err(too_many(cache, found).await?),
         }
     }
@@ -158,7 +160,7 @@ impl<M: Machine> Tree<M> {
     /// benchmarks.
     ///
     /// # Errors
-    /// Fails with [`Error::NoKeeper`] if disks are marked: an I/O node that was not asked keeps the namespace, or it is
+    /// Fails with [`Error::NoMetadataServer`] if disks are marked: an I/O node that was not asked keeps the namespace, or it is
     /// lost.
     pub async fn check_none(client: &Client<M>) -> Result<()> {
         let stripes = client.list_numbered_and_marks().await.found;
@@ -166,7 +168,7 @@ impl<M: Machine> Tree<M> {
         let Some(&(node, _)) = stripes.iter().find(|(_, stripe)| is_mark(stripe)) else { return Ok(()) };
         let files: BTreeSet<_> =
             stripes.iter().filter(|(_, stripe)| !is_mark(stripe)).map(|(_, stripe)| stripe.file).collect();
-        Err(Error::NoKeeper { node, files: files.len() }.into())
+        Err(Error::NoMetadataServer { node, files: files.len() }.into())
     }
 
     /// Creates a namespace where none exists, even if the disks have files of a lost one.
@@ -175,13 +177,13 @@ impl<M: Machine> Tree<M> {
     /// Fails if the I/O node chosen for it has no storage for a namespace.
     pub async fn begin(cache: &PageCache<M>, new: NewTree) -> Result<Tree<M>> {
         // All clients choose the same node, in whatever order they list the nodes.
-        let keeper = first_node(cache).await?;
+        let metadata_server = first_node(cache).await?;
         let NewTree { origin, mode, uid, gid } = new;
         let begin = ask(TreeOperation::Begin { origin, mode, uid, gid });
-        let (reply, _) = cache.client().inner.endpoint.call(keeper, begin, Payload::empty()).await?;
-        match answered(keeper, reply) {
+        let (reply, _) = cache.client().inner.endpoint.call(metadata_server, begin, Payload::empty()).await?;
+        match answered(metadata_server, reply) {
             Err(error) if error.is_refused(TreeRefusal::NoNamespace) => {
-                Err(Error::Invalid(format!("{keeper} has no metadata store")).into())
+                Err(Error::Invalid(format!("{metadata_server} has no metadata store")).into())
             }
             // Another client has created it since.
             Err(error) if error.is_refused(TreeRefusal::HasNamespace) => found(cache).await,
@@ -223,18 +225,18 @@ impl<M: Machine> Tree<M> {
 
     async fn mark_disks(&self, anew: bool) -> Result<Vec<(NodeId, Answer)>> {
         let TreeAnswer::Used(used) = self.perform(TreeOperation::Describe).await? else {
-            return Err(unexpected(self.inner.keeper));
+            return Err(unexpected(self.inner.metadata_server));
         };
         let request = Request::MarkDisks { origin: used.origin, anew };
         Ok(self.inner.cache.client().ask_all(|_| Some(request.clone())).await)
     }
 
-    fn kept_by(cache: &PageCache<M>, keeper: NodeId) -> Tree<M> {
+    fn kept_by(cache: &PageCache<M>, metadata_server: NodeId) -> Tree<M> {
         Tree {
             inner: Rc::new(TreeInner {
                 cache: cache.clone(),
-                keeper,
-                holds: TreeOpenRefs::new(cache.client().disconnects_of(keeper)),
+                metadata_server,
+                holds: TreeOpenRefs::new(cache.client().disconnects_of(metadata_server)),
                 disk_lists: RefCell::default(),
                 states: RefCell::default(),
                 unpublished: DeadlineTimer::default(),
@@ -252,8 +254,8 @@ impl<M: Machine> Tree<M> {
     }
 
     /// Returns the metadata server's node.
-    pub fn keeper(&self) -> NodeId {
-        self.inner.keeper
+    pub fn metadata_server(&self) -> NodeId {
+        self.inner.metadata_server
     }
 
     /// Returns the page cache through which files are read and written.
@@ -263,7 +265,7 @@ impl<M: Machine> Tree<M> {
 
     /// Returns the number of disconnects of the metadata server.
     fn disconnects(&self) -> u64 {
-        self.inner.cache.client().disconnects_of(self.inner.keeper)
+        self.inner.cache.client().disconnects_of(self.inner.metadata_server)
     }
 
     pub(super) fn machine(&self) -> &M {
@@ -325,17 +327,17 @@ impl<M: Machine> Tree<M> {
     }
 
     async fn call(&self, request: Request) -> Result<(TreeAnswer, bool)> {
-        let keeper = self.inner.keeper;
+        let metadata_server = self.inner.metadata_server;
         let endpoint = &self.inner.cache.client().inner.endpoint;
         let (asked, change, touched) = (self.machine().now(), Change::by(&request), Touched::by(&request));
-        let called = endpoint.call(keeper, request, Payload::empty()).await;
+        let called = endpoint.call(metadata_server, request, Payload::empty()).await;
         if let Some(touched) = touched {
             // Also after a failure, since the operation may have been performed.
             self.inner.prefetched_entries.forget(&touched);
         }
         let (reply, _) = called?;
         let has_other_writers = matches!(reply, Reply::Tree { has_other_writers: true, .. });
-        let (Performed { answer, directories }, run) = answered(keeper, reply)?;
+        let (Performed { answer, directories }, run) = answered(metadata_server, reply)?;
         self.note_change(change, &answer, &directories, run);
         self.inner.changed_directories.note(directories, asked);
         Ok((answer, has_other_writers))
@@ -352,7 +354,7 @@ impl<M: Machine> Tree<M> {
     fn inode_of(&self, answer: TreeAnswer) -> Result<Inode> {
         match answer {
             TreeAnswer::Inode(inode) => Ok(inode),
-            _ => Err(unexpected(self.inner.keeper)),
+            _ => Err(unexpected(self.inner.metadata_server)),
         }
     }
 
@@ -381,7 +383,7 @@ impl<M: Machine> Tree<M> {
                 self.inner.disk_lists.borrow_mut().insert(list, disks.clone());
                 Ok(disks)
             }
-            _ => Err(unexpected(self.inner.keeper)),
+            _ => Err(unexpected(self.inner.metadata_server)),
         }
     }
 
@@ -408,7 +410,7 @@ impl<M: Machine> Tree<M> {
                 self.inner.disk_lists.borrow_mut().insert(list, disks.into());
                 Ok(list)
             }
-            _ => Err(unexpected(self.inner.keeper)),
+            _ => Err(unexpected(self.inner.metadata_server)),
         }
     }
 }

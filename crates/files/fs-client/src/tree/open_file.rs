@@ -277,7 +277,7 @@ impl<M: Machine> OpenTreeFile<M> {
                 self.tree.note_inode(&self.state, &self.paged, inode);
                 offset
             }
-            _ => return Err(unexpected(self.tree.keeper())),
+            _ => return Err(unexpected(self.tree.metadata_server())),
         };
         self.wait_for_appends_before(offset).await?;
         self.write(offset, data).await?;
@@ -329,8 +329,8 @@ impl<M: Machine> OpenTreeFile<M> {
         let fits = self.flush().await;
         let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
         let file = self.paged.file();
-        let ask_keeper = async |_| self.attributes().await.map(|_| self.told_to_team());
-        let moved = file.move_selected(company(team), &operation, fits, ask_keeper).await?;
+        let query_attributes = async |_| self.attributes().await.map(|_| self.told_to_team());
+        let moved = file.move_selected(company(team), &operation, fits, query_attributes).await?;
         self.hear_first(&moved.told).await?;
         Ok(selection.bytes_before(self.known().size))
     }
@@ -351,14 +351,14 @@ impl<M: Machine> OpenTreeFile<M> {
         // Flush first: cached pages must not be written over this data later.
         let fits = self.flush().await;
         let operation = SelectedOperation { direction: Direction::Write, selection, memory, settings };
-        let tell_keeper = async |end| {
+        let publish_size = async |end| {
             if end > 0 {
                 // An upper bound: the number of bytes that the members have selected is unknown here.
                 self.wrote_past_cache(end, end).await?;
             }
             Ok(self.told_to_team())
         };
-        let moved = self.paged.file().move_selected(company(team), &operation, fits, tell_keeper).await?;
+        let moved = self.paged.file().move_selected(company(team), &operation, fits, publish_size).await?;
         self.hear_first(&moved.told).await.map(drop)
     }
 
@@ -373,12 +373,12 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails if it cannot be an inode of this file.
     pub(super) async fn hear_first(&self, told: &[u8]) -> Result<u64> {
-        let keeper = self.tree.keeper();
-        let inode: Inode = decoded(told, keeper)?;
+        let metadata_server = self.tree.metadata_server();
+        let inode: Inode = decoded(told, metadata_server)?;
         let (version, known) = (inode.version, self.state.inode.borrow().version);
         let is_this = inode.number == self.number() && inode.kind == self.state.inode.borrow().kind;
         if !is_this || inode.size > layout::FILE_BYTES_MAX {
-            return Err(unexpected(keeper));
+            return Err(unexpected(metadata_server));
         }
         match version.cmp(&known) {
             Ordering::Greater => self.tree.note_inode(&self.state, &self.paged, inode),
@@ -565,7 +565,7 @@ impl<M: Machine> OpenTreeFile<M> {
             return Err(TreeRefusal::FileTooLarge.into());
         }
         // Check first that all answer: a truncation at some of them cannot be undone.
-        self.paged.file().check_answers(self.tree.keeper()).await?;
+        self.paged.file().check_answers(self.tree.metadata_server()).await?;
         let cut = self.paged.cut(bytes).await?;
         self.state.written_end.set(self.state.written_end.get().min(bytes));
         Ok(cut)

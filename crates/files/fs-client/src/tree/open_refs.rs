@@ -156,11 +156,11 @@ impl<M: Machine> Tree<M> {
     }
 
     async fn tell_holds(&self, files: &[(FileNumber, OpenCount)]) -> Result<()> {
-        let (keeper, endpoint) = (self.keeper(), &self.cache().client().inner.endpoint);
+        let (metadata_server, endpoint) = (self.metadata_server(), &self.cache().client().inner.endpoint);
         for some in files.chunks(HELD_MAX) {
             let request = Request::HoldAgain { files: some.to_vec() };
-            let (Reply::Done, _) = endpoint.call(keeper, request, Payload::empty()).await? else {
-                return Err(unexpected(keeper));
+            let (Reply::Done, _) = endpoint.call(metadata_server, request, Payload::empty()).await? else {
+                return Err(unexpected(metadata_server));
             };
         }
         Ok(())

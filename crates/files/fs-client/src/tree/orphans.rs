@@ -57,7 +57,7 @@ impl<M: Machine> Tree<M> {
                 self.remove_orphan(orphan, crashes);
                 Ok(())
             }
-            _ => Err(unexpected(self.keeper())),
+            _ => Err(unexpected(self.metadata_server())),
         }
     }
 
@@ -143,7 +143,7 @@ impl<M: Machine> Tree<M> {
                 self.inner.partly_gone.borrow_mut().extend(left.map(|&number| (number, reached.clone())));
                 Ok(forgotten.len() as u64)
             }
-            _ => Err(unexpected(self.keeper())),
+            _ => Err(unexpected(self.metadata_server())),
         }
     }
 
@@ -167,7 +167,7 @@ impl<M: Machine> Tree<M> {
             let crashes = self.crashes();
             let list = TreeOperation::ListOrphans { after, most: AT_ONCE };
             let TreeAnswer::Numbers(numbers) = self.perform(list).await? else {
-                return Err(unexpected(self.keeper()));
+                return Err(unexpected(self.metadata_server()));
             };
             let Some(&(last, _)) = numbers.last() else { return Ok(removed) };
             after = last;

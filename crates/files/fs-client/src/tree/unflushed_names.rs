@@ -42,8 +42,8 @@ pub(super) enum Flushed {
 
 impl UnflushedNames {
     /// Records a change by an incarnation of the metadata server's store.
-    fn note(&self, keeper: NodeId, run: u64, numbers: impl Iterator<Item = FileNumber>) {
-        let stamp = self.durability.accepted(keeper, run, 0);
+    fn note(&self, metadata_server: NodeId, run: u64, numbers: impl Iterator<Item = FileNumber>) {
+        let stamp = self.durability.accepted(metadata_server, run, 0);
         self.all.borrow_mut().note((), stamp, &self.durability);
         let mut by_number = self.by_number.borrow_mut();
         numbers.for_each(|number| by_number.note(number, stamp, &self.durability));
@@ -51,9 +51,9 @@ impl UnflushedNames {
     }
 
     /// Records that an incarnation has flushed its changes up to a number.
-    fn note_flushed(&self, keeper: NodeId, run: u64, number: u64) {
-        self.durability.hear(keeper, run, 0);
-        self.durability.flushed(keeper, run, number);
+    fn note_flushed(&self, metadata_server: NodeId, run: u64, number: u64) {
+        self.durability.hear(metadata_server, run, 0);
+        self.durability.flushed(metadata_server, run, number);
     }
 
     /// Returns true if changes may be lost. Reports each loss once.
@@ -84,35 +84,39 @@ impl<M: Machine> Tree<M> {
     }
 
     pub(super) async fn flush_names(&self, whose: Flushed) -> Result<()> {
-        let (keeper, unflushed) = (self.keeper(), &self.inner.unflushed_names);
+        let (metadata_server, unflushed) = (self.metadata_server(), &self.inner.unflushed_names);
         let noted = unflushed.durability.last();
         let endpoint = &self.cache().client().inner.endpoint;
-        match endpoint.call(keeper, Request::Flush(Flushing::Names), Payload::empty()).await? {
+        match endpoint.call(metadata_server, Request::Flush(Flushing::Names), Payload::empty()).await? {
             (Reply::Accepted { run }, _) => {
-                unflushed.note_flushed(keeper, run, noted);
-                if unflushed.take_lost(whose) { Err(Error::NamesLost { keeper }.into()) } else { Ok(()) }
+                unflushed.note_flushed(metadata_server, run, noted);
+                if unflushed.take_lost(whose) {
+                    Err(Error::NamesLost { metadata_server }.into())
+                } else {
+                    Ok(())
+                }
             }
-            _ => Err(unexpected(keeper)),
+            _ => Err(unexpected(metadata_server)),
         }
     }
 
     /// Returns the number of times that earlier answers of the metadata server may have been undone: by a disconnect,
     /// or by a new incarnation of its store.
     pub(super) fn crashes(&self) -> u64 {
-        self.disconnects() + self.inner.unflushed_names.durability.new_runs(self.keeper())
+        self.disconnects() + self.inner.unflushed_names.durability.new_runs(self.metadata_server())
     }
 
     /// Records the incarnation of the metadata server's store in an answer, and the change made, if it needs a flush.
     pub(super) fn note_change(&self, change: Change, answer: &TreeAnswer, directories: &[Inode], run: u64) {
-        let (keeper, unflushed) = (self.keeper(), &self.inner.unflushed_names);
-        unflushed.durability.hear(keeper, run, 0);
+        let (metadata_server, unflushed) = (self.metadata_server(), &self.inner.unflushed_names);
+        unflushed.durability.hear(metadata_server, run, 0);
         let Change::Of(number) = change else { return };
         let made = match answer {
             TreeAnswer::Inode(inode) if !directories.is_empty() => Some(inode.number),
             _ => None,
         };
         let numbers = directories.iter().map(|directory| directory.number).chain(number).chain(made);
-        unflushed.note(keeper, run, numbers);
+        unflushed.note(metadata_server, run, numbers);
     }
 }
 
@@ -144,19 +148,19 @@ impl Change {
 mod tests {
     use super::*;
 
-    const KEEPER: NodeId = NodeId(1);
+    const METADATA_SERVER: NodeId = NodeId(1);
     const ONE: FileNumber = FileNumber(1);
     const OTHER: FileNumber = FileNumber(2);
 
     #[test]
     fn a_name_change_lost_with_its_incarnation_is_reported_once() {
         let names = UnflushedNames::default();
-        let flush = |run| names.note_flushed(KEEPER, run, names.durability.last());
-        names.note(KEEPER, 7, [ONE, OTHER].into_iter());
+        let flush = |run| names.note_flushed(METADATA_SERVER, run, names.durability.last());
+        names.note(METADATA_SERVER, 7, [ONE, OTHER].into_iter());
         flush(7);
-        names.note(KEEPER, 7, [OTHER].into_iter());
+        names.note(METADATA_SERVER, 7, [OTHER].into_iter());
         // The first change is lost, whichever incarnation made the last one.
-        names.note(KEEPER, 8, [OTHER].into_iter());
+        names.note(METADATA_SERVER, 8, [OTHER].into_iter());
         flush(8);
         assert!(!names.take_lost(Flushed::Nobody) && !names.take_lost(Flushed::One(ONE)));
         assert!(names.take_lost(Flushed::One(OTHER)) && !names.take_lost(Flushed::One(OTHER)));
@@ -166,11 +170,11 @@ mod tests {
     #[test]
     fn a_flush_does_not_cover_name_changes_after_its_start() {
         let names = UnflushedNames::default();
-        names.note(KEEPER, 7, [ONE].into_iter());
+        names.note(METADATA_SERVER, 7, [ONE].into_iter());
         let begun = names.durability.last();
-        names.note(KEEPER, 7, [ONE].into_iter());
-        names.note_flushed(KEEPER, 7, begun);
-        names.note_flushed(KEEPER, 8, begun);
+        names.note(METADATA_SERVER, 7, [ONE].into_iter());
+        names.note_flushed(METADATA_SERVER, 7, begun);
+        names.note_flushed(METADATA_SERVER, 8, begun);
         assert!(names.take_lost(Flushed::One(ONE)) && names.take_lost(Flushed::All));
     }
 }

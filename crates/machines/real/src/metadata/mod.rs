@@ -75,7 +75,7 @@ pub struct Metadata {
     requests: flume::Sender<Request>,
     /// Requests in flight on the thread.
     handed_over: InFlight,
-    keeper: Arc<Mutex<StoreThread>>,
+    store_thread: Arc<Mutex<StoreThread>>,
     run: Run,
     watch: Rc<HangWatch>,
     reports: Reports,
@@ -107,16 +107,16 @@ impl Metadata {
         let database = database_at(place, &run, &reports)?;
         let watch = HangWatch::watch(database.described(), settings.limits.silence * SILENCES);
         let told = reports.clone();
-        let keeper = StoreThread { database, copies, reports };
-        let keeper = Arc::new(Mutex::new(keeper));
+        let store_thread = StoreThread { database, copies, reports };
+        let store_thread = Arc::new(Mutex::new(store_thread));
         let thread = thread::Builder::new().name("metadata".to_owned());
-        let served = keeper.clone();
+        let served = store_thread.clone();
         let started = thread.spawn(move || serve(&served, &waiting));
         started.map_err(|error| Error::Io {
             what: "cannot start the thread of the metadata store".to_owned(),
             why: error.to_string(),
         })?;
-        Ok(Metadata { requests, handed_over: InFlight::new(), keeper, run, watch, reports: told })
+        Ok(Metadata { requests, handed_over: InFlight::new(), store_thread, run, watch, reports: told })
     }
 
     /// Waits until all requests are complete and the file is closed. Later requests fail.
@@ -154,10 +154,10 @@ impl Metadata {
 /// Runs a read-only transaction at once if this needs no waiting; otherwise returns it.
 fn look_at_once(metadata: &Metadata, mut asked: Box<dyn Asked>) -> Option<Box<dyn Asked>> {
     // Earlier requests must run first.
-    let keeper = metadata.handed_over.is_empty().then(|| metadata.keeper.try_lock().ok()).flatten();
-    match keeper {
-        Some(keeper) if keeper.database.look(&mut *asked) => {
-            keeper.answer(asked);
+    let store = metadata.handed_over.is_empty().then(|| metadata.store_thread.try_lock().ok()).flatten();
+    match store {
+        Some(store) if store.database.look(&mut *asked) => {
+            store.answer(asked);
             None
         }
         _ => Some(asked),
@@ -265,20 +265,20 @@ impl Batch {
 }
 
 /// Serves requests until the store is closed or no handles are left. Then makes a last copy.
-fn serve(keeper: &Mutex<StoreThread>, requests: &flume::Receiver<Request>) {
-    let keeper = || keeper.lock().expect("whoever has it does not panic");
+fn serve(store: &Mutex<StoreThread>, requests: &flume::Receiver<Request>) {
+    let store = || store.lock().expect("whoever has it does not panic");
     let closed = loop {
-        if let ControlFlow::Break(closed) = keeper().copy_if_due(requests) {
+        if let ControlFlow::Break(closed) = store().copy_if_due(requests) {
             break closed;
         }
         // The lock is free while the thread waits.
-        let due = keeper().copies.as_ref().map(|copies| copies.due);
+        let due = store().copies.as_ref().map(|copies| copies.due);
         let first = match due {
             None => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(due) => requests.recv_deadline(due),
         };
         let served = match first {
-            Ok(first) => keeper().serve_batch(first, requests),
+            Ok(first) => store().serve_batch(first, requests),
             Err(RecvTimeoutError::Timeout) => ControlFlow::Continue(()),
             Err(RecvTimeoutError::Disconnected) => ControlFlow::Break(None),
         };
@@ -286,9 +286,9 @@ fn serve(keeper: &Mutex<StoreThread>, requests: &flume::Receiver<Request>) {
             break closed;
         }
     };
-    let mut keeper = keeper();
-    keeper.copy_at_last();
-    keeper.database.close();
+    let mut store = store();
+    store.copy_at_last();
+    store.database.close();
     if let Some(tell) = closed {
         // A caller that no longer waits does not need the message.
         let _ = tell.send(());
@@ -298,7 +298,7 @@ fn serve(keeper: &Mutex<StoreThread>, requests: &flume::Receiver<Request>) {
 impl StoreThread {
     fn copy_if_due(&mut self, requests: &flume::Receiver<Request>) -> Served {
         match self.copies.as_ref().is_some_and(Copies::is_due) {
-            true => self.copy(|keeper| keeper.serve_waiting(requests)),
+            true => self.copy(|store| store.serve_waiting(requests)),
             false => ControlFlow::Continue(()),
         }
     }
@@ -410,7 +410,7 @@ mod tests {
         let run = Run::default();
         let server = Postgres::at(&address, run, reports.clone()).expect("an address");
         server.give_up();
-        let keeper = StoreThread { database: Box::new(server), copies: None, reports };
+        let store = StoreThread { database: Box::new(server), copies: None, reports };
         let (tell, answers) = flume::unbounded();
         let ask = |_| -> Box<dyn Asked> {
             let body = |_: &mut dyn Transaction| Ok(Ok::<(), ()>(()));
@@ -428,7 +428,7 @@ mod tests {
                     attempts.fetch_add(1, Ordering::Relaxed);
                 }
             });
-            keeper.carry_out(all, Vec::new());
+            store.carry_out(all, Vec::new());
             drop(TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens"));
         });
         assert_eq!(answers.try_iter().filter(Result::is_err).count(), 3);

@@ -29,9 +29,9 @@ struct Crashing {
 }
 
 impl Crashing {
-    fn crash_keeper(&self) {
-        let keeper = self.nodes.names().iter().position(|node| *node == self.tree.keeper());
-        self.nodes.crash(keeper.expect("one of them"), self.seed);
+    fn crash_metadata_server(&self) {
+        let metadata_server = self.nodes.names().iter().position(|node| *node == self.tree.metadata_server());
+        self.nodes.crash(metadata_server.expect("one of them"), self.seed);
     }
 
     fn crash_all(&self) {
@@ -133,7 +133,7 @@ fn run<T: 'static>(
 pub fn a_crash_takes_what_was_written(seed: u64) -> bool {
     run(seed, async |test, file| {
         fill(&file, 2, 2 * BYTES).await?;
-        test.crash_keeper();
+        test.crash_metadata_server();
         let other = test.other_tree().await?.open(look("file")).await.map_err(told)?;
         let is_taken = other.known().size == BYTES;
         fill(&other, 3, 2 * BYTES).await?;
@@ -149,7 +149,7 @@ pub fn an_idle_clients_file_is_left_alone(seed: u64) -> bool {
     run(seed, async |test, file| {
         test.tree.unname(remove()).await.map_err(told)?;
         test.tree.flush().await.map_err(told)?;
-        test.crash_keeper();
+        test.crash_metadata_server();
         // Longer than a metadata server waits for clients that held files in an earlier incarnation.
         test.wait(Duration::from_secs(70)).await;
         let removed = test.other_tree().await?.remove_orphans().await.map_err(told)?;
@@ -168,7 +168,7 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
     run(seed, async |test, file| {
         file.close().await.map_err(told)?;
         test.tree.unname(remove()).await.map_err(told)?;
-        test.crash_keeper();
+        test.crash_metadata_server();
         // The client has noticed the crash before it deletes the contents.
         test.wait(UNTIL_HEARD).await;
         test.tree.contents_gone().await;
@@ -216,7 +216,7 @@ pub fn a_crash_takes_a_new_stripe(seed: u64) -> bool {
 ///
 /// # Panics
 /// If the client gets no error, or the file cannot be read or written.
-pub fn a_crash_takes_a_stripe_that_the_keeper_knows(seed: u64) -> bool {
+pub fn a_crash_loses_a_stripe_known_to_the_metadata_server(seed: u64) -> bool {
     run(seed, async |test, _| {
         let file = make_synced(&test.tree, "longer", BLOCK).await?;
         fill(&file, 1, 2 * BLOCK).await?;
