@@ -228,7 +228,7 @@ impl Flushes {
         Some(Flushes {
             flushes: tally.flushes,
             directory_flushes: tally.directory_flushes(),
-            telling_s: tally.times.telling.as_secs_f64(),
+            telling_s: tally.times.sending.as_secs_f64(),
             meeting_s: tally.times.barrier.as_secs_f64(),
             moving_s: tally.times.moving.as_secs_f64(),
             filling_s: (trial.elapsed.as_secs_f64() - flushing).max(0.0),

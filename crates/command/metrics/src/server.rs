@@ -85,11 +85,11 @@ impl MetricsServer {
 fn answer(request: &WebRequest, visitor: Visitor, look: &impl Fn() -> Option<Samples>) -> io::Result<()> {
     match &*request.path {
         PATH => match look().map(Samples::into_text) {
-            Some(text) => visitor.tell(&reply(KIND, &text)),
-            None => visitor.tell(&WebReply::plain("503 Service Unavailable", "the node does not answer\n")),
+            Some(text) => visitor.reply(&reply(KIND, &text)),
+            None => visitor.reply(&WebReply::plain("503 Service Unavailable", "the node does not answer\n")),
         },
-        "/" => visitor.tell(&reply("text/html; charset=utf-8", INDEX)),
-        _ => visitor.tell(&WebReply::plain("404 Not Found", "only /metrics exists here\n")),
+        "/" => visitor.reply(&reply("text/html; charset=utf-8", INDEX)),
+        _ => visitor.reply(&WebReply::plain("404 Not Found", "only /metrics exists here\n")),
     }
 }
 

@@ -154,11 +154,11 @@ impl<A: Fn(&WebRequest, Visitor) -> io::Result<()>> House<A> {
         }
         let visitor = Visitor { stream, with_body: request.method != "HEAD" };
         if !request.host.as_deref().is_some_and(|host| self.is_meant(host)) {
-            return visitor.tell(&WebReply::plain("403 Forbidden", ANOTHER_NAME));
+            return visitor.reply(&WebReply::plain("403 Forbidden", ANOTHER_NAME));
         }
         if !["GET", "HEAD"].contains(&&*request.method) {
             let reply = WebReply::plain("405 Method Not Allowed", "only GET and HEAD are supported\n");
-            return visitor.tell(&WebReply { fields: "Allow: GET, HEAD\r\n".into(), ..reply });
+            return visitor.reply(&WebReply { fields: "Allow: GET, HEAD\r\n".into(), ..reply });
         }
         (self.answer)(&request, visitor)
     }
@@ -169,7 +169,7 @@ impl Visitor {
     ///
     /// # Errors
     /// If the client does not receive the answer, or not in time.
-    pub fn tell(mut self, reply: &WebReply) -> io::Result<()> {
+    pub fn reply(mut self, reply: &WebReply) -> io::Result<()> {
         request::write(&mut self.stream, reply, self.with_body)
     }
 }
@@ -187,7 +187,7 @@ mod tests {
         let address = listener.address();
         thread::spawn(move || {
             listener.let_in(|request, visitor| {
-                visitor.tell(&WebReply::plain("200 OK", &format!("you want {}\n", request.path)))
+                visitor.reply(&WebReply::plain("200 OK", &format!("you want {}\n", request.path)))
             })
         });
         address

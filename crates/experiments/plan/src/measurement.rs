@@ -168,7 +168,7 @@ impl FlushCount {
             write_mean_ns: nanos(latencies.mean()),
             write_99_ns: nanos(latencies.percentile(99.0)),
             write_longest_ns: nanos(latencies.longest()),
-            telling_ns: tally.times.telling.as_nanos(),
+            telling_ns: tally.times.sending.as_nanos(),
             meeting_ns: tally.times.barrier.as_nanos(),
             moving_ns: tally.times.moving.as_nanos(),
         })

@@ -16,7 +16,7 @@ pub(super) struct Attachments {
     /// missing.
     stored: Cell<u32>,
     /// Length of the prefix of stripes that others know to exist.
-    heard: Cell<u32>,
+    reported: Cell<u32>,
     /// Serialises queries for stripes.
     pub(super) asking: Permits,
     /// Unflushed stripes that this client created, as far as it knows.
@@ -46,7 +46,7 @@ impl Attachments {
             nowhere,
             stripes: RefCell::new(vec![Attachment::Unknown; disks.len()]),
             stored: Cell::new(stored.min(disks.len() as u32)),
-            heard: Cell::new(stored.min(disks.len() as u32)),
+            reported: Cell::new(stored.min(disks.len() as u32)),
             disks,
             asking: Permits::new(1),
             made: RefCell::default(),
@@ -100,13 +100,13 @@ impl Attachments {
 
     /// Merges the length of the created prefix that others know with the local one; with `instead`, replaces it,
     /// because the old contents no longer count.
-    pub(super) fn hear_stored(&self, stored: u32, instead: bool) {
+    pub(super) fn note_stored(&self, stored: u32, instead: bool) {
         let stored = stored.min(self.disks.len() as u32);
         let known = |known: &Cell<u32>| if instead { stored } else { known.get().max(stored) };
         if instead {
             self.lost.borrow_mut().clear();
         }
-        self.heard.set(known(&self.heard));
+        self.reported.set(known(&self.reported));
         self.count_stored(known(&self.stored));
     }
 
@@ -143,7 +143,7 @@ impl Attachments {
                 *attachment = Attachment::Unknown;
             }
         }
-        self.count_stored(self.heard.get());
+        self.count_stored(self.reported.get());
     }
 
     /// Resets absent stripes to `Unknown`: another client may have created them.
@@ -158,7 +158,7 @@ impl Attachments {
     pub(super) fn forget_doubtful(&self, disconnects: u64) -> bool {
         let was_gone = self.asked_at.replace(disconnects) != disconnects;
         if was_gone {
-            self.forget(|stripe| stripe >= self.heard.get());
+            self.forget(|stripe| stripe >= self.reported.get());
         }
         was_gone
     }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(attachments.stored(), 4);
         attachments.forget(|stripe| stripe == 2);
         assert!(attachments.stored() == 2 && attachments.is_attached(1) && attachments.is_attached(3));
-        attachments.hear_stored(3, false);
+        attachments.note_stored(3, false);
         assert_eq!(attachments.stored(), 4, "the stripe after it is open");
         attachments.forget(|_| true);
         assert!(attachments.stored() == 3 && !attachments.is_attached(3));
@@ -211,7 +211,7 @@ mod tests {
         let attachments = Attachments::new(vec![7; 5], 1, BTreeSet::new(), 0);
         (1..4).for_each(|stripe| attachments.set_made(stripe));
         attachments.note_written_flushed(&BTreeSet::from([2]));
-        attachments.hear_stored(4, false);
+        attachments.note_stored(4, false);
         attachments.lose(|stripe| stripe < 3);
         let stored = || (0..5).filter(|&stripe| attachments.is_stored(stripe)).collect::<Vec<_>>();
         assert_eq!(stored(), [0, 2, 3]);
@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(stored(), [0, 1, 2, 3]);
         attachments.lose(|_| true);
         assert_eq!(stored(), [0, 2]);
-        attachments.hear_stored(0, true);
-        attachments.hear_stored(2, false);
+        attachments.note_stored(0, true);
+        attachments.note_stored(2, false);
         assert_eq!(stored(), [0, 1], "it was truncated to 0, and another client has written to it");
     }
 

@@ -120,7 +120,7 @@ impl<M: Machine> Client<M> {
         &self,
         files: &[FileId],
         bytes_per_second: Option<u64>,
-        hear: impl Fn(Checking) + 'static,
+        progress: impl Fn(Checking) + 'static,
     ) -> Result<Check> {
         let failing = self.failing_disks().await;
         let mut disks = self.disk_places();
@@ -134,7 +134,7 @@ impl<M: Machine> Client<M> {
         });
         failing.into_values().for_each(|error| shared.note(error));
         self.find_places(files, &shared).await;
-        self.read_back(bytes_per_second, hear, &shared).await;
+        self.read_back(bytes_per_second, progress, &shared).await;
         let found = shared.found.take();
         let absent = files.iter().filter(|file| !found.contains_key(file));
         let absent = absent.map(|&file| Error::NotFound { name: number::object_name(file) });
@@ -164,21 +164,20 @@ impl<M: Machine> Client<M> {
     async fn read_back(
         &self,
         bytes_per_second: Option<u64>,
-        hear: impl Fn(Checking) + 'static,
+        progress: impl Fn(Checking) + 'static,
         shared: &Rc<Shared>,
     ) {
         let lengths = shared.found.borrow().values().flatten().map(FoundPlace::bytes).sum();
-        hear(Checking::Expected(lengths));
-        let (now, hear) = (self.now(), Rc::new(hear));
+        progress(Checking::Expected(lengths));
+        let (now, progress) = (self.now(), Rc::new(progress));
         let queues = shared.disks.iter().map(|&(node, disk)| (node, disk, shared.queue(node, disk, now)));
         let queues: Vec<_> = queues.filter(|(_, _, queue)| !queue.stripes.is_empty()).collect();
         let rate = bytes_per_second.map(|rate| (rate / queues.len().max(1) as u64).max(1));
         for (node, disk, queue) in queues {
-            let (client, own, hear) = (self.clone(), shared.clone(), hear.clone());
-            self.begin(
-                shared,
-                async move { client.read_back_at(node, disk, rate, queue, &own, &*hear).await },
-            );
+            let (client, own, progress) = (self.clone(), shared.clone(), progress.clone());
+            self.begin(shared, async move {
+                client.read_back_at(node, disk, rate, queue, &own, &*progress).await
+            });
         }
         shared.readers.none().await;
     }
@@ -221,7 +220,7 @@ impl<M: Machine> Client<M> {
         rate: Option<u64>,
         mut queue: Queue,
         shared: &Shared,
-        hear: &impl Fn(Checking),
+        progress: &impl Fn(Checking),
     ) -> Result<()> {
         loop {
             self.inner.endpoint.machine().sleep_until(queue.due).await;
@@ -240,7 +239,7 @@ impl<M: Machine> Client<M> {
                 }
             };
             shared.bytes.set(shared.bytes.get() + bytes);
-            hear(Checking::Done(bytes));
+            progress(Checking::Done(bytes));
             shared.with(file, index, |place| {
                 // Ignore the result if another file has replaced the stripe.
                 if place.stripe.as_ref().is_ok_and(|(label, _)| *label == part.label) {

@@ -97,7 +97,7 @@ impl<M: Machine> File<M> {
             file,
             striping,
             homes,
-            length: Length::heard(bytes),
+            length: Length::reported(bytes),
             writes: client.inner.unflushed.open(file),
             lease: Cell::new(None),
             attachments,
@@ -167,8 +167,8 @@ impl<M: Machine> File<M> {
     }
 
     /// Updates the size to the one that others report.
-    pub(super) fn hear_bytes(&self, bytes: u64) {
-        self.inner.length.hear(bytes);
+    pub(super) fn note_reported_bytes(&self, bytes: u64) {
+        self.inner.length.note_reported(bytes);
     }
 
     /// Returns the unflushed writes of this client.
@@ -266,7 +266,7 @@ impl<M: Machine> File<M> {
         let writes = &self.inner.writes;
         // Record each answer as it arrives: during the wait for other nodes, a later incarnation may answer another
         // request.
-        let heard = |node, answer: &Answer| {
+        let on_answer = |node, answer: &Answer| {
             if let Ok((reply, _)) = answer
                 && let Ok(run) = run_of(node, reply)
             {
@@ -275,7 +275,7 @@ impl<M: Machine> File<M> {
             }
         };
         let flush = async || {
-            let answers = self.hear_homes(&request_to, heard).await.into_iter();
+            let answers = self.ask_homes_with(&request_to, on_answer).await.into_iter();
             joint_outcome(answers.map(|(node, answer)| answer.and_then(|(reply, _)| run_of(node, &reply))))
         };
         let outcome = self.once_more(flush).await;
@@ -325,21 +325,21 @@ impl<M: Machine> File<M> {
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
     ) -> Vec<(NodeId, Answer)> {
-        self.hear_homes(request_to, |_, _| {}).await
+        self.ask_homes_with(request_to, |_, _| {}).await
     }
 
     /// Sends requests to the I/O nodes that have a stripe, and passes each answer to the callback as it arrives.
-    async fn hear_homes(
+    async fn ask_homes_with(
         &self,
         request_to: impl Fn(NodeId) -> Option<Request>,
-        heard: impl Fn(NodeId, &Answer),
+        on_answer: impl Fn(NodeId, &Answer),
     ) -> Vec<(NodeId, Answer)> {
         let homes = &self.inner.homes;
         let request_to = |index| {
             let node = self.client.io_nodes()[index];
             if homes.contains(&node) { request_to(node) } else { None }
         };
-        self.client.ask_each(request_to, heard).await
+        self.client.ask_each(request_to, on_answer).await
     }
 
     /// Reads an extent within one block; returns zeros beyond the end of the file. `class` is called when the request

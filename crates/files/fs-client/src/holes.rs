@@ -40,12 +40,12 @@ impl<M: Machine> File<M> {
     /// offsets of the stripe.
     async fn find_data(&self, offset: u64) -> Result<BTreeMap<u32, Range<u64>>> {
         let (file, striping) = (self.id(), self.striping());
-        let (mut untold, mut known) = (Vec::new(), Vec::new());
+        let (mut unknown, mut known) = (Vec::new(), Vec::new());
         for stripe in 0..striping.stripe_count() {
-            let tells = !self.is_nowhere(stripe)
+            let reports_holes = !self.is_nowhere(stripe)
                 && (self.is_absent(stripe)
                     || self.client.can(self.home_of(stripe), Features::FINDING_DATA).await?);
-            if tells { known.push(stripe) } else { untold.push(stripe) }
+            if reports_holes { known.push(stripe) } else { unknown.push(stripe) }
         }
         self.attach(known.iter().copied(), false).await?;
         let request = |home| {
@@ -64,7 +64,7 @@ impl<M: Machine> File<M> {
                 (striping.stripe_bytes(offset, stripe), striping.stripe_bytes(self.bytes(), stripe));
             (from < end).then_some((stripe, from..end))
         };
-        let mut all: BTreeMap<_, _> = untold.into_iter().filter_map(may_be_data).collect();
+        let mut all: BTreeMap<_, _> = unknown.into_iter().filter_map(may_be_data).collect();
         for (node, answer) in self.answers_of_homes(request).await {
             let (Reply::DataFound { data }, _) = answer? else { return Err(unexpected(node)) };
             all.extend(data.into_iter().map(|(stripe, start, end)| (stripe, start..end)));

@@ -17,7 +17,7 @@ pub(super) struct Length {
 
 impl Length {
     /// Returns a length that others have reported.
-    pub(super) fn heard(bytes: u64) -> Self {
+    pub(super) fn reported(bytes: u64) -> Self {
         Length { bytes: Cell::new(bytes), own_end: Cell::new(0) }
     }
 
@@ -32,7 +32,7 @@ impl Length {
     }
 
     /// Updates the length to one that others report, which may lack own writes.
-    pub(super) fn hear(&self, bytes: u64) {
+    pub(super) fn note_reported(&self, bytes: u64) {
         self.bytes.set(bytes.max(self.own_end.get()));
     }
 
@@ -66,35 +66,35 @@ mod tests {
 
     #[test]
     fn a_shorter_reported_length_does_not_cut_off_local_writes() {
-        let length = Length::heard(100);
+        let length = Length::reported(100);
         length.reach(50);
         length.reach(150);
-        length.hear(120);
+        length.note_reported(120);
         assert_eq!(ends(&length), (150, 150));
-        length.hear(200);
+        length.note_reported(200);
         assert_eq!(ends(&length), (200, 150));
     }
 
     #[test]
     fn a_reported_length_can_cut_off_settled_writes() {
-        let length = Length::heard(0);
+        let length = Length::reported(0);
         length.reach(150);
         length.settle(149);
-        length.hear(10);
+        length.note_reported(10);
         assert_eq!(ends(&length), (150, 150), "the last byte was not among it");
         length.settle(150);
-        length.hear(10);
+        length.note_reported(10);
         assert_eq!(ends(&length), (10, 0), "another client has truncated the file");
     }
 
     #[test]
     fn a_truncation_also_shortens_the_end_of_local_writes() {
-        let length = Length::heard(100);
+        let length = Length::reported(100);
         length.reach(150);
         length.cut(120);
         assert_eq!(ends(&length), (120, 120));
         length.cut(130);
-        length.hear(40);
+        length.note_reported(40);
         assert_eq!(ends(&length), (120, 120), "others report the length beyond own writes");
     }
 }

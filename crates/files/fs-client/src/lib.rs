@@ -291,7 +291,7 @@ impl<M: Machine> Client<M> {
 
     /// Fails if an I/O node disconnected since `disconnects` was taken: the node has silently dropped the state that it
     /// got over the old connection.
-    fn check_told(&self, disconnects: &[u64]) -> Result<()> {
+    fn check_still_connected(&self, disconnects: &[u64]) -> Result<()> {
         let gone =
             self.io_nodes().iter().zip(disconnects).find(|&(&node, &then)| self.disconnects_of(node) != then);
         gone.map_or(Ok(()), |(&node, _)| {
@@ -326,7 +326,7 @@ impl<M: Machine> Client<M> {
     async fn ask_each(
         &self,
         request_to: impl Fn(usize) -> Option<Request>,
-        heard: impl Fn(NodeId, &Answer),
+        on_answer: impl Fn(NodeId, &Answer),
     ) -> Vec<(NodeId, Answer)> {
         let inner = &self.inner;
         let mailbox = Mailbox::new();
@@ -343,7 +343,7 @@ impl<M: Machine> Client<M> {
         }
         for _ in 0..asked {
             let (index, answer) = mailbox.next().await;
-            heard(inner.io_nodes[index], &answer);
+            on_answer(inner.io_nodes[index], &answer);
             answers[index] = Some((inner.io_nodes[index], answer));
         }
         drop(span);

@@ -98,8 +98,8 @@ impl<M: Machine> Client<M> {
         fits: &Result<()>,
     ) -> (Result<Moved>, Result<()>) {
         let ListedOperation { direction, memory, settings } = *operation;
-        let tell = async |id| match fits {
-            Ok(()) => self.tell_directories(id, parts, settings).await.map(|()| 0),
+        let send = async |id| match fits {
+            Ok(()) => self.send_directories(id, parts, settings).await.map(|()| 0),
             Err(error) => Err(error.clone()),
         };
         let ask = async |memory, entered: BarrierResult| {
@@ -108,18 +108,19 @@ impl<M: Machine> Client<M> {
             let request = Listed { direction, presort, queued, memory, members };
             moved_by(self.ask_all(|_| Some(Request::MoveListed(Box::new(request.clone())))).await)
         };
-        let (telling, disconnects) = ("tell directories", self.disconnects_of_io_nodes());
-        let (mut own, common) = self.attempt(gathering, CommonOperation { memory, telling, tell, ask }).await;
+        let (span_name, disconnects) = ("tell directories", self.disconnects_of_io_nodes());
+        let (mut own, common) =
+            self.attempt(gathering, CommonOperation { memory, span_name, send, ask }).await;
         // An I/O node moves nothing for a member without a directory. It may have dropped this member's directory after
         // this member entered the last barrier, so check once more.
         if common.is_ok() {
-            own = own.and_then(|moved| self.check_told(&disconnects).map(|()| moved));
+            own = own.and_then(|moved| self.check_still_connected(&disconnects).map(|()| moved));
         }
         (own, common)
     }
 
     /// Sends each I/O node its entries.
-    async fn tell_directories(
+    async fn send_directories(
         &self,
         memory: MemoryId,
         parts: &[FileEntries<M>],

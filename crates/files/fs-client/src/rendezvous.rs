@@ -35,14 +35,14 @@ pub struct Moved {
     pub times: MoveTimes,
     /// The first member's final message to the others, if the members share messages; otherwise this member's own
     /// message. May be empty.
-    pub(super) told: Vec<u8>,
+    pub(super) message: Vec<u8>,
 }
 
 /// Durations of the phases of such an operation, as one member sees them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoveTimes {
     /// Time to send the I/O nodes this member's part, until all have answered.
-    pub telling: Duration,
+    pub sending: Duration,
     /// Time in the first barrier.
     pub barrier: Duration,
     /// Time of the data transfer, including sorting and disk accesses at the I/O nodes, until all members know that it
@@ -53,12 +53,12 @@ pub struct MoveTimes {
 impl MoveTimes {
     /// Returns the sum of all phases.
     pub fn total(&self) -> Duration {
-        self.telling + self.barrier + self.moving
+        self.sending + self.barrier + self.moving
     }
 
     /// Adds the times of another operation.
     pub fn add(&mut self, other: &MoveTimes) {
-        self.telling += other.telling;
+        self.sending += other.sending;
         self.barrier += other.barrier;
         self.moving += other.moving;
     }
@@ -129,9 +129,9 @@ pub(super) fn encoded(value: impl Serialize) -> Vec<u8> {
     postcard::to_extend(&value, Vec::new()).expect("a vector takes any encoding")
 }
 
-/// Decodes a contribution. If it is malformed, the error names `teller`.
-pub(super) fn decoded<T: DeserializeOwned>(bytes: &[u8], teller: NodeId) -> Result<T> {
-    postcard::from_bytes(bytes).map_err(|_| unexpected(teller))
+/// Decodes a contribution. If it is malformed, the error names `sender`.
+pub(super) fn decoded<T: DeserializeOwned>(bytes: &[u8], sender: NodeId) -> Result<T> {
+    postcard::from_bytes(bytes).map_err(|_| unexpected(sender))
 }
 
 /// Returns the failure to report to the other members for an error. Its text names the failed node, since the others
@@ -142,13 +142,13 @@ pub(super) fn brought(error: &Error) -> Failure {
 }
 
 /// An operation of all members: each member's work before the first barrier, and the first member's work after it.
-pub(super) struct CommonOperation<'a, Tell, Ask> {
+pub(super) struct CommonOperation<'a, Send, Ask> {
     /// Memory of this member.
     pub(super) memory: &'a Memory,
     /// Name of the recorded span in which this member sends its part.
-    pub(super) telling: &'static str,
+    pub(super) span_name: &'static str,
     /// Sends the I/O nodes this member's part and returns its contribution to the barrier.
-    pub(super) tell: Tell,
+    pub(super) send: Send,
     /// As the first member, asks all I/O nodes to move the announced data.
     pub(super) ask: Ask,
 }
@@ -156,53 +156,53 @@ pub(super) struct CommonOperation<'a, Tell, Ask> {
 impl<M: Machine> Client<M> {
     /// Makes one attempt at an operation of members. Returns the outcome of this member's part, and the outcome that
     /// all members share.
-    pub(super) async fn attempt<Tell, Ask>(
+    pub(super) async fn attempt<Send, Ask>(
         &self,
         gathering: &impl Gathering<M>,
-        operation: CommonOperation<'_, Tell, Ask>,
+        operation: CommonOperation<'_, Send, Ask>,
     ) -> (Result<Moved>, Result<()>)
     where
-        Tell: AsyncFnOnce(MemoryId) -> Result<u64>,
+        Send: AsyncFnOnce(MemoryId) -> Result<u64>,
         Ask: AsyncFnOnce(MemoryId, BarrierResult) -> Result<Moved>,
     {
-        let CommonOperation { memory, telling, tell, ask } = operation;
+        let CommonOperation { memory, span_name, send, ask } = operation;
         let id = MemoryId::Collective(gathering.next());
         let _opened = self.inner.open_memory(id, memory);
         let machine = self.inner.endpoint.machine();
         let (begun, disconnects) = (machine.now(), self.disconnects_of_io_nodes());
-        let telling = machine.notes().span(telling, || []);
-        let told = tell(id).await;
-        drop(telling);
-        let all_told = machine.now();
+        let send_span = machine.notes().span(span_name, || []);
+        let sent = send(id).await;
+        drop(send_span);
+        let all_sent = machine.now();
         let span = machine.notes().span("wait for members", || []);
         let entered =
-            gathering.enter_barrier(self, told.as_ref().map(encoded).map_err(|error| &**error)).await;
+            gathering.enter_barrier(self, sent.as_ref().map(encoded).map_err(|error| &**error)).await;
         drop(span);
         let all_entered = machine.now();
         let _moving = machine.notes().span("wait for I/O nodes", || []);
-        let mut own = told.map(|_| Moved::default());
+        let mut own = sent.map(|_| Moved::default());
         let entered = match entered {
             Ok(entered) => {
                 if entered.members[0] == machine.node() {
                     own = ask(id, entered).await;
                 }
-                own = own.and_then(|moved| self.check_told(&disconnects).map(|()| moved));
+                own = own.and_then(|moved| self.check_still_connected(&disconnects).map(|()| moved));
                 Ok(())
             }
             Err(error) => Err(error),
         };
-        let telling = own.as_ref().map(|moved| moved.told.clone()).map_err(|error| &**error);
-        let (told, done) = match gathering.enter_barrier(self, telling).await {
+        let message = own.as_ref().map(|moved| moved.message.clone()).map_err(|error| &**error);
+        let (message, done) = match gathering.enter_barrier(self, message).await {
             Ok(entered) => (entered.of_first(), Ok(())),
             Err(error) => (Vec::new(), Err(error)),
         };
         if let Ok(moved) = &mut own {
             moved.times = MoveTimes {
-                telling: all_told.since(begun),
-                barrier: all_entered.since(all_told),
+                sending: all_sent.since(begun),
+                barrier: all_entered.since(all_sent),
                 moving: machine.now().since(all_entered),
             };
-            moved.told = told;
+            moved.message = message;
         }
         (own, entered.and(done))
     }

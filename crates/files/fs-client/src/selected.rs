@@ -151,8 +151,8 @@ impl<M: Machine> File<M> {
             Company::Team(turn) if !turn.is_alone() => self.move_with(turn, operation, parts, then).await,
             Company::Team(_) | Company::Alone => {
                 self.move_alone(operation, parts?).await?;
-                let told = then(operation.selection.end()).await?;
-                Ok(Moved { told, ..Moved::default() })
+                let message = then(operation.selection.end()).await?;
+                Ok(Moved { message, ..Moved::default() })
             }
         }
     }
@@ -194,10 +194,10 @@ impl<M: Machine> File<M> {
         let SelectedOperation { direction, selection, memory, settings } = *operation;
         let (accepted, disconnects) = (RefCell::new(Vec::new()), self.client.disconnects());
         let attempt = async |fits: &Result<()>| {
-            let tell = async |id| {
+            let send = async |id| {
                 fits.clone()?;
-                let told = self.tell_selection(direction, id, &parts).await?;
-                accepted.replace(told);
+                let accepted_by = self.send_selection(direction, id, &parts).await?;
+                accepted.replace(accepted_by);
                 Ok(selection.end())
             };
             let ask = async |memory, entered: BarrierResult| {
@@ -205,9 +205,9 @@ impl<M: Machine> File<M> {
                 let selectors = Selectors::Members(members);
                 let request = self.request_to_move(direction, settings, memory, selectors);
                 let moved = moved_by(self.answers_of_homes(|_| Some(request.clone())).await)?;
-                then(entered.greatest()?).await.map(|told| Moved { told, ..moved })
+                then(entered.greatest()?).await.map(|message| Moved { message, ..moved })
             };
-            let operation = CommonOperation { memory, telling: "tell selection", tell, ask };
+            let operation = CommonOperation { memory, span_name: "tell selection", send, ask };
             self.client.attempt(gathering, operation).await
         };
         let reopen = || self.refresh();
@@ -242,7 +242,7 @@ impl<M: Machine> File<M> {
 
     /// Sends each I/O node that has a stripe its part of the selection, even if empty, so that the node knows that
     /// nothing more follows. Returns each node that accepted it, the node's incarnation and the stripes.
-    async fn tell_selection(
+    async fn send_selection(
         &self,
         direction: Direction,
         memory: MemoryId,
@@ -269,16 +269,16 @@ impl<M: Machine> File<M> {
                 asked.push((node, stripes));
             }
         }
-        let (mut told, mut outcome) = (Vec::new(), Ok(()));
+        let (mut accepted_by, mut outcome) = (Vec::new(), Ok(()));
         for _ in 0..asked.len() {
             let (token, answer) = mailbox.next().await;
             let (node, stripes) = (asked[token].0, mem::take(&mut asked[token].1));
             match answer.and_then(|(reply, _)| run_of(node, &reply)) {
-                Ok(run) => told.push((node, run, stripes)),
+                Ok(run) => accepted_by.push((node, run, stripes)),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
-        outcome.map(|()| told)
+        outcome.map(|()| accepted_by)
     }
 
     /// Makes all I/O nodes discard this member's selection of a failed operation, of which nothing more will be moved.

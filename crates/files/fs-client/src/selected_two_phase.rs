@@ -30,7 +30,7 @@ use crate::settings::CollectiveMethod;
 const STAGED_BYTES_MAX: u64 = 16 << 20;
 
 /// Limit in bytes of a member's encoded selection.
-const TOLD_BYTES_MAX: u64 = 64 << 20;
+const SELECTION_BYTES_MAX: u64 = 64 << 20;
 
 /// Size in bytes of the length before the encoded selection.
 const LENGTH_BYTES: u64 = 8;
@@ -49,17 +49,17 @@ impl<M: Machine> File<M> {
         let SelectedOperation { direction, selection, memory, settings } = *operation;
         let inner = &self.client.inner;
         let machine = inner.endpoint.machine();
-        let [id, told] = company.next_two().map(MemoryId::Collective);
+        let [id, published] = company.next_two().map(MemoryId::Collective);
         let fits =
             fits.and_then(|()| self.check_selection(selection, memory)).and_then(|()| encoded(selection));
         let (fits, encoded) = fits.map_or_else(|error| (Err(error), Vec::new()), |encoded| (Ok(()), encoded));
-        let _opened = (inner.open_memory(id, memory), inner.open_memory(told, &Memory::real(encoded)));
+        let _opened = (inner.open_memory(id, memory), inner.open_memory(published, &Memory::real(encoded)));
         let begun = machine.now();
         let entered = company.enter_barrier_after(&self.client, fits).await;
         let all_entered = machine.now();
         let outcome = match entered {
             Ok(()) => {
-                let selected = self.selected_by_all(company, told, selection).await;
+                let selected = self.selected_by_all(company, published, selection).await;
                 let end = selected.as_ref().map_or(0, |selectors| end_of(selectors));
                 let moved = match selected {
                     Ok(selectors) => self.exchange_selected(company, operation, id, selectors).await,
@@ -79,23 +79,27 @@ impl<M: Machine> File<M> {
         let entered =
             company.enter_barrier(&self.client, outcome.as_ref().cloned().map_err(|error| &**error)).await;
         // Prefer the local error: it has more detail than the failure that the barrier returns.
-        let told = outcome.and(entered)?.of_first();
+        let message = outcome.and(entered)?.of_first();
         let (barrier, moving) = (all_entered.since(begun), machine.now().since(all_entered));
-        Ok(Moved { times: MoveTimes { barrier, moving, ..MoveTimes::default() }, told, ..Moved::default() })
+        Ok(Moved {
+            times: MoveTimes { barrier, moving, ..MoveTimes::default() },
+            message,
+            ..Moved::default()
+        })
     }
 
     /// Returns the nonempty selections of all members, in their order.
     async fn selected_by_all(
         &self,
         company: &impl Exchanging<M>,
-        told: MemoryId,
+        published: MemoryId,
         own: &Selection,
     ) -> Result<Rc<[Selector]>> {
         let mut selectors = Vec::with_capacity(company.members().len());
         for (member, &node) in (0..).zip(company.members().iter()) {
             let selection = match member as usize == company.rank() {
                 true => own.clone(),
-                false => self.selected_by(node, told).await?,
+                false => self.selected_by(node, published).await?,
             };
             if !selection.is_empty() {
                 selectors.push(Selector { member, at: 0, selection });
@@ -105,23 +109,29 @@ impl<M: Machine> File<M> {
     }
 
     /// Fetches the selection of another member.
-    async fn selected_by(&self, node: NodeId, told: MemoryId) -> Result<Selection> {
+    async fn selected_by(&self, node: NodeId, published: MemoryId) -> Result<Selection> {
         let refused = |why: String| Error::Protocol { node, why };
-        let length = self.told_bytes(node, told, 0, LENGTH_BYTES).await?;
+        let length = self.read_published(node, published, 0, LENGTH_BYTES).await?;
         let length = length.try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
-        if length > TOLD_BYTES_MAX {
+        if length > SELECTION_BYTES_MAX {
             return Err(refused(format!("sends {length} bytes of its selection")).into());
         }
         let mut encoded = Vec::with_capacity(length as usize);
         for at in (0..length).step_by(Message::PAYLOAD_BYTES_MAX as usize) {
             let bytes = Message::PAYLOAD_BYTES_MAX.min(length - at);
-            encoded.extend(self.told_bytes(node, told, LENGTH_BYTES + at, bytes).await?);
+            encoded.extend(self.read_published(node, published, LENGTH_BYTES + at, bytes).await?);
         }
         self.client.inner.endpoint.machine().compute(Work::TakeEntries { entries: 1 }).await;
         postcard::from_bytes(&encoded).map_err(|error| refused(format!("its selection: {error}")).into())
     }
 
-    async fn told_bytes(&self, node: NodeId, memory: MemoryId, offset: u64, bytes: u64) -> Result<Vec<u8>> {
+    async fn read_published(
+        &self,
+        node: NodeId,
+        memory: MemoryId,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<Vec<u8>> {
         let request = Request::Memget { memory, offset, bytes: bytes as u32 };
         let answer = self.client.inner.endpoint.call(node, request, Payload::empty()).await?;
         let (Reply::Done, data) = answer else { return Err(unexpected(node)) };
@@ -223,15 +233,15 @@ fn encoded(selection: &Selection) -> Result<Vec<u8>> {
         let many = SelectionError::TooManyNodes { nodes: selection.nodes() as usize };
         return Err(Error::Invalid(many.to_string()).into());
     }
-    let mut told = vec![0; LENGTH_BYTES as usize];
-    told = postcard::to_extend(selection, told).map_err(|error| Error::Invalid(error.to_string()))?;
-    let length = told.len() as u64 - LENGTH_BYTES;
-    if length > TOLD_BYTES_MAX {
-        let why = format!("the encoded selection has {length} bytes; the limit is {TOLD_BYTES_MAX}");
+    let mut bytes = vec![0; LENGTH_BYTES as usize];
+    bytes = postcard::to_extend(selection, bytes).map_err(|error| Error::Invalid(error.to_string()))?;
+    let length = bytes.len() as u64 - LENGTH_BYTES;
+    if length > SELECTION_BYTES_MAX {
+        let why = format!("the encoded selection has {length} bytes; the limit is {SELECTION_BYTES_MAX}");
         return Err(Error::Invalid(format!("{why}: select fewer ranges at once")).into());
     }
-    told[..LENGTH_BYTES as usize].copy_from_slice(&length.to_le_bytes());
-    Ok(told)
+    bytes[..LENGTH_BYTES as usize].copy_from_slice(&length.to_le_bytes());
+    Ok(bytes)
 }
 
 fn end_of(selectors: &[Selector]) -> u64 {

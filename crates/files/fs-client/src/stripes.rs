@@ -58,11 +58,11 @@ impl<M: Machine> Client<M> {
 
     async fn ask_for_identities(&self) -> Result<Rc<DisksByIdentity>> {
         let before = self.inner.disks_by_identity.borrow().clone().unwrap_or_default();
-        let (mut disks, mut told) = (DisksByIdentity::new(), BTreeSet::new());
+        let (mut disks, mut seen) = (DisksByIdentity::new(), BTreeSet::new());
         for (node, identities) in self.described_disks().await {
             let identities = (0..).zip(identities.unwrap_or_default());
             for (disk, identity) in identities.filter_map(|(disk, identity)| Some((disk, identity?))) {
-                told.insert((node, disk));
+                seen.insert((node, disk));
                 if let Some((other, other_disk)) = disks.insert(identity, (node, disk)) {
                     let why = format!(
                         "disk {other_disk} of {other} and disk {disk} of {node} have the same identity, \
@@ -74,7 +74,7 @@ impl<M: Machine> Client<M> {
                 }
             }
         }
-        for (&identity, place) in before.iter().filter(|(_, place)| !told.contains(place)) {
+        for (&identity, place) in before.iter().filter(|(_, place)| !seen.contains(place)) {
             disks.entry(identity).or_insert(*place);
         }
         let disks = Rc::new(disks);
@@ -216,14 +216,14 @@ impl<M: Machine> Client<M> {
         let (written, disconnects) = (unflushed.durability.last(), self.disconnects());
         // Record each answer as it arrives: during the wait for other nodes, a later incarnation may answer another
         // request.
-        let heard = |node, answer: &Answer| {
+        let on_answer = |node, answer: &Answer| {
             // A reply without an incarnation is from a node that has closed unflushed files, or that never restarts.
             if let Ok((Reply::Accepted { run }, _)) = answer {
-                unflushed.durability.hear(node, *run, disconnects);
+                unflushed.durability.note_incarnation(node, *run, disconnects);
                 unflushed.durability.flushed(node, *run, written);
             }
         };
-        for (node, answer) in self.ask_each(|_| Some(Request::Flush(Flushing::Own)), heard).await {
+        for (node, answer) in self.ask_each(|_| Some(Request::Flush(Flushing::Own)), on_answer).await {
             let flushed = answer.and_then(|(reply, _)| run_of(node, &reply));
             failures.extend(flushed.err());
         }
@@ -543,7 +543,7 @@ impl<M: Machine> File<M> {
         })
         .await?;
         if bytes == 0 {
-            attachments.hear_stored(0, true);
+            attachments.note_stored(0, true);
         }
         Ok(())
     }
@@ -574,8 +574,8 @@ impl<M: Machine> File<M> {
 
     /// Records the length of the created prefix of stripes that others report. If the file is empty, that length
     /// replaces the known one, and only a stripe of this prefix is lost if its disk is missing.
-    pub(super) fn hear_stored_stripes(&self, stored: u32, is_empty: bool) {
-        self.attachments().hear_stored(stored, is_empty);
+    pub(super) fn note_stored_stripes(&self, stored: u32, is_empty: bool) {
+        self.attachments().note_stored(stored, is_empty);
     }
 
     /// Looks up the stripes of the extent up to `end` that other clients may have created.
@@ -590,7 +590,7 @@ impl<M: Machine> File<M> {
 
     /// Sets the file's size to the one that others report, but not below the end of this client's uncommitted writes.
     pub fn set_bytes(&self, bytes: u64) {
-        self.hear_bytes(bytes);
+        self.note_reported_bytes(bytes);
     }
 
     /// Records that others have changed the file, and may not have flushed their changes.

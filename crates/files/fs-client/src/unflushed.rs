@@ -42,7 +42,7 @@ struct KnownFile {
     /// Its space while closed: one entry for the file and one for each stripe.
     room: usize,
     /// True if a flush of all files has reported its present losses.
-    is_loss_told: bool,
+    is_loss_reported: bool,
 }
 
 /// A handle's access to the unflushed writes of its file.
@@ -74,7 +74,7 @@ impl UnflushedFiles {
     pub(super) fn open(self: &Rc<Self>, file: FileId) -> FileWrites {
         let mut files = self.files.borrow_mut();
         let new =
-            || KnownFile { stripes: Rc::default(), handles: 0, closing: 0, room: 0, is_loss_told: false };
+            || KnownFile { stripes: Rc::default(), handles: 0, closing: 0, room: 0, is_loss_reported: false };
         let known = files.entry(file).or_insert_with(new);
         self.closed.set(self.closed.get() - mem::take(&mut known.room));
         known.handles += 1;
@@ -131,7 +131,7 @@ impl UnflushedFiles {
         let settled = files.extract_if(.., |_, known| {
             let mut stripes = known.stripes.borrow_mut();
             stripes.settle(&self.durability);
-            if !mem::replace(&mut known.is_loss_told, stripes.has_lost()) {
+            if !mem::replace(&mut known.is_loss_reported, stripes.has_lost()) {
                 lost.extend(stripes.lost_nodes());
             }
             known.handles == 0 && stripes.is_nothing()
@@ -191,7 +191,7 @@ impl FileWrites {
         number: u64,
         disconnects: u64,
     ) {
-        self.files.durability.hear(node, run, disconnects);
+        self.files.durability.note_incarnation(node, run, disconnects);
         self.stripes.borrow_mut().note_flushed(stripes, (node, run), number, &self.files.durability);
     }
 
@@ -301,9 +301,9 @@ mod tests {
         (1..=CLOSED_MAX as u64 / 2).for_each(|file| write(&files, file, &[(3, 9)]));
         let durability = &files.durability;
         durability.flushed(NODE, 7, durability.last());
-        durability.hear(NODE, 8, 0);
+        durability.note_incarnation(NODE, 8, 0);
         assert_eq!(files.settle(), BTreeSet::new(), "one node has flushed, and the other may have the data");
-        durability.hear(NodeId(2), 9, 0);
+        durability.note_incarnation(NodeId(2), 9, 0);
         assert_eq!((files.settle(), files.settle()), (BTreeSet::from([NodeId(2)]), BTreeSet::new()));
     }
 

@@ -57,13 +57,13 @@ struct Runs {
     /// Number of incarnations so far.
     count: u64,
     /// The largest disconnect count at the time of a request that an incarnation has answered.
-    heard_at: u64,
+    last_disconnects: u64,
 }
 
 impl Runs {
-    fn hear(&mut self, run: u64, disconnects: u64) {
-        let (is_early, is_late) = (disconnects < self.heard_at, disconnects > self.heard_at);
-        self.heard_at = self.heard_at.max(disconnects);
+    fn note_incarnation(&mut self, run: u64, disconnects: u64) {
+        let (is_early, is_late) = (disconnects < self.last_disconnects, disconnects > self.last_disconnects);
+        self.last_disconnects = self.last_disconnects.max(disconnects);
         match self.known.iter().position(|(known, _)| *known == run) {
             // This is the latest incarnation after all: the answer of an earlier one was recorded later.
             Some(place) if is_late => self.known[place..].rotate_left(1),
@@ -103,14 +103,14 @@ impl Durability {
 
     /// Records that an incarnation of an I/O node answered a request. `disconnects` is the disconnect count at the time
     /// of the request.
-    pub(super) fn hear(&self, node: NodeId, run: u64, disconnects: u64) {
-        self.nodes.borrow_mut().entry(node).or_default().hear(run, disconnects);
+    pub(super) fn note_incarnation(&self, node: NodeId, run: u64, disconnects: u64) {
+        self.nodes.borrow_mut().entry(node).or_default().note_incarnation(run, disconnects);
     }
 
     /// Records that an incarnation of an I/O node accepted a write, and returns the write's stamp. `disconnects` is the
     /// disconnect count at the time of the request.
     pub(super) fn accepted(&self, node: NodeId, run: u64, disconnects: u64) -> Stamp {
-        self.hear(node, run, disconnects);
+        self.note_incarnation(node, run, disconnects);
         self.last.set(self.last.get() + 1);
         Stamp { node, run, number: self.last.get() }
     }
@@ -141,7 +141,7 @@ impl Durability {
     /// `disconnects`.
     fn is_doubtful(&self, stamp: Stamp, disconnects: u64) -> bool {
         let nodes = self.nodes.borrow();
-        nodes.get(&stamp.node).is_none_or(|runs| runs.heard_at != disconnects) || self.is_lost(stamp)
+        nodes.get(&stamp.node).is_none_or(|runs| runs.last_disconnects != disconnects) || self.is_lost(stamp)
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
                 durability.flushed(NODE, 7, durability.last());
             }
             assert_eq!(lost(&mut unflushed, &durability), 0, "no other incarnation is known");
-            durability.hear(NODE, 8, 0);
+            durability.note_incarnation(NODE, 8, 0);
             durability.flushed(NODE, 8, durability.last());
             assert_eq!(lost(&mut unflushed, &durability), usize::from(!flushes));
             assert!(unflushed.is_nothing(), "it is reported once");
@@ -331,9 +331,9 @@ mod tests {
     #[test]
     fn a_late_reply_belongs_to_the_earlier_incarnation() {
         let durability = Durability::default();
-        durability.hear(NODE, 7, 0);
-        durability.hear(NODE, 8, 0);
-        durability.hear(NODE, 7, 0);
+        durability.note_incarnation(NODE, 7, 0);
+        durability.note_incarnation(NODE, 8, 0);
+        durability.note_incarnation(NODE, 7, 0);
         assert_eq!((durability.new_runs(NODE), durability.new_runs(NodeId(2))), (1, 0));
         assert_eq!(lost(&mut written(&durability, &[8]), &durability), 0);
         assert_eq!(lost(&mut written(&durability, &[7]), &durability), 1);
@@ -351,7 +351,7 @@ mod tests {
         // Their order is unknown until the present incarnation answers again.
         let durability = Durability::default();
         let mut unflushed = written(&durability, &[8, 7]);
-        durability.hear(NODE, 8, 1);
+        durability.note_incarnation(NODE, 8, 1);
         assert_eq!(lost(&mut unflushed, &durability), 1);
         unflushed.note(0, durability.accepted(NODE, 8, 1), &durability);
         assert_eq!(lost(&mut unflushed, &durability), 0);
@@ -366,7 +366,7 @@ mod tests {
                 durability.flushed(NODE, 7, durability.last());
                 unflushed.settle(&durability);
             }
-            durability.hear(NodeId(2), 9, 0);
+            durability.note_incarnation(NodeId(2), 9, 0);
             unflushed.note_flushed(&BTreeSet::from([0]), (NodeId(2), 9), durability.last(), &durability);
             assert_eq!(lost(&mut unflushed, &durability), usize::from(!is_flushed));
         }
@@ -393,11 +393,11 @@ mod tests {
         let durability = Durability::default();
         let unflushed = written(&durability, &[7]);
         assert!(!unflushed.may_have_lost(&durability, 0) && unflushed.may_have_lost(&durability, 1));
-        durability.hear(NODE, 7, 0);
+        durability.note_incarnation(NODE, 7, 0);
         assert!(unflushed.may_have_lost(&durability, 1), "that was asked before");
-        durability.hear(NODE, 7, 1);
+        durability.note_incarnation(NODE, 7, 1);
         assert!(!unflushed.may_have_lost(&durability, 1));
-        durability.hear(NODE, 8, 1);
+        durability.note_incarnation(NODE, 8, 1);
         assert!(unflushed.may_have_lost(&durability, 1));
     }
 
@@ -417,7 +417,7 @@ mod tests {
         // Key 0 is the lowest, and is written last.
         note(&mut unflushed, 0);
         note(&mut unflushed, 150);
-        durability.hear(NODE, 8, 0);
+        durability.note_incarnation(NODE, 8, 0);
         let mut is_lost = |key| unflushed.take_lost_of(key, &durability);
         assert_eq!([0, 50, 150, 150].map(&mut is_lost), [true, false, true, false]);
     }
@@ -427,7 +427,7 @@ mod tests {
         let durability = Durability::default();
         let mut unflushed = written(&durability, &[0]);
         durability.flushed(NODE, 0, durability.last());
-        (1..=RUNS_MAX as u64).for_each(|run| durability.hear(NODE, run, 0));
+        (1..=RUNS_MAX as u64).for_each(|run| durability.note_incarnation(NODE, run, 0));
         assert_eq!(durability.nodes.borrow()[&NODE].known.len(), RUNS_MAX);
         assert_eq!(lost(&mut unflushed, &durability), 1, "the record of the flush was dropped");
     }

@@ -79,7 +79,7 @@ pub(super) struct HeldUpReads {
 }
 
 /// Time without delayed reads after which the next one is reported to the machine.
-const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(60);
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 pub(super) struct Disks<M: Machine> {
     machine: M,
@@ -140,7 +140,7 @@ impl<M: Machine> Disks<M> {
         self.counts[home.disk].borrow_mut().waits.add(since.since(asked));
         let access = DiskAccess { disks: self, disk: home.disk, direction, since };
         if let Some(held_up) = turn.held_up {
-            self.note_held_up(home.disk, held_up);
+            self.note_delayed(home.disk, held_up);
         }
         let name = match direction {
             Direction::Read => "disk read",
@@ -185,14 +185,14 @@ impl<M: Machine> Disks<M> {
     }
 
     /// Counts a delayed read, and reports it to the machine if there was none for a while.
-    fn note_held_up(&self, disk: usize, HeldUp { by, writes }: HeldUp) {
+    fn note_delayed(&self, disk: usize, HeldUp { by, writes }: HeldUp) {
         let now = self.machine.now();
         let (before, last) = self.held_up[disk].get().unzip();
         let before: HeldUpReads = before.unwrap_or_default();
         let counts = HeldUpReads { reads: before.reads + 1, writes_most: before.writes_most.max(writes) };
         self.held_up[disk].set(Some((counts, now)));
         self.machine.notes().count(("disk", disk), "reads held up", counts.reads);
-        if last.is_none_or(|last| now.since(last) >= TOLD_AGAIN_AFTER) {
+        if last.is_none_or(|last| now.since(last) >= REPORT_INTERVAL) {
             self.machine.disks()[disk].reads_held_up(by, writes);
         }
     }

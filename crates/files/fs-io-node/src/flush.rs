@@ -36,7 +36,7 @@ impl<M: Machine> IoNode<M> {
             let stripe = self.stripes.get(file, index)?.bar_writes();
             self.blocks.write_out(&stripe).await;
             self.blocks.forget(&stripe, bytes / stripe.block_bytes()).await;
-            stripe.writers.tell(account)?;
+            stripe.writers.report_to(account)?;
             account.check()?;
             self.disks.set_end(&stripe, bytes).await?;
             // The change is not on stable storage yet: a crash would restore truncated bytes, so the client
@@ -69,7 +69,7 @@ impl<M: Machine> IoNode<M> {
     async fn write_out(self: &Rc<Self>, stripe: &Rc<OpenStripe>) -> Result<(), Box<machine::Error>> {
         self.blocks.write_out(stripe).await;
         let flushed = self.flush_disk(stripe).await;
-        stripe.writers.tell_anybody().and(flushed).map_err(|failure| {
+        stripe.writers.report_unclaimed().and(flushed).map_err(|failure| {
             let (task, why) = (format!("writing out {}", stripe.label), failure.text);
             machine::Error::Failed { task, why }.into()
         })
@@ -110,9 +110,9 @@ impl<M: Machine> IoNode<M> {
         let accepted = self.start_writing_out(stripes).await;
         for (stripe, accepted) in stripes.iter().zip(accepted) {
             stripe.writes.none().await;
-            stripe.writers.tell(account)?;
+            stripe.writers.report_to(account)?;
             let settled = settle(stripe).await;
-            stripe.writers.tell(account).and(settled)?;
+            stripe.writers.report_to(account).and(settled)?;
             stripe.writers.forget(accepted);
             stripe.writers.confirm(account.client);
         }

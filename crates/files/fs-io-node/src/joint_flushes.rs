@@ -175,12 +175,12 @@ impl<M: Machine> Memberships<M> {
             // Other members that wait for the flush find that it has begun.
             job_members.changed.wake_all();
         }
-        self.tell(&job_members, &begun).await;
+        self.notify_members(&job_members, &begun).await;
         Ok(Reply::Flushing { flush: begun.number })
     }
 
     /// Notifies all members that a flush has begun. Removes a member that cannot take part from the job.
-    async fn tell(&self, job_members: &JobMembers, flush: &Flush) {
+    async fn notify_members(&self, job_members: &JobMembers, flush: &Flush) {
         let (members, mailbox) = (flush.members.borrow().clone(), Mailbox::new());
         for (index, member) in members.iter().enumerate() {
             let Flush { number, file, .. } = *flush;

@@ -102,8 +102,9 @@ impl<M: Machine> IoNode<M> {
         members: &[NodeId],
     ) -> Result<(Vec<Vec<ListedBlock>>, u64), Box<Failure>> {
         let is_write = request.direction == Direction::Write;
-        let files = self.take_told(request, members)?;
-        let entries = files.values().flatten().flat_map(|(_, told)| told).map(ListedStretch::count).sum();
+        let files = self.take_staged(request, members)?;
+        let entries =
+            files.values().flatten().flat_map(|(_, received)| received).map(ListedStretch::count).sum();
         self.machine.compute(Work::SortEntries { entries }).await;
         let mut blocks: Vec<Vec<ListedBlock>> = self.machine.disks().iter().map(|_| Vec::new()).collect();
         let (mut hidden, mut pieces) = (0, PiecesLeft::of(members.len()));
@@ -140,7 +141,7 @@ impl<M: Machine> IoNode<M> {
     }
 
     /// Takes the members' staged entries for the operation, by file and member.
-    fn take_told(&self, request: &Listed, members: &[NodeId]) -> Result<ByFile, Box<Failure>> {
+    fn take_staged(&self, request: &Listed, members: &[NodeId]) -> Result<ByFile, Box<Failure>> {
         let mut files = ByFile::new();
         for (index, &member) in (0..).zip(members) {
             for (file, stretches) in self.directories.take(member, request.memory)? {

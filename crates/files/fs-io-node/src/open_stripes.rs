@@ -173,7 +173,12 @@ mod tests {
         drop(in_use);
         stripes.get(FileId(2), 1).expect("open").writers.forget(1);
         assert!(
-            stripes.get(FileId(3), 1).expect("open").writers.tell(&Rc::new(Account::new(NodeId(7)))).is_err()
+            stripes
+                .get(FileId(3), 1)
+                .expect("open")
+                .writers
+                .report_to(&Rc::new(Account::new(NodeId(7))))
+                .is_err()
         );
         assert_eq!(files_left(&stripes, 9), [0; 0], "all are flushed, reported and unused");
     }

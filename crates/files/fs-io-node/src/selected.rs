@@ -146,21 +146,21 @@ impl<M: Machine> IoNode<M> {
 
     /// Returns the selections of all participants.
     fn all_selected(&self, client: NodeId, request: &Selected) -> Result<AllSelected, Box<Failure>> {
-        let (members, told) = match &request.selectors {
+        let (members, parts_by_member) = match &request.selectors {
             Selectors::Asker(part) => (vec![client], vec![(0, part.clone())]),
             Selectors::Members(members) => {
                 let members = self.check_members(members)?;
-                let mut told = Vec::new();
+                let mut parts_by_member = Vec::new();
                 for (index, &member) in (0..).zip(&members) {
                     let parts = self.selections.take(member, request.memory)?;
-                    check_told(member, request.file, &parts)?;
-                    told.extend(parts.into_iter().map(|selecting| (index, selecting.part)));
+                    check_parts(member, request.file, &parts)?;
+                    parts_by_member.extend(parts.into_iter().map(|selecting| (index, selecting.part)));
                 }
-                (members, told)
+                (members, parts_by_member)
             }
         };
         let (mut selectors, mut stripes) = (Vec::new(), BTreeSet::new());
-        for (member, SelectedPart { at, selection, stripes: touched }) in told {
+        for (member, SelectedPart { at, selection, stripes: touched }) in parts_by_member {
             if at.checked_add(selection.bytes()).is_none() {
                 let text =
                     format!("{} bytes at {at} of its memory: beyond the end of memory", selection.bytes());
@@ -210,7 +210,7 @@ impl<M: Machine> IoNode<M> {
 
 /// Fails unless these are all parts of a member's selection of the file. Parts may be missing because they
 /// were sent to an earlier incarnation of this node.
-fn check_told(member: NodeId, file: FileId, parts: &[Selecting]) -> Result<(), Box<Failure>> {
+fn check_parts(member: NodeId, file: FileId, parts: &[Selecting]) -> Result<(), Box<Failure>> {
     let count = parts.first().map_or(1, |first| u64::from(first.parts));
     if parts.iter().any(|selecting| selecting.file != file) {
         return Err(Failure::invalid(format!("{member} has selected bytes of another file")).into());

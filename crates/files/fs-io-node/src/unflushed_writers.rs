@@ -71,7 +71,7 @@ impl Writers {
     }
 
     /// Fails with the failure to be reported to the client, if any, which counts as sent over its connection.
-    pub(super) fn tell(&self, account: &Rc<Account>) -> Result<(), Box<Failure>> {
+    pub(super) fn report_to(&self, account: &Rc<Account>) -> Result<(), Box<Failure>> {
         let client = account.client;
         let Some(failure) = self.failure(client) else { return Ok(()) };
         self.failures.borrow_mut().remove(&client);
@@ -86,7 +86,7 @@ impl Writers {
     }
 
     /// Fails with a failure to be reported to any client, if there is one, and removes it.
-    pub(super) fn tell_anybody(&self) -> Result<(), Box<Failure>> {
+    pub(super) fn report_unclaimed(&self) -> Result<(), Box<Failure>> {
         self.failures.borrow_mut().pop_first().map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
@@ -127,9 +127,9 @@ mod tests {
         writers.fail(&Failure::invalid("first"));
         writers.note(OTHER);
         writers.fail(&Failure::invalid("second"));
-        assert_eq!(text(writers.tell(&one)).as_deref(), Some("first"));
-        assert_eq!(text(writers.tell(&other)).as_deref(), Some("second"));
-        assert_eq!((text(writers.tell(&one)), text(writers.tell_anybody())), (None, None));
+        assert_eq!(text(writers.report_to(&one)).as_deref(), Some("first"));
+        assert_eq!(text(writers.report_to(&other)).as_deref(), Some("second"));
+        assert_eq!((text(writers.report_to(&one)), text(writers.report_unclaimed())), (None, None));
     }
 
     #[test]
@@ -141,8 +141,8 @@ mod tests {
         writers.note(OTHER);
         writers.forget(flushed);
         writers.fail(&Failure::invalid("a write that failed"));
-        assert_eq!(text(writers.tell(&one)), None, "all of it is on the medium");
-        assert!(text(writers.tell_anybody()).is_some() && !writers.is_empty());
+        assert_eq!(text(writers.report_to(&one)), None, "all of it is on the medium");
+        assert!(text(writers.report_unclaimed()).is_some() && !writers.is_empty());
         writers.forget(writers.accepted());
         assert!(writers.is_empty());
     }
@@ -154,13 +154,15 @@ mod tests {
         writers.fail(&Failure::invalid("a write that failed"));
         writers.forget(writers.accepted());
         let before = accounts.of(ONE);
-        assert!(writers.tell(&before).is_err() && writers.tell(&before).is_ok() && writers.is_empty());
+        assert!(
+            writers.report_to(&before).is_err() && writers.report_to(&before).is_ok() && writers.is_empty()
+        );
         accounts.end(ONE);
         assert!(writers.has(ONE) && !writers.is_empty(), "the answer may be lost");
         let again = accounts.of(ONE);
-        assert!(writers.tell(&again).is_err() && writers.tell(&again).is_ok());
+        assert!(writers.report_to(&again).is_err() && writers.report_to(&again).is_ok());
         writers.confirm(ONE);
         accounts.end(ONE);
-        assert!(writers.tell(&accounts.of(ONE)).is_ok(), "the client flushed after it got the answer");
+        assert!(writers.report_to(&accounts.of(ONE)).is_ok(), "the client flushed after it got the answer");
     }
 }

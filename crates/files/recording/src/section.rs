@@ -17,7 +17,7 @@ pub fn section(ring: &NoteRing, node: NodeId, process: &ProcessInfo) -> Vec<u8> 
     let process = process.clone();
     let recorder = FileRecorder::new(Vec::new(), node, move |_| process.clone(), u64::MAX);
     let mut recorder = recorder.expect("a vector takes all");
-    ring.tell(&mut recorder);
+    ring.drain_into(&mut recorder);
     if ring.dropped() > 0 && !ring.rows().is_empty() {
         recorder.dropped(RowId(0), ring.dropped());
     }

@@ -179,12 +179,12 @@ impl MountedTree {
         };
         match *error {
             fs::Error::Refused(refusal) if is_ordinary(refusal) => Err(errno_of(ErrorKind::Refused(refusal))),
-            _ => self.node.explained(&what.to_string(), Err(error)).map_err(|error| self.tell(&error)),
+            _ => self.node.explained(&what.to_string(), Err(error)).map_err(|error| self.log_error(&error)),
         }
     }
 
     /// Reports an error and returns its number.
-    pub(crate) fn tell(&self, error: &Error) -> Errno {
+    pub(crate) fn log_error(&self, error: &Error) -> Errno {
         (self.hearer)(error);
         errno_of(error.kind())
     }

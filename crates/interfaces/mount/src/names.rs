@@ -30,7 +30,7 @@ impl MountedTree {
     /// Returns the settings of a new file with contents.
     pub(crate) async fn new_file(&self) -> Outcome<NewInode> {
         let disks = self.settle("new file", self.tree().all_disks().await)?;
-        let striping = self.node.striping().map_err(|error| self.tell(&error))?;
+        let striping = self.node.striping().map_err(|error| self.log_error(&error))?;
         Ok(NewInode::File { striping, disks })
     }
 
@@ -92,7 +92,7 @@ impl MountedTree {
     pub(crate) async fn sync_all(&self) -> Outcome<()> {
         let synced = self.node.explained("cannot flush written data to the disks", self.tree().sync().await);
         synced.map_err(|error| {
-            self.tell(&error);
+            self.log_error(&error);
             fuser::Errno::from_i32(error.kind().errno())
         })
     }

@@ -34,7 +34,7 @@ impl QueueDrain {
         if outcome.is_ok() {
             outcome = self.write(files, cache, self.queue.take()).await;
         }
-        self.queue.note_failed(outcome.is_err() || cache.any_untold());
+        self.queue.note_failed(outcome.is_err() || cache.has_unreported());
         outcome
     }
 

@@ -238,7 +238,7 @@ fn a_failed_background_flush_is_reported_by_write_or_flush() {
         let written = file.write_at(0, [3; 10]);
         let mut found = [0; 10];
         assert_eq!((other.known_bytes(), other.read_at(0, &mut found), found), (Ok(10), Ok(10), [1; 10]));
-        let told = [written, file.flush()].into_iter().find_map(Result::err).expect("it has failed");
-        assert!(told.to_string().contains("disconnected"), "{told}");
+        let failure = [written, file.flush()].into_iter().find_map(Result::err).expect("it has failed");
+        assert!(failure.to_string().contains("disconnected"), "{failure}");
     }
 }

@@ -157,10 +157,10 @@ impl Misfit {
 const MISTAKES_MAX: usize = 20;
 
 fn lines(errors: &[Error]) -> String {
-    let told = errors.iter().take(MISTAKES_MAX).map(Error::to_string);
+    let shown = errors.iter().take(MISTAKES_MAX).map(Error::to_string);
     let more = errors.len().checked_sub(MISTAKES_MAX).filter(|&more| more > 0);
     let more = more.map(|more| format!("and {more} more mistakes after these"));
-    told.chain(more).collect::<Vec<_>>().join("\n")
+    shown.chain(more).collect::<Vec<_>>().join("\n")
 }
 
 /// Rewords an error about a number out of the range of a Rust type: states the range instead of the type.

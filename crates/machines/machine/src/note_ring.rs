@@ -90,7 +90,7 @@ impl NoteRing {
     }
 
     /// Replays all kept events to another recorder.
-    pub fn tell(&self, recorder: &mut dyn Recorder) {
+    pub fn drain_into(&self, recorder: &mut dyn Recorder) {
         let row = |row: &NoteRow| recorder.row(row.node, &row.name, row.counts);
         let rows: Vec<RowId> = self.rows.iter().map(row).collect();
         for KeptNote { row, time, what } in &self.notes {

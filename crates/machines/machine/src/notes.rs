@@ -277,16 +277,20 @@ impl NodeNotes {
     #[cold]
     #[inline(never)]
     fn note_at(&self, place: SpanPlace, note: NotedEvent<'_>) {
-        self.tell(|lanes, _| lanes.row_of(place), note);
+        self.record_event(|lanes, _| lanes.row_of(place), note);
     }
 
     #[cold]
     #[inline(never)]
     fn note_count(&self, counter: CountedPart, value: u64) {
-        self.tell(|lanes, recorder| Some(lanes.counter(counter, recorder)), NotedEvent::Count(value));
+        self.record_event(|lanes, recorder| Some(lanes.counter(counter, recorder)), NotedEvent::Count(value));
     }
 
-    fn tell(&self, row: impl FnOnce(&mut Lanes, &mut dyn Recorder) -> Option<RowId>, note: NotedEvent<'_>) {
+    fn record_event(
+        &self,
+        row: impl FnOnce(&mut Lanes, &mut dyn Recorder) -> Option<RowId>,
+        note: NotedEvent<'_>,
+    ) {
         if let Some(Listener { recorder, lanes }) = &mut *self.listener.borrow_mut() {
             let mut recorder = recorder.borrow_mut();
             if let Some(row) = row(lanes, &mut *recorder) {

@@ -118,7 +118,7 @@ pub enum Report {
 
 impl Report {
     /// Returns true if a caller of this node or a peer learns of the event anyway, so that only a log needs it.
-    pub fn is_told_elsewhere(&self) -> bool {
+    pub fn is_reported_elsewhere(&self) -> bool {
         matches!(
             self,
             Report::PeerCame { .. }
@@ -161,8 +161,8 @@ pub struct Reporter(Arc<dyn Fn(&Report) + Send + Sync>);
 
 impl Reporter {
     /// Creates a reporter with a callback, which runs on the thread of the reporting node.
-    pub fn new(hear: impl Fn(&Report) + Send + Sync + 'static) -> Self {
-        Reporter(Arc::new(hear))
+    pub fn new(sink: impl Fn(&Report) + Send + Sync + 'static) -> Self {
+        Reporter(Arc::new(sink))
     }
 
     /// Reports an event.
@@ -175,7 +175,7 @@ impl Default for Reporter {
     /// Writes reports to the standard error stream, except events that a caller or peer learns of.
     fn default() -> Self {
         Reporter::new(|report| {
-            if !report.is_told_elsewhere() {
+            if !report.is_reported_elsewhere() {
                 // Ignore errors: a node serves even if its standard error is closed.
                 let _ = writeln!(io::stderr(), "starfish: {report}");
             }

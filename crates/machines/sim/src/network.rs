@@ -469,7 +469,7 @@ impl Network {
         if std::mem::replace(&mut port.closed, true) {
             return;
         }
-        let unheard = std::mem::take(&mut port.inbox);
+        let undelivered = std::mem::take(&mut port.inbox);
         let waiter = port.waiter.take();
         let peers = (0..self.node_count).filter(|&peer| {
             peer != node && (state.acquainted[node].contains(peer) || state.acquainted[peer].contains(node))
@@ -478,7 +478,7 @@ impl Network {
         let partings: Vec<usize> =
             peers.iter().map(|&peer| state.insert(node, peer, Delivery::Gone(CLOSED.to_owned()))).collect();
         drop(state);
-        unheard.into_iter().for_each(|index| self.discard(index as usize));
+        undelivered.into_iter().for_each(|index| self.discard(index as usize));
         waiter.into_iter().for_each(|waiter| executor.wake_waiter(waiter));
         self.wake_more(executor, node);
         for parting in partings {

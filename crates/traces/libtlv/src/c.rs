@@ -21,7 +21,7 @@ static tlv_is_off_: AtomicI32 = AtomicI32::new(0);
 /// Converts a result to the C return value: a number, or -1 and errno.
 fn to_c(outcome: Result<c_int>) -> c_int {
     outcome.unwrap_or_else(|error| {
-        failure::tell(&error);
+        failure::set_error(&error);
         -1
     })
 }
@@ -32,7 +32,7 @@ fn recorded(outcome: Result<(), Refused>) -> c_int {
     match outcome {
         Ok(()) => 0,
         Err(refused) => {
-            failure::tell_refused(refused);
+            failure::set_refused(refused);
             -1
         }
     }

@@ -50,15 +50,15 @@ fn remember(last: Last) {
 
 /// Remembers a rejected record, and sets errno.
 #[cold]
-pub(crate) fn tell_refused(refused: Refused) {
+pub(crate) fn set_refused(refused: Refused) {
     remember(Last::Refused(refused));
     set_errno(Errno(number_of_refused(refused)));
 }
 
 /// Remembers an error of this thread, and sets errno.
-pub(crate) fn tell(error: &Error) {
+pub(crate) fn set_error(error: &Error) {
     let number = match error {
-        Error::Refused(refused) => return tell_refused(*refused),
+        Error::Refused(refused) => return set_refused(*refused),
         Error::AlreadyStarted => libc::EBUSY,
         Error::Invalid { .. } => libc::EINVAL,
         Error::File { source, .. } if source.kind() == ErrorKind::InvalidData => libc::EINVAL,
@@ -109,7 +109,7 @@ mod tests {
             (Error::File { path: "x".into(), source: ErrorKind::InvalidData.into() }, libc::EINVAL, "x: "),
             (Error::File { path: "x".into(), source: io::Error::other("odd") }, libc::EIO, "x: odd"),
         ] {
-            tell(&error);
+            set_error(&error);
             assert_eq!(errno::errno(), Errno(number), "{error}");
             assert!(text().contains(words), "{}", text());
         }

@@ -46,7 +46,7 @@ pub(crate) struct ThreadRow {
     /// Number of its thread among all threads ever recorded.
     thread: AtomicU32,
     /// Number of the ring's dropped records already reported. For the writer only.
-    told: AtomicU64,
+    reported_drops: AtomicU64,
 }
 
 /// All rows, and their memory.
@@ -62,7 +62,7 @@ struct NamedRow {
     row: &'static ThreadRow,
     name: String,
     /// True if the name has been reported to the writer.
-    is_told: bool,
+    is_announced: bool,
 }
 
 /// Progress of a thread.
@@ -160,24 +160,24 @@ impl Rows {
             ring: Ring::new(slots),
             phase: AtomicU8::new(RowPhase::Free as u8),
             thread: AtomicU32::new(0),
-            told: AtomicU64::new(0),
+            reported_drops: AtomicU64::new(0),
         }));
         self.bytes += bytes;
-        self.all.push(NamedRow { row, name: String::new(), is_told: false });
+        self.all.push(NamedRow { row, name: String::new(), is_announced: false });
         Ok(row)
     }
 
     fn rename(&mut self, row: &'static ThreadRow, name: String) {
         let named = self.all.iter_mut().find(|named| std::ptr::eq(named.row, row)).expect("it is among them");
         named.name = name;
-        named.is_told = false;
+        named.is_announced = false;
     }
 
     /// Returns the progress of each thread, for the writer.
     pub(crate) fn look(&mut self) -> Vec<Seen> {
         let look = |named: &mut NamedRow| {
-            let is_told = mem::replace(&mut named.is_told, true);
-            let new_name = (!is_told).then(|| named.name.clone());
+            let is_announced = mem::replace(&mut named.is_announced, true);
+            let new_name = (!is_announced).then(|| named.name.clone());
             // Read the phase before the head: an ended thread adds nothing, so the head is then final.
             let phase = named.row.phase();
             Seen { row: named.row, phase, head: named.row.ring.head(), new_name }
@@ -194,12 +194,12 @@ impl Rows {
     pub(crate) fn discard(&mut self) {
         self.refused = 0;
         for named in &mut self.all {
-            named.is_told = false;
-            let ThreadRow { ring, told, .. } = named.row;
+            named.is_announced = false;
+            let ThreadRow { ring, reported_drops, .. } = named.row;
             // Phase first, as above.
             let phase = named.row.phase();
             ring.discard();
-            told.store(ring.dropped(), Ordering::Relaxed);
+            reported_drops.store(ring.dropped(), Ordering::Relaxed);
             if phase == RowPhase::Ended {
                 named.row.free();
             }
@@ -263,7 +263,7 @@ impl ThreadRow {
     /// Returns the number of dropped records since the previous call. For the writer.
     pub(crate) fn newly_dropped(&self) -> u64 {
         let dropped = self.ring.dropped();
-        dropped - self.told.swap(dropped, Ordering::Relaxed)
+        dropped - self.reported_drops.swap(dropped, Ordering::Relaxed)
     }
 
     /// Frees the row, after all its entries are taken.

@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn missing_variables_have_defaults_and_others_are_parsed() {
         assert_eq!(of(&[]).expect("nothing is wrong"), Settings::default());
-        let said = [("TLV", "Off"), ("TLV_FILE", "a%%b"), ("TLV_BUFFER", "64K"), ("TLV_SWITCHES", "on")];
+        let variables = [("TLV", "Off"), ("TLV_FILE", "a%%b"), ("TLV_BUFFER", "64K"), ("TLV_SWITCHES", "on")];
         let settings =
             Settings { is_on: false, file: Some("a%b".into()), buffer_bytes: 65536, switches: true };
-        assert_eq!(of(&said).expect("nothing is wrong"), settings);
+        assert_eq!(of(&variables).expect("nothing is wrong"), settings);
         let file = of(&[("TLV_FILE", "x.%p.tlv")]).expect("nothing is wrong").file;
         assert_eq!(file, Some(format!("x.{}.tlv", std::process::id()).into()));
     }

@@ -202,8 +202,8 @@ mod tests {
         let end = (nanoseconds(ClockId::CLOCK_MONOTONIC), now());
         assert!(begin.1 <= end.1);
         scale.advance(TickReading::take());
-        let told = scale.ns(end.1).expect("later") - scale.ns(begin.1).expect("later");
+        let measured = scale.ns(end.1).expect("later") - scale.ns(begin.1).expect("later");
         // A thread may be interrupted between clock and ticks while other threads compute.
-        assert!(told.abs_diff(end.0 - begin.0) < 5_000_000, "{told} instead of {}", end.0 - begin.0);
+        assert!(measured.abs_diff(end.0 - begin.0) < 5_000_000, "{measured} instead of {}", end.0 - begin.0);
     }
 }

@@ -61,7 +61,7 @@ struct Writer {
     undeclared: BTreeMap<i32, StateId>,
     threads: BTreeMap<ThreadId, Last>,
     /// True if the file has the row of threads without a row.
-    has_told_refused: bool,
+    has_reported_refused: bool,
     /// Reused buffers.
     slots: Vec<Words>,
     records: Vec<Record>,
@@ -91,7 +91,7 @@ impl Writer {
             events: BTreeMap::new(),
             undeclared: BTreeMap::new(),
             threads: BTreeMap::new(),
-            has_told_refused: false,
+            has_reported_refused: false,
             slots: Vec::new(),
             records: Vec::new(),
         }
@@ -118,17 +118,17 @@ impl Writer {
                 row.free();
             }
         }
-        self.tell_refused(refused)?;
+        self.report_refused(refused)?;
         self.file.flush()
     }
 
     /// Appends the number of dropped records of threads without a row.
-    fn tell_refused(&mut self, records: u64) -> io::Result<()> {
+    fn report_refused(&mut self, records: u64) -> io::Result<()> {
         if records == 0 {
             return Ok(());
         }
-        if !self.has_told_refused {
-            self.has_told_refused = true;
+        if !self.has_reported_refused {
+            self.has_reported_refused = true;
             let name = "threads without a buffer".into();
             self.file.thread(WITHOUT_ROW, &ThreadInfo { process: ProcessId(0), name })?;
         }

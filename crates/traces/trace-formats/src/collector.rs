@@ -269,10 +269,10 @@ mod tests {
         while collector.thread(process, String::new()).is_some() {}
         assert_eq!(collector.threads.len(), DECLARATIONS_MAX - 1);
         collector.leave_out();
-        let told: Vec<String> = collector.result.notes().collect();
+        let texts: Vec<String> = collector.result.notes().collect();
         assert!(
-            told.len() == 1 && told[0].starts_with("2 events were omitted: the limit is 20 million"),
-            "{told:?}"
+            texts.len() == 1 && texts[0].starts_with("2 events were omitted: the limit is 20 million"),
+            "{texts:?}"
         );
     }
 }

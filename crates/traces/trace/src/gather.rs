@@ -66,7 +66,7 @@ pub(crate) struct ThreadSoFar {
     /// Open spans and some closed ones, in order of begin; the last one is open.
     begun: Vec<u32>,
     /// Span of a complete record, if that was the last record, and its time.
-    told: Option<(u32, u64)>,
+    last_span: Option<(u32, u64)>,
 }
 
 impl ThreadSoFar {
@@ -79,7 +79,7 @@ impl ThreadSoFar {
             before: 0,
             open: BTreeMap::new(),
             begun: Vec::new(),
-            told: None,
+            last_span: None,
         }
     }
 
@@ -160,12 +160,12 @@ impl Gathered {
         let so_far = &mut self.threads[thread as usize].so_far;
         so_far.open.entry(state).or_default().push(span);
         so_far.begun.push(span);
-        so_far.told = None;
+        so_far.last_span = None;
     }
 
     pub(crate) fn end(&mut self, at: At, thread: u32, state: u32, time_ns: u64) {
         let so_far = &mut self.threads[thread as usize].so_far;
-        so_far.told = None;
+        so_far.last_span = None;
         let Some(span) = so_far.open.get_mut(&state).and_then(Vec::pop) else {
             self.spans.push(thread, state, (time_ns, time_ns), Mark::NoBegin);
             return self.note(at, NoteKind::EndWithoutBegin, 1);
@@ -184,7 +184,7 @@ impl Gathered {
         let span = self.spans.push(thread, state, (time_ns, end_ns), Mark::Whole);
         let so_far = &mut self.threads[thread as usize].so_far;
         so_far.times.1 = so_far.times.1.max(end_ns);
-        so_far.told = Some((span, time_ns));
+        so_far.last_span = Some((span, time_ns));
     }
 
     pub(crate) fn argument(
@@ -195,8 +195,8 @@ impl Gathered {
         (name, value): (u32, ArgumentValue),
     ) {
         let so_far = &self.threads[thread as usize].so_far;
-        let told = so_far.told.filter(|(_, told_ns)| *told_ns == time_ns).map(|(span, _)| span);
-        match told.or(so_far.begun.last().copied()) {
+        let last_span = so_far.last_span.filter(|(_, span_ns)| *span_ns == time_ns).map(|(span, _)| span);
+        match last_span.or(so_far.begun.last().copied()) {
             Some(span) => self.arguments.push((span, name, value)),
             None => self.note(at, NoteKind::ArgumentWithoutSpan, 1),
         }

@@ -71,7 +71,7 @@ impl Server {
 impl Shared {
     fn answer(&self, request: &WebRequest, visitor: Visitor) -> io::Result<()> {
         match self.below_token(&request.path) {
-            Some("") => visitor.tell(&WebReply {
+            Some("") => visitor.reply(&WebReply {
                 status: "200 OK",
                 kind: "text/html; charset=utf-8",
                 fields: String::new(),
@@ -83,16 +83,16 @@ impl Shared {
                     files.news(request.query.strip_prefix("known="))
                 };
                 match news {
-                    Some((columns, version)) => visitor.tell(&WebReply {
+                    Some((columns, version)) => visitor.reply(&WebReply {
                         status: "200 OK",
                         kind: "application/octet-stream",
                         fields: format!("X-Version: {version}\r\n"),
                         body: &columns,
                     }),
-                    None => visitor.tell(&WebReply::plain("204 No Content", "")),
+                    None => visitor.reply(&WebReply::plain("204 No Content", "")),
                 }
             }
-            _ => visitor.tell(&WebReply::plain("404 Not Found", "there is nothing here\n")),
+            _ => visitor.reply(&WebReply::plain("404 Not Found", "there is nothing here\n")),
         }
     }
 

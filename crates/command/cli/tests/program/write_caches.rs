@@ -47,28 +47,28 @@ fn contents(store: &Store, name: &str) -> Vec<u8> {
 
 /// Repeats an attempt until it succeeds; returns the earlier errors.
 fn repeated(mut attempt: impl FnMut() -> Result<()>) -> Vec<String> {
-    let (start, mut told) = (Instant::now(), Vec::new());
+    let (start, mut errors) = (Instant::now(), Vec::new());
     while let Err(error) = attempt() {
-        told.push(error.to_string());
-        assert!(start.elapsed() < Duration::from_secs(20), "it takes too long: {told:?}");
+        errors.push(error.to_string());
+        assert!(start.elapsed() < Duration::from_secs(20), "it takes too long: {errors:?}");
     }
-    told
+    errors
 }
 
 /// Writes every `MEMBERS`th record of 8 bytes, and flushes now and then. Repeats each call until it succeeds; returns
 /// the errors.
 fn write_records(file: &Handle, rank: usize, records: usize) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     for number in 0..records {
         let index = (number * MEMBERS + rank) as u64;
-        told.extend(repeated(|| file.write_from(index * 8, &(index + 1).to_le_bytes())));
+        errors.extend(repeated(|| file.write_from(index * 8, &(index + 1).to_le_bytes())));
         if number % 500 == 499 {
-            told.extend(repeated(|| file.flush()));
+            errors.extend(repeated(|| file.flush()));
             thread::sleep(Duration::from_millis(2));
         }
     }
-    told.extend(repeated(|| file.flush()));
-    told
+    errors.extend(repeated(|| file.flush()));
+    errors
 }
 
 /// One of the two agents keeps the membership of the job, the other does not.
@@ -81,16 +81,16 @@ fn an_agent_killed_during_a_flush_is_named_and_loses_no_data() {
         make_file(&store);
         let sessions: Vec<Session> = (0..MEMBERS).map(|_| member(&store, 64 << 10)).collect();
         let (together, store) = (&Barrier::new(MEMBERS + 1), &mut store);
-        let told: Vec<String> = thread::scope(|scope| {
+        let errors: Vec<String> = thread::scope(|scope| {
             let writing: Vec<_> = (0..MEMBERS)
                 .zip(&sessions)
                 .map(|(rank, session)| {
                     scope.spawn(move || {
                         let file = session.open("file", WRITE).expect("it is there");
                         together.wait();
-                        let told = write_records(&file, rank, RECORDS);
+                        let errors = write_records(&file, rank, RECORDS);
                         file.close().expect("all is flushed");
-                        told
+                        errors
                     })
                 })
                 .collect();
@@ -106,8 +106,8 @@ fn an_agent_killed_during_a_flush_is_named_and_loses_no_data() {
             *agent = Agent::start_at(&address, roots, &[]);
             writing.into_iter().flat_map(|member| member.join().expect("it continues")).collect()
         });
-        assert!(!told.is_empty(), "it was killed during the writes");
-        assert!(told.iter().all(|text| text.contains(&address)), "{told:?}");
+        assert!(!errors.is_empty(), "it was killed during the writes");
+        assert!(errors.iter().all(|text| text.contains(&address)), "{errors:?}");
         for session in &sessions {
             session.finish().expect("nothing is left");
         }

@@ -57,7 +57,7 @@ impl WriteFailures {
     }
 
     /// Fails if the file has a failure that this handle has not reported, and marks it as reported.
-    pub(super) fn tell(&self, cursor: &Reported) -> Result<()> {
+    pub(super) fn report(&self, cursor: &Reported) -> Result<()> {
         let outcome = self.check(cursor);
         cursor.0.set(self.noted.get());
         self.reported.set(self.noted.get());
@@ -83,10 +83,10 @@ mod tests {
         failures.note(failure("second"));
         assert!(failures.is_unreported());
         assert_eq!(failures.check(&one), failure("first"), "a check does not count as a report");
-        assert_eq!([failures.tell(&one), failures.tell(&one)], [failure("first"), Ok(())]);
-        assert_eq!([failures.tell(&other), failures.tell(&other)], [failure("first"), Ok(())]);
+        assert_eq!([failures.report(&one), failures.report(&one)], [failure("first"), Ok(())]);
+        assert_eq!([failures.report(&other), failures.report(&other)], [failure("first"), Ok(())]);
         failures.note(failure("third"));
-        assert_eq!([failures.tell(&other), failures.tell(&one)], [failure("third"), failure("third")]);
+        assert_eq!([failures.report(&other), failures.report(&one)], [failure("third"), failure("third")]);
     }
 
     #[test]
@@ -94,9 +94,9 @@ mod tests {
         let failures = WriteFailures::default();
         failures.note(failure("first"));
         let (later, last) = (failures.cursor(), failures.cursor());
-        assert_eq!(failures.tell(&later), failure("first"));
-        assert_eq!(failures.tell(&failures.cursor()), Ok(()), "it was reported before");
-        assert_eq!(failures.tell(&last), failure("first"), "it was there before");
+        assert_eq!(failures.report(&later), failure("first"));
+        assert_eq!(failures.report(&failures.cursor()), Ok(()), "it was reported before");
+        assert_eq!(failures.report(&last), failure("first"), "it was there before");
     }
 
     #[test]
@@ -106,8 +106,8 @@ mod tests {
         failures.note(failure("first"));
         failures.forget();
         assert!(!failures.is_unreported());
-        assert_eq!([failures.check(&handle), failures.tell(&failures.cursor())], [Ok(()), Ok(())]);
+        assert_eq!([failures.check(&handle), failures.report(&failures.cursor())], [Ok(()), Ok(())]);
         failures.note(failure("second"));
-        assert_eq!(failures.tell(&handle), failure("second"));
+        assert_eq!(failures.report(&handle), failure("second"));
     }
 }

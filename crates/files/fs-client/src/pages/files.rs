@@ -53,7 +53,7 @@ impl<M: Machine> LogicalFile<M> {
     fn new(number: u64, file: File<M>) -> Self {
         LogicalFile {
             number,
-            length: Length::heard(file.bytes()),
+            length: Length::reported(file.bytes()),
             file,
             size_unsent: Cell::new(false),
             handles: Cell::new(0),
@@ -80,12 +80,12 @@ impl<M: Machine> LogicalFile<M> {
     /// Updates the length to the size at the I/O nodes, but not below the end of unsent writes.
     pub(super) fn note_remote_bytes(&self, bytes: u64) {
         let own = if self.size_unsent.get() { self.length.bytes() } else { self.own_end() };
-        self.length.hear(bytes.max(own));
+        self.length.note_reported(bytes.max(own));
     }
 
     /// Updates the length to the size that others report.
-    pub(super) fn hear_bytes(&self, bytes: u64) {
-        self.file.hear_bytes(bytes);
+    pub(super) fn note_reported_bytes(&self, bytes: u64) {
+        self.file.note_reported_bytes(bytes);
         self.note_remote_bytes(bytes);
     }
 

@@ -180,7 +180,7 @@ impl<M: Machine> PageCache<M> {
     pub async fn open_numbered(&self, file: NumberedFile) -> Result<PagedFile<M>> {
         let (number, bytes) = (file.number, file.bytes);
         if let Some(known) = self.inner.files.known(number) {
-            known.hear_bytes(bytes);
+            known.note_reported_bytes(bytes);
             return Ok(PagedFile::new(self.inner.clone(), known));
         }
         let file = self.inner.client.numbered(file).await?;
@@ -298,8 +298,8 @@ impl<M: Machine> Inner<M> {
             return;
         }
         let unsent = !self.table.borrow().unwritten(file.number, true).is_empty();
-        let untold = file.failures.is_unreported();
-        if file.unlinked.get() || !(file.temporary.get() || unsent || untold) {
+        let unreported = file.failures.is_unreported();
+        if file.unlinked.get() || !(file.temporary.get() || unsent || unreported) {
             self.forget(file);
         }
     }

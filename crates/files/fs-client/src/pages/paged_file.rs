@@ -92,7 +92,7 @@ pub struct PagedFile<M: Machine> {
     file: Rc<LogicalFile<M>>,
     window: RefCell<Window>,
     /// Number of failed writes reported through this handle.
-    told: Reported,
+    reported: Reported,
 }
 
 impl<M: Machine> Drop for PagedFile<M> {
@@ -112,8 +112,8 @@ impl<M: Machine> PagedFile<M> {
     pub(super) fn new(cache: Rc<Inner<M>>, file: Rc<LogicalFile<M>>) -> Self {
         file.handles.set(file.handles.get() + 1);
         let window = RefCell::new(Window::new(cache.settings.prefetch));
-        let told = file.failures.cursor();
-        PagedFile { cache, file, window, told }
+        let reported = file.failures.cursor();
+        PagedFile { cache, file, window, reported }
     }
 
     /// Returns the file's name for errors: the name of its stripes on their disks.
@@ -165,7 +165,7 @@ impl<M: Machine> PagedFile<M> {
     /// Records that the file was written to without the cache, and that its size is now `bytes` bytes. Drops its cached
     /// data except unsent writes.
     pub fn note_written_past(&self, bytes: u64) {
-        self.file.hear_bytes(bytes);
+        self.file.note_reported_bytes(bytes);
         if !self.file.stays_here() {
             self.file.file.forget_absent_stripes();
             self.cache.table.borrow_mut().forget_clean(self.file.number);
@@ -174,7 +174,7 @@ impl<M: Machine> PagedFile<M> {
 
     /// Sets the size that others report; see [`File::set_bytes`].
     pub fn set_bytes(&self, bytes: u64) {
-        self.file.hear_bytes(bytes);
+        self.file.note_reported_bytes(bytes);
     }
 
     /// Returns the end of this client's writes that others do not [count](File::note_counted) yet, sent or not; 0 if it
@@ -345,7 +345,7 @@ impl<M: Machine> PagedFile<M> {
     pub async fn write(&self, offset: u64, data: Payload) -> Result<()> {
         let extent = Extent::new(offset, data.len());
         check_no_file_ends_before(extent)?;
-        self.file.failures.check(&self.told)?;
+        self.file.failures.check(&self.reported)?;
         if extent.bytes == 0 {
             return Ok(());
         }
@@ -359,7 +359,7 @@ impl<M: Machine> PagedFile<M> {
         }
         if !self.cache.settings.write_behind && !self.file.stays_here() {
             self.cache.write_out(&self.file).await;
-            return self.file.failures.tell(&self.told);
+            return self.file.failures.report(&self.reported);
         }
         // Limit pages in flight to half the cache, and leave the other half to readers.
         while self.cache.table.borrow().pending_write_bytes() > self.cache.settings.bytes / 2 {
@@ -472,14 +472,14 @@ impl<M: Machine> PagedFile<M> {
     /// reported. Retries failed pages. Sends nothing of a temporary file.
     pub async fn flush(&self) -> Result<()> {
         if self.file.stays_here() {
-            return self.file.failures.tell(&self.told);
+            return self.file.failures.report(&self.reported);
         }
-        self.cache.flush(&self.file, &self.told, false).await
+        self.cache.flush(&self.file, &self.reported, false).await
     }
 
     /// Flushes the file as [`flush`](Self::flush) does, including sent writes of other clients.
     pub(crate) async fn flush_all(&self) -> Result<()> {
-        self.cache.flush(&self.file, &self.told, true).await
+        self.cache.flush(&self.file, &self.reported, true).await
     }
 
     /// Returns a snapshot of this client's sent and unflushed writes.
@@ -498,7 +498,7 @@ impl<M: Machine> PagedFile<M> {
     /// not reported.
     pub async fn send(&self) -> Result<()> {
         self.write_out().await;
-        self.file.failures.tell(&self.told)
+        self.file.failures.report(&self.reported)
     }
 
     /// Reports writes that I/O nodes have accepted and lost before a flush, as well as failed writes, if this handle
@@ -506,13 +506,13 @@ impl<M: Machine> PagedFile<M> {
     /// accepted them.
     pub async fn check_losses(&self) -> Result<()> {
         self.cache.look_for_losses(&self.file).await;
-        self.file.failures.tell(&self.told)
+        self.file.failures.report(&self.reported)
     }
 
     /// Sends as [`send`](Self::send) does, for a handle that several processes share: failures remain unreported.
     pub async fn send_shared(&self) -> Result<()> {
         self.write_out().await;
-        self.file.failures.check(&self.told)
+        self.file.failures.check(&self.reported)
     }
 
     async fn write_out(&self) {

@@ -169,11 +169,11 @@ impl<M: Machine> Inner<M> {
         let Some(number) = self.table.borrow_mut().promote(place) else { return };
         let offset = self.table.borrow().page(place).key.page * file.page_bytes();
         if self.reads.promote(file.file.home(offset), number) {
-            self.tell_to_promote(file, offset);
+            self.ask_to_promote(file, offset);
         }
     }
 
-    fn tell_to_promote(&self, file: &Rc<LogicalFile<M>>, offset: u64) {
+    fn ask_to_promote(&self, file: &Rc<LogicalFile<M>>, offset: u64) {
         let file = file.clone();
         self.client.inner.endpoint.machine().spawn("promote", async move {
             // Ignore the error: if this request fails, so does the request that it promotes.
@@ -294,7 +294,7 @@ impl<M: Machine> Inner<M> {
         let table = self.table.borrow();
         let of_file = |place: Place| table.page(place).key.file == file.number;
         for place in self.write_list.hurry(of_file) {
-            self.tell_to_promote(file, table.page(place).key.page * file.page_bytes());
+            self.ask_to_promote(file, table.page(place).key.page * file.page_bytes());
         }
     }
 
@@ -303,12 +303,12 @@ impl<M: Machine> Inner<M> {
     pub(super) async fn flush(
         self: &Rc<Self>,
         file: &Rc<LogicalFile<M>>,
-        told: &Reported,
+        reported: &Reported,
         all: bool,
     ) -> Result<()> {
         self.write_out(file).await;
         file.failures.note(self.bring_to_media(file, all).await);
-        file.failures.tell(told)
+        file.failures.report(reported)
     }
 
     /// If an I/O node disconnected since it accepted data of a file, finds out if they are lost. No other request may

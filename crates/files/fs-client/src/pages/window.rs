@@ -72,7 +72,7 @@ const KEPT_BEHIND: u64 = 8;
 /// detected. That window is requested at demand priority, because all of it will be used. In a merge that opens several
 /// files, a disk then reads one long run of each rather than a few pages of each in turn. Later windows of a handle
 /// that turns out to read at random are not requested at demand priority.
-const SAID_TO_GO_ON: u64 = 8;
+const SEQUENTIAL_FACTOR: u64 = 8;
 
 /// Bounds of a window.
 #[derive(Clone, Copy, Debug)]
@@ -196,10 +196,10 @@ impl Window {
         if !goes_on {
             (self.size, self.grows_from) = (1, page);
         } else if self.size == 1 {
-            let is_said = self.order == Order::Sequential;
-            let begin = if is_said { SAID_TO_GO_ON * bounds.least } else { bounds.least };
+            let is_hinted = self.order == Order::Sequential;
+            let begin = if is_hinted { SEQUENTIAL_FACTOR * bounds.least } else { bounds.least };
             (self.size, self.grows_from) = (begin, page + begin);
-            self.begins = is_said && !self.has_begun;
+            self.begins = is_hinted && !self.has_begun;
             self.has_begun = true;
         } else if wasted > self.wasted {
             (self.size, self.grows_from) = ((self.size / 2).max(2), self.asked);
@@ -276,9 +276,9 @@ mod tests {
         assert!(use_page(&mut window, 0, false, 0).is_empty());
         let mut window = Window::new(Prefetch::Adaptive);
         window.set_order(Order::Sequential);
-        assert_eq!(use_page(&mut window, 40, false, 0), 41..40 + SAID_TO_GO_ON * BOUNDS.least);
+        assert_eq!(use_page(&mut window, 40, false, 0), 41..40 + SEQUENTIAL_FACTOR * BOUNDS.least);
         assert_eq!(window.class(), Class::Demand);
-        let next = 40 + SAID_TO_GO_ON * BOUNDS.least / 2;
+        let next = 40 + SEQUENTIAL_FACTOR * BOUNDS.least / 2;
         let later: Vec<_> = (41..=next).map(|page| use_page(&mut window, page, false, 0)).collect();
         assert!(later.iter().any(|pages| !pages.is_empty()), "{later:?}");
         assert_eq!(window.class(), Class::Background, "only the first");

@@ -45,7 +45,7 @@ pub(super) struct TreeFileState {
     /// Number of discarded writes when `written_end` was last updated.
     given_up: Cell<u64>,
     /// Serialises reports to the metadata server.
-    pub(super) telling: Permits,
+    pub(super) reporting: Permits,
     /// True if a task is going to publish the writes.
     pub(super) is_to_be_published: Cell<bool>,
     /// Serialises appends.
@@ -57,7 +57,7 @@ pub(super) struct TreeFileState {
 }
 
 /// Writes to report to the metadata server, and the time of the last one.
-struct Untold {
+struct UnreportedWrites {
     time: i64,
     written: WrittenContents,
 }
@@ -70,7 +70,7 @@ impl TreeFileState {
             written_bytes: Cell::new(0),
             written_at: Cell::new(None),
             given_up: Cell::new(0),
-            telling: Permits::new(1),
+            reporting: Permits::new(1),
             is_to_be_published: Cell::new(false),
             appending: Permits::new(1),
             handles: Cell::new(0),
@@ -83,7 +83,7 @@ impl TreeFileState {
     }
 
     /// Returns true if a write was not reported to the metadata server after the I/O nodes accepted it.
-    pub(super) fn has_untold(&self) -> bool {
+    pub(super) fn has_unreported(&self) -> bool {
         self.written_at.get().is_some()
     }
 
@@ -154,7 +154,7 @@ impl<M: Machine> Tree<M> {
             }
             None => {
                 // The cache may have pages from an earlier open, and the file may have changed since.
-                paged.file().hear_stored_stripes(inode.stored_stripes, inode.size == 0);
+                paged.file().note_stored_stripes(inode.stored_stripes, inode.size == 0);
                 paged.note_changed(inode.size);
                 let state = Rc::new(TreeFileState::new(inode));
                 self.inner.states.borrow_mut().insert(number, state.clone());
@@ -189,7 +189,7 @@ impl<M: Machine> Tree<M> {
     /// Updates the known inode. If others have changed the file, its cached pages become invalid.
     fn note_inode(&self, state: &TreeFileState, paged: &PagedFile<M>, inode: Inode) {
         let (version, bytes) = (inode.version, inode.size);
-        paged.file().hear_stored_stripes(inode.stored_stripes, bytes == 0);
+        paged.file().note_stored_stripes(inode.stored_stripes, bytes == 0);
         let before = state.inode.replace(inode).version;
         if version != before {
             state.changed_by_others.set(state.changed_by_others.get() + 1);
@@ -307,7 +307,7 @@ impl<M: Machine> OpenTreeFile<M> {
             return self.tree.note_inode(&self.state, &self.paged, inode);
         }
         self.paged.set_bytes(inode.size);
-        self.paged.file().hear_stored_stripes(inode.stored_stripes, inode.size == 0);
+        self.paged.file().note_stored_stripes(inode.stored_stripes, inode.size == 0);
         self.state.inode.replace(inode);
     }
 
@@ -329,9 +329,9 @@ impl<M: Machine> OpenTreeFile<M> {
         let fits = self.flush().await;
         let operation = SelectedOperation { direction: Direction::Read, selection, memory, settings };
         let file = self.paged.file();
-        let query_attributes = async |_| self.attributes().await.map(|_| self.told_to_team());
+        let query_attributes = async |_| self.attributes().await.map(|_| self.inode_for_team());
         let moved = file.move_selected(company(team), &operation, fits, query_attributes).await?;
-        self.hear_first(&moved.told).await?;
+        self.adopt_inode_of_first(&moved.message).await?;
         Ok(selection.bytes_before(self.known().size))
     }
 
@@ -356,15 +356,15 @@ impl<M: Machine> OpenTreeFile<M> {
                 // An upper bound: the number of bytes that the members have selected is unknown here.
                 self.wrote_past_cache(end, end).await?;
             }
-            Ok(self.told_to_team())
+            Ok(self.inode_for_team())
         };
         let moved = self.paged.file().move_selected(company(team), &operation, fits, publish_size).await?;
-        self.hear_first(&moved.told).await.map(drop)
+        self.adopt_inode_of_first(&moved.message).await.map(drop)
     }
 
     /// Encodes the inode that the first member of a team sends to the others, so that they need not ask the metadata
     /// server.
-    pub(super) fn told_to_team(&self) -> Vec<u8> {
+    pub(super) fn inode_for_team(&self) -> Vec<u8> {
         encoded(&*self.state.inode.borrow())
     }
 
@@ -372,9 +372,9 @@ impl<M: Machine> OpenTreeFile<M> {
     ///
     /// # Errors
     /// Fails if it cannot be an inode of this file.
-    pub(super) async fn hear_first(&self, told: &[u8]) -> Result<u64> {
+    pub(super) async fn adopt_inode_of_first(&self, encoded_inode: &[u8]) -> Result<u64> {
         let metadata_server = self.tree.metadata_server();
-        let inode: Inode = decoded(told, metadata_server)?;
+        let inode: Inode = decoded(encoded_inode, metadata_server)?;
         let (version, known) = (inode.version, self.state.inode.borrow().version);
         let is_this = inode.number == self.number() && inode.kind == self.state.inode.borrow().kind;
         if !is_this || inode.size > layout::FILE_BYTES_MAX {
@@ -395,7 +395,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails if the metadata server rejects the report.
     pub async fn wrote_past_cache(&self, end: u64, bytes: u64) -> Result<()> {
-        self.tell(0).await?;
+        self.report(0).await?;
         // Other members of a team may have created stripes.
         self.paged.file().look_for_stored(end).await?;
         let written = self.written(end, bytes).await;
@@ -422,41 +422,41 @@ impl<M: Machine> OpenTreeFile<M> {
 
     /// Sends writes and reports them to the metadata server, including partial success: data at the I/O nodes count
     /// even if other writes fail.
-    async fn send_and_tell(&self, send: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+    async fn send_and_report(&self, send: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
         let written_end = self.state.written_end.get();
         let sent = send().await;
-        let told = self.tell(if sent.is_ok() { written_end } else { 0 }).await;
-        sent.and(told)
+        let reported = self.report(if sent.is_ok() { written_end } else { 0 }).await;
+        sent.and(reported)
     }
 
     /// Reports sent writes to the metadata server: all earlier writes up to `sent_end`, and any others that were sent.
-    async fn tell(&self, sent_end: u64) -> Result<()> {
-        let _turn = self.state.telling.take().await;
-        self.tell_in_turn(sent_end).await
+    async fn report(&self, sent_end: u64) -> Result<()> {
+        let _turn = self.state.reporting.take().await;
+        self.report_in_turn(sent_end).await
     }
 
     /// Reports sent writes. The caller holds the permit for reports of this file.
-    async fn tell_in_turn(&self, sent_end: u64) -> Result<()> {
-        let Some(untold) = self.take_untold(sent_end).await else { return Ok(()) };
-        let (number, written) = (self.number(), untold.written);
-        let told = self.tree.inode(TreeOperation::Wrote { number, written }).await;
-        self.note_told(untold, told.map(Some))
+    async fn report_in_turn(&self, sent_end: u64) -> Result<()> {
+        let Some(unreported) = self.take_unreported(sent_end).await else { return Ok(()) };
+        let (number, written) = (self.number(), unreported.written);
+        let answer = self.tree.inode(TreeOperation::Wrote { number, written }).await;
+        self.note_answer(unreported, answer.map(Some))
     }
 
     /// Closes the file and reports sent writes that the metadata server does not know of, in one message.
-    async fn tell_and_let_go(&self, sent_end: u64) -> Result<()> {
-        let _turn = self.state.telling.take().await;
+    async fn report_and_close(&self, sent_end: u64) -> Result<()> {
+        let _turn = self.state.reporting.take().await;
         self.state.handles.set(self.state.handles.get() - 1);
-        let Some(untold) = self.take_untold(sent_end).await else {
+        let Some(unreported) = self.take_unreported(sent_end).await else {
             return self.tree.let_go(self.number(), self.used).await;
         };
-        let told = self.tree.let_go_written(self.number(), self.used, untold.written).await;
-        self.note_told(untold, told)
+        let answer = self.tree.let_go_written(self.number(), self.used, unreported.written).await;
+        self.note_answer(unreported, answer)
     }
 
     /// Returns the report of sent writes, if there are any. Unsent writes are reported later, and the reported size
     /// ends before them.
-    async fn take_untold(&self, sent_end: u64) -> Option<Untold> {
+    async fn take_unreported(&self, sent_end: u64) -> Option<UnreportedWrites> {
         let time = self.state.written_at.get()?;
         if self.paged.is_sent() {
             self.state.written_at.set(None);
@@ -465,13 +465,13 @@ impl<M: Machine> OpenTreeFile<M> {
         let (end, known) = (self.state.written_end.get(), self.state.inode.borrow().size);
         let sent_end = self.paged.first_unsent(known).map_or(end, |first| end.min(first.max(sent_end)));
         let written = self.written(sent_end, self.state.written_bytes.take()).await;
-        Some(Untold { time, written })
+        Some(UnreportedWrites { time, written })
     }
 
     /// Records a report's result. The answer is the resulting inode, or `None` if the file is removed. After a failure,
     /// another handle on the file reports the writes.
-    fn note_told(&self, untold: Untold, answer: Result<Option<Inode>>) -> Result<()> {
-        let Untold { time, written: WrittenContents { end, bytes, .. } } = untold;
+    fn note_answer(&self, unreported: UnreportedWrites, answer: Result<Option<Inode>>) -> Result<()> {
+        let UnreportedWrites { time, written: WrittenContents { end, bytes, .. } } = unreported;
         match answer {
             Ok(Some(inode)) => {
                 self.paged.file().note_counted(end);
@@ -496,7 +496,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails with the first failed write that this handle has not reported.
     pub async fn flush(&self) -> Result<()> {
-        self.send_and_tell(async || self.paged.send().await).await
+        self.send_and_report(async || self.paged.send().await).await
     }
 
     /// Flushes as [`flush`](Self::flush) does, for a process that shares the handle and may ignore errors, such as one
@@ -505,7 +505,7 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails as [`flush`](Self::flush) does.
     pub async fn flush_shared(&self) -> Result<()> {
-        self.send_and_tell(async || self.paged.send_shared().await).await
+        self.send_and_report(async || self.paged.send_shared().await).await
     }
 
     /// Publishes writes. The caller holds the permit for reports of this file.
@@ -516,7 +516,7 @@ impl<M: Machine> OpenTreeFile<M> {
     pub(super) async fn publish(&self) -> Result<()> {
         let written_end = self.state.written_end.get();
         let sent = self.paged.send_shared().await;
-        self.tell_in_turn(if sent.is_ok() { written_end } else { 0 }).await
+        self.report_in_turn(if sent.is_ok() { written_end } else { 0 }).await
     }
 
     /// Blocks until all writes are on stable storage, and the namespace with them.
@@ -530,7 +530,7 @@ impl<M: Machine> OpenTreeFile<M> {
 
     /// Blocks until all writes are on stable storage and reported to the metadata server.
     pub(super) async fn bring_to_media(&self) -> Result<()> {
-        self.send_and_tell(async || self.paged.flush().await).await
+        self.send_and_report(async || self.paged.flush().await).await
     }
 
     /// Truncates the file to `bytes`, or extends it to that length with zeros.
@@ -600,7 +600,7 @@ impl<M: Machine> OpenTreeFile<M> {
     pub async fn close(self) -> Result<()> {
         let written_end = self.state.written_end.get();
         let sent = self.paged.send().await;
-        let let_go = self.tell_and_let_go(if sent.is_ok() { written_end } else { 0 }).await;
+        let let_go = self.report_and_close(if sent.is_ok() { written_end } else { 0 }).await;
         let OpenTreeFile { tree, paged, state, .. } = self;
         let closed = paged.close().await;
         if state.handles.get() == 0 {

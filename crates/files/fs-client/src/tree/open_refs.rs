@@ -18,16 +18,16 @@ use crate::unexpected;
 
 /// Interval between attempts to report open files to an unreachable metadata server: short enough for several attempts
 /// within the server's grace period after a restart.
-const TELL_AGAIN: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Open files of a namespace.
 pub(super) struct TreeOpenRefs {
     /// Open count of each file.
     files: RefCell<BTreeMap<FileNumber, OpenCount>>,
     /// Disconnect count of the metadata server at the last report of open files.
-    told: Cell<u64>,
+    reported_at: Cell<u64>,
     /// Serialises the reports.
-    telling: Permits,
+    reporting: Permits,
     /// Requests in flight whose answers open a file.
     pub(super) asked: InFlight,
     is_kept: Cell<bool>,
@@ -38,8 +38,8 @@ impl TreeOpenRefs {
     pub(super) fn new(disconnects: u64) -> Self {
         TreeOpenRefs {
             files: RefCell::default(),
-            told: Cell::new(disconnects),
-            telling: Permits::new(1),
+            reported_at: Cell::new(disconnects),
+            reporting: Permits::new(1),
             asked: InFlight::new(),
             is_kept: Cell::new(false),
         }
@@ -84,7 +84,7 @@ impl<M: Machine> Tree<M> {
     /// Closes an open file. If no client needs its contents any more, they are removed.
     pub(super) async fn let_go(&self, number: FileNumber, used: OpenFor) -> Result<()> {
         let outcome = match self.begin_to_let_go(number, used).await {
-            Ok(true) => self.tell_let_go(Request::LetGo { number, used, written: None }).await.map(drop),
+            Ok(true) => self.request_close(Request::LetGo { number, used, written: None }).await.map(drop),
             begun => begun.map(drop),
         };
         match outcome {
@@ -102,7 +102,7 @@ impl<M: Machine> Tree<M> {
         written: WrittenContents,
     ) -> Result<Option<Inode>> {
         self.begin_to_let_go(number, used).await?;
-        match self.tell_let_go(Request::LetGo { number, used, written: Some(written) }).await {
+        match self.request_close(Request::LetGo { number, used, written: Some(written) }).await {
             // The report may not have arrived, so report the writes again.
             Err(error) if error.is_of_new_start() => {
                 self.inode(TreeOperation::Wrote { number, written }).await.map(Some)
@@ -115,14 +115,14 @@ impl<M: Machine> Tree<M> {
     /// reports the old counts if the metadata server may not know them: otherwise the server would take this handle for
     /// the last one.
     async fn begin_to_let_go(&self, number: FileNumber, used: OpenFor) -> Result<bool> {
-        let told = self.hold_again().await;
+        let reported = self.hold_again().await;
         let was_held = self.inner.holds.note_let_go(number, used);
-        told.map(|()| was_held)
+        reported.map(|()| was_held)
     }
 
     /// Reports that a file was closed and returns the answer. If the answer is that the file is an orphan, starts its
     /// removal and returns `None`.
-    async fn tell_let_go(&self, request: Request) -> Result<Option<TreeAnswer>> {
+    async fn request_close(&self, request: Request) -> Result<Option<TreeAnswer>> {
         let crashes = self.crashes();
         match self.call(request).await?.0 {
             TreeAnswer::Removed { orphan } => {
@@ -141,21 +141,21 @@ impl<M: Machine> Tree<M> {
     /// Fails if the report cannot be delivered.
     pub async fn hold_again(&self) -> Result<()> {
         let holds = &self.inner.holds;
-        if holds.told.get() == self.disconnects() {
+        if holds.reported_at.get() == self.disconnects() {
             return Ok(());
         }
-        let _turn = holds.telling.take().await;
-        while holds.told.get() != self.disconnects() {
+        let _turn = holds.reporting.take().await;
+        while holds.reported_at.get() != self.disconnects() {
             let disconnects = self.disconnects();
             // Wait for requests in flight: the files that they open must be in the report.
             holds.asked.none().await;
-            self.tell_holds(&holds.all()).await?;
-            holds.told.set(disconnects);
+            self.report_holds(&holds.all()).await?;
+            holds.reported_at.set(disconnects);
         }
         Ok(())
     }
 
-    async fn tell_holds(&self, files: &[(FileNumber, OpenCount)]) -> Result<()> {
+    async fn report_holds(&self, files: &[(FileNumber, OpenCount)]) -> Result<()> {
         let (metadata_server, endpoint) = (self.metadata_server(), &self.cache().client().inner.endpoint);
         for some in files.chunks(HELD_MAX) {
             let request = Request::HoldAgain { files: some.to_vec() };
@@ -181,15 +181,15 @@ impl<M: Machine> Tree<M> {
 async fn keep<M: Machine>(tree: Weak<TreeInner<M>>) {
     while let Some(inner) = tree.upgrade() {
         let tree = Tree { inner };
-        let (client, told) = (tree.cache().client().clone(), tree.hold_again().await);
+        let (client, reported) = (tree.cache().client().clone(), tree.hold_again().await);
         drop(tree);
-        match told {
+        match reported {
             Ok(()) => client.inner.lost.wait().await,
             Err(error) if matches!(*error, Error::Machine(machine::Error::Closed)) => return,
             // Ignore the error: the next request reports it.
             Err(_) => {
                 let machine = client.inner.endpoint.machine();
-                machine.sleep_until(machine.now() + TELL_AGAIN).await;
+                machine.sleep_until(machine.now() + RETRY_INTERVAL).await;
             }
         }
     }

@@ -39,7 +39,7 @@ impl<M: Machine> Tree<M> {
 
 async fn publish<M: Machine>(tree: Weak<TreeInner<M>>, state: Rc<TreeFileState>) {
     // The last close takes this permit, too: a handle that is created here is dropped before.
-    let _turn = state.telling.take().await;
+    let _turn = state.reporting.take().await;
     state.is_to_be_published.set(false);
     let Some(inner) = tree.upgrade().filter(|_| state.handles.get() > 0) else { return };
     let tree = Tree { inner };
@@ -67,7 +67,7 @@ impl<M: Machine> Timed for TreeInner<M> {
 
     fn do_it(self: &Rc<Self>) {
         let tree = Tree { inner: self.clone() };
-        for state in self.states.borrow().values().filter(|state| state.has_untold()) {
+        for state in self.states.borrow().values().filter(|state| state.has_unreported()) {
             tree.publish(state);
         }
     }

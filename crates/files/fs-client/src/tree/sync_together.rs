@@ -35,7 +35,7 @@ impl<M: Machine> OpenTreeFile<M> {
         };
         let entered = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
         match (flushed, entered) {
-            (Ok(_), Ok(told)) => self.synced_by_first(turn, mark, &told[0]).await,
+            (Ok(_), Ok(inodes)) => self.synced_by_first(turn, mark, &inodes[0]).await,
             (Ok(_), Err(error)) => {
                 // Report this member's losses now. Writes that the first member could not flush stay recorded as
                 // unflushed.
@@ -50,20 +50,20 @@ impl<M: Machine> OpenTreeFile<M> {
     async fn sync_for_all(&self, runs: &[u64]) -> Result<Vec<u8>> {
         // All members have reported their writes to the metadata server before the barrier.
         self.attributes().await?;
-        let told = self.told_to_team();
+        let inode = self.inode_for_team();
         match runs.iter().any(|&runs| runs > 0) {
             true => self.paged().flush_all().await?,
             false => self.paged().flush().await?,
         }
         self.tree().flush_of(self.number()).await?;
-        Ok(told)
+        Ok(inode)
     }
 
-    async fn synced_by_first(&self, turn: &TeamTurn<'_, M>, mark: PagesMark, told: &[u8]) -> Result<()> {
+    async fn synced_by_first(&self, turn: &TeamTurn<'_, M>, mark: PagesMark, inode: &[u8]) -> Result<()> {
         if turn.is_first() {
             return Ok(());
         }
-        let version = self.hear_first(told).await?;
+        let version = self.adopt_inode_of_first(inode).await?;
         if self.known().version == version {
             self.paged().note_flushed_by_other(mark);
         }

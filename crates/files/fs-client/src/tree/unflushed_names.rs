@@ -52,7 +52,7 @@ impl UnflushedNames {
 
     /// Records that an incarnation has flushed its changes up to a number.
     fn note_flushed(&self, metadata_server: NodeId, run: u64, number: u64) {
-        self.durability.hear(metadata_server, run, 0);
+        self.durability.note_incarnation(metadata_server, run, 0);
         self.durability.flushed(metadata_server, run, number);
     }
 
@@ -109,7 +109,7 @@ impl<M: Machine> Tree<M> {
     /// Records the incarnation of the metadata server's store in an answer, and the change made, if it needs a flush.
     pub(super) fn note_change(&self, change: Change, answer: &TreeAnswer, directories: &[Inode], run: u64) {
         let (metadata_server, unflushed) = (self.metadata_server(), &self.inner.unflushed_names);
-        unflushed.durability.hear(metadata_server, run, 0);
+        unflushed.durability.note_incarnation(metadata_server, run, 0);
         let Change::Of(number) = change else { return };
         let made = match answer {
             TreeAnswer::Inode(inode) if !directories.is_empty() => Some(inode.number),

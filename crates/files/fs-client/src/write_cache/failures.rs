@@ -15,7 +15,7 @@ pub(super) struct FlushFailures {
     /// Failures of flushes that no later flush covers, by the numbers of the flushes.
     of_flushes: RefCell<BTreeMap<u32, Failure>>,
     /// The first unreported failure.
-    untold: RefCell<Option<Failure>>,
+    unreported: RefCell<Option<Failure>>,
     /// Unreported reason why some data will never be flushed.
     given_up: RefCell<Option<Box<Error>>>,
 }
@@ -37,15 +37,15 @@ impl FlushFailures {
         if of_flushes.len() > KEPT_MAX {
             of_flushes.pop_first();
         }
-        self.note_untold(file, error);
+        self.note_unreported(file, error);
     }
 
     /// Records that a flush could not start.
-    pub(super) fn note_untold(&self, file: Option<FileId>, error: &Error) {
-        let mut untold = self.untold.borrow_mut();
+    pub(super) fn note_unreported(&self, file: Option<FileId>, error: &Error) {
+        let mut unreported = self.unreported.borrow_mut();
         // A failure of all files takes precedence: a flush of one file does not cover it.
-        if untold.as_ref().is_none_or(|untold| untold.file.is_some() && file.is_none()) {
-            *untold = Some(Failure { file, error: Box::new(error.clone()) });
+        if unreported.as_ref().is_none_or(|unreported| unreported.file.is_some() && file.is_none()) {
+            *unreported = Some(Failure { file, error: Box::new(error.clone()) });
         }
     }
 
@@ -53,7 +53,7 @@ impl FlushFailures {
     pub(super) fn mend(&self, file: Option<FileId>) {
         let mends = |failure: &Failure| file.is_none() || failure.file == file;
         self.of_flushes.borrow_mut().retain(|_, failure| !mends(failure));
-        self.untold.borrow_mut().take_if(|untold| mends(untold));
+        self.unreported.borrow_mut().take_if(|unreported| mends(unreported));
     }
 
     /// Records that some data will never be flushed.
@@ -73,24 +73,24 @@ impl FlushFailures {
     }
 
     /// Returns true if there is an unreported failure.
-    pub(super) fn any_untold(&self) -> bool {
-        self.untold.borrow().is_some() || self.given_up.borrow().is_some()
+    pub(super) fn has_unreported(&self) -> bool {
+        self.unreported.borrow().is_some() || self.given_up.borrow().is_some()
     }
 
     /// Fails, once, if data were discarded, for a caller whose other data have all been flushed.
-    pub(super) fn tell_given_up(&self) -> Result<()> {
+    pub(super) fn report_given_up(&self) -> Result<()> {
         self.given_up.borrow_mut().take().map_or(Ok(()), Err)
     }
 
     /// Fails with an unreported failure, if any, and marks it as reported.
-    pub(super) fn tell(&self) -> Result<()> {
-        self.tell_given_up()?;
-        self.untold.borrow_mut().take().map_or(Ok(()), |untold| Err(untold.error))
+    pub(super) fn report(&self) -> Result<()> {
+        self.report_given_up()?;
+        self.unreported.borrow_mut().take().map_or(Ok(()), |unreported| Err(unreported.error))
     }
 
     /// Records that a failure has been reported to a caller.
-    pub(super) fn told(&self) {
-        self.untold.borrow_mut().take();
+    pub(super) fn mark_reported(&self) {
+        self.unreported.borrow_mut().take();
     }
 }
 
@@ -114,7 +114,10 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(text_of(failures.outcome_of(3)).as_deref(), Some("three"));
         }
-        assert_eq!((text_of(failures.tell()).as_deref(), text_of(failures.tell())), (Some("three"), None));
+        assert_eq!(
+            (text_of(failures.report()).as_deref(), text_of(failures.report())),
+            (Some("three"), None)
+        );
         failures.mend(None);
         assert_eq!((text_of(failures.outcome_of(3)), text_of(failures.outcome_of(4))), (None, None));
     }
@@ -130,10 +133,10 @@ mod tests {
             (None, Some("all".into()))
         );
         failures.mend(Some(FileId(2)));
-        assert_eq!(text_of(failures.tell()).as_deref(), Some("all"));
-        failures.note_untold(Some(FileId(1)), &error("one"));
+        assert_eq!(text_of(failures.report()).as_deref(), Some("all"));
+        failures.note_unreported(Some(FileId(1)), &error("one"));
         failures.mend(Some(FileId(1)));
-        assert!(!failures.any_untold());
+        assert!(!failures.has_unreported());
     }
 
     #[test]
@@ -141,7 +144,7 @@ mod tests {
         let failures = FlushFailures::default();
         failures.give_up(error("removed").into());
         failures.mend(None);
-        assert_eq!(text_of(failures.tell_given_up()).as_deref(), Some("removed"));
-        assert!(!failures.any_untold());
+        assert_eq!(text_of(failures.report_given_up()).as_deref(), Some("removed"));
+        assert!(!failures.has_unreported());
     }
 }

@@ -213,12 +213,12 @@ impl<M: Machine> WriteCache<M> {
     /// the log, and the next flush retries. Also fails if writes to a file were discarded because it was removed or
     /// replaced.
     pub fn check(&self) -> Result<()> {
-        self.inner.failures.tell()
+        self.inner.failures.report()
     }
 
     /// Returns true if [`check`](Self::check) would fail.
-    pub fn any_untold(&self) -> bool {
-        self.inner.failures.any_untold()
+    pub fn has_unreported(&self) -> bool {
+        self.inner.failures.has_unreported()
     }
 
     /// Makes writes one after the other, with their bytes packed in `data`. Each is as [`write`](Self::write), except
@@ -291,13 +291,13 @@ impl<M: Machine> WriteCache<M> {
     /// Flushes the caches of the group. On completion all earlier writes of the members are on stable storage.
     pub async fn flush(&self) -> Result<()> {
         self.inner.flush(Reason::Asked(None)).await?;
-        self.inner.failures.tell_given_up()
+        self.inner.failures.report_given_up()
     }
 
     /// Flushes the group's writes to one file, so that it can be read.
     pub async fn flush_file(&self, file: &File<M>) -> Result<()> {
         self.inner.flush(Reason::Asked(Some(file.id()))).await?;
-        self.inner.failures.tell_given_up()
+        self.inner.failures.report_given_up()
     }
 
     /// Flushes this node's writes and leaves the job. A later write joins it again.
@@ -308,7 +308,7 @@ impl<M: Machine> WriteCache<M> {
             inner.flush(Reason::Asked(None)).await?;
         }
         inner.membership.end(&inner.client).await?;
-        inner.failures.tell_given_up()
+        inner.failures.report_given_up()
     }
 
     /// Returns the number of flushes that the group has ended since the job began, successful or not.
@@ -407,7 +407,7 @@ impl<M: Machine> Inner<M> {
             self.flush_behind(Reason::Room);
         }
         self.flushes.changed.wait().await;
-        self.failures.tell()
+        self.failures.report()
     }
 
     /// Starts the timer or a background flush for new writes, as needed.
@@ -447,7 +447,7 @@ impl<M: Machine> Inner<M> {
     async fn flush(self: &Rc<Self>, reason: Reason) -> Result<()> {
         let flushed = self.try_flush(reason).await;
         if flushed.is_err() {
-            self.failures.told();
+            self.failures.mark_reported();
         }
         flushed
     }
@@ -460,7 +460,7 @@ impl<M: Machine> Inner<M> {
             // Wait: a running flush does not cover writes since its start.
             self.none_is_on().await;
             let number = self.gather(reason).await.inspect_err(|error| {
-                self.failures.note_untold(reason.file(), error);
+                self.failures.note_unreported(reason.file(), error);
             })?;
             if !self.is_over(number).await {
                 continue;

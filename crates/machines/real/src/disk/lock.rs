@@ -32,7 +32,7 @@ const HOLDER: &str = ".starfish.lock";
 const ENDED: &str = "ended in order: run ";
 
 /// Limit in bytes for reading the file; its text is always shorter.
-const SAID_MAX: u64 = 4096;
+const HOLDER_BYTES_MAX: u64 = 4096;
 
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
@@ -123,7 +123,7 @@ impl Lock {
 
 fn read(holder: &File) -> io::Result<String> {
     let mut text = String::new();
-    holder.take(SAID_MAX).read_to_string(&mut text)?;
+    holder.take(HOLDER_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
 

@@ -607,12 +607,12 @@ mod tests {
             let inner = machine.disks()[0].inner.clone();
             inner.directory.fail_syncs(true);
             inner.directory_changed.set(true);
-            let (tell, answers) = flume::unbounded();
+            let (sender, answers) = flume::unbounded();
             for _ in 0..2 {
-                let (inner, tell) = (inner.clone(), tell.clone());
+                let (inner, sender) = (inner.clone(), sender.clone());
                 machine.spawn("a flush", async move {
                     let flushed = inner.flush_directory().await;
-                    tell.send(flushed.is_ok()).expect("it is waited for");
+                    sender.send(flushed.is_ok()).expect("it is waited for");
                     Ok(())
                 });
             }

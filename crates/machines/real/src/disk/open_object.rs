@@ -430,11 +430,11 @@ impl<F: ObjectFile> OpenObject<F> {
         }
         let turn = self.turns.take().await;
         self.flush_units(&turn).await?;
-        let is_told = {
+        let is_known = {
             let record = self.record.borrow();
             record.bytes == self.bytes.get() && record.written == *self.written.borrow()
         };
-        if !is_told {
+        if !is_known {
             self.write_record(|_| ()).await?;
         }
         Ok(())
@@ -459,8 +459,8 @@ impl<F: ObjectFile> OpenObject<F> {
     /// end.
     async fn mark_flushed(&self, turn: &Permit) -> Result<(), Fault> {
         let bytes = self.bytes.get();
-        let is_told = !self.seal.layout.keeps_flushed || self.record.borrow().bytes == bytes;
-        let Some(last) = bytes.checked_sub(1).filter(|_| !is_told) else { return Ok(()) };
+        let is_known = !self.seal.layout.keeps_flushed || self.record.borrow().bytes == bytes;
+        let Some(last) = bytes.checked_sub(1).filter(|_| !is_known) else { return Ok(()) };
         let (group, at) = (group_of(last), last / UNIT_BYTES * UNIT_BYTES);
         self.load_sums(group, turn).await?;
         self.change_sums(group, at..at + 1, |_, unit| {

@@ -43,7 +43,7 @@ impl WriteBack {
         let writing = async move {
             while let Some(range) = own.waiting.take() {
                 let file = file.clone();
-                blocking(move || tell(file.as_fd(), range)).await;
+                blocking(move || start_write_back(file.as_fd(), range)).await;
             }
             own.is_busy.set(false);
         };
@@ -57,7 +57,7 @@ fn join(one: Option<Range<u64>>, other: Range<u64>) -> Range<u64> {
 }
 
 /// Asks the system to begin the write-back. Blocks for long if the disk is busy.
-fn tell(file: BorrowedFd<'_>, range: Range<u64>) {
+fn start_write_back(file: BorrowedFd<'_>, range: Range<u64>) {
     let bytes = range.end - range.start;
     if let (Ok(start), Ok(bytes)) = (range.start.try_into(), bytes.try_into()) {
         #[expect(unsafe_code, reason = "there is no safe function for it")]

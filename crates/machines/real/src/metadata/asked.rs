@@ -23,12 +23,12 @@ pub(super) struct Body<T, E, F> {
     body: F,
     outcome: Option<Result<std::result::Result<T, E>>>,
     defect: Option<Error>,
-    tell: flume::Sender<Result<std::result::Result<T, E>>>,
+    sender: flume::Sender<Result<std::result::Result<T, E>>>,
 }
 
 impl<T, E, F> Body<T, E, F> {
-    pub(super) fn new(body: F, tell: flume::Sender<Result<std::result::Result<T, E>>>) -> Self {
-        Body { body, outcome: None, defect: None, tell }
+    pub(super) fn new(body: F, sender: flume::Sender<Result<std::result::Result<T, E>>>) -> Self {
+        Body { body, outcome: None, defect: None, sender }
     }
 }
 
@@ -54,8 +54,8 @@ where
     }
 
     fn answer(self: Box<Self>, committed: Result<()>) {
-        let Body { outcome, tell, .. } = *self;
+        let Body { outcome, sender, .. } = *self;
         // A caller that no longer waits does not need the outcome.
-        let _ = tell.send(committed.and_then(|()| outcome.expect("it was carried out")));
+        let _ = sender.send(committed.and_then(|()| outcome.expect("it was carried out")));
     }
 }

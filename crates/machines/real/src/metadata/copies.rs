@@ -92,11 +92,11 @@ impl Copies {
 
     /// Starts the transfer of a copy with these changes to its destination.
     pub(super) fn send(&mut self, copy: File, changes: u64) {
-        let (tell, there) = flume::bounded(1);
+        let (sender, there) = flume::bounded(1);
         let (file, reports) = (self.file.clone(), self.reports.clone());
         let send = move || match bring(copy, &file) {
             // A store that no longer waits does not need the message.
-            Ok(()) => drop(tell.send(())),
+            Ok(()) => drop(sender.send(())),
             Err(error) => reports.failed(&error),
         };
         match thread::Builder::new().name("metadata copy".to_owned()).spawn(send) {

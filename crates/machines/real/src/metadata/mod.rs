@@ -106,7 +106,7 @@ impl Metadata {
         let run = Run::new(run_of(place)?.into());
         let database = database_at(place, &run, &reports)?;
         let watch = HangWatch::watch(database.described(), settings.limits.silence * SILENCES);
-        let told = reports.clone();
+        let metadata_reports = reports.clone();
         let store_thread = StoreThread { database, copies, reports };
         let store_thread = Arc::new(Mutex::new(store_thread));
         let thread = thread::Builder::new().name("metadata".to_owned());
@@ -116,13 +116,20 @@ impl Metadata {
             what: "cannot start the thread of the metadata store".to_owned(),
             why: error.to_string(),
         })?;
-        Ok(Metadata { requests, handed_over: InFlight::new(), store_thread, run, watch, reports: told })
+        Ok(Metadata {
+            requests,
+            handed_over: InFlight::new(),
+            store_thread,
+            run,
+            watch,
+            reports: metadata_reports,
+        })
     }
 
     /// Waits until all requests are complete and the file is closed. Later requests fail.
     pub(crate) async fn close(&self) {
-        let (tell, closed) = flume::bounded(1);
-        if self.requests.send_async(Request::Close(tell)).await.is_ok() {
+        let (sender, closed) = flume::bounded(1);
+        if self.requests.send_async(Request::Close(sender)).await.is_ok() {
             // A thread that has ended has closed the file, too.
             let _ = closed.recv_async().await;
         }
@@ -173,24 +180,24 @@ impl MetadataStore for Metadata {
         &self,
         body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
     ) -> Result<std::result::Result<T, E>> {
-        let (tell, answer) = flume::bounded(1);
-        self.ask(Request::Transaction(Box::new(Body::new(body, tell))), answer).await
+        let (sender, answer) = flume::bounded(1);
+        self.ask(Request::Transaction(Box::new(Body::new(body, sender))), answer).await
     }
 
     async fn look<T: Send + 'static, E: Send + 'static>(
         &self,
         body: impl FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send + 'static,
     ) -> Result<std::result::Result<T, E>> {
-        let (tell, answer) = flume::bounded(1);
-        match look_at_once(self, Box::new(Body::new(body, tell))) {
+        let (sender, answer) = flume::bounded(1);
+        match look_at_once(self, Box::new(Body::new(body, sender))) {
             None => answer.try_recv().expect("it has been answered"),
             Some(asked) => self.ask(Request::Transaction(asked), answer).await,
         }
     }
 
     async fn flush(&self) -> Result<()> {
-        let (tell, answer) = flume::bounded(1);
-        self.ask(Request::Flush(tell), answer).await
+        let (sender, answer) = flume::bounded(1);
+        self.ask(Request::Flush(sender), answer).await
     }
 
     fn run(&self) -> u64 {
@@ -254,8 +261,8 @@ impl Batch {
     fn add(&mut self, request: Request) {
         match request {
             Request::Transaction(asked) => self.transactions.push(asked),
-            Request::Flush(tell) => self.flushes.push(tell),
-            Request::Close(tell) => self.close = Some(tell),
+            Request::Flush(sender) => self.flushes.push(sender),
+            Request::Close(sender) => self.close = Some(sender),
         }
     }
 
@@ -289,9 +296,9 @@ fn serve(store: &Mutex<StoreThread>, requests: &flume::Receiver<Request>) {
     let mut store = store();
     store.copy_at_last();
     store.database.close();
-    if let Some(tell) = closed {
+    if let Some(sender) = closed {
         // A caller that no longer waits does not need the message.
-        let _ = tell.send(());
+        let _ = sender.send(());
     }
 }
 
@@ -317,7 +324,7 @@ impl StoreThread {
             batch.add(next);
         }
         self.carry_out(batch.transactions, batch.flushes);
-        batch.close.map_or(ControlFlow::Continue(()), |tell| ControlFlow::Break(Some(tell)))
+        batch.close.map_or(ControlFlow::Continue(()), |sender| ControlFlow::Break(Some(sender)))
     }
 
     /// Makes a copy if copies are configured, the previous one has ended, and anything has changed since. Regularly
@@ -377,7 +384,7 @@ impl StoreThread {
             }
         };
         // A caller that no longer waits does not need the outcome.
-        flushes.into_iter().for_each(|tell| drop(tell.send(flushed.clone())));
+        flushes.into_iter().for_each(|sender| drop(sender.send(flushed.clone())));
     }
 
     fn flush(&self) -> Result<()> {
@@ -411,10 +418,10 @@ mod tests {
         let server = Postgres::at(&address, run, reports.clone()).expect("an address");
         server.give_up();
         let store = StoreThread { database: Box::new(server), copies: None, reports };
-        let (tell, answers) = flume::unbounded();
+        let (sender, answers) = flume::unbounded();
         let ask = |_| -> Box<dyn Asked> {
             let body = |_: &mut dyn Transaction| Ok(Ok::<(), ()>(()));
-            Box::new(Body::new(body, tell.clone()))
+            Box::new(Body::new(body, sender.clone()))
         };
         let (all, attempts) = ((0..3).map(ask).collect(), AtomicU64::new(0));
         thread::scope(|scope| {

@@ -470,12 +470,12 @@ mod tests {
     /// Creates a transaction that puts values of this size under these keys, and returns the resulting number of
     /// entries.
     fn puts(keys: std::ops::Range<u64>, bytes: usize) -> (Box<dyn Asked>, Answer) {
-        let (tell, answer) = flume::bounded(1);
+        let (sender, answer) = flume::bounded(1);
         let body = move |entries: &mut dyn Transaction| {
             keys.clone().try_for_each(|key| entries.put(&key.to_be_bytes(), &vec![1; bytes]))?;
             Ok(Ok(entries.range(b"", &[0xff; METADATA_KEY_BYTES_MAX], usize::MAX)?.len()))
         };
-        (Box::new(Body::new(body, tell)), answer)
+        (Box::new(Body::new(body, sender)), answer)
     }
 
     fn carry_out(database: &Sqlite, keys: std::ops::Range<u64>, bytes: usize) -> Result<usize> {
@@ -536,9 +536,9 @@ mod tests {
     }
 
     fn remove(database: &Sqlite, key: u64) -> Result<()> {
-        let (tell, answer) = flume::bounded(1);
+        let (sender, answer) = flume::bounded(1);
         let body = move |entries: &mut dyn Transaction| Ok(Ok::<(), ()>(entries.remove(&key.to_be_bytes())?));
-        commit(database, Box::new(Body::new(body, tell)));
+        commit(database, Box::new(Body::new(body, sender)));
         answer.recv().expect("it is answered").map(|kept| kept.expect("kept"))
     }
 

@@ -18,7 +18,7 @@ use super::frame::Prelude;
 use super::inbox::InboxShare;
 use super::lane::{Lane, LinkNotes, MESSAGE};
 use super::outbox::{Batch, Outbox};
-use super::reader::{Broken, Heard, Reader, Room};
+use super::reader::{Broken, Incoming, Reader, Room};
 use super::writer::Writer;
 
 /// Connection to another node: the state shared by its senders and its tasks.
@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     /// Share of the peer in the node's pool for received data. Only its limit is used.
     share: BufferPool,
     /// True if anything has arrived since the last check.
-    pub(crate) heard: Cell<bool>,
+    pub(crate) has_received: Cell<bool>,
     /// Woken when something arrives.
     word: Condition,
     /// Woken when the peer has called again, or this side drops the peer, and this connection has to end.
@@ -65,7 +65,7 @@ impl Connection {
             peer,
             sides: Default::default(),
             share: BufferPool::new(share_bytes),
-            heard: Cell::new(true),
+            has_received: Cell::new(true),
             word: Condition::new(),
             replaced: Condition::new(),
             given_up: RefCell::default(),
@@ -84,8 +84,8 @@ impl Connection {
     }
 
     /// Records that something has arrived.
-    pub(crate) fn hear(&self) {
-        self.heard.set(true);
+    pub(crate) fn note_received(&self) {
+        self.has_received.set(true);
         self.word.wake_all();
     }
 
@@ -148,7 +148,7 @@ impl Connection {
         lane: Lane,
         reader: &mut Reader,
         room: &Room,
-    ) -> std::result::Result<Heard, Broken> {
+    ) -> std::result::Result<Incoming, Broken> {
         reader.next(lane, room, &self.share, &self.noted).await
     }
 

@@ -231,12 +231,12 @@ impl Net {
         let mut stream = Greeted::new(stream);
         let mine = self.greeting()?;
         stream.say(mine.encode()).await?;
-        let theirs = stream.hear_greeting().await?;
+        let theirs = stream.receive_greeting().await?;
         check_encryption(mine, theirs)?;
         let mut handshake = Handshake::of_caller(key, [mine, theirs]);
         stream.say(handshake.seal(&Introduction { from: self.inner.node, to }.encode())).await?;
         // A listener with another key sends an answer that cannot be decrypted.
-        let answer = handshake.open(&stream.hear::<MESSAGE_BYTES>().await?).ok_or(KeyMismatch::Differ)?;
+        let answer = handshake.open(&stream.receive::<MESSAGE_BYTES>().await?).ok_or(KeyMismatch::Differ)?;
         let answer = HandshakeAnswer::decode(&answer).map_err(text)?;
         Ok((stream.finish(Role::Caller, mine, handshake), answer))
     }
@@ -286,7 +286,7 @@ impl Net {
         prepare_called(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
         let mut stream = Greeted::new(stream);
         let mine = self.greeting()?;
-        let theirs = match stream.hear_greeting().await {
+        let theirs = match stream.receive_greeting().await {
             // A caller of another protocol would not understand an answer.
             Err(Fault::NotUnderstood(why @ NotUnderstood::Version(_))) => {
                 stream.say(mine.encode()).await?;
@@ -296,8 +296,8 @@ impl Net {
         };
         stream.say(mine.encode()).await?;
         check_encryption(mine, theirs)?;
-        let said = stream.hear::<MESSAGE_BYTES>().await?;
-        let Some((handshake, introduction)) = self.understand(&said, [theirs, mine]) else {
+        let sealed = stream.receive::<MESSAGE_BYTES>().await?;
+        let Some((handshake, introduction)) = self.understand(&sealed, [theirs, mine]) else {
             stream.say(UNREADABLE).await?;
             return Err(KeyMismatch::Differ.into());
         };
@@ -313,12 +313,12 @@ impl Net {
     /// Decrypts an introduction with the key that the caller used, if this node has it.
     fn understand(
         &self,
-        said: &Sealed,
+        sealed: &Sealed,
         greetings: [Greeting; 2],
     ) -> Option<(Handshake, [u8; Introduction::BYTES])> {
         self.inner.keys.all().find_map(|key| {
             let mut handshake = Handshake::of_listener(key, greetings);
-            handshake.open(said).map(|introduction| (handshake, introduction))
+            handshake.open(sealed).map(|introduction| (handshake, introduction))
         })
     }
 
@@ -471,18 +471,18 @@ impl Greeted {
     }
 
     /// Reads the greeting of the other side; only its beginning if the version differs.
-    async fn hear_greeting(&mut self) -> std::result::Result<Greeting, Fault> {
+    async fn receive_greeting(&mut self) -> std::result::Result<Greeting, Fault> {
         const REST: usize = Greeting::BYTES - Greeting::FIRST_BYTES;
-        let first: [u8; Greeting::FIRST_BYTES] = self.hear().await?;
+        let first: [u8; Greeting::FIRST_BYTES] = self.receive().await?;
         Greeting::check_first(&first)?;
-        let rest: [u8; REST] = self.hear().await?;
+        let rest: [u8; REST] = self.receive().await?;
         let mut bytes = [0; Greeting::BYTES];
         bytes[..Greeting::FIRST_BYTES].copy_from_slice(&first);
         bytes[Greeting::FIRST_BYTES..].copy_from_slice(&rest);
         Ok(Greeting::decode(&bytes)?)
     }
 
-    async fn hear<const N: usize>(&mut self) -> std::result::Result<[u8; N], Fault> {
+    async fn receive<const N: usize>(&mut self) -> std::result::Result<[u8; N], Fault> {
         Ok(self.bytes.array().await.map_err(text)?.ok_or("it closed the connection without an answer")?)
     }
 }

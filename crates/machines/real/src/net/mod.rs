@@ -47,7 +47,7 @@ pub(crate) use handshake::HANDSHAKES_MAX;
 use handshake::Handshakes;
 use inbox::Inbox;
 use lane::{Lane, LinkNotes};
-use reader::{Broken, Heard, Reader, Room};
+use reader::{Broken, Incoming, Reader, Room};
 use refusals::Refusals;
 
 /// Connections of a node. A clone is another handle.
@@ -269,14 +269,14 @@ impl Net {
         let (inner, side) = (&self.inner, connection.side(lane));
         while !inner.closed.get() {
             let next = connection.next(lane, reader, &inner.room);
-            let Some(heard) = unless(inner.closing.wait(), next).await else { break };
-            connection.hear();
-            match heard.map_err(|broken| self.explain(connection, broken))? {
-                Heard::Message(message) => inner.inbox.put(connection.peer, message, &side.place).await,
-                Heard::Ping => side.outbox.show_life(Prelude::PONG),
-                Heard::Pong => {}
-                Heard::Bye => return Ok(()),
-                Heard::End => {
+            let Some(received) = unless(inner.closing.wait(), next).await else { break };
+            connection.note_received();
+            match received.map_err(|broken| self.explain(connection, broken))? {
+                Incoming::Message(message) => inner.inbox.put(connection.peer, message, &side.place).await,
+                Incoming::Ping => side.outbox.show_life(Prelude::PONG),
+                Incoming::Pong => {}
+                Incoming::Bye => return Ok(()),
+                Incoming::End => {
                     return Err(
                         "the connection ended without a shutdown message: it may have been killed".to_owned()
                     );
@@ -301,7 +301,7 @@ impl Net {
         let mut silent = 0;
         while silent < SIGNS_PER_SILENCE {
             compio::time::sleep(silence / SIGNS_PER_SILENCE).await;
-            silent = if connection.heard.replace(false) { 0 } else { silent + 1 };
+            silent = if connection.has_received.replace(false) { 0 } else { silent + 1 };
             connection.side(Lane::Control).outbox.show_life(Prelude::PING);
         }
         let silence = in_words(silence);

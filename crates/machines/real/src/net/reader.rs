@@ -12,7 +12,7 @@ use super::staging::Staging;
 use crate::task::unless;
 
 /// Frame, or the end of a lane.
-pub(crate) enum Heard {
+pub(crate) enum Incoming {
     Message(Message),
     Ping,
     Pong,
@@ -96,16 +96,16 @@ impl Reader {
         room: &Room,
         share: &BufferPool,
         noted: &LinkNotes,
-    ) -> Result<Heard> {
-        let Some(mut prelude) = self.bytes.array().await.map_err(explain)? else { return Ok(Heard::End) };
+    ) -> Result<Incoming> {
+        let Some(mut prelude) = self.bytes.array().await.map_err(explain)? else { return Ok(Incoming::End) };
         self.open(&mut prelude).await?;
         let prelude = Prelude::decode(&prelude)?;
         let Prelude { kind, header_bytes, payload_bytes, lead } = prelude;
         let class = match kind {
             Kind::Message(class) if Lane::of(class) == lane => class,
-            Kind::Ping if lane == Lane::Control => return Ok(Heard::Ping),
-            Kind::Pong if lane == Lane::Control => return Ok(Heard::Pong),
-            Kind::Bye => return Ok(Heard::Bye),
+            Kind::Ping if lane == Lane::Control => return Ok(Incoming::Ping),
+            Kind::Pong if lane == Lane::Control => return Ok(Incoming::Pong),
+            Kind::Bye => return Ok(Incoming::Bye),
             stray => {
                 return Err(format!("it sent a frame over the wrong connection ({stray:?}, {lane:?})").into());
             }
@@ -115,7 +115,7 @@ impl Reader {
         header.truncate(header_bytes);
         let checksums = Checksums::received(lead, sums);
         let payload = self.payload(payload_bytes, checksums, room, share, noted).await?;
-        Ok(Heard::Message(Message { class, header, payload }))
+        Ok(Incoming::Message(Message { class, header, payload }))
     }
 
     /// Reads a record of this length. An empty record is not sent, not even its tag.

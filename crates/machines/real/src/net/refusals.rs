@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn the_first_refusals_are_reported_and_later_ones_counted() {
         let reported = Arc::new(Mutex::new(Vec::new()));
-        let hear = reported.clone();
-        let reporter = Reporter::new(move |report| hear.lock().expect("no panic").push(report.to_string()));
+        let sink = reported.clone();
+        let reporter = Reporter::new(move |report| sink.lock().expect("no panic").push(report.to_string()));
         crate::block_on(crate::Driver::Polling, async {
             let refusals = Rc::new(Refusals::new(NodeId(1), Tasks::new(NodeId(1), reporter)));
             let refuse =
