@@ -26,7 +26,7 @@ pub struct JobSlice {
 
 impl JobTracks {
     /// Records the tracks as rows of an additional node after the others.
-    pub fn tell(&self, recorder: &mut dyn Recorder) {
+    pub fn write_to(&self, recorder: &mut dyn Recorder) {
         let node = NodeId(self.nodes as u64);
         for (job, slices) in self.jobs.iter().enumerate() {
             let row = recorder.row(node, &format!("job {job}"), false);

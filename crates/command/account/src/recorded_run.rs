@@ -59,7 +59,7 @@ struct RecordedNode {
     /// Disks by their number in the node.
     disks: BTreeMap<u64, RecordedDisk>,
     /// Numbers on the whole machine of the disks that record their own work, in the order of their numbers in the node.
-    told: Vec<u64>,
+    disk_numbers: Vec<u64>,
     buses: BTreeMap<u64, BusStatistics>,
     /// Range from the begin of the first span to the end of the last.
     extent: Option<Stretch>,
@@ -118,15 +118,15 @@ impl RecordedRun {
         }
         for (number, disk) in node.disks {
             let RecordedDisk { mut sums, used, commands, mechanics } = disk;
-            let told = node.told.get(number as usize);
+            let number_on_machine = node.disk_numbers.get(number as usize);
             if commands != DiskCounts::default() {
                 sums.counts = commands;
             }
-            self.names.disks.push(match told {
-                Some(told) => format!("disk {told}"),
+            self.names.disks.push(match number_on_machine {
+                Some(number_on_machine) => format!("disk {number_on_machine}"),
                 None => format!("disk {number} of {}", node.title),
             });
-            if told.is_none() {
+            if number_on_machine.is_none() {
                 sums.mechanics.transfer = together(used, within);
             }
             for (activity, stretches) in mechanics {
@@ -167,8 +167,8 @@ impl RecordedNode {
             ..RecordedNode::default()
         };
         let rows = || traced.threads.clone().map(|thread| (thread, Row::of(timeline, thread)));
-        node.told = rows().filter_map(|(_, row)| row.disk_that_tells()).collect();
-        node.told.sort_unstable();
+        node.disk_numbers = rows().filter_map(|(_, row)| row.disk_number()).collect();
+        node.disk_numbers.sort_unstable();
         for (thread, row) in rows() {
             for index in timeline.threads[thread].spans.clone() {
                 let span = timeline.spans.get(index);
@@ -202,12 +202,12 @@ impl RecordedNode {
                 bus.bytes += row.argument(index, "bytes").unwrap_or(0);
             }
             ("mechanics", Some(number)) => {
-                let stretches = self.telling(number).mechanics.entry(state.to_owned()).or_default();
+                let stretches = self.recording_disk(number).mechanics.entry(state.to_owned()).or_default();
                 stretches.push((span.begin_ns, span.end_ns));
             }
             ("disk", Some(number)) => {
                 let bytes = row.argument(index, "bytes").unwrap_or(0);
-                count(&mut self.telling(number).commands, state, bytes, lasts);
+                count(&mut self.recording_disk(number).commands, state, bytes, lasts);
             }
             _ => return self.take_task(row, state, index, span),
         }
@@ -238,8 +238,8 @@ impl RecordedNode {
     }
 
     /// Returns the disk with this number on the whole machine, which records its own work.
-    fn telling(&mut self, number: u64) -> &mut RecordedDisk {
-        let index = self.told.iter().position(|told| *told == number).unwrap_or(0);
+    fn recording_disk(&mut self, number: u64) -> &mut RecordedDisk {
+        let index = self.disk_numbers.iter().position(|candidate| *candidate == number).unwrap_or(0);
         self.disks.entry(index as u64).or_default()
     }
 
@@ -278,7 +278,7 @@ impl<'a> Row<'a> {
     }
 
     /// Returns the number of the disk if this row has its mechanics.
-    fn disk_that_tells(&self) -> Option<u64> {
+    fn disk_number(&self) -> Option<u64> {
         match self.part() {
             ("mechanics", number) => number,
             _ => None,

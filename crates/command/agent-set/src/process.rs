@@ -58,14 +58,14 @@ impl Process {
 
     /// True if the process still runs on that host.
     pub fn runs(self, host: Host<'_>) -> Result<bool> {
-        let said = host.run(&self.script("if same; then echo running; else echo gone; fi\n"))?;
-        Ok(said.trim() == "running")
+        let output = host.run(&self.script("if same; then echo running; else echo gone; fi\n"))?;
+        Ok(output.trim() == "running")
     }
 
     /// Sends the process SIGTERM and waits up to 30 s until it has ended.
     pub fn stop(self, host: Host<'_>) -> Result<Stopped> {
-        let said = host.run(&self.script(STOP))?;
-        Ok(match said.trim() {
+        let output = host.run(&self.script(STOP))?;
+        Ok(match output.trim() {
             "gone" => Stopped::Before,
             "stopped" => Stopped::Now,
             _ => Stopped::NotYet,

@@ -42,7 +42,7 @@ pub const LOG: &str = "log ";
 const STAY: &str = "stay ";
 
 /// Returns the addresses of all agents of the set if `line` detaches the agent, otherwise `None`.
-pub fn told_to_stay(line: &str) -> Option<Vec<String>> {
+pub fn agents_to_detach(line: &str) -> Option<Vec<String>> {
     let agents = line.strip_prefix(STAY)?.strip_suffix('\n')?;
     Some(agents.split(',').map(str::to_owned).collect())
 }
@@ -117,21 +117,21 @@ impl Start<'_> {
     fn start_at(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>, is_new: bool) -> Result<Starting> {
         let mut child = host.begin(&self.script(wanted, host, port, is_new))?;
         let word = child.stdin.take();
-        let (tell, lines) = flume::unbounded();
+        let (sender, lines) = flume::unbounded();
         let output = BufReader::new(child.stdout.take().expect("it was piped"));
         thread::spawn(move || {
-            output.lines().map_while(std::result::Result::ok).try_for_each(|line| tell.send(line))
+            output.lines().map_while(std::result::Result::ok).try_for_each(|line| sender.send(line))
         });
         let ready_by = Instant::now() + READY_MAX;
         let line = || lines.recv_deadline(ready_by);
-        let said = (line(), line(), line());
-        if let (Ok(ready), Ok(process), Ok(log)) = &said
+        let first_lines = (line(), line(), line());
+        if let (Ok(ready), Ok(process), Ok(log)) = &first_lines
             && let Some(started) = started(wanted, ready, process, log)
         {
             return Ok(Starting { started, child, word });
         }
         drop(word);
-        if said.2 == Err(flume::RecvTimeoutError::Timeout) {
+        if first_lines.2 == Err(flume::RecvTimeoutError::Timeout) {
             // The network may hang: the agent then ends with its connection.
             let _ = child.kill();
             let _ = child.wait();
@@ -142,7 +142,7 @@ impl Start<'_> {
         }
         let why = complaints(&mut child.stderr.take().expect("it was piped"));
         let status = child.wait().map_err(|error| Failure::new(&wanted.name, error))?;
-        match said.0 {
+        match first_lines.0 {
             Ok(line) if status.success() => {
                 Err(Failure::new(&wanted.name, format!("its starfish printed an unexpected line: {line:?}")))
             }
@@ -270,7 +270,7 @@ mod tests {
         }
         assert_eq!(started(wanted, "listening on a:1, 1 disk: x", "process 1", "log /log"), None);
         assert_eq!(started(wanted, ready, "process 17 99", "/log"), None);
-        assert_eq!(told_to_stay("stay a:1,b:2\n"), Some(vec!["a:1".to_owned(), "b:2".to_owned()]));
-        assert_eq!(told_to_stay("stay a:1"), None, "it was cut");
+        assert_eq!(agents_to_detach("stay a:1,b:2\n"), Some(vec!["a:1".to_owned(), "b:2".to_owned()]));
+        assert_eq!(agents_to_detach("stay a:1"), None, "it was cut");
     }
 }

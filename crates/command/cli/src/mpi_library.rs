@@ -40,18 +40,18 @@ impl MpiKind {
                 .remedy("Install an MPI, or name its launcher with --launcher PROGRAM")
         };
         let output = Command::new(launcher).arg("--version").output().map_err(missing)?;
-        let told = [output.stdout, output.stderr].concat();
-        Self::of_version(&String::from_utf8_lossy(&told))
+        let version_text = [output.stdout, output.stderr].concat();
+        Self::of_version(&String::from_utf8_lossy(&version_text))
             .ok_or_else(|| Failure::new(launcher, "its --version names neither HYDRA nor Open MPI"))
     }
 
-    fn of_version(told: &str) -> Option<MpiKind> {
-        if ["Open MPI", "OpenRTE", "PRRTE", "prterun"].iter().any(|name| told.contains(name)) {
+    fn of_version(version_text: &str) -> Option<MpiKind> {
+        if ["Open MPI", "OpenRTE", "PRRTE", "prterun"].iter().any(|name| version_text.contains(name)) {
             return Some(MpiKind::OpenMpi);
         }
         ["HYDRA", "Hydra", "Intel(R) MPI", "MPICH"]
             .iter()
-            .any(|name| told.contains(name))
+            .any(|name| version_text.contains(name))
             .then_some(MpiKind::Mpich)
     }
 
@@ -133,14 +133,14 @@ mod tests {
 
     #[test]
     fn an_mpi_is_identified_by_the_version_of_its_launcher() {
-        for (told, kind) in [
+        for (version_text, kind) in [
             ("HYDRA build details:\n    Version: 4.0.2", Some(MpiKind::Mpich)),
             ("Intel(R) MPI Library for Linux* OS, Version 2021.19", Some(MpiKind::Mpich)),
             ("mpirun.openmpi (OpenRTE) 4.1.4", Some(MpiKind::OpenMpi)),
             ("mpirun (Open MPI) 5.0.3", Some(MpiKind::OpenMpi)),
             ("srun 23", None),
         ] {
-            assert_eq!(MpiKind::of_version(told), kind, "{told}");
+            assert_eq!(MpiKind::of_version(version_text), kind, "{version_text}");
         }
     }
 

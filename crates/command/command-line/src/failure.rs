@@ -21,7 +21,7 @@ pub struct Failure {
     kind: Option<ErrorKind>,
     code: u8,
     broken_pipe: bool,
-    told: bool,
+    is_logged: bool,
 }
 
 /// The result of a step of a command.
@@ -52,7 +52,7 @@ impl Failure {
             kind: None,
             code: FAILED,
             broken_pipe: false,
-            told: false,
+            is_logged: false,
         }
     }
 
@@ -100,12 +100,12 @@ impl Failure {
 
     /// Returns this failure, marked as logged.
     pub fn logged(self) -> Self {
-        Failure { told: true, ..self }
+        Failure { is_logged: true, ..self }
     }
 
     /// Returns true if the failure has been logged and need not be printed.
     pub fn is_logged(&self) -> bool {
-        self.told
+        self.is_logged
     }
 
     /// Returns the exit code of the process.
@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn control_characters_in_a_failure_are_escaped() {
         let failure = Failure::new("a\x1bc\nd", "no\x1bne\n  of two lines").remedy("Look at a\x1bc.");
-        let told = "a\\u{1b}c\\nd: no\\u{1b}ne\n  of two lines\n  Look at a\\u{1b}c.";
-        assert_eq!(failure.to_string(), told);
+        let expected = "a\\u{1b}c\\nd: no\\u{1b}ne\n  of two lines\n  Look at a\\u{1b}c.";
+        assert_eq!(failure.to_string(), expected);
     }
 
     #[test]

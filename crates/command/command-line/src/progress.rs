@@ -66,9 +66,9 @@ impl Progress {
         let shown = (show == Show::Always || show == Show::Auto && terminal).then(|| {
             let (alive, ended) = flume::bounded::<()>(0);
             let bar = bar.clone();
-            std::thread::spawn(
-                move || if terminal { draw(show, &bar, &ended) } else { tell(&bar, counted, &ended) },
-            );
+            std::thread::spawn(move || {
+                if terminal { draw(show, &bar, &ended) } else { log_progress(&bar, counted, &ended) }
+            });
             alive
         });
         Progress { bar, _shown: shown }
@@ -169,7 +169,7 @@ impl Counted {
     }
 }
 
-fn tell(bar: &ProgressBar, counted: Counted, ended: &flume::Receiver<()>) {
+fn log_progress(bar: &ProgressBar, counted: Counted, ended: &flume::Receiver<()>) {
     while ended.recv_timeout(PATIENCE) == Err(flume::RecvTimeoutError::Timeout) && !bar.is_finished() {
         say!("{}: {}", bar.message(), counted.line(bar.position(), bar.length()));
     }

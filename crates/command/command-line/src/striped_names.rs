@@ -48,10 +48,10 @@ pub fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Returns the names of all striped files, or none if the agents do not answer in time.
 fn names() -> Vec<String> {
-    let (tell, told) = mpsc::channel();
+    let (sender, names) = mpsc::channel();
     // The thread is not joined: it ends with the program.
-    thread::spawn(move || tell.send(ask().unwrap_or_default()));
-    told.recv_timeout(PATIENCE).unwrap_or_default()
+    thread::spawn(move || sender.send(ask().unwrap_or_default()));
+    names.recv_timeout(PATIENCE).unwrap_or_default()
 }
 
 fn ask() -> node::Result<Vec<String>> {

@@ -42,7 +42,7 @@ enum Request {
 impl OldDisks {
     /// Starts a node with the disks in these directories, and finds the old files on them.
     pub(super) fn start(settings: Settings, directories: Vec<PathBuf>) -> Result<(OldDisks, Vec<OldEntry>)> {
-        let (tell_ready, ready) = flume::bounded(1);
+        let (ready_sender, ready) = flume::bounded(1);
         let (requests, asked) = flume::unbounded();
         let (stop, stopped) = flume::bounded::<()>(0);
         let incarnation = node::random()?;
@@ -51,7 +51,7 @@ impl OldDisks {
                 let found = old_files::find(machine.disks(), &directories).await?;
                 let settings = IoNodeSettings { incarnation, ..io_node_settings(&found) };
                 // No receiver: the caller has ended, and there is nothing to do.
-                let _ = tell_ready.send((machine.address().expect("it listens"), found));
+                let _ = ready_sender.send((machine.address().expect("it listens"), found));
                 let network = machine.clone();
                 machine.spawn("waiting for the end", async move {
                     let _ = stopped.recv_async().await;

@@ -312,8 +312,8 @@ mod tests {
         let first = "whole 2 8 [(0, Published), (1, Published), (0, Pending), (1, Pending)]";
         assert_eq!(both(&new(PENDING, Some(8))), [first]);
         let half = [new(PUBLISHED, Some(8))[0].clone(), new(PENDING, Some(8))[1].clone(), old[1].clone()];
-        let told = "whole 2 8 [(1, Published), (0, Published), (1, Pending)]";
-        assert_eq!(sorted(&half), [told]);
+        let expected = "whole 2 8 [(1, Published), (0, Published), (1, Pending)]";
+        assert_eq!(sorted(&half), [expected]);
         // If a stripe of the new file is lost, both are kept.
         let part = [&old[..], &new(PENDING, Some(8))[..1]].concat();
         assert_eq!(sorted(&part), [whole, "partial 2 1"]);
@@ -322,11 +322,11 @@ mod tests {
     #[test]
     fn stripes_of_two_files_and_copied_stripes_are_reported() {
         let other = stripe(2, 1, PUBLISHED, Some(9));
-        let told = sorted(&[stripe(1, 0, PUBLISHED, Some(9)), other]);
-        assert_eq!(told, ["name: the disks have stripes of 2 different files of this name"]);
+        let reported = sorted(&[stripe(1, 0, PUBLISHED, Some(9)), other]);
+        assert_eq!(reported, ["name: the disks have stripes of 2 different files of this name"]);
         let mut copy = stripe(1, 0, PUBLISHED, Some(9));
         copy.place.0 = 1;
-        let told = sorted(&[stripe(1, 0, PUBLISHED, Some(9)), copy]);
-        assert_eq!(told, ["name: two disks have stripe 0 of 2: one is a copy"]);
+        let reported = sorted(&[stripe(1, 0, PUBLISHED, Some(9)), copy]);
+        assert_eq!(reported, ["name: two disks have stripe 0 of 2: one is a copy"]);
     }
 }

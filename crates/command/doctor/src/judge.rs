@@ -303,7 +303,7 @@ mod tests {
             version: Some("0.0.1".into()),
             ..finding("a:1")
         };
-        let told = problem_lines(&[sick]);
+        let problems = problem_lines(&[sick]);
         for part in [
             "disk 0 is nearly full: 3.0 GiB of 200.0 GiB free",
             "disk 2 is nearly full: 1.0 MiB of 20.0 MiB free",
@@ -312,9 +312,9 @@ mod tests {
             "version 0.0.1",
             "time server",
         ] {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(problems.contains(part), "{part}: {problems}");
         }
-        assert!(!told.contains("disk 1"), "{told}");
+        assert!(!problems.contains("disk 1"), "{problems}");
     }
 
     #[test]
@@ -330,10 +330,16 @@ mod tests {
         let well = || [writing("a:1", &[100.0, 90.0]), writing("c:1", &[30.0, 110.0])];
         for others in [&well()[..], &well()[..1]] {
             let slow = writing("b:1", &[49.0, 50.0, 20.0]);
-            let told = problem_lines(&[others, &[slow]].concat());
-            assert!(told.contains("agent b:1: its disk is slow: at most about 50.0 MiB/s written"), "{told}");
-            assert!(told.contains("others reach 100.0 MiB/s") && told.contains("slowest disk"), "{told}");
-            assert!(!told.contains("agent a:1") && !told.contains("agent c:1"), "{told}");
+            let problems = problem_lines(&[others, &[slow]].concat());
+            assert!(
+                problems.contains("agent b:1: its disk is slow: at most about 50.0 MiB/s written"),
+                "{problems}"
+            );
+            assert!(
+                problems.contains("others reach 100.0 MiB/s") && problems.contains("slowest disk"),
+                "{problems}"
+            );
+            assert!(!problems.contains("agent a:1") && !problems.contains("agent c:1"), "{problems}");
         }
         let now_and_then = writing("b:1", &[10.0, 10.0, 80.0]);
         assert_eq!(problem_lines(&[&well()[..], &[now_and_then]].concat()), "");
@@ -396,11 +402,11 @@ mod tests {
         assert_eq!(problem_lines(&[writing("a:1", &[100.0]), busy("b:1", &[20.0])]), "");
         assert!(problem_lines(&[busy("a:1", &[100.0]), busy("b:1", &[20.0])]).contains("agent b:1"));
         assert!(problem_lines(&[busy("a:1", &[100.0]), writing("b:1", &[20.0])]).contains("agent b:1"));
-        let said = notes(&[busy("a:1", &[]), writing("b:1", &[])]);
-        assert_eq!(said.len(), 1);
+        let texts = notes(&[busy("a:1", &[]), writing("b:1", &[])]);
+        assert_eq!(texts.len(), 1);
         assert!(
-            said[0].starts_with("The computer of agent a:1 is busy: other programs used 90 %"),
-            "{said:?}"
+            texts[0].starts_with("The computer of agent a:1 is busy: other programs used 90 %"),
+            "{texts:?}"
         );
         let here = notes(&[AgentFinding { is_here: true, ..busy("a:1", &[]) }]);
         assert!(here[0].starts_with("This computer is busy"), "{here:?}");

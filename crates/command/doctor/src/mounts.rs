@@ -80,8 +80,8 @@ fn is_of(listed: &ListedMount, agents: &[String]) -> bool {
 fn look_at(listed: &ListedMount) -> MountFinding {
     let start = Instant::now();
     let (state, agents) = match ask(&listed.directory) {
-        Ok(Some(said)) if said == ENDED => (MountState::Ended, Vec::new()),
-        Ok(Some(said)) => (MountState::Answers, said.split(',').map(str::to_owned).collect()),
+        Ok(Some(output)) if output == ENDED => (MountState::Ended, Vec::new()),
+        Ok(Some(output)) => (MountState::Answers, output.split(',').map(str::to_owned).collect()),
         Ok(None) => (MountState::Silent, Vec::new()),
         Err(why) => (MountState::Unknown(why), Vec::new()),
     };
@@ -106,22 +106,22 @@ fn ask(directory: &Path) -> std::result::Result<Option<String>, String> {
         }
         thread::sleep(LOOK_EVERY);
     }
-    said_by(&mut child)
+    output_of(&mut child)
 }
 
-fn said_by(child: &mut Child) -> std::result::Result<Option<String>, String> {
-    let (mut said, mut why) = (String::new(), String::new());
+fn output_of(child: &mut Child) -> std::result::Result<Option<String>, String> {
+    let (mut text, mut why) = (String::new(), String::new());
     if let (Some(output), Some(errors)) = (&mut child.stdout, &mut child.stderr) {
-        let read = output.read_to_string(&mut said).and_then(|_| errors.read_to_string(&mut why));
+        let read = output.read_to_string(&mut text).and_then(|_| errors.read_to_string(&mut why));
         read.map_err(|error| error.to_string())?;
     }
-    if said.is_empty() { Err(why.trim().to_owned()) } else { Ok(Some(said.trim().to_owned())) }
+    if text.is_empty() { Err(why.trim().to_owned()) } else { Ok(Some(text.trim().to_owned())) }
 }
 
 /// Asks a mount for its agents, and prints the answer.
 pub fn ask_here(directory: &Path) -> Result<()> {
     let mut room = [0; 64 << 10];
-    let said = match rustix::fs::getxattr(directory, AGENTS, &mut room[..]) {
+    let output = match rustix::fs::getxattr(directory, AGENTS, &mut room[..]) {
         Ok(bytes) => String::from_utf8_lossy(&room[..bytes]).into_owned(),
         Err(rustix::io::Errno::NOTCONN | rustix::io::Errno::CONNABORTED) => ENDED.to_owned(),
         Err(error) => {
@@ -129,7 +129,7 @@ pub fn ask_here(directory: &Path) -> Result<()> {
             return Err(Failure::new(format!("asking {}", directory.display()), kind));
         }
     };
-    local::print([said])
+    local::print([output])
 }
 
 /// Returns remarks about mounts.
@@ -187,9 +187,13 @@ mod tests {
         };
         let all = [MountState::Answers, MountState::Ended, MountState::Silent].map(found);
         assert_eq!(notes(&all), ["/mnt/x is a mount of a:1, b:1."]);
-        let told: Vec<String> = problems(&all).iter().map(Failure::to_string).collect();
-        assert_eq!(told.len(), 2);
-        assert!(told[0].contains("has ended") && told[0].contains("starfish umount /mnt/x"), "{}", told[0]);
-        assert!(told[1].contains("for 5 seconds") && told[1].contains("--lazy"), "{}", told[1]);
+        let texts: Vec<String> = problems(&all).iter().map(Failure::to_string).collect();
+        assert_eq!(texts.len(), 2);
+        assert!(
+            texts[0].contains("has ended") && texts[0].contains("starfish umount /mnt/x"),
+            "{}",
+            texts[0]
+        );
+        assert!(texts[1].contains("for 5 seconds") && texts[1].contains("--lazy"), "{}", texts[1]);
     }
 }

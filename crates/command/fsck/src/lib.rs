@@ -149,15 +149,15 @@ impl Fsck {
         let (shown, before) = (self.progress.clone(), self.expected.get());
         let expected = Rc::new(Cell::new(before));
         let now = expected.clone();
-        let hear = move |checking| match checking {
+        let on_progress = move |checking| match checking {
             Checking::Expected(bytes) => {
                 now.set(before + bytes);
                 shown.expect(before + bytes);
             }
             Checking::Done(bytes) => shown.add(bytes),
         };
-        let check =
-            connection.explained("fsck", connection.client.check(files, self.options.rate, hear).await)?;
+        let check = connection
+            .explained("fsck", connection.client.check(files, self.options.rate, on_progress).await)?;
         self.expected.set(expected.get());
         Ok(check)
     }

@@ -311,7 +311,7 @@ async fn lost_disks(
         Ok(()) => String::new(),
         Err(error) => format!("; {}: {}", error.what(), error.why()),
     };
-    let told = lost.into_iter().map(|StripeOfNowhere { file, stripe, disk }| {
+    let found = lost.into_iter().map(|StripeOfNowhere { file, stripe, disk }| {
         let why = match disk {
             NO_DISK => "no agent had its disk when the file was named".to_owned(),
             disk if missing.is_empty() => format!("no agent has its disk, {disk:016x}"),
@@ -319,7 +319,7 @@ async fn lost_disks(
         };
         LostStripe { file, stripe, why, may_be_away: disk != NO_DISK }
     });
-    Ok(told.collect())
+    Ok(found.collect())
 }
 
 /// Returns created stripes that are missing although agents have their disks: another disk has taken the place of the

@@ -158,7 +158,7 @@ pub fn add_to(samples: &mut Samples, counts: &IoNodeCounts, directories: &[Strin
     for (disk, counts) in counts.disks.iter().enumerate() {
         let name = disk.to_string();
         if let Some(directory) = directories.get(disk) {
-            samples.add(&DISK, [&name, directory], MetricValue::Told);
+            samples.add(&DISK, [&name, directory], MetricValue::Info);
         }
         add_disk(samples, &name, counts);
     }

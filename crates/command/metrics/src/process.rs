@@ -46,7 +46,7 @@ impl ProcessStart {
     /// Adds the metrics of this process. Omits values that the system does not report.
     pub fn add_to(self, samples: &mut Samples) {
         FAMILIES.iter().for_each(|family| samples.add_family(family));
-        samples.add(&BUILD, [fs::RELEASE], MetricValue::Told);
+        samples.add(&BUILD, [fs::RELEASE], MetricValue::Info);
         let since_1970 = self.0.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         samples.add(&START, [], MetricValue::Seconds(since_1970.as_secs_f64()));
         if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {

@@ -33,7 +33,7 @@ pub enum MetricValue {
     /// Histogram of times.
     Times(Box<TimeHistogram>),
     /// No number: the labels carry the information.
-    Told,
+    Info,
 }
 
 impl From<u64> for MetricValue {

@@ -68,7 +68,7 @@ pub fn channel() -> Result<flume::Receiver<()>> {
 #[derive(Clone)]
 pub struct Interruption {
     /// `None` for [`never`](Self::never).
-    tell: Option<flume::Sender<()>>,
+    sender: Option<flume::Sender<()>>,
     happened: flume::Receiver<()>,
 }
 
@@ -83,24 +83,24 @@ impl Interruption {
     /// Makes interruptions end the process this way. Replaces the previous handler.
     pub fn prepare() -> Result<Self> {
         undo_and_exit()?;
-        let (tell, happened) = flume::unbounded();
-        Ok(Interruption { tell: Some(tell), happened })
+        let (sender, happened) = flume::unbounded();
+        Ok(Interruption { sender: Some(sender), happened })
     }
 
     /// Returns an interruption that never happens: another handler reacts to Ctrl-C.
     pub fn never() -> Self {
         let (_, happened) = flume::unbounded();
-        Interruption { tell: None, happened }
+        Interruption { sender: None, happened }
     }
 
     /// Registers half-done work, which must be undone if it does not complete. `failure` is printed if there is no time
     /// for that.
     pub fn begin(&self, failure: Failure) -> Undertaking {
         let (being_undone, undone) = flume::bounded::<()>(0);
-        let noted = self.tell.clone().map(|tell| {
+        let noted = self.sender.clone().map(|sender| {
             interruption::HalfDone::begin(failure.to_string(), move || {
                 // The receiver may have been dropped.
-                let _ = tell.send(());
+                let _ = sender.send(());
                 let _ = undone.recv();
             })
         });

@@ -26,14 +26,14 @@ pub struct FailedFiles {
 }
 
 /// Limit of existing files reported by name; further ones are only counted.
-const EXISTING_TOLD: usize = 3;
+const EXISTING_REPORTED: usize = 3;
 
 impl FailedFiles {
     /// Counts a failure, and reports it.
     pub fn note(&mut self, failure: &Failure) {
         self.all += 1;
         self.existing += usize::from(failure.kind() == Some(ErrorKind::Exists));
-        if failure.kind() != Some(ErrorKind::Exists) || self.existing <= EXISTING_TOLD {
+        if failure.kind() != Some(ErrorKind::Exists) || self.existing <= EXISTING_REPORTED {
             say!("starfish: {failure}");
         }
     }

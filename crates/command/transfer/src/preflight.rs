@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_file_that_does_not_fit_is_rejected_with_both_sizes() {
-        let told = check_room("huge", 15 << 40, Some(1 << 40)).expect_err("too little room").to_string();
-        assert!(told.contains("huge: it needs 15.0 TiB, and the disks have room for only 1.0 TiB"), "{told}");
+        let text = check_room("huge", 15 << 40, Some(1 << 40)).expect_err("too little room").to_string();
+        assert!(text.contains("huge: it needs 15.0 TiB, and the disks have room for only 1.0 TiB"), "{text}");
         for room in [Some(15 << 40), None] {
             assert!(check_room("huge", 15 << 40, room).is_ok());
         }
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn invalid_block_sizes_are_rejected() {
         for block in [0, (4 << 20) + 1] {
-            let told = check_block(Size(block)).expect_err("no block").to_string();
-            assert!(told.contains("from 1 B to 4 MiB") && told.contains("--block-max"), "{told}");
+            let text = check_block(Size(block)).expect_err("no block").to_string();
+            assert!(text.contains("from 1 B to 4 MiB") && text.contains("--block-max"), "{text}");
         }
         assert!(check_block(Size(4 << 20)).is_ok());
     }

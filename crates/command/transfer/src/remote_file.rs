@@ -206,15 +206,15 @@ impl HiddenFile {
 
     async fn name_it(&self, open: &OpenTreeFile<RealMachine>, uploaded: Uploaded) -> Result<()> {
         let what = shown(&self.path);
-        let told = |outcome: fs::Result<()>| self.namespace.connection.explained(&what, outcome);
+        let explained = |outcome: fs::Result<()>| self.namespace.connection.explained(&what, outcome);
         let Uploaded { bytes, written } = uploaded;
         if bytes > 0 {
-            told(open.wrote_past_cache(bytes, written).await)?;
+            explained(open.wrote_past_cache(bytes, written).await)?;
         }
         if let Some(modified) = self.wanted.modified {
             let modified = Some(SetTime::At(modified));
             let changes = AttributeChanges { modified, ..AttributeChanges::default() };
-            told(open.change(changes).await.map(drop))?;
+            explained(open.change(changes).await.map(drop))?;
         }
         let mode = if self.wanted.replace { RenameMode::Replace } else { RenameMode::Keep };
         let renamed = self.namespace.rename(&self.hidden, &self.path, mode).await;

@@ -6,7 +6,7 @@ use std::io;
 use jobs::ArrayPattern;
 use layout::{Operation, Problem, Selection};
 use machine::Duration;
-use request_log::{Action, LogWriter, Reading, Request, RequestLog, ToldCall, ToldOpening};
+use request_log::{Action, CallToWrite, LogWriter, OpeningToWrite, Reading, Request, RequestLog};
 
 use crate::{AccessPattern, Error};
 
@@ -31,7 +31,7 @@ pub(crate) fn log(
     let write = |text: &mut Vec<u8>| -> io::Result<()> {
         let mut writer = LogWriter::begin_calls(text)?;
         for rank in 0..nodes {
-            let opening = ToldOpening { name: OPENING, rank, size: nodes, block_bytes, stripes };
+            let opening = OpeningToWrite { name: OPENING, rank, size: nodes, block_bytes, stripes };
             writer.write_opening((Duration::ZERO, rank), FILE, opening)?;
         }
         let request = Request { time: Duration::ZERO, took: Duration::ZERO, action: Action::Sync };
@@ -39,7 +39,7 @@ pub(crate) fn log(
         for rank in 0..nodes {
             let selection = Selection::of_view(&view, rank);
             let moves = Some((pattern.operation(), &selection));
-            let call = |number, moves| ToldCall {
+            let call = |number, moves| CallToWrite {
                 file: FILE,
                 moves,
                 together: Some((OPENING, number)),

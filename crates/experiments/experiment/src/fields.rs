@@ -640,9 +640,9 @@ mod tests {
             ("queued", Given::Other("a list".to_owned()), "expected a text in quotes, not a list"),
             ("window", Given::Text("wide"), "expected a number of pages"),
         ] {
-            let told = Field::expect(name).and_then(|field| field.choose(&mut Choices::default(), given));
-            let told = told.expect_err("refused");
-            assert!(told.contains(why), "{name}: {told}");
+            let error = Field::expect(name).and_then(|field| field.choose(&mut Choices::default(), given));
+            let error = error.expect_err("refused");
+            assert!(error.contains(why), "{name}: {error}");
         }
         let unknown = Field::expect("page_cash").err().expect("unknown");
         assert!(unknown.contains("did you mean page_cache?"), "{unknown}");

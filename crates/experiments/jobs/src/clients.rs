@@ -25,12 +25,12 @@ impl Workload {
         machine: &M,
         file: &File<M>,
         contents: Contents,
-        told: impl Fn(u64) + 'static,
+        on_bytes: impl Fn(u64) + 'static,
     ) -> Result<(), Error> {
         if !self.is_read() {
             return Ok(());
         }
-        fill(machine, file, self.file_bytes, contents, told).await?;
+        fill(machine, file, self.file_bytes, contents, on_bytes).await?;
         Ok(file.flush().await?)
     }
 
@@ -42,7 +42,7 @@ impl Workload {
         file: &File<M>,
         contents: Contents,
         client: u32,
-        told: impl Fn(u64) + 'static,
+        on_bytes: impl Fn(u64) + 'static,
     ) -> Result<Outcome, Error> {
         let running = Rc::new(Running {
             machine: machine.clone(),
@@ -54,7 +54,7 @@ impl Workload {
             requests: RefCell::new(Requests::new(self, client)),
             left: Cell::new(self.requests_of(client)),
             outcome: RefCell::default(),
-            told: Box::new(told),
+            on_bytes: Box::new(on_bytes),
         });
         let all = TaskGroup::<Error>::new();
         for _ in 0..self.outstanding {
@@ -80,7 +80,7 @@ pub async fn fill<M: Machine>(
     file: &File<M>,
     file_bytes: u64,
     contents: Contents,
-    told: impl Fn(u64) + 'static,
+    on_bytes: impl Fn(u64) + 'static,
 ) -> Result<(), Error> {
     if file_bytes == 0 {
         return Ok(());
@@ -91,7 +91,7 @@ pub async fn fill<M: Machine>(
     let (order, reads_percent) = (Order::Sequential, 0);
     let laying_out =
         Workload { order, reads_percent, file_bytes, record_bytes, outstanding, ..Workload::default() };
-    laying_out.run(machine, file, contents, 0, told).await.map(drop)
+    laying_out.run(machine, file, contents, 0, on_bytes).await.map(drop)
 }
 
 /// Target for the bytes in flight while a file is filled. Large blocks or many disks can exceed it.
@@ -114,7 +114,7 @@ struct Running<M: Machine> {
     /// Number of requests still to be made.
     left: Cell<u64>,
     outcome: RefCell<Outcome>,
-    told: Box<dyn Fn(u64)>,
+    on_bytes: Box<dyn Fn(u64)>,
 }
 
 impl<M: Machine> Running<M> {
@@ -126,7 +126,7 @@ impl<M: Machine> Running<M> {
                 Operation::Read => self.read(request.extent, &memory).await?,
                 Operation::Write => self.write(request.extent, &memory).await?,
             }
-            (self.told)(request.extent.bytes);
+            (self.on_bytes)(request.extent.bytes);
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ impl IgnoredSettings {
     }
 
     /// Reports every setting without effect on any cell.
-    pub(crate) fn tell(self, misfits: &PlanErrors) {
+    pub(crate) fn report_to(self, misfits: &PlanErrors) {
         for ((start, end, key), why) in self.0 {
             if let Some(why) = why {
                 misfits.add(Misfit { span: start..end, message: format!("{key}: it has no effect: {why}") });

@@ -234,7 +234,7 @@ impl<'a, K: PlanKind> Draft<'a, K> {
                 cells.extend(cell);
             }
         }
-        unheeded.tell(misfits);
+        unheeded.report_to(misfits);
         let Draft { head: Head { name, title, trials, seed, .. }, published, .. } = self;
         Plan { name, title, file: file.to_owned(), trials, seed, published, cells }
     }

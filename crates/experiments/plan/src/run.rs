@@ -136,11 +136,11 @@ fn trial(one: &PlannedTrial<'_>) -> Result<Trial, TrialError> {
     let outcome = catch_unwind(AssertUnwindSafe(|| one.case.trial(one.number)));
     match outcome {
         Ok(outcome) => Ok(outcome?),
-        Err(panic) => Err(TrialError::Panicked(said(&*panic))),
+        Err(panic) => Err(TrialError::Panicked(panic_text(&*panic))),
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }

@@ -57,7 +57,7 @@ mod tests {
     }
 
     /// Crates that report about a simulation but do not affect it.
-    const TELLING: [&str; 3] = ["recording", "statistics", "trace"];
+    const OBSERVERS: [&str; 3] = ["recording", "statistics", "trace"];
 
     /// The sources must be those of all crates in this repository that `experiment` depends on, including itself.
     #[test]
@@ -71,7 +71,7 @@ mod tests {
             let Some(manifest) = manifests.map(std::fs::read_to_string).find_map(Result::ok) else {
                 continue;
             };
-            if TELLING.contains(&&*name) || !seen.insert(name) {
+            if OBSERVERS.contains(&&*name) || !seen.insert(name) {
                 continue;
             }
             let dependencies = manifest.split("\n[").find_map(|table| table.strip_prefix("dependencies]"));

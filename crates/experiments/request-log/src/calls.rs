@@ -93,7 +93,7 @@ impl fmt::Display for CallMethod {
 
 /// An opening, as described by one of its members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToldOpening<'a> {
+pub struct OpeningToWrite<'a> {
     /// Name that no other opening has.
     pub name: &'a str,
     /// Rank of the member, from 0.
@@ -173,8 +173,13 @@ impl LogTables {
     }
 
     /// Adds the member that a node describes to an opening.
-    pub(crate) fn note_opening(&mut self, node: u32, file: u32, told: ToldOpening<'_>) -> Result<(), String> {
-        let ToldOpening { name, rank, size, block_bytes, stripes } = told;
+    pub(crate) fn note_opening(
+        &mut self,
+        node: u32,
+        file: u32,
+        opening: OpeningToWrite<'_>,
+    ) -> Result<(), String> {
+        let OpeningToWrite { name, rank, size, block_bytes, stripes } = opening;
         if rank >= size {
             return Err(format!("rank {rank} of {size} processes"));
         }
@@ -351,8 +356,8 @@ fn collective_calls(
 }
 
 /// Fails if nodes would wait for each other forever.
-pub(crate) fn check_order(nodes: &[&[Request]], told: &LoggedCalls) -> Result<(), Error> {
-    let LoggedCalls { calls, openings, .. } = told;
+pub(crate) fn check_order(nodes: &[&[Request]], logged: &LoggedCalls) -> Result<(), Error> {
+    let LoggedCalls { calls, openings, .. } = logged;
     let mut at = vec![0; nodes.len()];
     let mut waiting: BTreeMap<CommonTurn, usize> = BTreeMap::new();
     let mut at_sync = Vec::new();

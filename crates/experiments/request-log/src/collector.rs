@@ -21,7 +21,7 @@ pub struct LogCollector<'a> {
     inputs: u32,
     sorts: bool,
     /// True if the inputs have calls; `None` before the first input.
-    tells_calls: Option<bool>,
+    has_calls: Option<bool>,
 }
 
 impl<'a> LogCollector<'a> {
@@ -35,7 +35,7 @@ impl<'a> LogCollector<'a> {
             taken: 0,
             inputs: 0,
             sorts: reading.sort,
-            tells_calls: None,
+            has_calls: None,
         }
     }
 
@@ -43,8 +43,8 @@ impl<'a> LogCollector<'a> {
     pub fn take(&mut self, input: impl BufRead) -> Result<Vec<String>, Error> {
         let mut reader = LogReader::new(input, self.reading, self.inputs)?;
         self.inputs += 1;
-        let tells_calls = reader.tells_calls();
-        if *self.tells_calls.get_or_insert(tells_calls) != tells_calls {
+        let has_calls = reader.has_calls();
+        if *self.has_calls.get_or_insert(has_calls) != has_calls {
             let why = "its format differs from that of the logs before it, so they cannot be replayed \
                        together";
             return Err(Error::new(Place::Line(1), why));
@@ -89,7 +89,7 @@ impl<'a> LogCollector<'a> {
 
     /// Returns the finished log. Fails if it has no requests, or its nodes would deadlock.
     pub fn finish(self) -> Result<RequestLog, Error> {
-        let LogCollector { tables, mut nodes, taken, sorts, tells_calls, .. } = self;
+        let LogCollector { tables, mut nodes, taken, sorts, has_calls, .. } = self;
         if taken == 0 {
             return Err(Error::new(Place::Log, "it contains no requests"));
         }
@@ -106,7 +106,7 @@ impl<'a> LogCollector<'a> {
         let requests: Vec<&[Request]> = nodes.values().map(|requests| &requests[..]).collect();
         check_order(&requests, &calls)?;
         let nodes = nodes.into_iter().map(|(number, requests)| LoggedNode { number, requests }).collect();
-        Ok(RequestLog::with_calls(files, nodes, (tells_calls == Some(true)).then_some(calls)))
+        Ok(RequestLog::with_calls(files, nodes, (has_calls == Some(true)).then_some(calls)))
     }
 }
 

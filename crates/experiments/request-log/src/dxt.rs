@@ -28,7 +28,7 @@ use crate::request::{Request, checked_move, parse_seconds};
 pub(crate) struct DxtReader<R> {
     lines: Lines<R>,
     module: Option<Module>,
-    told: Told,
+    state: DxtState,
     /// Number of requests so far.
     found: u64,
     /// Number of requests that end before they begin.
@@ -44,7 +44,7 @@ enum Module {
 
 /// Information from lines that are not requests.
 #[derive(Default)]
-struct Told {
+struct DxtState {
     /// File whose requests follow.
     file: Option<String>,
     /// Number of announced requests of this file that have not arrived yet.
@@ -55,10 +55,10 @@ struct Told {
     is_partial: [bool; 2],
 }
 
-impl Told {
+impl DxtState {
     fn take_in(&mut self, line: &str, number: u64) -> Result<(), Error> {
-        if let Some(told) = line.strip_prefix("# DXT, file_id:") {
-            let name = told.split_once("file_name:").map(|(_, name)| name.trim());
+        if let Some(rest) = line.strip_prefix("# DXT, file_id:") {
+            let name = rest.split_once("file_name:").map(|(_, name)| name.trim());
             let name =
                 name.ok_or_else(|| Error::new(Place::Line(number), "expected file_name: and a name"))?;
             self.file = Some(name.to_owned());
@@ -82,7 +82,13 @@ fn announced(line: &str) -> Option<u64> {
 
 impl<R: BufRead> DxtReader<R> {
     pub(crate) fn new(input: R) -> Self {
-        DxtReader { lines: Lines::new(input), module: None, told: Told::default(), found: 0, backwards: 0 }
+        DxtReader {
+            lines: Lines::new(input),
+            module: None,
+            state: DxtState::default(),
+            found: 0,
+            backwards: 0,
+        }
     }
 
     pub(crate) fn line(&self) -> u64 {
@@ -92,12 +98,12 @@ impl<R: BufRead> DxtReader<R> {
     /// Returns notes on missing requests, after the whole log has been read.
     pub(crate) fn notes(&self) -> Vec<String> {
         let DxtReader { found, backwards, .. } = *self;
-        let missing = self.told.missing.saturating_add(self.told.awaited);
+        let missing = self.state.missing.saturating_add(self.state.awaited);
         let cut = (missing > 0).then(|| {
             let all = found.saturating_add(missing);
             format!("incomplete: it has {found} of the {all} requests that it announces")
         });
-        let is_partial = self.module.is_some_and(|module| self.told.is_partial[module as usize]);
+        let is_partial = self.module.is_some_and(|module| self.state.is_partial[module as usize]);
         let partial = is_partial.then(|| {
             let remedy = "increase it with DARSHAN_MODMEM=MIB";
             format!("incomplete: it has {found} requests, and Darshan ran out of memory for more; {remedy}")
@@ -116,7 +122,7 @@ impl<R: BufRead> DxtReader<R> {
             }
             let line = self.lines.last().trim();
             if line.is_empty() || line.starts_with('#') {
-                self.told.take_in(line, number)?;
+                self.state.take_in(line, number)?;
                 continue;
             }
             self.lines.expect_end()?;
@@ -131,15 +137,15 @@ impl<R: BufRead> DxtReader<R> {
             };
             match (*self.module.get_or_insert(module), module) {
                 // Requests of MPI-IO are skipped here; do not report them as missing.
-                (Module::Posix, Module::MpiIo) => self.told.awaited = 0,
+                (Module::Posix, Module::MpiIo) => self.state.awaited = 0,
                 (Module::MpiIo, Module::Posix) => {
                     let error = Error::new(Place::Line(number), "requests of POSIX after those of MPI-IO");
                     return Err(error.remedy("Remove the lines with X_MPIIO: they contain the same bytes."));
                 }
                 _ => {
                     let (node, request, is_backwards) =
-                        request(self.told.file.as_deref(), &words, number, files)?;
-                    self.told.awaited = self.told.awaited.saturating_sub(1);
+                        request(self.state.file.as_deref(), &words, number, files)?;
+                    self.state.awaited = self.state.awaited.saturating_sub(1);
                     self.found += 1;
                     self.backwards += u64::from(is_backwards);
                     return Ok(Some((node, request)));

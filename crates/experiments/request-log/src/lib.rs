@@ -39,7 +39,7 @@ mod request;
 mod table;
 mod text;
 
-pub use calls::{CallMethod, CommonTurn, LoggedCall, LoggedCalls, LoggedOpening, ToldOpening};
+pub use calls::{CallMethod, CommonTurn, LoggedCall, LoggedCalls, LoggedOpening, OpeningToWrite};
 pub use collector::LogCollector;
 pub use error::{Error, Place};
 pub use generator::{Generator, Kind};
@@ -48,4 +48,4 @@ pub use merge::MergeError;
 pub use reader::{Format, Limits, Reading};
 pub use request::{Action, OFFSET_MAX, REQUEST_BYTES_MAX, Request, Stretch};
 pub use table::Columns;
-pub use text::{CALLS_HEADER, HEADER, LogWriter, ToldCall};
+pub use text::{CALLS_HEADER, CallToWrite, HEADER, LogWriter};

@@ -8,9 +8,9 @@ use std::io::{self, Write};
 use layout::Operation;
 use machine::Duration;
 
-use crate::calls::{LoggedCall, LoggedCalls, LoggedOpening, ToldOpening};
+use crate::calls::{LoggedCall, LoggedCalls, LoggedOpening, OpeningToWrite};
 use crate::request::{Action, Request};
-use crate::text::{LogWriter, ToldCall};
+use crate::text::{CallToWrite, LogWriter};
 
 /// Memory of each request of a log, in bytes.
 pub const REQUEST_MEMORY: usize = size_of::<Request>();
@@ -229,7 +229,9 @@ impl RequestLog {
             let node = &self.nodes[index];
             let request = &node.requests[at];
             match request.action {
-                Action::Call(call) => writer.write_call(node.number, request, &self.told(self.call(call)))?,
+                Action::Call(call) => {
+                    writer.write_call(node.number, request, &self.call_to_write(self.call(call)))?
+                }
                 _ => writer.write(node.number, request, &names)?,
             }
             heap.extend(next(index, at + 1));
@@ -250,18 +252,19 @@ impl RequestLog {
             let LoggedOpening { name, file, block_bytes, stripes, members } = opening;
             for (rank, &index) in (0..).zip(members) {
                 let size = members.len() as u32;
-                let told = ToldOpening { name, rank, size, block_bytes: *block_bytes, stripes: *stripes };
-                writer.write_opening(start(index), &self.files[*file as usize].name, told)?;
+                let opening =
+                    OpeningToWrite { name, rank, size, block_bytes: *block_bytes, stripes: *stripes };
+                writer.write_opening(start(index), &self.files[*file as usize].name, opening)?;
             }
         }
         Ok(writer)
     }
 
     /// Returns a call in the form in which it is written.
-    fn told<'a>(&'a self, call: &'a LoggedCall) -> ToldCall<'a> {
+    fn call_to_write<'a>(&'a self, call: &'a LoggedCall) -> CallToWrite<'a> {
         let LoggedCall { file, moves, together, method } = call;
         let openings = self.calls.as_ref().map_or(&[][..], |calls| &calls.openings);
-        ToldCall {
+        CallToWrite {
             file: &self.files[*file as usize].name,
             moves: moves.as_ref().map(|(operation, selection)| (*operation, selection)),
             together: together.map(|turn| (&*openings[turn.opening as usize].name, turn.number)),

@@ -128,8 +128,8 @@ impl<R: BufRead> LogReader<R> {
     }
 
     /// True if the log has calls and identifies the collective ones (format 2).
-    pub(crate) fn tells_calls(&self) -> bool {
-        matches!(&self.of_format, OfFormat::Text(reader) if reader.tells_calls())
+    pub(crate) fn has_calls(&self) -> bool {
+        matches!(&self.of_format, OfFormat::Text(reader) if reader.has_calls())
     }
 
     /// Reads the next request and its node; `None` at the end. Names of files and openings are added to the tables.

@@ -36,7 +36,7 @@ use std::io::{self, BufRead, Write};
 use layout::{Operation, SELECTION_NODES_MAX, Selection};
 use machine::Duration;
 
-use crate::calls::{CallMethod, CommonTurn, LogTables, LoggedCall, ToldOpening};
+use crate::calls::{CallMethod, CommonTurn, LogTables, LoggedCall, OpeningToWrite};
 use crate::error::{Error, Place, shown};
 use crate::line_reader::{CALL_BYTES_MAX, Lines};
 use crate::request::{Action, NO_FILE, READ, Request, SYNC, Stretch, WRITE};
@@ -56,7 +56,7 @@ pub(crate) const BEGINNING: &str = "# starfish requests";
 
 pub(crate) struct TextReader<R> {
     lines: Lines<R>,
-    tells_calls: bool,
+    has_calls: bool,
     /// First comment of the log about missing parts.
     incomplete: Option<String>,
 }
@@ -65,19 +65,19 @@ impl<R: BufRead> TextReader<R> {
     pub(crate) fn begin(input: R) -> Result<Self, Error> {
         let mut lines = Lines::new(input);
         let first = lines.next()?.unwrap_or_default().trim_end();
-        let tells_calls = first == CALLS_HEADER;
-        if first != HEADER && !tells_calls {
+        let has_calls = first == CALLS_HEADER;
+        if first != HEADER && !has_calls {
             let why = format!("expected {HEADER:?} or {CALLS_HEADER:?}, not {}", shown(first));
             return Err(Error::new(Place::Line(1), why));
         }
-        if tells_calls {
+        if has_calls {
             lines.allow(CALL_BYTES_MAX);
         }
-        Ok(TextReader { lines, tells_calls, incomplete: None })
+        Ok(TextReader { lines, has_calls, incomplete: None })
     }
 
-    pub(crate) fn tells_calls(&self) -> bool {
-        self.tells_calls
+    pub(crate) fn has_calls(&self) -> bool {
+        self.has_calls
     }
 
     pub(crate) fn line(&self) -> u64 {
@@ -95,7 +95,7 @@ impl<R: BufRead> TextReader<R> {
             if self.lines.next()?.is_none() {
                 return Ok(None);
             }
-            if self.tells_calls && !self.lines.is_ended() {
+            if self.has_calls && !self.lines.is_ended() {
                 tables.note_torn();
                 return Ok(None);
             }
@@ -108,17 +108,17 @@ impl<R: BufRead> TextReader<R> {
                 _ => continue,
             }
             self.lines.expect_end()?;
-            let told = Told::of(&mut words)?;
-            let request = match told.operation {
-                _ if !self.tells_calls => request(words, &told, tables).map(Some),
-                BEGIN | OPEN => told.note(words, tables).map(|()| None),
+            let start = LineStart::of(&mut words)?;
+            let request = match start.operation {
+                _ if !self.has_calls => request(words, &start, tables).map(Some),
+                BEGIN | OPEN => start.note(words, tables).map(|()| None),
                 READ_PIECES | WRITE_PIECES | READ_ALL | WRITE_ALL | SYNC_ALL => {
-                    call(words, &told, tables).map(Some)
+                    call(words, &start, tables).map(Some)
                 }
-                _ => request(words, &told, tables).map(Some),
+                _ => request(words, &start, tables).map(Some),
             };
             if let Some(request) = request? {
-                return Ok(Some((told.node, request)));
+                return Ok(Some((start.node, request)));
             }
         }
     }
@@ -196,7 +196,7 @@ const WRITE_ALL: &str = "write-all";
 const SYNC_ALL: &str = "sync-all";
 
 /// Words that every line begins with.
-struct Told<'a> {
+struct LineStart<'a> {
     time: Duration,
     node: u32,
     file: Option<String>,
@@ -205,13 +205,13 @@ struct Told<'a> {
     operation_column: usize,
 }
 
-impl<'a> Told<'a> {
+impl<'a> LineStart<'a> {
     fn of(words: &mut Words<'a>) -> Result<Self, Error> {
         let (_, time) = words.expect(TIME, parse_seconds)?;
         let (_, node) = words.expect("the number of a node", number)?;
         let (file_column, file) = words.expect("the name of a file", file)?;
         let (operation_column, operation) = words.expect("read, write or sync", Some)?;
-        Ok(Told { time, node, file, file_column, operation, operation_column })
+        Ok(LineStart { time, node, file, file_column, operation, operation_column })
     }
 
     /// Returns the index of the file that the line refers to.
@@ -236,8 +236,8 @@ impl<'a> Told<'a> {
             let (_, size) = words.expect("a number of members", number)?;
             let (_, block_bytes) = words.expect("bytes of a block", number)?;
             let (_, stripes) = words.expect("a number of disks", number)?;
-            let told = ToldOpening { name, rank, size, block_bytes, stripes };
-            tables.note_opening(self.node, file, told).map_err(|why| Error::new(place, why))
+            let opening = OpeningToWrite { name, rank, size, block_bytes, stripes };
+            tables.note_opening(self.node, file, opening).map_err(|why| Error::new(place, why))
         };
         words.expect_end()?;
         noted
@@ -245,22 +245,22 @@ impl<'a> Told<'a> {
 }
 
 /// Parses a request that both formats have.
-fn request(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Result<Request, Error> {
-    let Some(operation) = operation(told.operation) else {
-        let why = format!("expected read, write or sync, not {}", shown(told.operation));
-        return Err(Error::new(words.place(told.operation_column), why));
+fn request(mut words: Words<'_>, start: &LineStart<'_>, tables: &mut LogTables) -> Result<Request, Error> {
+    let Some(operation) = operation(start.operation) else {
+        let why = format!("expected read, write or sync, not {}", shown(start.operation));
+        return Err(Error::new(words.place(start.operation_column), why));
     };
-    let action = match (operation, &told.file) {
+    let action = match (operation, &start.file) {
         (None, None) => Action::Sync,
         (None, Some(file)) => {
             let why = format!("a sync covers all files: expected {NO_FILE}, not {}", shown(file));
-            return Err(Error::new(words.place(told.file_column), why));
+            return Err(Error::new(words.place(start.file_column), why));
         }
-        (Some(_), None) => return Err(told.file(&words, tables).expect_err("there is none")),
+        (Some(_), None) => return Err(start.file(&words, tables).expect_err("there is none")),
         (Some(operation), Some(_)) => {
             let (offset_column, offset) = words.expect("an offset in bytes", number)?;
             let (bytes_column, bytes) = words.expect("a number of bytes", number)?;
-            let file = told.file(&words, tables)?;
+            let file = start.file(&words, tables)?;
             checked_move(
                 operation,
                 file,
@@ -271,22 +271,22 @@ fn request(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Res
     };
     let took = words.time_taken()?;
     words.expect_end()?;
-    Ok(Request { time: told.time, took, action })
+    Ok(Request { time: start.time, took, action })
 }
 
 /// Parses a call of format 2.
-fn call(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Result<Request, Error> {
-    let file = told.file(&words, tables)?;
-    let mut place = words.place(told.operation_column);
+fn call(mut words: Words<'_>, start: &LineStart<'_>, tables: &mut LogTables) -> Result<Request, Error> {
+    let file = start.file(&words, tables)?;
+    let mut place = words.place(start.operation_column);
     let mut together = None;
-    if matches!(told.operation, READ_ALL | WRITE_ALL | SYNC_ALL) {
+    if matches!(start.operation, READ_ALL | WRITE_ALL | SYNC_ALL) {
         let (column, name) = words.expect("the name of an opening", Some)?;
-        let opening = tables.opening(name, told.node, file);
+        let opening = tables.opening(name, start.node, file);
         let opening = opening.map_err(|why| Error::new(words.place(column), why))?;
         let (_, number) = words.expect("the number of a call", number)?;
         together = Some(CommonTurn { opening, number });
     }
-    let operation = match told.operation {
+    let operation = match start.operation {
         SYNC_ALL => None,
         READ_PIECES | READ_ALL => Some(Operation::Read),
         _ => Some(Operation::Write),
@@ -307,7 +307,7 @@ fn call(mut words: Words<'_>, told: &Told<'_>, tables: &mut LogTables) -> Result
     words.expect_end()?;
     let action =
         tables.push(LoggedCall { file, moves, together, method }).map_err(|why| Error::new(place, why))?;
-    Ok(Request { time: told.time, took, action })
+    Ok(Request { time: start.time, took, action })
 }
 
 /// Parses a file name; the inner `None` is no file. A file named `-` is written with an escape.
@@ -339,7 +339,7 @@ fn word_for(operation: Operation) -> &'static str {
 
 /// A call in the form in which it is written.
 #[derive(Clone, Copy, Debug)]
-pub struct ToldCall<'a> {
+pub struct CallToWrite<'a> {
     /// Name of the file.
     pub file: &'a str,
     /// Operation and selection; `None` for a sync, which is always collective.
@@ -397,16 +397,16 @@ impl<W: Write> LogWriter<W> {
         &mut self,
         (time, node): (Duration, u32),
         file: &str,
-        told: ToldOpening<'_>,
+        opening: OpeningToWrite<'_>,
     ) -> io::Result<()> {
-        let ToldOpening { name, rank, size, block_bytes, stripes } = told;
+        let OpeningToWrite { name, rank, size, block_bytes, stripes } = opening;
         let (time, file) = (seconds(time), escaped(file));
         writeln!(self.output, "{time} {node} {file} {OPEN} {name} {rank} {size} {block_bytes} {stripes}")
     }
 
     /// Writes a call of a node at the time of the request, in several lines if the selection is too long for one.
-    pub fn write_call(&mut self, node: u32, request: &Request, call: &ToldCall<'_>) -> io::Result<()> {
-        let ToldCall { file, moves, together, method } = *call;
+    pub fn write_call(&mut self, node: u32, request: &Request, call: &CallToWrite<'_>) -> io::Result<()> {
+        let CallToWrite { file, moves, together, method } = *call;
         let (time, file) = (seconds(request.time), escaped(file));
         let Some((operation, selection)) = moves else {
             let (opening, number) = together.unwrap_or_default();

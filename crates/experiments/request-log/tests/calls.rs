@@ -6,8 +6,8 @@ use machine::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use request_log::{
-    Action, CallMethod, Error, LogCollector, LogWriter, LoggedCall, Reading, Request, RequestLog, Stretch,
-    ToldCall, ToldOpening,
+    Action, CallMethod, CallToWrite, Error, LogCollector, LogWriter, LoggedCall, OpeningToWrite, Reading,
+    Request, RequestLog, Stretch,
 };
 
 const FILES: [&str; 2] = ["results/step 1", "-"];
@@ -54,7 +54,7 @@ fn recorded(process: u32, processes: u32, steps: &[Step]) -> Vec<u8> {
     let mut writer = LogWriter::begin_calls(&mut text).expect("memory");
     writer.write_process((Duration::ZERO, process), processes).expect("memory");
     for (file, name) in FILES.iter().zip(["a", "b"]) {
-        let told = ToldOpening { name, rank: process, size: processes, block_bytes: 4096, stripes: 3 };
+        let told = OpeningToWrite { name, rank: process, size: processes, block_bytes: 4096, stripes: 3 };
         writer.write_opening((Duration::ZERO, process), file, told).expect("memory");
     }
     let mut numbers = [0; 2];
@@ -69,12 +69,13 @@ fn recorded(process: u32, processes: u32, steps: &[Step]) -> Vec<u8> {
                 numbers[file] += 1;
                 let method = kind.map(|_| CallMethod::ALL[at as usize % 4]);
                 let moves = kind.map(|kind| (kind, &selection));
-                let told = ToldCall { file: FILES[file], moves, together, method };
+                let told = CallToWrite { file: FILES[file], moves, together, method };
                 writer.write_call(process, &request(Action::Sync), &told).expect("memory");
             }
             Step::Pieces(kind, file, by, at) if ours(by) => {
                 let (selection, file) = (selected(0, at), FILES[file]);
-                let told = ToldCall { file, moves: Some((kind, &selection)), together: None, method: None };
+                let told =
+                    CallToWrite { file, moves: Some((kind, &selection)), together: None, method: None };
                 writer.write_call(process, &request(Action::Sync), &told).expect("memory");
             }
             Step::Stretch(kind, file, by, offset) if ours(by) => {
@@ -263,7 +264,9 @@ fn a_long_selection_continues_in_the_next_line() {
     let (file, together) = ("x", Some(("a", 0)));
     for node in [0, 1] {
         let moves = Some((Operation::Write, &selection));
-        writer.write_call(node, &request, &ToldCall { file, moves, together, method: None }).expect("memory");
+        writer
+            .write_call(node, &request, &CallToWrite { file, moves, together, method: None })
+            .expect("memory");
     }
     writer.finish().expect("memory");
     let log = read(&[text]).expect("a log");

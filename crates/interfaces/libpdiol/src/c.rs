@@ -32,7 +32,7 @@ fn open(path: &[u8], mode: &str) -> Result<Arc<Handle>> {
 /// Returns the value of an outcome for C, or `failed` after recording the error.
 fn to_c<T>(outcome: Result<T>, failed: T) -> T {
     outcome.unwrap_or_else(|error| {
-        failure::tell(&error);
+        failure::set_error(&error);
         failed
     })
 }

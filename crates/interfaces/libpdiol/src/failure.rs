@@ -22,7 +22,7 @@ fn remember(text: CString) {
 }
 
 /// Records an error of this thread and sets errno.
-pub(crate) fn tell(error: &Error) {
+pub(crate) fn set_error(error: &Error) {
     let number = error.kind().errno();
     // A file's name cannot contain a null character, but messages of other nodes might.
     let text = error.to_string().replace('\0', "?");
@@ -56,7 +56,7 @@ mod tests {
             (ErrorKind::Closed, libc::EBADF),
             (ErrorKind::Io, libc::EIO),
         ] {
-            tell(&Error::new(kind, "a file", "why\0not").with_remedy("Do this"));
+            set_error(&Error::new(kind, "a file", "why\0not").with_remedy("Do this"));
             assert_eq!(errno::errno(), Errno(number), "{kind:?}");
             let text = LAST.with_borrow(Clone::clone);
             assert_eq!(text.to_str(), Ok("a file: why?not. Do this"));

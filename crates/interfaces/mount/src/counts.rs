@@ -63,14 +63,14 @@ pub struct MountCounter {
 impl MountCounter {
     /// Returns the current counters; `None` if the mount has ended or does not answer within `patience`.
     pub fn counts(&self, patience: Duration) -> Option<MountCounts> {
-        let (tell, told) = flume::bounded(1);
+        let (sender, counts) = flume::bounded(1);
         let task: MountTask = Box::new(move |mounted| {
             Box::pin(async move {
                 // The caller may have timed out.
-                let _ = tell.try_send(mounted.counts());
+                let _ = sender.try_send(mounted.counts());
             })
         });
         self.tasks.upgrade()?.try_send(task).ok()?;
-        told.recv_timeout(patience).ok()
+        counts.recv_timeout(patience).ok()
     }
 }

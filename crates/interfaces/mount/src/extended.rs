@@ -44,7 +44,7 @@ impl MountedTree {
 
     pub(crate) async fn extended(&self, number: FileNumber, name: Vec<u8>) -> Outcome<Vec<u8>> {
         if let Some(name) = name.strip_prefix(OURS) {
-            return self.told_of(number, name).await;
+            return self.read_only_attribute(number, name).await;
         }
         if !is_kept(&name) {
             return Err(Errno::EOPNOTSUPP);
@@ -69,7 +69,7 @@ impl MountedTree {
     }
 
     /// Returns the value of a read-only attribute.
-    async fn told_of(&self, number: FileNumber, name: &[u8]) -> Outcome<Vec<u8>> {
+    async fn read_only_attribute(&self, number: FileNumber, name: &[u8]) -> Outcome<Vec<u8>> {
         match name {
             b"number" => Ok(number.0.to_string().into_bytes()),
             b"agents" => {

@@ -108,7 +108,7 @@ impl KernelRequests {
         operation: &'static str,
         asker: R,
         work: impl FnOnce(Rc<MountedTree>) -> F + Send + 'static,
-        tell: impl FnOnce(R, T) + Send + 'static,
+        send_reply: impl FnOnce(R, T) + Send + 'static,
     ) where
         F: Future<Output = Outcome<T>> + 'static,
     {
@@ -119,7 +119,7 @@ impl KernelRequests {
                 let outcome = work.await;
                 mounted.tally.count(operation, came.elapsed(), outcome.as_ref().err().copied());
                 match outcome {
-                    Ok(done) => tell(asker, done),
+                    Ok(done) => send_reply(asker, done),
                     Err(errno) => asker.refuse(errno),
                 }
             })
@@ -137,7 +137,7 @@ impl KernelRequests {
         handle: FileHandle,
         position: u64,
         mut add: impl FnMut(&mut R, &ListedEntry) -> bool + Send + 'static,
-        tell: impl FnOnce(R) + Send + 'static,
+        send_reply: impl FnOnce(R) + Send + 'static,
     ) {
         let came = Instant::now();
         let task: MountTask = Box::new(move |mounted| {
@@ -145,7 +145,7 @@ impl KernelRequests {
                 let outcome = mounted.list(handle.0, position, |entry| add(&mut reply, entry)).await;
                 mounted.tally.count(operation, came.elapsed(), outcome.as_ref().err().copied());
                 match outcome {
-                    Ok(()) => tell(reply),
+                    Ok(()) => send_reply(reply),
                     Err(errno) => reply.refuse(errno),
                 }
             })
@@ -167,16 +167,16 @@ fn maker(request: &Request, mode: u32) -> Maker {
 }
 
 /// Answers with an entry.
-fn tell_entry(timeout: Duration) -> impl FnOnce(ReplyEntry, fuser::FileAttr) {
+fn reply_entry(timeout: Duration) -> impl FnOnce(ReplyEntry, fuser::FileAttr) {
     move |reply, attributes| reply.entry(&timeout, &attributes, GENERATION)
 }
 
-fn tell_done(reply: ReplyEmpty, (): ()) {
+fn reply_done(reply: ReplyEmpty, (): ()) {
     reply.ok();
 }
 
 /// Answers with a value, or with its length if the kernel requests that.
-fn tell_value(room: u32) -> impl FnOnce(ReplyXattr, Vec<u8>) {
+fn reply_value(room: u32) -> impl FnOnce(ReplyXattr, Vec<u8>) {
     move |reply, value| match value.len() {
         bytes if room == 0 => reply.size(bytes as u32),
         bytes if bytes > room as usize => reply.error(Errno::ERANGE),
@@ -184,7 +184,7 @@ fn tell_value(room: u32) -> impl FnOnce(ReplyXattr, Vec<u8>) {
     }
 }
 
-fn tell_contents(reply: ReplyData, data: Payload) {
+fn reply_data(reply: ReplyData, data: Payload) {
     match data.as_contiguous() {
         Some(bytes) => reply.data(bytes),
         None => reply.data(&data.to_vec().expect("it is real")),
@@ -289,7 +289,7 @@ impl Filesystem for KernelRequests {
             "mknod",
             reply,
             move |tree| async move { tree.make_node(at, special, maker).await },
-            tell_entry(self.timeout()),
+            reply_entry(self.timeout()),
         );
     }
 
@@ -307,7 +307,7 @@ impl Filesystem for KernelRequests {
             "mkdir",
             reply,
             move |tree| async move { tree.make(at, NewInode::Directory, maker).await },
-            tell_entry(self.timeout()),
+            reply_entry(self.timeout()),
         );
     }
 
@@ -318,7 +318,7 @@ impl Filesystem for KernelRequests {
             "symlink",
             reply,
             move |tree| async move { tree.make(at, new, maker).await },
-            tell_entry(self.timeout()),
+            reply_entry(self.timeout()),
         );
     }
 
@@ -328,7 +328,7 @@ impl Filesystem for KernelRequests {
             "link",
             reply,
             move |tree| async move { tree.link(file_number(number), at).await },
-            tell_entry(self.timeout()),
+            reply_entry(self.timeout()),
         );
     }
 
@@ -338,7 +338,7 @@ impl Filesystem for KernelRequests {
             "unlink",
             reply,
             |tree| async move { tree.remove(at, WhatToRemove::File).await },
-            tell_done,
+            reply_done,
         );
     }
 
@@ -348,7 +348,7 @@ impl Filesystem for KernelRequests {
             "rmdir",
             reply,
             |tree| async move { tree.remove(at, WhatToRemove::Directory).await },
-            tell_done,
+            reply_done,
         );
     }
 
@@ -372,7 +372,7 @@ impl Filesystem for KernelRequests {
             return reply.error(Errno::EINVAL);
         };
         let (from, to) = (location(parent, name), location(new_parent, new_name));
-        self.begin("rename", reply, move |tree| async move { tree.rename(from, to, mode).await }, tell_done);
+        self.begin("rename", reply, move |tree| async move { tree.rename(from, to, mode).await }, reply_done);
     }
 
     fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -418,7 +418,7 @@ impl Filesystem for KernelRequests {
     ) {
         let work =
             move |tree: Rc<MountedTree>| async move { tree.read(handle.0, offset, bytes.into()).await };
-        self.begin("read", reply, work, tell_contents);
+        self.begin("read", reply, work, reply_data);
     }
 
     fn write(
@@ -455,7 +455,7 @@ impl Filesystem for KernelRequests {
             let unlocked = tree.unlock_all(handle.0, owner.0).await;
             flushed.and(unlocked)
         };
-        self.begin("flush", reply, work, tell_done);
+        self.begin("flush", reply, work, reply_done);
     }
 
     fn fsync(
@@ -466,7 +466,7 @@ impl Filesystem for KernelRequests {
         _data_only: bool,
         reply: ReplyEmpty,
     ) {
-        self.begin("fsync", reply, move |tree| async move { tree.sync(handle.0).await }, tell_done);
+        self.begin("fsync", reply, move |tree| async move { tree.sync(handle.0).await }, reply_done);
     }
 
     fn release(
@@ -483,7 +483,7 @@ impl Filesystem for KernelRequests {
             let unlocked = tree.unlock_all_through(handle.0).await;
             tree.close(handle.0).await.and(unlocked)
         };
-        self.begin("release", reply, work, tell_done);
+        self.begin("release", reply, work, reply_done);
     }
 
     fn fallocate(
@@ -508,7 +508,7 @@ impl Filesystem for KernelRequests {
         let work = async move |tree: Rc<MountedTree>| {
             tree.allocate(handle.0, offset, bytes, what, may_keep_rights).await
         };
-        self.begin("fallocate", reply, work, tell_done);
+        self.begin("fallocate", reply, work, reply_done);
     }
 
     fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -567,7 +567,12 @@ impl Filesystem for KernelRequests {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.begin("releasedir", reply, move |tree| async move { tree.close_directory(handle.0) }, tell_done);
+        self.begin(
+            "releasedir",
+            reply,
+            move |tree| async move { tree.close_directory(handle.0) },
+            reply_done,
+        );
     }
 
     fn fsyncdir(
@@ -582,7 +587,7 @@ impl Filesystem for KernelRequests {
             INodeNo::ROOT => tree.sync_all().await,
             _ => tree.flush_names(file_number(number)).await,
         };
-        self.begin("fsyncdir", reply, work, tell_done);
+        self.begin("fsyncdir", reply, work, reply_done);
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
@@ -625,7 +630,7 @@ impl Filesystem for KernelRequests {
         let (number, name, value) = (file_number(number), name.as_bytes().to_vec(), value.to_vec());
         let work =
             move |tree: Rc<MountedTree>| async move { tree.set_extended(number, name, value, mode).await };
-        self.begin("setxattr", reply, work, tell_done);
+        self.begin("setxattr", reply, work, reply_done);
     }
 
     fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
@@ -634,7 +639,7 @@ impl Filesystem for KernelRequests {
             "getxattr",
             reply,
             move |tree| async move { tree.extended(number, name).await },
-            tell_value(room),
+            reply_value(room),
         );
     }
 
@@ -644,7 +649,7 @@ impl Filesystem for KernelRequests {
             "listxattr",
             reply,
             move |tree| async move { tree.extended_names(number).await },
-            tell_value(room),
+            reply_value(room),
         );
     }
 
@@ -654,7 +659,7 @@ impl Filesystem for KernelRequests {
             "removexattr",
             reply,
             move |tree| async move { tree.remove_extended(number, name).await },
-            tell_done,
+            reply_done,
         );
     }
 
@@ -707,7 +712,7 @@ impl Filesystem for KernelRequests {
         let range = LockRange { first, last };
         let wanted = WantedLock { handle: handle.0, owner: owner.0, range, kind, process };
         let caller = waits.then(|| request.pid());
-        self.begin("setlk", reply, move |tree| async move { tree.lock(wanted, caller).await }, tell_done);
+        self.begin("setlk", reply, move |tree| async move { tree.lock(wanted, caller).await }, reply_done);
     }
 
     /// The kernel sends only searches for data and holes.

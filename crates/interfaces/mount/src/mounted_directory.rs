@@ -42,7 +42,7 @@ impl MountedDirectory {
         tree: &Tree,
         directory: &Path,
         settings: MountSettings,
-        hear: impl Fn(&Error) + Send + 'static,
+        on_error: impl Fn(&Error) + Send + 'static,
     ) -> Result<MountedDirectory> {
         let directory = check_directory(directory)?;
         check_device(&directory)?;
@@ -67,9 +67,9 @@ impl MountedDirectory {
         let kernel = kernel.map_err(failed)?;
         let notifier = kernel.notifier();
         let kept = settings.clone();
-        let hear = Box::new(hear);
+        let on_error = Box::new(on_error);
         let serving = tree.run("cannot serve the mount", move |node, _| {
-            serve(node, kept, KernelSide { notifier, hearer: hear, tasks: taken, spare: giver })
+            serve(node, kept, KernelSide { notifier, on_error, tasks: taken, spare: giver })
         });
         let kernel = kernel.spawn().map_err(failed)?;
         Ok(MountedDirectory { directory, kernel, serving, counter })

@@ -29,7 +29,7 @@ pub(crate) type Outcome<T> = Result<T, Errno>;
 pub(crate) type MountTask = Box<dyn FnOnce(Rc<MountedTree>) -> Pin<Box<dyn Future<Output = ()>>> + Send>;
 
 /// Receives full errors; the kernel gets only an errno.
-pub(crate) type Hearer = Box<dyn Fn(&Error) + Send>;
+pub(crate) type ErrorSink = Box<dyn Fn(&Error) + Send>;
 
 /// Interval between searches for orphans.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -50,7 +50,7 @@ pub(crate) struct MountedTree {
     /// Versions of the pages cached by the kernel, by file.
     cached: RefCell<BTreeMap<FileNumber, CachedVersion>>,
     notifier: Notifier,
-    hearer: Hearer,
+    on_error: ErrorSink,
     pub(crate) spare: SpareGiver,
     pub(crate) tally: MountCounters,
     /// Requests in flight.
@@ -115,7 +115,7 @@ impl CachedVersion {
 /// Kernel-side channels of a mount.
 pub(crate) struct KernelSide {
     pub(crate) notifier: Notifier,
-    pub(crate) hearer: Hearer,
+    pub(crate) on_error: ErrorSink,
     /// Requests of the kernel.
     pub(crate) tasks: Receiver<MountTask>,
     /// Returns memory of write requests to the kernel threads.
@@ -126,7 +126,7 @@ pub(crate) struct KernelSide {
 pub(crate) async fn serve(
     node: TreeNode,
     settings: MountSettings,
-    KernelSide { notifier, hearer, tasks, spare }: KernelSide,
+    KernelSide { notifier, on_error, tasks, spare }: KernelSide,
 ) -> node::Result<()> {
     let mounted = Rc::new(MountedTree {
         node: node.clone(),
@@ -137,7 +137,7 @@ pub(crate) async fn serve(
         last_handle: Cell::new(0),
         cached: RefCell::default(),
         notifier,
-        hearer,
+        on_error,
         spare,
         tally: MountCounters::default(),
         calls: InFlight::new(),
@@ -185,7 +185,7 @@ impl MountedTree {
 
     /// Reports an error and returns its number.
     pub(crate) fn log_error(&self, error: &Error) -> Errno {
-        (self.hearer)(error);
+        (self.on_error)(error);
         errno_of(error.kind())
     }
 

@@ -33,10 +33,10 @@ impl FileLock {
             Ok(()) => work.await,
             Err(error) => Err(error),
         };
-        let (tree, told) = (node.tree(), |outcome| node.explained(&self.path, outcome));
-        let kept = told(tree.check_locks(self.number).await);
+        let (tree, explained) = (node.tree(), |outcome| node.explained(&self.path, outcome));
+        let kept = explained(tree.check_locks(self.number).await);
         // If the unlock request does not arrive, the lock ends with the lease.
-        let given_back = told(tree.unlock(self.number, owner, LockRange::WHOLE).await);
+        let given_back = explained(tree.unlock(self.number, owner, LockRange::WHOLE).await);
         let value = outcome?;
         kept.and(given_back).map(|()| value)
     }

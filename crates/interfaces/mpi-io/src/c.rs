@@ -161,7 +161,7 @@ unsafe extern "C" fn starfish_mpi_note_own_error(class: c_int, why: *const c_cha
 
 #[unsafe(no_mangle)]
 extern "C" fn starfish_mpi_tell_error() {
-    failure::tell_last(CallAccount::is_asked_for());
+    failure::print_last(CallAccount::is_asked_for());
 }
 
 // Files by name.

@@ -13,8 +13,8 @@ use node::ErrorKind;
 
 /// Writes a line to standard error, unless this process has written it before.
 pub(crate) fn say_once(line: String) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
         say(line);
     }
 }
@@ -104,12 +104,12 @@ impl ErrorClass {
 pub(crate) struct MpiError {
     pub(crate) class: ErrorClass,
     pub(crate) text: String,
-    telling: Telling,
+    printing: Printing,
 }
 
 /// State of the report of an error on standard error by this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Telling {
+enum Printing {
     /// To be printed: the class says too little, and no other process prints it.
     Wanted,
     /// To be printed only if the user requested all errors.
@@ -123,35 +123,35 @@ pub(crate) type Outcome<T> = Result<T, MpiError>;
 
 impl MpiError {
     pub(crate) fn new(class: ErrorClass, text: impl Into<String>) -> Self {
-        let telling = if class.wants_words() { Telling::Wanted } else { Telling::IfAsked };
-        MpiError { class, text: text.into(), telling }
+        let printing = if class.wants_words() { Printing::Wanted } else { Printing::IfAsked };
+        MpiError { class, text: text.into(), printing }
     }
 
     /// Returns this error marked to be printed, whatever its class.
     #[must_use]
     pub(crate) fn logged(self) -> Self {
-        MpiError { telling: Telling::Wanted, ..self }
+        MpiError { printing: Printing::Wanted, ..self }
     }
 
     /// Returns this error marked as one that another process prints.
     #[must_use]
     pub(crate) fn logged_elsewhere(self) -> Self {
-        MpiError { telling: Telling::IfAsked, ..self }
+        MpiError { printing: Printing::IfAsked, ..self }
     }
 
     /// Prints the error on standard error if this process must print it or the user requested all errors. Returns it
     /// marked as printed.
     #[must_use]
-    pub(crate) fn told(self, all: bool) -> Self {
+    pub(crate) fn printed(self, all: bool) -> Self {
         if let Some(words) = self.words(all) {
             say(format!("starfish: {words}"));
         }
-        MpiError { telling: Telling::Done, ..self }
+        MpiError { printing: Printing::Done, ..self }
     }
 
     /// Returns the text to print. `None` if the class or another process reports the error, unless `all` is true.
     pub(crate) fn words(&self, all: bool) -> Option<&str> {
-        let is_wanted = self.telling == Telling::Wanted || (all && self.telling == Telling::IfAsked);
+        let is_wanted = self.printing == Printing::Wanted || (all && self.printing == Printing::IfAsked);
         is_wanted.then_some(&self.text)
     }
 
@@ -176,7 +176,7 @@ impl MpiError {
     #[must_use]
     pub(crate) fn of_setup(self) -> Self {
         let class = if self.class == ErrorClass::Argument { ErrorClass::Io } else { self.class };
-        MpiError { class, telling: Telling::Wanted, ..self }
+        MpiError { class, printing: Printing::Wanted, ..self }
     }
 }
 
@@ -222,8 +222,8 @@ pub(crate) fn number(outcome: Outcome<()>) -> c_int {
 }
 
 /// Prints the last error of this thread, once.
-pub(crate) fn tell_last(all: bool) {
-    let _ = LAST.take().map(|error| error.told(all));
+pub(crate) fn print_last(all: bool) {
+    let _ = LAST.take().map(|error| error.printed(all));
 }
 
 #[cfg(test)]
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(number(Err(there.clone())), ErrorClass::Exists as c_int);
         assert_eq!((there.words(false), there.words(true)), (None, Some("there is one")));
         assert_eq!(there.clone().logged().words(false), Some("there is one"));
-        assert_eq!(there.logged().told(false).words(true), None);
+        assert_eq!(there.logged().printed(false).words(true), None);
         let wrong = MpiError::new(ErrorClass::Io, "it is gone");
         assert_eq!(wrong.words(false), Some("it is gone"));
         assert_eq!(wrong.logged_elsewhere().words(false), None);

@@ -57,18 +57,18 @@ impl Members {
     /// Like [`Members::agree`], if the first member has acted before the others. If it failed there, all members return
     /// its error. If no member failed, all must have the same `common`.
     pub(crate) fn agree_after_first<T>(&self, outcome: Outcome<T>, common: CommonHints) -> Outcome<T> {
-        let told = self.gather(match number_of(&outcome) {
+        let gathered = self.gather(match number_of(&outcome) {
             0 => u64::from(common.packed()) << CLASS_BITS,
             number => number,
         });
         let numbers: Outcome<Vec<u64>> =
-            told.clone().map(|told| told.into_iter().map(|value| value & CLASS_MASK).collect());
+            gathered.clone().map(|gathered| gathered.into_iter().map(|value| value & CLASS_MASK).collect());
         let outcome = match numbers.as_deref() {
             Ok(&[of_first, ..]) if of_first > 0 && !self.is_first() => Err(failed_for(0, of_first)),
             _ => outcome,
         };
         let value = self.agreed(outcome, numbers)?;
-        self.check_common(told?.into_iter().map(|value| value >> CLASS_BITS))?;
+        self.check_common(gathered?.into_iter().map(|value| value >> CLASS_BITS))?;
         Ok(value)
     }
 
@@ -109,7 +109,7 @@ impl Members {
 
     /// Makes each member return its own error. Prints it first if this member must, then enters a barrier.
     fn failed(&self, error: MpiError) -> MpiError {
-        let error = error.about(&self.path).told(CallAccount::is_asked_for());
+        let error = error.about(&self.path).printed(CallAccount::is_asked_for());
         // If the barrier fails, nothing more can be done for this error.
         let _ = self.gather(0);
         error

@@ -22,7 +22,7 @@ use layout::{Operation, Selection};
 use machine::Duration;
 use node::Stat;
 use request_log::{
-    Action, CallMethod, LogWriter, REQUEST_BYTES_MAX, Request, Stretch, ToldCall, ToldOpening,
+    Action, CallMethod, CallToWrite, LogWriter, OpeningToWrite, REQUEST_BYTES_MAX, Request, Stretch,
 };
 
 use crate::failure::say;
@@ -102,7 +102,7 @@ impl ProcessLog {
         let (rank, size) = PLACE.get().copied().unwrap_or((0, 1));
         let file_name = format!("{name}.{rank}");
         let begun = ProcessLog::begin(&file_name, rank, size);
-        begun.inspect_err(|error| tell(&file_name, error)).ok()
+        begun.inspect_err(|error| print_error(&file_name, error)).ok()
     }
 
     fn begin(file_name: &str, node: u32, size: u32) -> io::Result<ProcessLog> {
@@ -134,7 +134,7 @@ impl ProcessLog {
     }
 }
 
-fn tell(file_name: &str, error: &io::Error) {
+fn print_error(file_name: &str, error: &io::Error) {
     say(format!("starfish: {file_name}: this process is not recorded: {error}"));
 }
 
@@ -143,7 +143,7 @@ fn record(write: impl FnOnce(&mut ProcessLog) -> io::Result<()>) {
     let mut log = log();
     let Some(open) = &mut *log else { return };
     if let Err(error) = write(open).and_then(|()| open.writer.flush()) {
-        tell(&open.file_name, &error);
+        print_error(&open.file_name, &error);
         *log = None;
     }
 }
@@ -163,8 +163,8 @@ impl CallRecorder {
         let (opened, block_bytes, stripes) = (BegunCall::begin(None), stat.block_bytes, stat.stripes);
         let (path, opening, begun) = (recorder.path.clone(), recorder.opening.clone(), opened.begun);
         opened.end(move |log| {
-            let told = ToldOpening { name: &opening, rank, size, block_bytes, stripes };
-            log.writer.write_opening((log.time(begun), log.node), &path, told)
+            let opening = OpeningToWrite { name: &opening, rank, size, block_bytes, stripes };
+            log.writer.write_opening((log.time(begun), log.node), &path, opening)
         });
         Some(recorder)
     }
@@ -218,8 +218,8 @@ impl CallRecorder {
                 return log.writer.write(node, &request(Action::Move(operation, stretch)), &[&path]);
             }
             let together = number.map(|number| (&*opening, number));
-            let told = ToldCall { file: &path, moves, together, method };
-            log.writer.write_call(node, &request(Action::Sync), &told)
+            let call = CallToWrite { file: &path, moves, together, method };
+            log.writer.write_call(node, &request(Action::Sync), &call)
         };
         call.end(write);
     }

@@ -66,13 +66,13 @@ fn run_agent(node: u64, keys: Keys, disk: DiskSettings, addresses: &Sender<Peer>
     let settings = Settings { listen, disks: vec![disk], ..Settings::new(NodeId(node), keys) };
     let addresses = addresses.clone();
     let served = real::run(settings, |machine| async move {
-        tell_address(&machine, &addresses);
+        send_address(&machine, &addresses);
         serve(machine, Configuration::Agent.io_node()).await
     });
     served.and_then(|outcome| outcome).expect("it serves until the end");
 }
 
-fn tell_address(machine: &RealMachine, addresses: &Sender<Peer>) {
+fn send_address(machine: &RealMachine, addresses: &Sender<Peer>) {
     let address = machine.address().expect("it listens");
     addresses.send(Peer { node: machine.node(), address }).expect("somebody waits for it");
 }
@@ -85,7 +85,7 @@ fn start_client(rank: u64, plan: Plan, addresses: &Sender<Peer>) -> thread::Join
         let settings = Settings { listen, peers, ..Settings::new(NodeId(100 + rank), keys) };
         let outcome = real::run(settings, |machine| async move {
             if rank == 0 {
-                tell_address(&machine, &addresses);
+                send_address(&machine, &addresses);
             }
             move_all(machine, rank as u32, plan).await
         });

@@ -28,7 +28,7 @@ pub(crate) fn write(
         return Ok(());
     }
     if queue.has_failed() {
-        node.begin(what, |node| async move { node.tell_failed_flush().await }).wait()?;
+        node.begin(what, |node| async move { node.report_failed_flush().await }).wait()?;
     }
     let is_first = loop {
         match queue.put(file, offset, bytes) {

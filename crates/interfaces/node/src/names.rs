@@ -226,9 +226,9 @@ mod tests {
             (KeyMismatch::Differ, "The file is /my/key here"),
         ] {
             let error = machine::Error::OtherKey { what: "connecting".into(), mismatch };
-            let told = unreachable_agent(&agent("a:1", None), error, Some(Path::new("/my/key")));
-            assert_eq!(told.kind(), ErrorKind::NotTrusted);
-            assert!(told.remedy().is_some_and(|remedy| remedy.contains(part)), "{told}");
+            let error = unreachable_agent(&agent("a:1", None), error, Some(Path::new("/my/key")));
+            assert_eq!(error.kind(), ErrorKind::NotTrusted);
+            assert!(error.remedy().is_some_and(|remedy| remedy.contains(part)), "{error}");
         }
     }
 
@@ -242,8 +242,11 @@ mod tests {
             assert_eq!(unreachable_agent(&agent("a:1", None), error, None).kind(), kind);
         }
         let error = machine::Error::OtherProgram { what: what() };
-        let told = unreachable_agent(&agent("a:1", None), error, None);
-        assert_eq!(told.remedy(), Some("Check the port: `starfish agents status` shows the ports of agents"));
+        let error = unreachable_agent(&agent("a:1", None), error, None);
+        assert_eq!(
+            error.remedy(),
+            Some("Check the port: `starfish agents status` shows the ports of agents")
+        );
     }
 
     #[test]
@@ -275,8 +278,8 @@ mod tests {
             names.enter_absent(&agent(name, None), error, None);
         }
         let absence = names.absence().expect("four do not answer");
-        let told = (absence.what(), absence.why());
-        assert_eq!(told, ("agent a:1, agent c:1", "no key; agent b:1, agent d:1: refused"));
+        let texts = (absence.what(), absence.why());
+        assert_eq!(texts, ("agent a:1, agent c:1", "no key; agent b:1, agent d:1: refused"));
     }
 
     #[test]

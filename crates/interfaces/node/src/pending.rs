@@ -27,8 +27,8 @@ impl<T> Pending<T> {
 
     /// Returns the answer of a completed call.
     pub(crate) fn over(what: &Arc<str>, outcome: Result<T>) -> Self {
-        let (tell, answer) = flume::bounded(1);
-        tell.send(outcome).expect("there is room for one");
+        let (sender, answer) = flume::bounded(1);
+        sender.send(outcome).expect("there is room for one");
         Pending::new(what.clone(), answer)
     }
 
@@ -76,13 +76,13 @@ mod tests {
 
     #[test]
     fn a_call_in_flight_is_returned_after_the_timeout() {
-        let (tell, answer) = flume::bounded(1);
+        let (sender, answer) = flume::bounded(1);
         let pending = Pending::new("a call".into(), answer);
         let pending = pending.wait_for(Duration::from_millis(1)).expect_err("nobody has answered");
-        tell.send(Ok(7)).expect("it is waited for");
+        sender.send(Ok(7)).expect("it is waited for");
         assert_eq!(pending.wait_for(Duration::ZERO).expect("it is over").expect("it has not failed"), 7);
-        let (tell, answer) = flume::bounded::<Result<()>>(1);
-        drop(tell);
+        let (sender, answer) = flume::bounded::<Result<()>>(1);
+        drop(sender);
         let closed = Pending::new("a call".into(), answer).wait_for(Duration::ZERO);
         assert!(closed.expect("it is over").is_err(), "the node thread has ended");
     }

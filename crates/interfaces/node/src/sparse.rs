@@ -93,7 +93,7 @@ impl<W: Write> SparseWrite for Dense<W> {
 pub struct SparseFile {
     file: File,
     /// True if the file system reports the ranges with data.
-    tells_holes: bool,
+    reports_holes: bool,
     /// Range of data found last. There are no other data between the start of that search and this range.
     data: Range<u64>,
 }
@@ -104,8 +104,8 @@ impl SparseFile {
     /// # Errors
     /// If the file's metadata cannot be read.
     pub fn new(file: File) -> io::Result<SparseFile> {
-        let tells_holes = file.metadata()?.is_file();
-        Ok(SparseFile { file, tells_holes, data: 0..0 })
+        let reports_holes = file.metadata()?.is_file();
+        Ok(SparseFile { file, reports_holes, data: 0..0 })
     }
 
     /// Returns the file.
@@ -128,7 +128,7 @@ impl SparseFile {
                 Hole { bytes, is_last: bytes > 0 }
             }
             Err(_) => {
-                self.tells_holes = false;
+                self.reports_holes = false;
                 Hole::default()
             }
         };
@@ -145,7 +145,7 @@ impl Read for SparseFile {
 
 impl SparseRead for SparseFile {
     fn hole(&mut self) -> io::Result<Hole> {
-        if !self.tells_holes {
+        if !self.reports_holes {
             return Ok(Hole::default());
         }
         let at = self.file.stream_position()?;

@@ -16,12 +16,13 @@ pub(crate) async fn reach_each_other(client: &ClientNode, turn: &TeamTurn<'_, Re
     let listening = machine.listen_beside(client.settings.agents[0].address);
     // A failure here is reported at the first barrier, and ends the connecting of all members.
     let own: Result<_> = listening.map(words_of).map_err(Into::into);
-    let mut told = Vec::with_capacity(WORDS);
+    let mut gathered = Vec::with_capacity(WORDS);
     for word in 0..WORDS {
-        told.push(turn.gather(own.as_ref().map(|words| words[word]).map_err(|error| &**error)).await?);
+        gathered.push(turn.gather(own.as_ref().map(|words| words[word]).map_err(|error| &**error)).await?);
     }
     let peers = (0..).zip(turn.members()).skip(turn.rank() as usize + 1);
-    let calls = peers.map(|(rank, &node)| call(machine, node, [told[0][rank], told[1][rank], told[2][rank]]));
+    let calls = peers
+        .map(|(rank, &node)| call(machine, node, [gathered[0][rank], gathered[1][rank], gathered[2][rank]]));
     let called: Result<()> = join_all(calls).await.into_iter().collect();
     turn.gather(called.as_ref().map(|()| 0).map_err(|error| &**error)).await.map(drop)
 }

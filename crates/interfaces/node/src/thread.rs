@@ -51,14 +51,14 @@ impl Node {
     }
 
     /// Fails with an unreported failure of the write cache, if there is one.
-    pub(crate) async fn tell_failed_flush(&self) -> Result<()> {
-        let told = match &self.client.write_cache {
+    pub(crate) async fn report_failed_flush(&self) -> Result<()> {
+        let reported = match &self.client.write_cache {
             Some(cache) => self.client.explained(FLUSHING, cache.check()),
             None => Ok(()),
         };
         // Writes that did not get into the cache are tried again; a failed flush is reported once.
         let taken = self.take_in_writes().await;
-        told.and(taken)
+        reported.and(taken)
     }
 
     /// Closes the file of this number, with all its written data. If they cannot be flushed, the file stays open until
@@ -110,12 +110,12 @@ impl NodeThread {
         let keys = key::find(settings.key.as_deref())?;
         let writes = settings.write_cache.as_ref().map(|_| Arc::<WriteQueue>::default());
         let (jobs, taken) = flume::unbounded();
-        let (told, started) = flume::bounded(1);
+        let (sender, started) = flume::bounded(1);
         let is_traced = settings.trace.is_some();
         let queue = writes.clone();
         let node = move || {
             // After the start the receiver is dropped, and the outcome is not reported.
-            let _ = told.clone().send(run(settings, keys, queue, taken, told));
+            let _ = sender.clone().send(run(settings, keys, queue, taken, sender));
         };
         let thread = without_signals(|| thread::Builder::new().name("starfish node".into()).spawn(node));
         let failed =
@@ -135,12 +135,12 @@ impl NodeThread {
         T: Send + 'static,
         F: Future<Output = Result<T>> + 'static,
     {
-        let (tell, answer) = flume::bounded(1);
+        let (sender, answer) = flume::bounded(1);
         let job: Job = Box::new(move |node| {
             Box::pin(async move {
                 let outcome = job(node).await;
                 // The caller may have dropped its `Pending`.
-                let _ = tell.send(outcome);
+                let _ = sender.send(outcome);
             })
         });
         // If the thread has ended, the job is dropped with its sender, and the `Pending` returns an error.
@@ -149,9 +149,9 @@ impl NodeThread {
     }
 
     /// Has the node thread run a function that takes no time, in the order of these calls.
-    pub(crate) fn tell(&self, told: impl FnOnce(&Node) + Send + 'static) {
+    pub(crate) fn run(&self, function: impl FnOnce(&Node) + Send + 'static) {
         let job: Job = Box::new(move |node| {
-            told(&node);
+            function(&node);
             Box::pin(std::future::ready(()))
         });
         // If the thread has ended, there is no state to change.

@@ -54,8 +54,10 @@ impl TracedCall {
 
     /// Adds arguments to the call, if it is recorded.
     pub fn say<const N: usize>(&mut self, arguments: impl FnOnce() -> [(&'static str, u64); N]) {
-        if let Some((_, _, said)) = self.0.as_mut().and_then(|recorded| recorded.stretches.first_mut()) {
-            said.extend(arguments());
+        if let Some((_, _, given_arguments)) =
+            self.0.as_mut().and_then(|recorded| recorded.stretches.first_mut())
+        {
+            given_arguments.extend(arguments());
         }
     }
 }
@@ -64,7 +66,7 @@ impl Drop for TracedCall {
     fn drop(&mut self) {
         if let Some(Recorded { node, stretches }) = self.0.take() {
             let (thread, until) = (this_thread(), Instant::now());
-            node.tell(move |node| note(node, thread, stretches, until));
+            node.run(move |node| note(node, thread, stretches, until));
         }
     }
 }

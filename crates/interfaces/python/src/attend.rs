@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(crate) struct Watch {
     done: AtomicU64,
     /// True once the work has set `done`: some trials may have been done before.
-    is_told: AtomicBool,
+    is_known: AtomicBool,
     cancelled: AtomicBool,
 }
 
@@ -38,18 +38,18 @@ impl Watch {
     /// Adds `count` to the completed trials.
     pub(crate) fn add(&self, count: u64) {
         self.done.fetch_add(count, Ordering::Relaxed);
-        self.is_told.store(true, Ordering::Release);
+        self.is_known.store(true, Ordering::Release);
     }
 
     /// Sets the number of completed trials.
     pub(crate) fn set(&self, done: u64) {
         self.done.store(done, Ordering::Relaxed);
-        self.is_told.store(true, Ordering::Release);
+        self.is_known.store(true, Ordering::Release);
     }
 
     /// Returns the number of completed trials, once the work has set it.
     fn done(&self) -> Option<u64> {
-        self.is_told.load(Ordering::Acquire).then(|| self.done.load(Ordering::Relaxed))
+        self.is_known.load(Ordering::Acquire).then(|| self.done.load(Ordering::Relaxed))
     }
 
     /// True if the waiting thread no longer needs the result.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::ask::OptionValue;
 use crate::attend::Watch;
 use crate::error::{Failure, Result};
-use crate::plans::tell;
+use crate::plans::failure_text;
 
 /// The arguments of `starfish.simulate_merges`, with the same names.
 #[derive(FromPyObject)]
@@ -87,7 +87,7 @@ impl MergeAsk {
             watch.set(progress.trials_done as u64);
         })?;
         if !failures.is_empty() {
-            return Err(Failure::Simulation(tell(&failures)));
+            return Err(Failure::Simulation(failure_text(&failures)));
         }
         let results = plan::results(&plans, &journal);
         let table = if self.of_trials { plan::trial_table(&results) } else { plan::cell_table(&results) };

@@ -84,12 +84,12 @@ pub(crate) fn run(
     for (key, measurement, wall) in journal.entries().filter(|(key, ..)| keys.contains(key)) {
         outcome.record(key, measurement.clone(), wall)?;
     }
-    let failed = (!failures.is_empty()).then(|| tell(&failures));
+    let failed = (!failures.is_empty()).then(|| failure_text(&failures));
     Ok((outcome.to_text(), failed))
 }
 
 /// Returns a report of failed trials.
-pub(crate) fn tell(failures: &[TrialFailure]) -> String {
+pub(crate) fn failure_text(failures: &[TrialFailure]) -> String {
     let shown =
         failures.iter().take(FAILURES_SHOWN).map(|failure| format!("{}: {}", failure.what, failure.why));
     let mut lines: Vec<String> = shown.collect();

@@ -9,18 +9,18 @@ use crate::error::Result;
 
 /// A number or a text.
 #[derive(FromPyObject)]
-pub(crate) enum Told {
+pub(crate) enum PyArgument {
     Integer(i64),
     Real(f64),
     Text(String),
 }
 
-impl Told {
+impl PyArgument {
     fn amount(&self) -> Option<Amount> {
         match self {
-            Told::Integer(integer) => Some(Amount::Integer(*integer)),
-            Told::Real(real) => Some(Amount::Real(*real)),
-            Told::Text(_) => None,
+            PyArgument::Integer(integer) => Some(Amount::Integer(*integer)),
+            PyArgument::Real(real) => Some(Amount::Real(*real)),
+            PyArgument::Text(_) => None,
         }
     }
 }
@@ -85,17 +85,17 @@ pub(crate) fn tlv_end(state: u32) {
 
 /// Adds a number or text to the current state of this thread.
 #[pyfunction]
-pub(crate) fn tlv_tell(argument: u32, value: Told) {
+pub(crate) fn tlv_tell(argument: u32, value: PyArgument) {
     let name = NameId(argument);
     let _ = match (value.amount(), &value) {
-        (None, Told::Text(text)) => tlv::argue_text(name, text.as_bytes()),
+        (None, PyArgument::Text(text)) => tlv::argue_text(name, text.as_bytes()),
         (amount, _) => tlv::argue(name, amount.expect("it is not text")),
     };
 }
 
 /// Sets a counter.
 #[pyfunction]
-pub(crate) fn tlv_count(counter: u32, value: Told) {
+pub(crate) fn tlv_count(counter: u32, value: PyArgument) {
     if let Some(amount) = value.amount() {
         let _ = tlv::count(CounterId(counter), amount);
     }

@@ -24,7 +24,7 @@ use crate::serving::detached;
 use crate::serving::removed_files;
 use agent_set::AGENT_CACHE;
 use agent_set::host::quoted_if_need_be;
-use agent_set::start::{READY, told_to_stay};
+use agent_set::start::{READY, agents_to_detach};
 use command_line::durations;
 use node::{AgentService, NodeTrace, Size};
 use studies::described::load_model;
@@ -186,9 +186,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             network.net().close();
             Ok(())
         });
-        let (tell_set, set) = flume::bounded(1);
+        let (set_sender, set) = flume::bounded(1);
         if until_input_ends {
-            close_when_input_ends(machine.clone(), tell_set);
+            close_when_input_ends(machine.clone(), set_sender);
         }
         let io_node = IoNodeSettings { continues: continued(machine.disks()), ..io_node };
         let run = io_node.lossless_since();
@@ -475,7 +475,7 @@ fn close_when_input_ends(machine: RealMachine, set: flume::Sender<Vec<String>>) 
         let mut line = String::new();
         // Ignore other lines. An error is an end, too.
         while io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-            if let Some(agents) = told_to_stay(&line) {
+            if let Some(agents) = agents_to_detach(&line) {
                 // Ignore errors: the agent may be ending.
                 let _ = set.send(agents);
                 let _ = stays.send(());

@@ -195,8 +195,8 @@ fn up(arguments: &UpArguments) -> Result<()> {
     let count = started.len();
     let addresses = addresses(&record.agents);
     started.into_iter().try_for_each(|agent| agent.stay(&addresses))?;
-    plan.tell(&record, count, common);
-    tell_if_not_found(&addresses);
+    plan.print_report(&record, count, common);
+    warn_if_not_found(&addresses);
     local::print([format!("export STARFISH_AGENTS={}", addresses.join(","))])?;
     match do_not(not_started.len(), record.agents.len(), "run") {
         None => Ok(()),
@@ -427,7 +427,7 @@ impl Plan {
         Record { options, program, key, agents }
     }
 
-    fn tell(&self, record: &Record, started: usize, common: &CommonArguments) {
+    fn print_report(&self, record: &Record, started: usize, common: &CommonArguments) {
         for agent in record.agents.iter().filter(|agent| agent.process.is_some()) {
             say!("{}: {}, {}", agent.name, agent.address, agent.disks);
         }
@@ -503,9 +503,9 @@ fn all_or_failures<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     }
     let Some(last) = failures.pop() else { return Ok(all) };
     // A failure common to all agents of a computer is printed once.
-    let mut told = BTreeSet::from([last.to_string()]);
+    let mut reported = BTreeSet::from([last.to_string()]);
     for failure in failures.iter().map(Failure::to_string) {
-        if told.insert(failure.clone()) {
+        if reported.insert(failure.clone()) {
             say!("starfish: {failure}");
         }
     }
@@ -523,7 +523,7 @@ fn check(cluster: &Cluster) -> Result<()> {
 }
 
 /// Warns if programs without further options use other agents, or none.
-fn tell_if_not_found(addresses: &[String]) {
+fn warn_if_not_found(addresses: &[String]) {
     let found = node::agents::find().unwrap_or_default();
     if found.iter().map(|agent| &agent.name).ne(addresses) {
         let names: Vec<&str> = found.iter().map(|agent| &*agent.name).collect();

@@ -144,7 +144,7 @@ async fn get_one(namespace: &Namespace, arguments: Arguments) -> Result<()> {
         Some(hash) => local::print([format!("{hash}  {name}")])?,
         None => {}
     }
-    tell_of_lost(name, &lost, absence)
+    report_lost(name, &lost, absence)
 }
 
 /// Destination of several files.
@@ -222,13 +222,13 @@ async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
         );
     }
     let of_files =
-        [parallel::outcome(&name, got.failed, recursive), tell_of_damaged(&name, &got.damaged, got.absence)];
+        [parallel::outcome(&name, got.failed, recursive), report_damaged(&name, &got.damaged, got.absence)];
     of_files.into_iter().filter_map(Result::err).for_each(|failure| failure.join(&mut outcome));
     outcome
 }
 
 /// Prints the name of each file that could not be read completely, and fails if there are any.
-fn tell_of_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Error>) -> Result<()> {
+fn report_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Error>) -> Result<()> {
     for DamagedFile { name, lost, bytes } in damaged {
         say!("{}: {lost} of {bytes} bytes could not be read", visible(name));
     }
@@ -246,7 +246,7 @@ fn tell_of_damaged(name: &str, damaged: &[DamagedFile], absence: Option<node::Er
 }
 
 /// Prints each range that could not be read, and fails if there are any.
-fn tell_of_lost(name: &str, lost: &[Extent], absence: Option<node::Error>) -> Result<()> {
+fn report_lost(name: &str, lost: &[Extent], absence: Option<node::Error>) -> Result<()> {
     for extent in lost {
         say!("{}: bytes {} could not be read", visible(name), local::range(*extent));
     }

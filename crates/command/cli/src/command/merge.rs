@@ -94,8 +94,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         }
     }
     let head = [case.to_string()].into_iter().chain(parallel_ios(&case)).chain([String::new()]);
-    let told = |rows: &[Row]| head.clone().chain(lines(rows)).collect();
-    arguments.format.print(&rows, told)?;
+    let report_text = |rows: &[Row]| head.clone().chain(lines(rows)).collect();
+    arguments.format.print(&rows, report_text)?;
     match arguments.format {
         RowFormat::Table => local::print(explained),
         RowFormat::Csv | RowFormat::Json => {
@@ -135,7 +135,7 @@ fn simulate(case: &PlacementCase, number: u64, trace: Option<&Path>, limit: u64)
     let Some(path) = trace else { return case.trial(number).map_err(failed) };
     let file = Rc::new(RefCell::new(TraceFile::create(path, &case.machine, limit)?));
     let trial = case.recorded_trial(number, file.clone()).map_err(failed)?;
-    JobTracks::of(case, &trial).tell(&mut *file.borrow_mut());
+    JobTracks::of(case, &trial).write_to(&mut *file.borrow_mut());
     let RecordedPart { events, cut_at } = file.borrow_mut().finish()?;
     if cut_at.is_some() {
         say!(

@@ -151,7 +151,7 @@ fn timeout(text: &str) -> std::result::Result<Duration, String> {
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if !arguments.in_background {
-        tell_if_not_empty(&arguments.directory);
+        warn_if_not_empty(&arguments.directory);
     }
     if arguments.background {
         return go_to_background(&arguments);
@@ -170,7 +170,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         &tree,
         &arguments.directory,
         mount_settings(&arguments)?,
-        agent_log::hearer(),
+        agent_log::error_logger(),
     )?;
     if let Some(server) = metrics {
         mount_metrics::serve(server, mounted.counter())?;
@@ -184,7 +184,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 /// Warns if the mount hides contents of the directory.
-fn tell_if_not_empty(directory: &Path) {
+fn warn_if_not_empty(directory: &Path) {
     let is_filled = std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());
     if is_filled {
         say!("{}: the directory is not empty; the mount hides its files until it ends", directory.display());
@@ -197,7 +197,7 @@ const CALL_EVERY: Duration = Duration::from_millis(500);
 /// Starts the session once all agents answer. At the time limit, continues without the others if requested, or else
 /// fails.
 fn start(arguments: &Arguments) -> Result<Session> {
-    let (begin, mut is_told) = (Instant::now(), false);
+    let (begin, mut is_logged) = (Instant::now(), false);
     loop {
         let cluster = arguments.agents.cluster();
         let started =
@@ -212,9 +212,9 @@ fn start(arguments: &Arguments) -> Result<Session> {
                 false => Err(failure.also(WAITING)),
             };
         }
-        if !is_told {
+        if !is_logged {
             log::warn!("waiting up to {} s for agents: {failure}", arguments.wait.as_secs_f64());
-            is_told = true;
+            is_logged = true;
         }
         thread::sleep(CALL_EVERY);
     }
@@ -332,10 +332,10 @@ fn go_to_background(arguments: &Arguments) -> Result<()> {
         local::print([line])?;
     }
     let code = child.wait().map_err(failed)?;
-    let said = local::read_from(&log, begin).map_err(failed)?;
-    let said = said.trim().trim_start_matches("starfish: ");
+    let log_text = local::read_from(&log, begin).map_err(failed)?;
+    let log_text = log_text.trim().trim_start_matches("starfish: ");
     let failure =
-        Failure::new(IN_BACKGROUND, if said.is_empty() { code.to_string() } else { said.to_owned() });
+        Failure::new(IN_BACKGROUND, if log_text.is_empty() { code.to_string() } else { log_text.to_owned() });
     Err(if code.code() == Some(2) { failure.of_usage() } else { failure })
 }
 

@@ -68,18 +68,18 @@ fn preload(library: &Path) -> OsString {
 /// Returns launcher options that pass LD_PRELOAD and Starfish's variables to all processes, on any computer.
 fn launcher_options(kind: MpiKind, preload: &OsStr) -> Vec<OsString> {
     let ours = env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STARFISH_"));
-    let mut told: Vec<OsString> = Vec::new();
+    let mut options: Vec<OsString> = Vec::new();
     match kind {
         MpiKind::Mpich => {
             // Processes of MPICH inherit the launcher's other variables.
-            told.extend(["-genv".into(), "LD_PRELOAD".into(), preload.to_owned()]);
+            options.extend(["-genv".into(), "LD_PRELOAD".into(), preload.to_owned()]);
         }
         MpiKind::OpenMpi => {
             let mut variable = OsString::from("LD_PRELOAD=");
             variable.push(preload);
-            told.extend(["-x".into(), variable]);
-            ours.for_each(|(name, _)| told.extend(["-x".into(), name]));
+            options.extend(["-x".into(), variable]);
+            ours.for_each(|(name, _)| options.extend(["-x".into(), name]));
         }
     }
-    told
+    options
 }

@@ -148,8 +148,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         false => simulated(&arguments, &log, &methods, options, contents)?,
     };
     let report = Report::new(&arguments.input.name(), arguments.machine(), &log, rows);
-    let told = |report: &Report| [report.lines(), report.accounts()].concat();
-    arguments.format.print_report(&report, told, Report::csv, Report::accounts)
+    let report_text = |report: &Report| [report.lines(), report.accounts()].concat();
+    arguments.format.print_report(&report, report_text, Report::csv, Report::accounts)
 }
 
 impl Arguments {
@@ -264,8 +264,8 @@ fn measured(
         jobs.push((method, ReplayJob::new(log.clone(), names, access, arguments.think())));
     }
     let cluster = arguments.agents.cluster()?;
-    if let Some(told) = laying_out(log) {
-        say!("starfish: {told}");
+    if let Some(description) = laying_out(log) {
+        say!("starfish: {description}");
     }
     let interruption = Interruption::prepare()?;
     let mut rows = Vec::new();

@@ -328,10 +328,10 @@ fn summary_of_cells(study: &Study, results: &[CellResult<'_>]) -> Vec<String> {
 fn with_statements(lines: &TextTable, statements: &NumbersTable) -> Vec<String> {
     let mut lines: Vec<String> = lines.lines().collect();
     if !statements.rows.is_empty() {
-        let mut said = TextTable::new(3);
-        said.row(statements.head.clone());
-        statements.rows.iter().for_each(|row| said.row(row.clone()));
-        lines.extend([String::new()].into_iter().chain(said.lines()));
+        let mut table = TextTable::new(3);
+        table.row(statements.head.clone());
+        statements.rows.iter().for_each(|row| table.row(row.clone()));
+        lines.extend([String::new()].into_iter().chain(table.lines()));
     }
     lines
 }

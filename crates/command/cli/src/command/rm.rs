@@ -194,12 +194,12 @@ async fn remove_hidden(
     let mut lines = lines.take();
     lines.sort();
     local::print(lines)?;
-    tell_of_young(namespace, &young, least).await?;
+    report_young(namespace, &young, least).await?;
     parallel::outcome("rm", failed, false)
 }
 
 /// Prints the number of unfinished files that are too young to remove, and the option that removes them.
-async fn tell_of_young(namespace: &Namespace, young: &[FoundPath], least: Duration) -> Result<()> {
+async fn report_young(namespace: &Namespace, young: &[FoundPath], least: Duration) -> Result<()> {
     let mut left = 0;
     for found in young {
         left += usize::from(is_unfinished(namespace, found).await?);

@@ -151,9 +151,9 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     progress.finish();
     let row = |(case, outcome)| row(&arguments, case, outcome);
     let rows: Vec<Row> = cases.iter().zip(&outcomes).map(row).collect();
-    let told = |rows: &[Row]| table(rows).into_iter().chain(accounts(rows)).collect();
+    let report_text = |rows: &[Row]| table(rows).into_iter().chain(accounts(rows)).collect();
     let remarks = |rows: &[Row]| accounts(rows).chain(digests(rows)).collect();
-    arguments.format.print_report(&rows[..], told, csv, remarks)
+    arguments.format.print_report(&rows[..], report_text, csv, remarks)
 }
 
 /// Runs the first trial of the only case with a trace, which affects nothing but the run time.

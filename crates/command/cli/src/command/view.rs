@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         "" => server.address(),
         fragment => format!("{}#{fragment}", server.address()),
     };
-    tell(&server.notes());
+    print_notes(&server.notes());
     println!("{address}\nCtrl-C ends it.");
     thread::spawn(|| server.answer());
     if !arguments.no_open && open::that_detached(&address).is_err() {
@@ -83,13 +83,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 /// Writes one page with the contents of all files.
 pub(crate) fn write_page(path: &Path, files: &TraceFiles, look: FirstLook) -> Result<()> {
     let FileColumns { columns, notes } = files.columns().map_err(unreadable)?;
-    tell(&notes);
+    print_notes(&notes);
     let page = viewer::self_contained(&columns, look);
     local::write(path, |output| output.write_all(page.as_bytes()))
 }
 
 /// Prints gaps and oddities of the files.
-fn tell(notes: &[String]) {
+fn print_notes(notes: &[String]) {
     notes.iter().for_each(|note| say!("{}", shown::text(note)));
 }
 

@@ -121,18 +121,18 @@ impl InputArgs {
         }
         let log = collector.finish().map_err(|error| refused(self.name(), &error))?;
         if let Some(calls) = log.calls() {
-            self.tell_of_left_out(
+            self.warn_of_left_out(
                 calls.torn,
                 "unfinished line",
                 ": a process was killed while it wrote the line",
             );
             let why = ", because not all processes of these collective calls were recorded";
-            self.tell_of_left_out(calls.left_out, "call", why);
+            self.warn_of_left_out(calls.left_out, "call", why);
         }
         Ok(log)
     }
 
-    fn tell_of_left_out(&self, count: u64, what: &str, why: &str) {
+    fn warn_of_left_out(&self, count: u64, what: &str, why: &str) {
         if count > 0 {
             let are = if count == 1 { "is" } else { "are" };
             say!("starfish: {}: {} {are} omitted{why}", self.name(), counted(count, what));

@@ -83,12 +83,12 @@ impl RowFormat {
     pub(crate) fn print_report<R: Serialize + ?Sized>(
         self,
         report: &R,
-        told: impl FnOnce(&R) -> Vec<String>,
+        lines: impl FnOnce(&R) -> Vec<String>,
         csv: impl FnOnce(&R) -> Vec<String>,
         remarks: impl FnOnce(&R) -> Vec<String>,
     ) -> Result<()> {
         match self {
-            RowFormat::Table => local::print(told(report)),
+            RowFormat::Table => local::print(lines(report)),
             RowFormat::Csv => {
                 remarks(report).iter().for_each(|line| say!("{line}"));
                 local::print(csv(report))

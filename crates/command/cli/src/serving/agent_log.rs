@@ -115,7 +115,7 @@ pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
 
 /// Returns a function that logs the full errors behind the numbers that programs receive. Repeated errors are
 /// rate-limited.
-pub(crate) fn hearer() -> impl Fn(&node::Error) + Send {
+pub(crate) fn error_logger() -> impl Fn(&node::Error) + Send {
     let failures = Mutex::new(Repeated::default());
     move |error| {
         let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use command_line::failure::{Failure, Result};
 
 use agent_set::process::Process;
-use agent_set::start::{LOG, PROCESS, told_to_stay};
+use agent_set::start::{LOG, PROCESS, agents_to_detach};
 use transfer::local;
 
 const WHAT: &str = "cannot start an agent in the background";
@@ -45,7 +45,7 @@ pub(crate) fn start(path: &Path) -> Result<()> {
     let mut word = String::new();
     io::stdin().read_line(&mut word).map_err(failed)?;
     let mut input = child.stdin.take().expect("it was piped");
-    if told_to_stay(&word).is_some() {
+    if agents_to_detach(&word).is_some() {
         return input.write_all(word.as_bytes()).map_err(failed);
     }
     drop(input);

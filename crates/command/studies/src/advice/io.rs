@@ -447,10 +447,10 @@ fn hint_of(method: Method) -> &'static str {
 }
 
 /// Returns the best of each kind of change, if its gain is sufficient, in descending order of gain.
-fn best_of_each(tried: Vec<Tried>, told: &[IoAlternative]) -> Vec<Tried> {
+fn best_of_each(tried: Vec<Tried>, alternatives: &[IoAlternative]) -> Vec<Tried> {
     let mut better: Vec<(f64, Tried)> = tried
         .into_iter()
-        .zip(told)
+        .zip(alternatives)
         .filter(|(_, one)| one.is_better())
         .map(|(tried, one)| (one.gain, tried))
         .collect();

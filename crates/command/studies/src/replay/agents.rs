@@ -53,7 +53,7 @@ enum Step {
 }
 
 /// Message of a node to the parent.
-enum Told {
+enum NodeMessage {
     Listening(usize, SocketAddr),
     Ready,
     Done(Box<Outcome>),
@@ -114,8 +114,8 @@ impl ReplayTask {
             connection.explained(&self.label, file.make_stripes().await)?;
             if is_read {
                 let progress = progress.clone();
-                let told = move |bytes| progress.add(bytes);
-                let filled = jobs::fill(&connection.machine, &file, bytes, Contents::Real, told).await;
+                let on_bytes = move |bytes| progress.add(bytes);
+                let filled = jobs::fill(&connection.machine, &file, bytes, Contents::Real, on_bytes).await;
                 explained_job(connection, &self.label, filled)?;
                 connection.explained(&self.label, file.flush().await)?;
                 known.bytes = file.bytes();
@@ -130,24 +130,24 @@ impl ReplayTask {
         let count = self.job.log().nodes().len();
         let members = (0..count).map(|_| node::new_node_id()).collect::<node::Result<Vec<NodeId>>>()?;
         let group = node::random()?;
-        let (tell, told) = flume::unbounded();
+        let (sender, messages) = flume::unbounded();
         let mut steps = Vec::new();
         for rank in 0..count {
             let (step, steps_of_node) = flume::unbounded();
             steps.push(step);
-            let (task, tell, members) = (self.clone(), tell.clone(), (members.clone(), files.clone()));
+            let (task, sender, members) = (self.clone(), sender.clone(), (members.clone(), files.clone()));
             thread::spawn(move || {
-                let done = task.be_node(rank, group, members, steps_of_node, tell.clone());
+                let done = task.be_node(rank, group, members, steps_of_node, sender.clone());
                 if let Err(failure) = done {
                     // After an interruption there is no receiver.
-                    let _ = tell.send(Err(failure));
+                    let _ = sender.send(Err(failure));
                 }
             });
         }
-        drop(tell);
+        drop(sender);
         let mut addresses = vec![None; count];
-        for told in hear(&told, count).await? {
-            if let Told::Listening(rank, address) = told {
+        for messages in receive_all(&messages, count).await? {
+            if let NodeMessage::Listening(rank, address) = messages {
                 addresses[rank] = Some(address);
             }
         }
@@ -155,7 +155,7 @@ impl ReplayTask {
         for (rank, step) in steps.iter().enumerate() {
             let _ = step.send(Step::Connect(addresses[..rank].to_vec()));
         }
-        hear(&told, count).await?;
+        receive_all(&messages, count).await?;
         let all = |step: fn() -> Step| {
             // A node that has ended sends its own failure.
             steps.iter().for_each(|to| _ = to.send(step()));
@@ -163,14 +163,14 @@ impl ReplayTask {
         let progress = Progress::count(self.show, &self.label, count as u64);
         all(|| Step::Go);
         let mut sum = Outcome::default();
-        for told in hear(&told, count).await? {
-            if let Told::Done(outcome) = told {
+        for messages in receive_all(&messages, count).await? {
+            if let NodeMessage::Done(outcome) = messages {
                 sum.add(&outcome);
             }
         }
         progress.finish();
         all(|| Step::Check);
-        hear(&told, count).await?;
+        receive_all(&messages, count).await?;
         Ok(sum)
     }
 
@@ -181,7 +181,7 @@ impl ReplayTask {
         group: u64,
         (members, files): (Vec<NodeId>, JobFiles),
         steps: Receiver<Step>,
-        tell: Sender<Result<Told>>,
+        sender: Sender<Result<NodeMessage>>,
     ) -> Result<()> {
         let settings = Settings {
             node: members[rank],
@@ -192,20 +192,25 @@ impl ReplayTask {
         cluster.run_as(settings, move |connection| async move {
             connection.absence()?;
             let place = Place { rank, group, members: members.into(), files: files.into() };
-            let _ = tell.send(Ok(Told::Listening(rank, connection.machine.address().expect("it listens"))));
+            let _ = sender
+                .send(Ok(NodeMessage::Listening(rank, connection.machine.address().expect("it listens"))));
             let Ok(Step::Connect(addresses)) = steps.recv_async().await else { return Ok(()) };
             let part = self.get_ready(&connection, &place, &addresses).await?;
-            let _ = tell.send(Ok(Told::Ready));
+            let _ = sender.send(Ok(NodeMessage::Ready));
             let Ok(Step::Go) = steps.recv_async().await else { return Ok(()) };
             let stopped = async {
                 // The parent sends no command during the replay, so this returns only when the channel is closed.
                 let _ = steps.recv_async().await;
             };
             let Some(outcome) = unless(stopped, part.run()).await else { return Ok(()) };
-            let _ = tell.send(Ok(Told::Done(Box::new(explained_job(&connection, &self.label, outcome)?))));
+            let _ = sender.send(Ok(NodeMessage::Done(Box::new(explained_job(
+                &connection,
+                &self.label,
+                outcome,
+            )?))));
             let Ok(Step::Check) = steps.recv_async().await else { return Ok(()) };
             explained_job(&connection, &self.label, part.check().await)?;
-            let _ = tell.send(Ok(Told::Checked));
+            let _ = sender.send(Ok(NodeMessage::Checked));
             Ok(())
         })
     }
@@ -235,11 +240,11 @@ impl ReplayTask {
 }
 
 /// Receives the messages of `count` nodes, or the first failure.
-async fn hear(told: &Receiver<Result<Told>>, count: usize) -> Result<Vec<Told>> {
+async fn receive_all(messages: &Receiver<Result<NodeMessage>>, count: usize) -> Result<Vec<NodeMessage>> {
     let mut all = Vec::new();
     while all.len() < count {
-        match told.recv_async().await {
-            Ok(told) => all.push(told?),
+        match messages.recv_async().await {
+            Ok(messages) => all.push(messages?),
             Err(_) => return Err(Failure::new("replaying", "a node of this process ended too early")),
         }
     }

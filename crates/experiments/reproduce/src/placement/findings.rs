@@ -24,7 +24,7 @@ const ANYTHING_LESS: f64 = f64::NEG_INFINITY;
 const ANYTHING_MORE: f64 = f64::INFINITY;
 
 /// All statements, by section. Bounds are the tolerances of the published values, or an interpretation of the words.
-const SAID: [PlacementFindings; 22] = [
+const FINDINGS: [PlacementFindings; 22] = [
     PlacementFindings {
         section: "2.2",
         statement: "Policy 3 takes 70 seconds (5 jobs), s",
@@ -290,21 +290,21 @@ pub(super) fn table(cells: &[PlacedCell<'_>]) -> NumbersTable {
         let text = format!("{value:.2}");
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     };
-    let bounds = |said: &PlacementFindings| match said.bounds {
+    let bounds = |finding: &PlacementFindings| match finding.bounds {
         None => String::new(),
         Some((least, most)) if most.is_infinite() => format!("from {}", shown(least)),
         Some((least, most)) if least.is_infinite() => format!("up to {}", shown(most)),
         Some((least, most)) => format!("{} to {}", shown(least), shown(most)),
     };
     let reported: Vec<PlacedCell<'_>> = cells.iter().filter(|cell| is_as_reported(cell)).cloned().collect();
-    let row = |said: &PlacementFindings| {
-        let found = (said.measured)(&reported)?;
+    let row = |finding: &PlacementFindings| {
+        let found = (finding.measured)(&reported)?;
         Some(vec![
-            said.section.to_owned(),
-            said.statement.to_owned(),
-            said.standing(found).to_owned(),
-            said.published.map_or(String::new(), shown),
-            bounds(said),
+            finding.section.to_owned(),
+            finding.statement.to_owned(),
+            finding.standing(found).to_owned(),
+            finding.published.map_or(String::new(), shown),
+            bounds(finding),
             shown(found),
         ])
     };
@@ -319,7 +319,7 @@ pub(super) fn table(cells: &[PlacedCell<'_>]) -> NumbersTable {
         ],
         head: ["section", "statement", "", "published", "bounds", "found"].map(str::to_owned).into(),
         text_columns: 3,
-        rows: SAID.iter().filter_map(row).collect(),
+        rows: FINDINGS.iter().filter_map(row).collect(),
     }
 }
 
@@ -340,9 +340,9 @@ mod tests {
             (of(None, None), &[(1.0, "predicted")]),
             (of(None, Some(70.0)), &[(70.0, "fitted"), (80.0, "fitted")]),
         ];
-        for (said, found) in cases {
+        for (finding, found) in cases {
             for &(found, standing) in found {
-                assert_eq!(said.standing(found), standing, "{found} of {:?}", said.bounds);
+                assert_eq!(finding.standing(found), standing, "{found} of {:?}", finding.bounds);
             }
         }
     }

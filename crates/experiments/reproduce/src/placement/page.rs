@@ -7,12 +7,12 @@ use super::{Placed, PlacedCell, analysis, drawings, findings, mean};
 
 /// Returns the page of these results. `command` reproduces it with this version of the program.
 pub(super) fn page(name: &str, cells: &[PlacedCell<'_>], command: &str, version: &str) -> NumbersPage {
-    let said = findings::table(cells);
+    let findings = findings::table(cells);
     // The report's statements and drawings do not apply to a study of another system.
-    let is_of_report = cells.is_empty() || !said.rows.is_empty();
+    let is_of_report = cells.is_empty() || !findings.rows.is_empty();
     let mut parts = Vec::new();
     if is_of_report {
-        parts.push(NumbersPart::Table(said));
+        parts.push(NumbersPart::Table(findings));
         parts.extend(drawings::drawings());
     }
     let plots = [

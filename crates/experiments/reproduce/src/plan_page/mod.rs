@@ -142,7 +142,7 @@ fn charts<K: PageKind>(
     let varied = results.first().map_or_else(String::new, |(result, _)| axis.name(result));
     let mut parts = Vec::new();
     for (title, lines) in groups {
-        let charts = told_apart(&lines);
+        let charts = distributed(&lines);
         let count = charts.len();
         for (place, lines) in (1..).zip(charts) {
             *figures += 1;
@@ -169,7 +169,7 @@ struct DrawnLine {
 }
 
 /// Distributes lines over charts with at most [`LINES_MAX`] each. Lines of one setting share a chart if they fit.
-fn told_apart(lines: &[DrawnLine]) -> Vec<Vec<Curve>> {
+fn distributed(lines: &[DrawnLine]) -> Vec<Vec<Curve>> {
     let all = |lines: &[DrawnLine]| lines.iter().map(|line| line.curve.clone()).collect();
     if lines.len() <= LINES_MAX {
         return vec![all(lines)];
@@ -304,7 +304,7 @@ mod tests {
             .flat_map(|variant| [8, 512, 8192].map(|bytes| line(variant, bytes)))
             .collect();
         let names = |lines: &[DrawnLine]| -> Vec<Vec<String>> {
-            let charts = told_apart(lines).into_iter();
+            let charts = distributed(lines).into_iter();
             charts.map(|chart| chart.into_iter().map(|curve| curve.name).collect()).collect()
         };
         assert_eq!(

@@ -141,15 +141,15 @@ impl Merging {
     ) -> Result<Merging> {
         let (wanted, wishes) = channel();
         let mut readers = Vec::new();
-        let mut tell = Vec::new();
+        let mut senders = Vec::new();
         for (index, run) in runs.iter_mut().enumerate() {
             run.rewind().map_err(|error| Failure::io("a temporary file", &error))?;
             let (filled, buffers) = channel();
-            tell.push(filled);
+            senders.push(filled);
             readers.push(Reader { index, wanted: wanted.clone(), buffers, buffer: Vec::new(), used: 0 });
         }
         drop(wanted);
-        scope.spawn(move || read_ahead(&mut runs, &wishes, &tell));
+        scope.spawn(move || read_ahead(&mut runs, &wishes, &senders));
         for _ in 0..BUFFERS {
             readers.iter().for_each(|reader| reader.want(vec![0; buffer_bytes]));
         }
@@ -199,7 +199,7 @@ impl Merging {
 fn read_ahead(
     runs: &mut [Box<dyn Temporary>],
     wishes: &Receiver<(usize, Vec<u8>)>,
-    tell: &[Sender<io::Result<Vec<u8>>>],
+    senders: &[Sender<io::Result<Vec<u8>>>],
 ) {
     for (index, mut buffer) in wishes {
         buffer.resize(buffer.capacity(), 0);
@@ -208,7 +208,7 @@ fn read_ahead(
             buffer
         });
         // The reader may have reached the end of its run and stopped.
-        let _ = tell[index].send(filled);
+        let _ = senders[index].send(filled);
     }
 }
 

@@ -75,8 +75,8 @@ pub(super) fn run(arguments: &IoArguments) -> Result<()> {
     program.layout = arguments.layout.unwrap_or(DiskLayout::Contiguous);
     (program.seed, program.trials) = (arguments.seed.seed, arguments.trials);
     let advice = IoAdvice::about(&program, arguments.progress.show)?;
-    let told = |advice: &IoAdvice| report_lines(&arguments.input.name(), advice);
-    arguments.format.print_report(&advice, told, csv, reasons)
+    let report_text = |advice: &IoAdvice| report_lines(&arguments.input.name(), advice);
+    arguments.format.print_report(&advice, report_text, csv, reasons)
 }
 
 fn report_lines(name: &str, advice: &IoAdvice) -> Vec<String> {

@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         imported = collected.write(to)?;
         Ok(())
     })?;
-    input::tell(&file.display().to_string(), &imported);
+    input::print_notes_of(&file.display().to_string(), &imported);
     Ok(())
 }
 

@@ -91,17 +91,17 @@ fn read(files: &[&Path], alignment: Alignment) -> Result<Timeline> {
     for file in files {
         let name = file.display().to_string();
         let read = read_any(&mut reader, &name, open(file)?);
-        tell(&name, &read.map_err(|error| failed(file, &error))?);
+        print_notes_of(&name, &read.map_err(|error| failed(file, &error))?);
     }
     let timeline = reader.finish(alignment);
-    tell_notes(&timeline, |kind| !kind.is_usual());
+    print_notes(&timeline, |kind| !kind.is_usual());
     Ok(timeline)
 }
 
 /// Prints the notes of these kinds about a timeline.
-pub(super) fn tell_notes(timeline: &Timeline, is_told: impl Fn(NoteKind) -> bool) {
-    let told = timeline.notes.iter().filter(|note| is_told(note.kind));
-    told.for_each(|note| say!("{}", shown::text(&note.to_string())));
+pub(super) fn print_notes(timeline: &Timeline, is_shown: impl Fn(NoteKind) -> bool) {
+    let shown_notes = timeline.notes.iter().filter(|note| is_shown(note.kind));
+    shown_notes.for_each(|note| say!("{}", shown::text(&note.to_string())));
 }
 
 /// Opens a file, or standard input.
@@ -120,7 +120,7 @@ pub(super) fn open(file: &Path) -> Result<Box<dyn Read>> {
 }
 
 /// Prints which records of another tool's trace were omitted.
-pub(super) fn tell(name: &str, imported: &Imported) {
+pub(super) fn print_notes_of(name: &str, imported: &Imported) {
     let name = shown::text(name);
     imported.notes().for_each(|note| say!("{name}: {note}"));
 }

@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let totals = timeline.totals(grouping, arguments.range.of(&timeline)?);
     let rows: Vec<Row> = totals.iter().map(|totals| row(&timeline, totals)).collect();
     arguments.format.print(&rows, |rows| lines(rows, arguments.by))?;
-    input::tell_notes(&timeline, NoteKind::is_usual);
+    input::print_notes(&timeline, NoteKind::is_usual);
     Ok(())
 }
 

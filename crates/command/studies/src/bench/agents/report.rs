@@ -73,7 +73,7 @@ pub struct Figures {
 }
 
 /// Share of a client's time for its own data above which the report mentions it: it may be the bottleneck.
-const OWN_WORK_TOLD: f64 = 0.1;
+const OWN_WORK_NOTED: f64 = 0.1;
 
 impl Figures {
     fn of(outcome: &Outcome, tally: &Tally, clients: u32) -> Figures {
@@ -244,7 +244,7 @@ impl Report {
         }
         let shares = self.rows.iter().map(|row| row.measured.own_work_share);
         let share = shares.fold(0.0, f64::max);
-        if share > OWN_WORK_TOLD {
+        if share > OWN_WORK_NOTED {
             let percent = 100.0 * share;
             notes.push(
                 "Making and checking data, or waiting for a processor for it, took clients up to".into(),

@@ -61,8 +61,8 @@ impl Task {
         connection.explained(&self.label, file.make_stripes().await)?;
         let progress = Progress::bytes(self.show, &format!("laying out for {}", self.label));
         progress.expect(self.workload.file_bytes);
-        let told = adding_to(&progress);
-        let laid_out = self.workload.lay_out(&connection.machine, &file, Contents::Real, told).await;
+        let on_bytes = adding_to(&progress);
+        let laid_out = self.workload.lay_out(&connection.machine, &file, Contents::Real, on_bytes).await;
         progress.finish();
         explained_job(connection, &self.label, laid_out)?;
         connection.explained(&self.label, file.flush().await)?;
@@ -147,8 +147,8 @@ impl Task {
             let stop = async {
                 let _ = go.recv_async().await;
             };
-            let told = adding_to(&progress);
-            let work = self.workload.run(&connection.machine, &file, Contents::Real, number, told);
+            let on_bytes = adding_to(&progress);
+            let work = self.workload.run(&connection.machine, &file, Contents::Real, number, on_bytes);
             let outcome = unless(stop, work).await;
             outcome.map(|outcome| explained_job(&connection, &self.label, outcome)).transpose()
         })

@@ -51,11 +51,11 @@ fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Me
             let file = scratch::describe(&connection, &name, BLOCK_BYTES).await?;
             files.insert(name, file);
         }
-        let (tell, told) = flume::bounded(1);
+        let (sender, result) = flume::bounded(1);
         let of_processes = files.clone();
         let writing = move || have_written(&cell, &cluster, of_processes, group, trace);
-        std::thread::spawn(move || tell.send(writing()));
-        let measured = told.recv_async().await.expect("the thread tells before it ends");
+        std::thread::spawn(move || sender.send(writing()));
+        let measured = result.recv_async().await.expect("the thread tells before it ends");
         scratch::remove(&connection, files.values()).await?;
         measured
     });
@@ -84,16 +84,16 @@ fn have_written(
     };
     let mut members =
         (0..cell.processes as usize).map(|rank| Writer::start(&task(rank))).collect::<Result<Vec<_>>>()?;
-    let addresses = of_each(&mut members, Writer::hear::<MemberAddress>)?;
-    of_each(&mut members, |member| member.tell(&addresses))?;
-    of_each(&mut members, Writer::hear::<String>)?;
+    let addresses = of_each(&mut members, Writer::receive::<MemberAddress>)?;
+    of_each(&mut members, |member| member.send(&addresses))?;
+    of_each(&mut members, Writer::receive::<String>)?;
     if trace.is_some() {
         recordings::start(cluster, true)?;
         of_each(&mut members, |member| member.ask("record"))?;
     }
     let start = Instant::now();
-    of_each(&mut members, |member| member.tell(&"go"))?;
-    let outcomes = of_each(&mut members, Writer::hear::<MemberOutcome>)?;
+    of_each(&mut members, |member| member.send(&"go"))?;
+    let outcomes = of_each(&mut members, Writer::receive::<MemberOutcome>)?;
     members[0].ask("finish")?;
     let elapsed = start.elapsed();
     if let Some(path) = trace {
@@ -140,11 +140,11 @@ impl Writer {
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("it was piped"));
         let mut writer = Writer { child, input, output };
-        writer.tell(task)?;
+        writer.send(task)?;
         Ok(writer)
     }
 
-    fn tell(&mut self, what: &impl Serialize) -> Result<()> {
+    fn send(&mut self, what: &impl Serialize) -> Result<()> {
         let line = serde_json::to_string(what).expect("it is plain data");
         let input = self.input.as_mut().expect("open until the end");
         writeln!(input, "{line}")
@@ -153,7 +153,7 @@ impl Writer {
 
     /// Receives a message from the process. Fails if the process ends instead, which prints the reason on its standard
     /// error.
-    fn hear<T: DeserializeOwned>(&mut self) -> Result<T> {
+    fn receive<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         let _ = self.output.read_line(&mut line);
         serde_json::from_str(&line)
@@ -161,8 +161,8 @@ impl Writer {
     }
 
     fn ask(&mut self, what: &str) -> Result<()> {
-        self.tell(&what)?;
-        self.hear::<String>().map(drop)
+        self.send(&what)?;
+        self.receive::<String>().map(drop)
     }
 }
 

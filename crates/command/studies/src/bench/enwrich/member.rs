@@ -92,7 +92,7 @@ impl MemberTask {
 
 /// Runs a member, which reads its task and its commands from standard input.
 pub fn be_member() -> Result<()> {
-    let task: MemberTask = hear()?;
+    let task: MemberTask = receive()?;
     let agent = |&address: &SocketAddr| Agent { name: address.to_string(), address, log: None };
     let cluster = Cluster::new(task.agents.iter().map(agent).collect());
     let settings = real::Settings { listen: Some(([127, 0, 0, 1], 0).into()), ..cluster.settings()? };
@@ -105,8 +105,8 @@ pub fn be_member() -> Result<()> {
 async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> {
     let ConnectedNode { machine, client, .. } = connection;
     let address = machine.address().expect("it listens");
-    tell(&MemberAddress { node: machine::Machine::node(machine).0, address })?;
-    let peers: Vec<MemberAddress> = hear_elsewhere().await?;
+    report(&MemberAddress { node: machine::Machine::node(machine).0, address })?;
+    let peers: Vec<MemberAddress> = receive_in_thread().await?;
     connect(machine, &peers[..task.rank]).await?;
     let members = peers.iter().map(|peer| NodeId(peer.node)).collect();
     let group = Group::new(task.group, members, task.rank);
@@ -120,30 +120,30 @@ async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> 
     };
     let part: Part<RealMachine> =
         task.cell()?.job(task.files.keys().cloned().collect()).prepare(member).await.map_err(failed)?;
-    tell(&"ready")?;
+    report(&"ready")?;
     let mut trace = None;
-    while let Some(what) = hear_or_end().await? {
+    while let Some(what) = receive_or_end().await? {
         match what.as_str() {
             "record" => {
                 trace = NodeTrace::begin(machine, task.trace.as_deref())?;
-                tell(&"done")?;
+                report(&"done")?;
             }
             "recorded" => {
                 trace.take().map_or(Ok(()), NodeTrace::end)?;
-                tell(&"done")?;
+                report(&"done")?;
             }
             "go" => {
                 let outcome = part.run().await.map_err(failed)?;
                 let flushes = outcome.flushes.map(|flushes| flushes.flushes);
-                tell(&MemberOutcome::of(&outcome.writes.latencies, flushes))?;
+                report(&MemberOutcome::of(&outcome.writes.latencies, flushes))?;
             }
             "finish" => {
                 part.finish().await.map_err(failed)?;
-                tell(&"done")?;
+                report(&"done")?;
             }
             "check" => {
                 part.check().await.map_err(failed)?;
-                tell(&"done")?;
+                report(&"done")?;
             }
             other => {
                 return Err(Failure::new(
@@ -177,14 +177,14 @@ pub fn check_problem(cell: &WriteCell) -> Result<()> {
     })
 }
 
-fn tell(what: &impl Serialize) -> Result<()> {
+fn report(what: &impl Serialize) -> Result<()> {
     let line = serde_json::to_string(what).expect("it is plain data");
     let mut output = io::stdout().lock();
-    let told = writeln!(output, "{line}").and_then(|()| output.flush());
-    told.map_err(|error| Failure::new("cannot report to the parent process", error))
+    let sent = writeln!(output, "{line}").and_then(|()| output.flush());
+    sent.map_err(|error| Failure::new("cannot report to the parent process", error))
 }
 
-fn hear<T: serde::de::DeserializeOwned>() -> Result<T> {
+fn receive<T: serde::de::DeserializeOwned>() -> Result<T> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
     let failed = |why: String| Failure::new("cannot read commands of the parent process", why);
@@ -193,22 +193,23 @@ fn hear<T: serde::de::DeserializeOwned>() -> Result<T> {
 }
 
 /// Receives a message on another thread, so that other tasks of this node can serve memory to other members.
-async fn hear_elsewhere<T: serde::de::DeserializeOwned + Send + 'static>() -> Result<T> {
-    let (tell, told) = flume::bounded(1);
-    std::thread::spawn(move || tell.send(hear()));
-    told.recv_async()
+async fn receive_in_thread<T: serde::de::DeserializeOwned + Send + 'static>() -> Result<T> {
+    let (sender, received) = flume::bounded(1);
+    std::thread::spawn(move || sender.send(receive()));
+    received
+        .recv_async()
         .await
         .unwrap_or_else(|_| Err(Failure::new("cannot read commands of the parent process", "it ended")))
 }
 
 /// Receives the next word, or `None` at the end of the input.
-async fn hear_or_end() -> Result<Option<String>> {
-    let (tell, told) = flume::bounded(1);
+async fn receive_or_end() -> Result<Option<String>> {
+    let (sender, received) = flume::bounded(1);
     std::thread::spawn(move || {
         let mut line = String::new();
         let _ = io::stdin().lock().read_line(&mut line);
-        let _ = tell.send(line);
+        let _ = sender.send(line);
     });
-    let line = told.recv_async().await.unwrap_or_default();
+    let line = received.recv_async().await.unwrap_or_default();
     Ok(serde_json::from_str(&line).ok())
 }

@@ -53,11 +53,11 @@ impl LocalDisk {
     /// Starts the disk described by `settings`.
     pub fn start(settings: real::Settings) -> Result<LocalDisk> {
         let (commands, to_do) = flume::unbounded();
-        let (tell, ready) = flume::bounded(1);
+        let (sender, ready) = flume::bounded(1);
         let thread = thread::spawn(move || {
             real::run(settings, move |machine| async move {
                 // Without a receiver there is nothing to do.
-                let _ = tell.send(());
+                let _ = sender.send(());
                 serve(&machine, &to_do).await;
             })
         });
@@ -155,9 +155,9 @@ struct Written {
 impl Written {
     fn begin(commands: Sender<Command>, name: String) -> Written {
         let (stretches, receive) = flume::bounded(STRETCHES_BEHIND);
-        let (tell, written) = flume::bounded(1);
+        let (sender, written) = flume::bounded(1);
         // If the thread has ended, sending the first extent fails.
-        let _ = commands.send(Command::Write { name: name.clone(), stretches: receive, written: tell });
+        let _ = commands.send(Command::Write { name: name.clone(), stretches: receive, written: sender });
         Written { commands, name, stretch: Vec::new(), stretches: Some(stretches), written }
     }
 

@@ -151,12 +151,12 @@ mod tests {
             row("sort", Some((4, "1")), 99),
             row("sort", Some((4, "adaptive")), 50),
         ];
-        let told: Vec<_> = targets(&results(rows.clone(), false)).iter().map(Goal::cells).collect();
+        let cells: Vec<_> = targets(&results(rows.clone(), false)).iter().map(Goal::cells).collect();
         let expected = [
             ["sort, 1 disk: speed-up over the local disk", "at least 0.97", "0.962", "no"],
             ["sort, 4 disks: speed-up over the local disk", "-", "2.000", "-"],
         ];
-        assert_eq!(told, expected.map(|cells| cells.map(str::to_owned)));
+        assert_eq!(cells, expected.map(|cells| cells.map(str::to_owned)));
         assert_eq!(targets(&results(rows, true)), [], "this computer's disks have no known rate");
     }
 
@@ -164,8 +164,8 @@ mod tests {
     fn the_worst_prediction_decides() {
         let mut rows = vec![row("cat", None, 100), row("cat", Some((4, "1")), 50)];
         (rows[0].predicted_s, rows[1].predicted_s) = (Some(101.0), Some(44.0));
-        let told: Vec<_> = targets(&results(rows, false)).iter().map(Goal::cells).collect();
-        let last = told.last().expect("a target");
+        let cells: Vec<_> = targets(&results(rows, false)).iter().map(Goal::cells).collect();
+        let last = cells.last().expect("a target");
         assert!(last[0].ends_with("cat 8 MiB, disks 4, window 1"), "{last:?}");
         assert_eq!(last[1..], ["within 10 %", "-12.0 %", "no"].map(str::to_owned));
     }

@@ -83,10 +83,10 @@ impl MergeTestbed {
                 outputs.push(described.clone());
                 files.insert(file.name.clone(), NumberedFile { bytes: file.bytes, ..described });
             }
-            let (tell, told) = flume::bounded(1);
+            let (sender, result) = flume::bounded(1);
             let launches = experiment.jobs.clone();
-            thread::spawn(move || tell.send(have_done(&cluster, launches, &files, number)));
-            let done = told.recv_async().await.expect("the thread tells before it ends");
+            thread::spawn(move || sender.send(have_done(&cluster, launches, &files, number)));
+            let done = result.recv_async().await.expect("the thread tells before it ends");
             scratch::remove(&connection, &outputs).await?;
             done
         });
