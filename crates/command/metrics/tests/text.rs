@@ -47,9 +47,9 @@ fn assert_exports(
     let names: BTreeSet<String> = families.clone().map(MetricFamily::name_with_unit).collect();
     assert_eq!(read.keys().cloned().collect::<BTreeSet<_>>(), names);
     for family in families {
-        let told = &read[&family.name_with_unit()];
-        assert_eq!(told.kind, family.kind.word());
-        assert_eq!(told.help, family.help);
+        let exported = &read[&family.name_with_unit()];
+        assert_eq!(exported.kind, family.kind.word());
+        assert_eq!(exported.help, family.help);
     }
 }
 

@@ -66,7 +66,7 @@ fn invalid_page_cache_options_are_rejected() {
     directed.method = Method::DiskDirected;
     let window = case("rb".parse().expect("a pattern"), 8192, 0, Some(Prefetch::Adaptive));
     for (wrong, why) in [(directed, "only the traditional method"), (window, "set page_cache, too")] {
-        let told = wrong.check().expect_err("refused").to_string();
-        assert!(told.contains(why), "{told}");
+        let error = wrong.check().expect_err("refused").to_string();
+        assert!(error.contains(why), "{error}");
     }
 }

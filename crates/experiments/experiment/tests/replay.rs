@@ -312,7 +312,7 @@ fn invalid_replays_are_rejected() {
         (empty, "it needs 4096"),
         (replay(&log("0 0 x read 281474976710648 8\n"), Method::Traditional), "make the file smaller"),
     ] {
-        let told = replay.check().expect_err(why).to_string();
-        assert!(told.contains(why), "{told}");
+        let error = replay.check().expect_err(why).to_string();
+        assert!(error.contains(why), "{error}");
     }
 }

@@ -131,7 +131,7 @@ fn impossible_files_and_jobs_are_rejected() {
         (whole(), vec![Launch { nodes: vec![0, 0], ..on(0).remove(0) }], "each once, not node 0"),
     ] {
         let experiment = Experiment { files, jobs, ..Experiment::with_agents(machine()) };
-        let told = experiment.trial(0).expect_err("refused").to_string();
-        assert!(told.contains(why), "{told}");
+        let error = experiment.trial(0).expect_err("refused").to_string();
+        assert!(error.contains(why), "{error}");
     }
 }

@@ -12,7 +12,7 @@ use machine::{Duration, Instant, NodeId, NotedEvent, Recorder, RowId};
 use sim::Statistics;
 
 /// A slice with one of its arguments.
-struct Told {
+struct Slice {
     name: &'static str,
     begin: u64,
     end: u64,
@@ -26,8 +26,8 @@ type Track = (usize, String);
 struct Tracks {
     rows: Vec<Track>,
     /// Slices that have begun on each row and not ended.
-    open: BTreeMap<RowId, Vec<Told>>,
-    slices: BTreeMap<Track, Vec<Told>>,
+    open: BTreeMap<RowId, Vec<Slice>>,
+    slices: BTreeMap<Track, Vec<Slice>>,
     /// Highest count of each track.
     highest: BTreeMap<Track, u64>,
     /// Numbers of sent messages, and of received messages.
@@ -47,13 +47,13 @@ impl Recorder for Tracks {
             NotedEvent::Begin { name, arguments } => {
                 let interrupted = arguments.iter().find(|(name, _)| *name == "interrupted_ns");
                 let interrupted = interrupted.map_or(0, |(_, time)| *time);
-                open.push(Told { name, begin: time.as_nanos(), end: 0, interrupted });
+                open.push(Slice { name, begin: time.as_nanos(), end: 0, interrupted });
             }
             NotedEvent::End => {
-                let told = Told { end: time.as_nanos(), ..open.pop().expect("it has begun") };
+                let slice = Slice { end: time.as_nanos(), ..open.pop().expect("it has begun") };
                 // A slice within another is part of it.
                 if open.is_empty() {
-                    self.slices.entry(track).or_default().push(told);
+                    self.slices.entry(track).or_default().push(slice);
                 }
             }
             NotedEvent::Count(value) => {
@@ -67,9 +67,9 @@ impl Recorder for Tracks {
 }
 
 impl Tracks {
-    fn sum(&self, track: &Track, of: impl Fn(&Told) -> bool) -> u64 {
-        let slices = self.slices.get(track).into_iter().flatten().filter(|told| of(told));
-        slices.map(|told| told.end - told.begin - told.interrupted).sum()
+    fn sum(&self, track: &Track, of: impl Fn(&Slice) -> bool) -> u64 {
+        let slices = self.slices.get(track).into_iter().flatten().filter(|slice| of(slice));
+        slices.map(|slice| slice.end - slice.begin - slice.interrupted).sum()
     }
 
     fn total(&self, node: usize, name: &str) -> u64 {
@@ -77,7 +77,7 @@ impl Tracks {
     }
 
     fn named(&self, (node, row): (usize, &str), name: &str) -> u64 {
-        self.sum(&(node, row.to_owned()), |told| told.name == name)
+        self.sum(&(node, row.to_owned()), |slice| slice.name == name)
     }
 }
 
@@ -129,7 +129,7 @@ fn slices_of_a_track_come_in_order_and_do_not_overlap() {
         let (_, tracks) = recorded(&experiment);
         assert!(tracks.slices.len() > 32, "only {} tracks", tracks.slices.len());
         for (track, slices) in &tracks.slices {
-            assert!(slices.iter().all(|told| told.begin <= told.end && !told.name.is_empty()));
+            assert!(slices.iter().all(|slice| slice.begin <= slice.end && !slice.name.is_empty()));
             for pair in slices.windows(2) {
                 let (first, second) = (pair[0].end, pair[1].begin);
                 assert!(
@@ -200,8 +200,8 @@ fn nodes_record_their_work_and_messages() {
     for experiment in experiments() {
         let (trial, tracks) = recorded(&experiment);
         let all = |node: usize, row: &str| {
-            let of_row = move |((at, name), _): &(&Track, &Vec<Told>)| *at == node && name.starts_with(row);
-            tracks.slices.iter().filter(of_row).flat_map(|(_, told)| told).collect::<Vec<_>>()
+            let of_row = move |((at, name), _): &(&Track, &Vec<Slice>)| *at == node && name.starts_with(row);
+            tracks.slices.iter().filter(of_row).flat_map(|(_, slice)| slice).collect::<Vec<_>>()
         };
         let io_node = experiment.machine.nodes.compute.value as usize;
         let (row, names) = match experiment.method {
@@ -209,9 +209,9 @@ fn nodes_record_their_work_and_messages() {
             _ => ("collective buffer", ["move block"; 2]),
         };
         let served = all(io_node, row);
-        let done: BTreeSet<&str> = served.iter().map(|told| told.name).collect();
+        let done: BTreeSet<&str> = served.iter().map(|slice| slice.name).collect();
         assert!(!done.is_empty() && done.iter().all(|name| names.contains(name)), "{done:?}");
-        let busy = |node| all(node, "application").iter().map(|told| told.end - told.begin).sum::<u64>();
+        let busy = |node| all(node, "application").iter().map(|slice| slice.end - slice.begin).sum::<u64>();
         let (busiest, elapsed) = ((0..io_node).map(busy).max().unwrap_or(0), trial.elapsed.as_nanos());
         assert!((elapsed / 50..=elapsed).contains(&busiest), "{busiest} ns of {elapsed} ns");
         let [sent, received] = &tracks.messages;

@@ -166,8 +166,8 @@ fn invalid_workloads_are_rejected() {
         (Workload { requests: Some(0), ..good.clone() }, "at least one request"),
         (Workload { time: Some(Duration::ZERO), ..good.clone() }, "at least one request"),
     ] {
-        let told = wrong.check().expect_err("no sense").to_string();
-        assert!(told.contains(why), "{told}");
+        let error = wrong.check().expect_err("no sense").to_string();
+        assert!(error.contains(why), "{error}");
     }
     assert!(good.check().is_ok());
     let three = Workload { clients: 3, ..good };

@@ -31,10 +31,10 @@ fn settings_without_effect_on_any_cell_are_rejected() {
         ),
         ("grid = \"4x4\"", &["traditional"], "no selected pattern is a matrix"),
     ] {
-        let told = of_methods(methods, &format!("{setting}\n")).expect_err("refused");
+        let error = of_methods(methods, &format!("{setting}\n")).expect_err("refused");
         let (key, _) = setting.split_once(' ').expect("a key");
         let expected = format!("folder/p.toml:3: {key}: it has no effect: {why}");
-        assert!(told.starts_with(&expected) && told.lines().count() == 1, "{told}");
+        assert!(error.starts_with(&expected) && error.lines().count() == 1, "{error}");
     }
     // Settings without effect on the pattern.
     for (setting, patterns, why) in [
@@ -46,8 +46,11 @@ fn settings_without_effect_on_any_cell_are_rejected() {
             let head = "name = \"x\"\nmethod = \"traditional\"\n";
             parse(&format!("{head}patterns = [{patterns}]\n[vary]\n{setting}\n"))
         };
-        let told = plan(&format!("\"{patterns}\"")).expect_err("refused");
-        assert!(told.contains("p.toml:5: ") && told.contains(&format!("it has no effect: {why}")), "{told}");
+        let error = plan(&format!("\"{patterns}\"")).expect_err("refused");
+        assert!(
+            error.contains("p.toml:5: ") && error.contains(&format!("it has no effect: {why}")),
+            "{error}"
+        );
         let of_both = plan("\"rb\", \"wb\"").map(|plan| plan.cells.len());
         assert_eq!(of_both.is_ok(), !setting.starts_with("queued"), "{of_both:?}");
     }
@@ -59,15 +62,15 @@ fn settings_without_effect_on_any_cell_are_rejected() {
         format!("name = \"x\"\nmethod = \"{method}\"\npatterns = [\"rb\"]\n[vary]\noutstanding = [1, 2]\n")
     };
     assert!(parse(&vary("traditional")).is_ok());
-    let told = parse(&vary("disk-directed")).expect_err("refused");
-    assert!(told.starts_with("folder/p.toml:5: outstanding: it has no effect"), "{told}");
+    let error = parse(&vary("disk-directed")).expect_err("refused");
+    assert!(error.starts_with("folder/p.toml:5: outstanding: it has no effect"), "{error}");
     // In a variant, a setting must have an effect on that variant.
-    let told = of_methods(&["traditional", "disk-directed"], "").map(|plan| plan.cells.len());
-    assert_eq!(told, Ok(2));
+    let cells = of_methods(&["traditional", "disk-directed"], "").map(|plan| plan.cells.len());
+    assert_eq!(cells, Ok(2));
     let text = "name = \"x\"\npatterns = [\"rb\"]\n[[variant]]\nname = \"a\"\nmethod = \"traditional\"\n\
                 [[variant]]\nname = \"b\"\nmethod = \"disk-directed\"\noutstanding = 2\n";
-    let told = parse(text).expect_err("refused");
-    assert!(told.starts_with("folder/p.toml:9: outstanding: it has no effect"), "{told}");
+    let error = parse(text).expect_err("refused");
+    assert!(error.starts_with("folder/p.toml:9: outstanding: it has no effect"), "{error}");
 }
 
 /// Three valid lines.
@@ -202,8 +205,9 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
     for (text, line, expected) in cases {
         let error = parse(text).err().unwrap_or_else(|| panic!("accepted:\n{text}"));
         let place = format!("folder/p.toml:{line}: ");
-        let is_told = error.lines().any(|told| told.starts_with(&place) && told.contains(expected));
-        assert!(is_told, "{error}, expected line {line} and {expected:?}, of\n{text}");
+        let is_reported =
+            error.lines().any(|reported| reported.starts_with(&place) && reported.contains(expected));
+        assert!(is_reported, "{error}, expected line {line} and {expected:?}, of\n{text}");
     }
 }
 
@@ -211,11 +215,14 @@ fn mistakes_are_reported_with_their_line_and_valid_values() {
 fn all_mistakes_are_reported_together_in_order() {
     let lines = |text: &str, expected: &[&str]| {
         let error = parse(text).expect_err("a refusal");
-        let told: Vec<&str> = error.lines().collect();
-        assert_eq!(told.len(), expected.len(), "{error}");
-        for (told, expected) in told.iter().zip(expected) {
+        let reported: Vec<&str> = error.lines().collect();
+        assert_eq!(reported.len(), expected.len(), "{error}");
+        for (reported, expected) in reported.iter().zip(expected) {
             let (line, part) = expected.split_once(' ').expect("a line and a part");
-            assert!(told.starts_with(&format!("folder/p.toml:{line}: ")) && told.contains(part), "{error}");
+            assert!(
+                reported.starts_with(&format!("folder/p.toml:{line}: ")) && reported.contains(part),
+                "{error}"
+            );
         }
     };
     let text = "name = \"x\"\ntrials = 0\npatterns = [\"rb\", \"xx\"]\nmethod = \"psychic\"\nspeed = 3\n\

@@ -54,8 +54,8 @@ fn recorded(process: u32, processes: u32, steps: &[Step]) -> Vec<u8> {
     let mut writer = LogWriter::begin_calls(&mut text).expect("memory");
     writer.write_process((Duration::ZERO, process), processes).expect("memory");
     for (file, name) in FILES.iter().zip(["a", "b"]) {
-        let told = OpeningToWrite { name, rank: process, size: processes, block_bytes: 4096, stripes: 3 };
-        writer.write_opening((Duration::ZERO, process), file, told).expect("memory");
+        let written = OpeningToWrite { name, rank: process, size: processes, block_bytes: 4096, stripes: 3 };
+        writer.write_opening((Duration::ZERO, process), file, written).expect("memory");
     }
     let mut numbers = [0; 2];
     for (step, second) in steps.iter().zip(1..) {
@@ -69,14 +69,14 @@ fn recorded(process: u32, processes: u32, steps: &[Step]) -> Vec<u8> {
                 numbers[file] += 1;
                 let method = kind.map(|_| CallMethod::ALL[at as usize % 4]);
                 let moves = kind.map(|kind| (kind, &selection));
-                let told = CallToWrite { file: FILES[file], moves, together, method };
-                writer.write_call(process, &request(Action::Sync), &told).expect("memory");
+                let written = CallToWrite { file: FILES[file], moves, together, method };
+                writer.write_call(process, &request(Action::Sync), &written).expect("memory");
             }
             Step::Pieces(kind, file, by, at) if ours(by) => {
                 let (selection, file) = (selected(0, at), FILES[file]);
-                let told =
+                let written =
                     CallToWrite { file, moves: Some((kind, &selection)), together: None, method: None };
-                writer.write_call(process, &request(Action::Sync), &told).expect("memory");
+                writer.write_call(process, &request(Action::Sync), &written).expect("memory");
             }
             Step::Stretch(kind, file, by, offset) if ours(by) => {
                 let stretch = Stretch { file: file as u32, bytes: 8, offset };
@@ -240,8 +240,8 @@ fn mistakes_are_reported_with_line_and_column() {
             "all of its calls are collective calls of processes that are missing in it",
         ),
     ] {
-        let told = refused(lines);
-        assert!(told.starts_with(why), "{lines}: {told}");
+        let error = refused(lines);
+        assert!(error.starts_with(why), "{lines}: {error}");
     }
     let mixed = read(&[format!("{HEAD}1 0 - begin 3\n").into_bytes()]).expect_err("of two runs");
     assert!(mixed.remedy.contains("0 to 1 belong to the later run"), "{}", mixed.remedy);

@@ -84,8 +84,8 @@ fn a_log_is_read_as_requests_of_each_node() {
 fn a_log_truncated_within_a_request_is_rejected() {
     let whole = "# starfish requests 1\n0 0 x write 0 512\n1 0 x write 512 512\n";
     assert!(read(whole).is_ok());
-    let told = refused(&whole[..whole.len() - 2]);
-    assert!(told.starts_with("line 3: it has no newline") && told.contains("newline"), "{told}");
+    let error = refused(&whole[..whole.len() - 2]);
+    assert!(error.starts_with("line 3: it has no newline") && error.contains("newline"), "{error}");
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn mistakes_are_reported_with_line_and_column() {
             "line 4: the time of node 5 decreases from 2 to 1.5 s. Sort the log by time",
         ),
     ] {
-        let told = refused(&format!("{head}{lines}\n"));
-        assert!(told.contains(why), "{lines}: {told}");
+        let error = refused(&format!("{head}{lines}\n"));
+        assert!(error.contains(why), "{lines}: {error}");
     }
     for (text, why) in [
         ("", "it is empty"),
@@ -128,8 +128,8 @@ fn mistakes_are_reported_with_line_and_column() {
     ] {
         assert!(refused(text).starts_with(why), "{text:?}: {}", refused(text));
     }
-    let told = RequestLog::read(&b"# starfish requests 1\n0 0 \xff write 0 8\n"[..], &Reading::default());
-    assert_eq!(told.expect_err("no text").to_string(), "line 2, column 5: it is not UTF-8 text");
+    let error = RequestLog::read(&b"# starfish requests 1\n0 0 \xff write 0 8\n"[..], &Reading::default());
+    assert_eq!(error.expect_err("no text").to_string(), "line 2, column 5: it is not UTF-8 text");
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn columns_are_found_by_their_names() {
     let reading = named_columns(None, &names);
     let log = RequestLog::read(named.as_bytes(), &reading).expect("named columns");
     assert_eq!((log.start(), log.nodes()[0].number), (Duration::from_millis(1), 2));
-    let told = RequestLog::read(usual.as_bytes(), &reading).expect_err("no such column").to_string();
-    assert!(told.starts_with("line 1: there is no column \"when_ms\""), "{told}");
+    let error = RequestLog::read(usual.as_bytes(), &reading).expect_err("no such column").to_string();
+    assert!(error.starts_with("line 1: there is no column \"when_ms\""), "{error}");
     let head = "time,node,file,operation,offset,bytes\n";
     for (text, why) in [
         ("time,node,file,operation,offset\n", "line 1: there is no column for bytes"),
@@ -292,8 +292,8 @@ fn an_incomplete_recording_is_reported_with_both_counts() {
                    DARSHAN_MODMEM=MIB";
     assert_eq!(partial("DXT_POSIX"), [ran_out]);
     assert!(partial("DXT_MPIIO").is_empty(), "its requests are not read");
-    let told = refused(DXT.replace("X_MPIIO", "X_POSIX").trim_end());
-    assert!(told.starts_with("line 12: it has no newline"), "{told}");
+    let error = refused(DXT.replace("X_MPIIO", "X_POSIX").trim_end());
+    assert!(error.starts_with("line 12: it has no newline"), "{error}");
     let text = "# starfish requests 1\n# incomplete: 1 of 1000 requests are recorded\n0 0 x write 0 8\n";
     assert_eq!(read_with_notes(text, &usual).1, ["incomplete: 1 of 1000 requests are recorded"]);
 }
@@ -358,8 +358,8 @@ fn output_of_blkparse_is_read() {
         notes[0].starts_with("incomplete: it has 2 requests, and the kernel lost 129 events"),
         "{notes:?}"
     );
-    let told = refused(&text.replace("8 + 8 [fio]", "8 + 99999999999999999999 [fio]"));
-    assert!(told.starts_with("line 3: expected a number of sectors"), "{told}");
+    let error = refused(&text.replace("8 + 8 [fio]", "8 + 99999999999999999999 [fio]"));
+    assert!(error.starts_with("line 3: expected a number of sectors"), "{error}");
 }
 
 #[test]
@@ -425,27 +425,27 @@ fn endless(head: &str, line: &str) -> impl io::BufRead {
 fn endless_logs_are_rejected_or_limited() {
     let limits = Limits { requests: 50_000, files: 100, nodes: 10, ..Limits::default() };
     let reading = Reading { limits, ..Reading::default() };
-    let told = |head: &str, line: &str, reading: &Reading| {
+    let error = |head: &str, line: &str, reading: &Reading| {
         let error = RequestLog::read(endless(head, line), reading).expect_err("too much");
         format!("{error}. {}", error.remedy)
     };
     let (head, line) = ("# starfish requests 1\n", "0 0 x write 0 8\n");
     let why = "line 50002: it has more than 50000 requests. Read the first requests only, split the log, or \
                raise the limit: each request needs 40 bytes of memory.";
-    assert_eq!(told(head, line, &reading), why);
+    assert_eq!(error(head, line, &reading), why);
     let first = Reading { first: Some(20_000), ..reading.clone() };
     let log = RequestLog::read(endless(head, line), &first).expect("the first of them");
     assert_eq!(log.totals().writes, 20_000);
     // Lines and rows without an end.
-    assert!(told(head, "x", &reading).starts_with("line 2: it is longer than 16384 bytes"));
-    assert!(told("", "x", &reading).starts_with("line 1: \"xxxx"));
-    assert!(told("time,", "x", &reading).contains("a row is longer than 65536 bytes"));
+    assert!(error(head, "x", &reading).starts_with("line 2: it is longer than 16384 bytes"));
+    assert!(error("", "x", &reading).starts_with("line 1: \"xxxx"));
+    assert!(error("time,", "x", &reading).contains("a row is longer than 65536 bytes"));
     let table = "time,node,file,operation,offset,bytes\n0,0,x,write,0,8\n";
     assert!(
-        told(table, "\"", &reading).contains("line 3: it cannot be read: a row is longer than 65536 bytes")
+        error(table, "\"", &reading).contains("line 3: it cannot be read: a row is longer than 65536 bytes")
     );
-    assert!(told(table, "0,0,x,write,0,8\n", &reading).contains("it has more than 50000 requests"));
-    assert!(told("# darshan log version: 3\n", "x", &reading).starts_with("line 2: it is longer"));
+    assert!(error(table, "0,0,x,write,0,8\n", &reading).contains("it has more than 50000 requests"));
+    assert!(error("# darshan log version: 3\n", "x", &reading).starts_with("line 2: it is longer"));
     // Too many files or nodes.
     let many = |line: fn(u32) -> String| format!("{head}{}", (0..200).map(line).collect::<String>());
     let error = RequestLog::read(many(|file| format!("0 0 x{file} write 0 8\n")).as_bytes(), &reading);

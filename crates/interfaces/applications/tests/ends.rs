@@ -36,9 +36,9 @@ fn an_interrupted_program_leaves_no_files() {
         let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
         assert!(sent.expect("a kill command").success());
         assert_eq!(wait(&mut child).code(), Some(130), "{program} {arguments:?}");
-        let mut said = String::new();
-        child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-        assert_eq!(said, "", "{program} {arguments:?}");
+        let mut stderr = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+        assert_eq!(stderr, "", "{program} {arguments:?}");
         assert_eq!((home.striped(), home.local()), kept, "{program} {arguments:?}");
     }
 }
@@ -108,6 +108,6 @@ fn local_files_are_sorted_without_agents() {
         .env_remove("STARFISH_AGENTS")
         .env("XDG_CONFIG_HOME", "/proc/nonexistent")
         .env("XDG_STATE_HOME", "/nonexistent");
-    let said = String::from_utf8(common::finish(command).stderr).expect("text");
-    assert!(said.contains("STARFISH_AGENTS"), "{said}");
+    let stderr = String::from_utf8(common::finish(command).stderr).expect("text");
+    assert!(stderr.contains("STARFISH_AGENTS"), "{stderr}");
 }

@@ -95,8 +95,8 @@ fn options_of_pdiol_precede_a_dash() {
         (["-disk_number", "x", "-", "pfs:a"], "the option -disk_number: \"x\" is not a valid value"),
         (["-unknown", "1", "-", "pfs:a"], "unexpected argument '-u'"),
     ] {
-        let said = home.fail(PFS2FS, &line);
-        assert!(said.contains(part), "{said}");
+        let stderr = home.fail(PFS2FS, &line);
+        assert!(stderr.contains(part), "{stderr}");
     }
     let mut help = home.command(PFS2FS, ["--help"]);
     help.env("PDIOL_WINDOW_SIZE", "many");
@@ -134,8 +134,8 @@ fn a_failed_copy_reports_its_cause_and_leaves_no_file() {
         (PFS2FS, &["file", "new/"], "new/: no such directory"),
         (MYCAT, &["pfs:file", "--agents", "127.0.0.1:1"], "127.0.0.1:1"),
     ] {
-        let said = home.fail(program, arguments);
-        assert!(said.contains(part), "{arguments:?}: {said}");
+        let stderr = home.fail(program, arguments);
+        assert!(stderr.contains(part), "{arguments:?}: {stderr}");
         assert_eq!(
             (home.striped(), home.local()),
             (vec!["file".into()], vec!["file".into()]),
@@ -160,8 +160,8 @@ fn a_failed_replacement_leaves_the_striped_file() {
         (FS2PFS, &["pfs:small", "file"], "file", "mycat pfs:ONE -o pfs:OTHER"),
         (MYCAT, &["file", "-o", "pfs:small", "--cache", "32KiB"], "small", "does not fit into a cache"),
     ] {
-        let said = home.fail(program, &[&["-f"], arguments].concat());
-        assert!(said.contains(part), "{arguments:?}: {said}");
+        let stderr = home.fail(program, &[&["-f"], arguments].concat());
+        assert!(stderr.contains(part), "{arguments:?}: {stderr}");
         assert_eq!(home.succeed(MYCAT, &[&format!("pfs:{name}")]), b"contents", "{arguments:?}");
     }
 }
@@ -178,8 +178,8 @@ fn an_output_that_is_also_an_input_is_rejected() {
         (PFSBZIP2, &["-f", "file", "link"]),
         (MYCAT, &["-f", "twin", "-o", "file"]),
     ] {
-        let said = home.fail(program, arguments);
-        assert!(said.contains("it is both input and output"), "{arguments:?}: {said}");
+        let stderr = home.fail(program, arguments);
+        assert!(stderr.contains("it is both input and output"), "{arguments:?}: {stderr}");
     }
     for (program, line) in [
         (MYCAT, "\"$0\" twin link >> file"),
@@ -189,9 +189,9 @@ fn an_output_that_is_also_an_input_is_rejected() {
         (PFSBZIP2, "\"$0\" file - >> file"),
     ] {
         let Output { status, stderr, .. } = by_shell(&home, program, line);
-        let said = String::from_utf8_lossy(&stderr);
-        assert_eq!(status.code(), Some(2), "{line}: {said}");
-        assert!(said.contains("it is both input and output"), "{line}: {said}");
+        let stderr = String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(2), "{line}: {stderr}");
+        assert!(stderr.contains("it is both input and output"), "{line}: {stderr}");
     }
     assert!((home.succeed(MYCAT, &["pfs:file"]), home.read("file")) == before);
     // Programs that write only after all input has been read are safe, as are the system's programs.
@@ -291,9 +291,9 @@ fn pfsgrep_prints_the_same_as_grep() {
     assert!(home.fail(PFSGREP, &["(", "text"]).contains("the pattern"));
     // An unknown option is not taken for a pattern.
     for option in ["-o", "-9", "--color"] {
-        let said = home.fail(PFSGREP, &[option, "star", "text"]);
-        assert!(said.contains(&format!("unexpected argument '{option}'")), "{said}");
-        assert!(said.contains("use '-- "), "{said}");
+        let stderr = home.fail(PFSGREP, &[option, "star", "text"]);
+        assert!(stderr.contains(&format!("unexpected argument '{option}'")), "{stderr}");
+        assert!(stderr.contains("use '-- "), "{stderr}");
     }
     assert!(home.fail(PFSGREP, &[]).contains("PATTERN"));
     let output = finish_with_input(home.command(PFSGREP, ["-e", "a"]), b"a\nb\n".to_vec());
@@ -395,8 +395,8 @@ fn pfssort_places_its_output_by_a_policy() {
         (&["--placement", "2", "--job", "2/1"], "expected K/J"),
     ];
     for (way, part) in refused {
-        let said = home.fail(PFSSORT, &[&sort[..], way].concat());
-        assert!(said.contains(part), "{way:?}: {said}");
+        let stderr = home.fail(PFSSORT, &[&sort[..], way].concat());
+        assert!(stderr.contains(part), "{way:?}: {stderr}");
     }
 }
 
@@ -458,10 +458,10 @@ fn bytes_after_an_archive_are_reported_and_ignored() {
         for output in ["out", "pfs:out"] {
             let Output { status, stderr, .. } =
                 common::finish(home.command(PFSBZIP2, ["-df", &format!("{name}.bz2"), output]));
-            let said = String::from_utf8_lossy(&stderr);
-            assert!(status.success(), "{said}");
-            let is_told = said.contains(&format!("pfsbzip2: {name}.bz2: ignored trailing bytes"));
-            assert_eq!(is_told, !behind.is_empty(), "{said}");
+            let stderr = String::from_utf8_lossy(&stderr);
+            assert!(status.success(), "{stderr}");
+            let is_reported = stderr.contains(&format!("pfsbzip2: {name}.bz2: ignored trailing bytes"));
+            assert_eq!(is_reported, !behind.is_empty(), "{stderr}");
             assert!(home.succeed(MYCAT, &[output]) == contents.repeat(streams), "{name}");
         }
     }
@@ -483,8 +483,8 @@ fn damaged_archives_are_rejected_and_leave_no_file() {
     {
         std::fs::write(home.path(name), contents).expect("a file");
         for output in ["out", "pfs:out"] {
-            let said = home.fail(PFSBZIP2, &["-d", name, output]);
-            assert!(said.contains(&format!("pfsbzip2: {name}: ")), "{said}");
+            let stderr = home.fail(PFSBZIP2, &["-d", name, output]);
+            assert!(stderr.contains(&format!("pfsbzip2: {name}: ")), "{stderr}");
         }
     }
     assert_eq!(home.striped(), ["text"]);
@@ -505,10 +505,10 @@ fn the_time_option_prints_one_row_for_each_phase() {
         (PFSBZIP2, "pfsbzip2", &["text", "-"], &["all"]),
     ] {
         let output = home.run(program, &[&["--time"], arguments].concat());
-        let said = String::from_utf8(output.stderr).expect("text");
-        let lines: Vec<&str> = said.lines().collect();
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        let lines: Vec<&str> = stderr.lines().collect();
         assert_eq!(lines[0], "program,phase,bytes_read,bytes_written,elapsed_s,user_s,system_s,waiting_s");
-        assert_eq!(lines.len(), phases.len() + 1, "{said}");
+        assert_eq!(lines.len(), phases.len() + 1, "{stderr}");
         for (line, phase) in lines[1..].iter().zip(phases) {
             let cells: Vec<&str> = line.split(',').collect();
             assert_eq!((cells[0], cells[1]), (name, *phase));
@@ -517,7 +517,7 @@ fn the_time_option_prints_one_row_for_each_phase() {
             assert!((seconds[3] - waiting).abs() < 1e-5, "{line}");
         }
         let last: Vec<&str> = lines[lines.len() - 1].split(',').collect();
-        assert_eq!(last[2], bytes.to_string(), "{said}");
+        assert_eq!(last[2], bytes.to_string(), "{stderr}");
     }
 }
 

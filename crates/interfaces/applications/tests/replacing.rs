@@ -54,9 +54,9 @@ fn a_file_that_cannot_be_renamed_stays_under_its_reported_name() {
     let files = files(&home, &[]);
     let output = begin(&files, &FileName::Striped("x".into()), b"new");
     home.make_striped_directory("x");
-    let told = output.finish().expect_err("a directory has the name").to_string();
-    let [name] = &home.striped()[..] else { panic!("{told}") };
-    assert!(told.contains(&format!("mycat pfs:{name} -o pfs:x")), "{told}");
+    let error = output.finish().expect_err("a directory has the name").to_string();
+    let [name] = &home.striped()[..] else { panic!("{error}") };
+    assert!(error.contains(&format!("mycat pfs:{name} -o pfs:x")), "{error}");
     assert_eq!(home.succeed(MYCAT, &[&format!("pfs:{name}")]), b"new");
 }
 
@@ -65,8 +65,9 @@ fn errors_contain_the_target_and_no_hidden_name() {
     let home = Home::start(2);
     home.make("x", b"contents");
     for (target, forced) in [("x", false), ("nodir/x", false), ("nodir/x", true)] {
-        let told = home.fail(FS2PFS, &[&["x", target][..], if forced { &["--force"] } else { &[] }].concat());
-        assert!(told.contains(&format!("{target}: ")) && !told.contains(".starfish-"), "{told}");
+        let stderr =
+            home.fail(FS2PFS, &[&["x", target][..], if forced { &["--force"] } else { &[] }].concat());
+        assert!(stderr.contains(&format!("{target}: ")) && !stderr.contains(".starfish-"), "{stderr}");
     }
     assert_eq!(home.striped(), ["x"]);
 }

@@ -186,8 +186,8 @@ fn a_killed_writer_leaves_a_prefix_or_the_old_contents() {
                 partly += 1;
             }
             Err(error) => {
-                let is_told = error.kind() == ErrorKind::NotFound;
-                assert!(!is_done && before.is_none() && is_told, "round {round}: {error}");
+                let is_missing = error.kind() == ErrorKind::NotFound;
+                assert!(!is_done && before.is_none() && is_missing, "round {round}: {error}");
                 missing += 1;
             }
         }
@@ -218,7 +218,7 @@ fn a_killed_member_of_a_job_loses_only_its_unflushed_data() {
     let options = [&WARNINGS[..], &["-O1", "-std=c11", "-D_GNU_SOURCE"]].concat();
     let program =
         compile("cc", "crates/interfaces/libpdiol/tests/c/member.c", agents.directory.path(), &options);
-    let mut were_told = 0;
+    let mut reported_failures = 0;
     for round in 0..6 {
         let (name, killed) = (format!("shared {round}"), round as usize % MEMBERS);
         let options = OpenOptions::new().write(true).create_new(true);
@@ -232,28 +232,28 @@ fn a_killed_member_of_a_job_loses_only_its_unflushed_data() {
             command.stdin(Stdio::piped());
             let mut member =
                 command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program");
-            let mut told = BufReader::new(member.stdout.take().expect("piped")).lines();
-            assert_eq!(told.next().expect("it says so").expect("text"), "0", "it has joined");
-            (member, told)
+            let mut counts = BufReader::new(member.stdout.take().expect("piped")).lines();
+            assert_eq!(counts.next().expect("it says so").expect("text"), "0", "it has joined");
+            (member, counts)
         };
         let mut members: Vec<_> = (0..MEMBERS).map(start).collect();
         for (member, _) in &mut members {
             member.stdin.take().expect("piped").write_all(b"\n").expect("it waits for that");
         }
-        let (victim, told) = members.remove(killed);
+        let (victim, counts) = members.remove(killed);
         let pid = victim.id();
         let is_done = kill_after(victim, Duration::from_micros(20_000 + draw(&[round, 1], 100_000)));
-        let flushed = told.map(|line| line.expect("text").parse().expect("a count")).last().unwrap_or(0);
+        let flushed = counts.map(|line| line.expect("text").parse().expect("a count")).last().unwrap_or(0);
         assert!(!is_done, "round {round}: killed too late");
-        for (mut member, told) in members {
-            let last = told.map(|line| line.expect("text")).last();
-            let mut said = String::new();
-            member.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-            assert!(member.wait().expect("a child of ours").success(), "round {round}: {said}");
+        for (mut member, counts) in members {
+            let last = counts.map(|line| line.expect("text")).last();
+            let mut stderr = String::new();
+            member.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+            assert!(member.wait().expect("a child of ours").success(), "round {round}: {stderr}");
             assert_eq!(last, Some(RECORDS.to_string()));
             let names_it = |line: &str| line.contains(&format!("process {pid} on "));
-            assert!(said.lines().all(names_it), "round {round}, {pid} was killed: {said}");
-            were_told += usize::from(!said.is_empty());
+            assert!(stderr.lines().all(names_it), "round {round}, {pid} was killed: {stderr}");
+            reported_failures += usize::from(!stderr.is_empty());
         }
         let found = read(&session, &name).expect("it is there");
         for (index, record) in found.chunks(8).enumerate() {
@@ -268,7 +268,7 @@ fn a_killed_member_of_a_job_loses_only_its_unflushed_data() {
         let whole = 8 * (RECORDS * MEMBERS - usize::from(killed == MEMBERS - 1));
         assert!(found.len() >= whole, "round {round}: {} bytes", found.len());
     }
-    println!("{were_told} were told");
+    println!("{reported_failures} failures were reported");
 }
 
 #[test]

@@ -166,13 +166,13 @@ print(os.getxattr('file', 'user.starfish.stripes').decode())
 space = os.statvfs('.')
 assert space.f_bavail > 0 and space.f_namemax == 255
 ";
-    let told = mount.run("python3", &["-c", program]);
+    let stdout = mount.run("python3", &["-c", program]);
     let names = mount.agents().names();
-    assert!(told.starts_with(&names), "{told}");
+    assert!(stdout.starts_with(&names), "{stdout}");
     let is_stripe = |line: &&str| {
         line.split_once(' ').is_some_and(|(agent, _)| names.split(',').any(|name| name == agent))
     };
-    assert_eq!(told.lines().filter(is_stripe).count(), 2, "{told}");
+    assert_eq!(stdout.lines().filter(is_stripe).count(), 2, "{stdout}");
     mount.end();
 }
 

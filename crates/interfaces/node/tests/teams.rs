@@ -125,13 +125,13 @@ fn a_gather_during_a_write_of_others_is_out_of_step() {
     let agents = Agents::start(2);
     in_team(&agents, "apart", |session, team| {
         let file = session.open("apart", BOTH).expect("it is made once");
-        let told = match team.rank() {
+        let outcome = match team.rank() {
             0 => team.gather(0).wait().map(drop),
             rank => {
                 team.write(&file, records(rank, 4), contents(rank, 32), SelectedSettings::default()).wait()
             }
         };
-        let error = told.expect_err("they are out of step");
+        let error = outcome.expect_err("they are out of step");
         assert!(
             error.why().ends_with("out of step: a barrier of rank 0 and a write of ranks 1, 2"),
             "{error}"
@@ -145,7 +145,7 @@ fn a_read_during_a_write_of_others_fails_and_nothing_is_written() {
     let agents = Agents::start(2);
     let directed = SelectedSettings::default();
     let two_phase = SelectedSettings { method: CollectiveMethod::TwoPhase, ..directed };
-    for (name, how, told) in [
+    for (name, how, expected) in [
         ("directed", directed, "a read of rank 0 and a write of ranks 1, 2"),
         ("two-phase", two_phase, "a read in two phases of rank 0 and a write in two phases of ranks 1, 2"),
     ] {
@@ -158,7 +158,7 @@ fn a_read_during_a_write_of_others_fails_and_nothing_is_written() {
             };
             let error = outcome.expect_err("they are out of step");
             assert_eq!(error.kind(), ErrorKind::Gone, "{error}");
-            assert!(error.why().ends_with(&format!("out of step: {told}")), "{error}");
+            assert!(error.why().ends_with(&format!("out of step: {expected}")), "{error}");
             assert_eq!(file.stat().expect("it is there").bytes, 0);
         });
     }

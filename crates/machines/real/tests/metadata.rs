@@ -151,7 +151,7 @@ fn a_foreign_database_is_rejected_and_stays_unchanged() {
         let (outcome, reports) = outcome_of_reading(&directory);
         let text = outcome.expect_err("it is refused").to_string();
         assert!(text.contains(expected) && text.contains("namespace.db"), "{text}");
-        assert!(reports.tells_of(expected));
+        assert!(reports.has_error_with(expected));
         assert!(fs::read(&file).expect("it exists") == before);
     };
     fs::write(&file, "a letter to somebody, which is longer than nothing\n".repeat(100)).expect("room");
@@ -256,7 +256,7 @@ fn copies_are_made_of_a_store_in_use_and_on_close() {
         fs::rename(&found, found.with_extension("away")).expect("the same file system");
         make_counted_transactions(&store, 7..8).await;
         let reported = reports.clone();
-        common::until(&machine, || reported.tells_of("copies")).await;
+        common::until(&machine, || reported.has_error_with("copies")).await;
         fs::rename(found.with_extension("away"), &found).expect("the same file system");
         make_counted_transactions(&store, 8..9).await;
     })
@@ -295,7 +295,7 @@ fn a_blocked_copy_is_reported_and_delays_no_transaction() {
     real::run(settings, |machine| async move {
         let store = machine.metadata().expect("it has one").clone();
         make_counted_transactions(&store, 0..1).await;
-        common::until(&machine, || reports.tells_of("still in progress")).await;
+        common::until(&machine, || reports.has_error_with("still in progress")).await;
         make_counted_transactions(&store, 1..9).await;
         assert_eq!(counted_transactions_left(&store).await, 9);
         // The pipe responds again, but cannot store anything.
@@ -400,5 +400,5 @@ fn a_damaged_entry_is_reported_and_others_are_readable() {
         assert!(matches!(error, Error::Damaged { .. }), "{error:?}");
         assert_eq!(read(130).await.expect("it is sound"), Ok(Some(value(130))));
     });
-    assert!(reports.tells_of("does not match its checksum"));
+    assert!(reports.has_error_with("does not match its checksum"));
 }

@@ -810,7 +810,7 @@ fn a_replayed_handshake_is_rejected() {
                 let between = TcpListener::bind(common::any_port()).expect("a free port");
                 let (address, node) =
                     (between.local_addr().expect("bound"), nodes[0].address().expect("it listens"));
-                let overhearing = std::thread::spawn(move || {
+                let eavesdropper = std::thread::spawn(move || {
                     let (mut caller, _) = between.accept().expect("a connection");
                     let mut listener = TcpStream::connect(node).expect("it listens");
                     let (mut request, mut answer) = ([0; 48 + 80], [0; 48 + 80]);
@@ -827,7 +827,7 @@ fn a_replayed_handshake_is_rejected() {
                 let caller =
                     RealMachine::start(Settings::new(NodeId(7), keys())).await.expect("it has no disks");
                 caller.connect_to(address).await.expect_err("nothing was answered");
-                let (request, answer) = overhearing.join().expect("no panic");
+                let (request, answer) = eavesdropper.join().expect("no panic");
                 let again = throw(&nodes[0], request.to_vec()).await;
                 assert_eq!((again.len(), &again[48..]), (48 + 80, &[0; 80][..]), "unreadable");
                 assert_eq!(reports.mismatches(), [KeyMismatch::Differ]);

@@ -403,8 +403,8 @@ pub fn a_lost_stripe_is_not_a_hole(testbed: &impl Testbed, base: Base) {
         assert_eq!(file.known().stored_stripes, 1);
         // As if the second stripe had been on a disk that was replaced by an empty one.
         let written = WrittenContents { end: 3 * BLOCK, stored_stripes: 2, bytes: 3 * BLOCK };
-        let told = trees[0].perform(TreeOperation::Wrote { number: file.number(), written }).await;
-        told.expect("noted");
+        let noted = trees[0].perform(TreeOperation::Wrote { number: file.number(), written }).await;
+        noted.expect("noted");
         file.close().await.expect("closed");
         let is_lost = |error: Box<Error>| matches!(*error, Error::MissingStripe { index: 1, count: 3, .. });
         let file = open(&trees[1], "file").await.expect("opened");

@@ -18,7 +18,7 @@ use crate::testbed::{BLOCK, drawn_settings};
 const BYTES: u64 = 2 * BLOCK;
 
 /// Time after which clients have noticed a crash.
-const UNTIL_HEARD: Duration = Duration::from_millis(5);
+const UNTIL_NOTICED: Duration = Duration::from_millis(5);
 
 /// A client, and a node for another one; two I/O nodes, one of which is the metadata server.
 struct Crashing {
@@ -53,7 +53,7 @@ impl Crashing {
         let home = self.home(file, stripe).await?;
         let index = self.nodes.names().iter().position(|node| Some(*node) == home);
         self.nodes.crash(index.expect("a stripe that there is"), self.seed);
-        self.wait(UNTIL_HEARD).await;
+        self.wait(UNTIL_NOTICED).await;
         Ok(())
     }
 
@@ -170,7 +170,7 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
         test.tree.unname(remove()).await.map_err(told)?;
         test.crash_metadata_server();
         // The client has noticed the crash before it deletes the contents.
-        test.wait(UNTIL_HEARD).await;
+        test.wait(UNTIL_NOTICED).await;
         test.tree.contents_gone().await;
         let other = match test.other_tree().await?.open(look("file")).await {
             Err(error) if error.is_refused(TreeRefusal::NotFound) => return Ok(false),
@@ -194,7 +194,7 @@ pub fn a_crash_takes_a_new_stripe(seed: u64) -> bool {
         file.paged().send().await.map_err(told)?;
         test.crash_all();
         // The client has noticed the crash before it flushes.
-        test.wait(UNTIL_HEARD).await;
+        test.wait(UNTIL_NOTICED).await;
         let lost = file.sync().await.expect_err("what was not flushed may be lost");
         assert!(matches!(*lost, Error::WriteLost { .. }), "seed {}: {lost}", test.seed);
         let tree = test.other_tree().await?;

@@ -36,11 +36,11 @@ impl Agent {
             limits: Limits { receive_bytes: 16 << 20, ..Limits::default() },
             ..real::Settings::new(NodeId(1 << 62 | number), keys)
         };
-        let (tell, told) = flume::bounded(1);
+        let (sender, started) = flume::bounded(1);
         let (stop, stopped) = flume::bounded::<()>(0);
         let thread = thread::spawn(move || {
             let served = real::run(settings, |machine| async move {
-                tell.send(machine.address().expect("it listens")).expect("the test waits for it");
+                sender.send(machine.address().expect("it listens")).expect("the test waits for it");
                 let network = machine.clone();
                 machine.spawn("waiting for the end of the test", async move {
                     let _ = stopped.recv_async().await;
@@ -51,7 +51,7 @@ impl Agent {
             });
             served.expect("it starts").expect("it serves");
         });
-        let address = told.recv().expect("it starts").to_string();
+        let address = started.recv().expect("it starts").to_string();
         Agent { address, disk, stop: Some(stop), thread: Some(thread) }
     }
 

@@ -251,8 +251,8 @@ fn a_negative_duration_is_invalid_and_not_missing() {
         spans(&timeline),
         [("thread 1", "ok", 200_000, 210_000), ("thread 1", "open", 205_000, 210_000)]
     );
-    let told = "5 events are malformed, or have an invalid time or duration, and were omitted";
-    assert_eq!(notes(&imported), [told]);
+    let expected = "5 events are malformed, or have an invalid time or duration, and were omitted";
+    assert_eq!(notes(&imported), [expected]);
 }
 
 #[test]
@@ -290,8 +290,8 @@ fn lost_packets_of_perfetto_are_reported() {
     trace.extend(dropped);
     assert_eq!(opened(&trace).1.losses, 0);
     trace.extend([dropped, dropped].concat());
-    let told = notes(&opened(&trace).1);
-    assert!(told[1].starts_with("incomplete: ") && told[1].ends_with("lost others 2 times"), "{told:?}");
+    let texts = notes(&opened(&trace).1);
+    assert!(texts[1].starts_with("incomplete: ") && texts[1].ends_with("lost others 2 times"), "{texts:?}");
 }
 
 #[test]

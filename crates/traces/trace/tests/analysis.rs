@@ -9,10 +9,10 @@ use trace::{
 };
 
 /// Span: thread, state, begin and duration.
-type Told = (u32, u32, u64, u64);
+type SpanTuple = (u32, u32, u64, u64);
 
 /// Returns a timeline of two processes with two threads each; threads 0 and 1 belong to the first.
-fn timeline(spans: &[Told]) -> Timeline {
+fn timeline(spans: &[SpanTuple]) -> Timeline {
     let process = |pid| ProcessInfo {
         host: String::new(),
         number: ProcessNumber::Pid(pid),
@@ -96,7 +96,7 @@ fn changes_are_sorted_by_size() {
     assert_eq!((changes[1].after.is_none(), changes[3].before.is_none()), (true, true));
 }
 
-fn told() -> impl Strategy<Value = Vec<Told>> {
+fn span_tuples() -> impl Strategy<Value = Vec<SpanTuple>> {
     prop::collection::vec((0..4u32, 0..4u32, 0..60u64, 0..20u64), 1..30)
 }
 
@@ -117,7 +117,7 @@ fn can_be_given(states: &[u32], taken: &mut Vec<u32>, is_on: &dyn Fn(u32, u32) -
 proptest! {
     #[test]
     fn overlaps_equal_those_of_an_exhaustive_search(
-        spans in told(), states in prop::collection::vec(0..4u32, 1..4), from in 0..40u64, length in 0..60u64,
+        spans in span_tuples(), states in prop::collection::vec(0..4u32, 1..4), from in 0..40u64, length in 0..60u64,
     ) {
         let timeline = timeline(&spans);
         let index = |state: u32| {
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn totals_of_ranges_add_up_to_the_whole(spans in told(), cut in 0..80u64) {
+    fn totals_of_ranges_add_up_to_the_whole(spans in span_tuples(), cut in 0..80u64) {
         let timeline = timeline(&spans);
         let total = |within| -> u64 {
             timeline.totals(Grouping::Thread, within).iter().map(|row| row.total_ns).sum()

@@ -417,16 +417,16 @@ type Expected = Vec<(u32, Option<u64>, Option<u64>, usize)>;
 fn expected(records: &[Record]) -> Expected {
     let mut spans: Expected = Vec::new();
     let mut open: Vec<usize> = Vec::new();
-    let mut told = None;
+    let mut last_span = None;
     for Record { time_ns, event } in records {
         match event {
             Begin(StateId(state)) => {
                 open.push(spans.len());
                 spans.push((*state, Some(*time_ns), None, 0));
-                told = None;
+                last_span = None;
             }
             End(StateId(state)) => {
-                told = None;
+                last_span = None;
                 match open.iter().rposition(|index| spans[*index].0 == *state) {
                     Some(at) => {
                         let span = &mut spans[open.remove(at)];
@@ -436,12 +436,12 @@ fn expected(records: &[Record]) -> Expected {
                 }
             }
             Span(StateId(state), duration) => {
-                told = Some((spans.len(), *time_ns));
+                last_span = Some((spans.len(), *time_ns));
                 spans.push((*state, Some(*time_ns), Some(time_ns.saturating_add(*duration)), 0));
             }
             Argument(..) => {
-                let told = told.filter(|(_, time)| time == time_ns).map(|(span, _)| span);
-                if let Some(span) = told.or(open.last().copied()) {
+                let last_span = last_span.filter(|(_, time)| time == time_ns).map(|(span, _)| span);
+                if let Some(span) = last_span.or(open.last().copied()) {
                     spans[span].3 += 1;
                 }
             }

@@ -91,9 +91,9 @@ fn check(path: &str) {
             }
             Step::Command { line, text, output } => {
                 let (code, printed) = shell.run(&text);
-                let told = printed.join("\n");
-                assert_eq!(code, 0, "{path}:{line}: {text}\n{told}");
-                assert!(is_shown(&output, &printed), "{path}:{line}: {text}\nprinted:\n{told}");
+                let text = printed.join("\n");
+                assert_eq!(code, 0, "{path}:{line}: {text}\n{text}");
+                assert!(is_shown(&output, &printed), "{path}:{line}: {text}\nprinted:\n{text}");
             }
         }
     }

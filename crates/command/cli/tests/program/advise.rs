@@ -57,9 +57,9 @@ fn a_policy_that_simulation_does_not_confirm_is_not_advised() {
     );
     assert_eq!((&advice["advised"], &advice["advised"]["policy"]), (&advice["best"], &1.into()), "{advice}");
     assert!(advice["best"]["seconds_half_width"].as_f64().is_some_and(|half| half > 0.0), "{advice}");
-    let told = advise(&few);
-    assert!(told.contains("Place runs by policy 1") && told.contains(" s +- "), "{told}");
-    assert!(told.contains("The analysis alone recommends policy 3"), "{told}");
+    let stdout = advise(&few);
+    assert!(stdout.contains("Place runs by policy 1") && stdout.contains(" s +- "), "{stdout}");
+    assert!(stdout.contains("The analysis alone recommends policy 3"), "{stdout}");
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn invalid_options_are_rejected() {
         ("--disks 3 --jobs 2 --machine golden", "its disks take no time, so no race is possible"),
     ] {
         let words = ["advise", "placement"].into_iter().chain(arguments.split(' '));
-        let said = fail(starfish(words), 2);
-        assert!(said.contains(why), "{arguments}: {said}");
+        let stderr = fail(starfish(words), 2);
+        assert!(stderr.contains(why), "{arguments}: {stderr}");
     }
 }
 
@@ -224,14 +224,14 @@ fn a_program_that_cannot_be_simulated_is_rejected() {
         ("advise io run.0 run.1 --machine loopback --trials 1", 2, "--trials"),
         ("advise io run.0 run.0 --machine loopback", 1, "rank 0 of opening a already belongs to node 0"),
     ] {
-        let said = refused(arguments, code);
-        assert!(said.contains(why), "{arguments}: {said}");
+        let stderr = refused(arguments, code);
+        assert!(stderr.contains(why), "{arguments}: {stderr}");
     }
     let mut alone = starfish("replay run.0 --method traditional --progress never".split_whitespace());
     alone.current_dir(directory.path());
     let done = alone.output().expect("the program");
-    let told = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && told.contains("3 calls are omitted"), "{told}");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && stderr.contains("3 calls are omitted"), "{stderr}");
 }
 
 /// Kept pauses between calls count in both of the compared times.
@@ -261,6 +261,6 @@ fn alternatives_that_do_not_fit_the_machine_are_not_tried() {
     let small = SMALL_MACHINE.replace("nodes.io=4", "nodes.io=2");
     let mut command = starfish(format!("advise io large.log {small}").split_whitespace());
     command.current_dir(directory.path());
-    let said = fail(command, 1);
-    assert!(said.contains("the recorded run") && said.contains("make the file smaller"), "{said}");
+    let stderr = fail(command, 1);
+    assert!(stderr.contains("the recorded run") && stderr.contains("make the file smaller"), "{stderr}");
 }

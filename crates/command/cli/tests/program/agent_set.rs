@@ -35,16 +35,16 @@ impl Home {
         let output = finish(self.command(arguments));
         let Output { status, stdout, stderr } = output;
         let text = |bytes| String::from_utf8(bytes).expect("text");
-        let (said, told) = (text(stdout), text(stderr));
-        assert!(status.success(), "{arguments:?}: {status}: {told}");
-        (said, told)
+        let (stdout, stderr) = (text(stdout), text(stderr));
+        assert!(status.success(), "{arguments:?}: {status}: {stderr}");
+        (stdout, stderr)
     }
 
     fn fail(&self, arguments: &[&str]) -> String {
         let failed = finish(self.command(arguments));
-        let told = String::from_utf8(failed.stderr).expect("text");
-        assert_eq!(failed.status.code(), Some(1), "{arguments:?}: {told}");
-        told
+        let stderr = String::from_utf8(failed.stderr).expect("text");
+        assert_eq!(failed.status.code(), Some(1), "{arguments:?}: {stderr}");
+        stderr
     }
 
     /// Creates a substitute for ssh that runs commands here, after doing `first` with the host in `$1`.
@@ -146,23 +146,29 @@ fn stopping_a_set_names_its_mounts() {
         home.run(&["agents", "down"]);
         return prerequisites::cannot_mount(&String::from_utf8_lossy(&mounted.stderr));
     }
-    let (_, told) = home.run(&["agents", "down"]);
+    let (_, stderr) = home.run(&["agents", "down"]);
     home.run(&["umount", "mounted", "--lazy"]);
-    assert!(told.contains("/mounted is a mount of these agents") && told.contains("agents up"), "{told}");
+    assert!(
+        stderr.contains("/mounted is a mount of these agents") && stderr.contains("agents up"),
+        "{stderr}"
+    );
 }
 
 #[test]
 fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
     let home = Home::new();
-    let (first, told) = home.run(&["agents", "up", "--local", "3", "--", "--cache", "16MiB"]);
-    assert!(first.starts_with("export STARFISH_AGENTS=127.0.0.1:") && told.contains("Started 3."), "{told}");
-    assert!(!told.contains("instead"), "{told}");
+    let (first, stderr) = home.run(&["agents", "up", "--local", "3", "--", "--cache", "16MiB"]);
+    assert!(
+        first.starts_with("export STARFISH_AGENTS=127.0.0.1:") && stderr.contains("Started 3."),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("instead"), "{stderr}");
     std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
     home.run(&["put", "file"]);
 
-    let (second, told) = home.run(&["agents", "up", "--local", "3"]);
+    let (second, stderr) = home.run(&["agents", "up", "--local", "3"]);
     assert_eq!(second, first, "a repeated `up` changes nothing");
-    assert!(told.contains("All 3 run already"), "{told}");
+    assert!(stderr.contains("All 3 run already"), "{stderr}");
     let (status, _) = home.run(&["agents", "status"]);
     assert_eq!(status.matches("running").count(), 3, "{status}");
 
@@ -170,32 +176,32 @@ fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
     let victim = home.processes()[1];
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().expect("kill").success());
     until("it is reported", || !home.command(&["agents", "status"]).output().expect("ours").status.success());
-    let told = home.fail(&["agents", "status"]);
-    assert!(told.contains("1 of 3 does not run") && told.contains("`starfish agents up`"), "{told}");
+    let stderr = home.fail(&["agents", "status"]);
+    assert!(stderr.contains("1 of 3 does not run") && stderr.contains("`starfish agents up`"), "{stderr}");
     // Other commands report the same.
-    let told = home.fail(&["get", "file", "back"]);
+    let stderr = home.fail(&["get", "file", "back"]);
     let log = home.path("starfish/local-1/log").display().to_string();
-    assert!(told.contains("`starfish agents up` starts it again") && told.contains(&log), "{told}");
-    let (third, told) = home.run(&["agents", "up"]);
+    assert!(stderr.contains("`starfish agents up` starts it again") && stderr.contains(&log), "{stderr}");
+    let (third, stderr) = home.run(&["agents", "up"]);
     assert_eq!(third, first, "the same addresses");
-    assert!(told.contains("Started 1; 2 ran already."), "{told}");
+    assert!(stderr.contains("Started 1; 2 ran already."), "{stderr}");
     home.run(&["get", "file", "back"]);
     assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
 
-    let (_, told) = home.run(&["agents", "down"]);
-    assert!(told.contains("Stopped 3."), "{told}");
+    let (_, stderr) = home.run(&["agents", "down"]);
+    assert!(stderr.contains("Stopped 3."), "{stderr}");
     assert_eq!(agents_below(home.0.path()), [0; 0]);
-    let told = home.fail(&["agents", "status"]);
+    let stderr = home.fail(&["agents", "status"]);
     assert!(
-        told.contains("none of the 3 of this set runs") && told.contains("`starfish agents up`"),
-        "{told}"
+        stderr.contains("none of the 3 of this set runs") && stderr.contains("`starfish agents up`"),
+        "{stderr}"
     );
     assert!(home.run(&["agents", "down"]).1.contains("None was running"));
 
     // It is restarted as before: ports, options, files.
-    let (fourth, told) = home.run(&["agents", "up"]);
+    let (fourth, stderr) = home.run(&["agents", "up"]);
     assert_eq!(fourth, first, "the same addresses");
-    assert!(told.contains("Started 3."), "{told}");
+    assert!(stderr.contains("Started 3."), "{stderr}");
     let commands = agents_below(home.0.path()).into_iter().map(|number| {
         String::from_utf8_lossy(&std::fs::read(format!("/proc/{number}/cmdline")).expect("ours")).into_owned()
     });
@@ -207,43 +213,43 @@ fn a_local_set_is_found_by_later_commands_and_keeps_its_files() {
 #[test]
 fn a_set_is_not_shrunk_or_reconfigured_by_mistake() {
     let home = Home::new();
-    let told = fail(home.command(&["agents", "up"]), 2);
-    assert!(told.contains("no set of agents was started") && told.contains("--local N"), "{told}");
+    let stderr = fail(home.command(&["agents", "up"]), 2);
+    assert!(stderr.contains("no set of agents was started") && stderr.contains("--local N"), "{stderr}");
     home.run(&["agents", "up", "--local", "2"]);
     // The first agent keeps the names.
     home.run(&["mkdir", "names", "--agents", &address_of(&home, 0)]);
     std::fs::write(home.path("file"), contents(1_000_000)).expect("a file");
     home.run(&["put", "file"]);
     // The set runs already, and more agents join it.
-    let (_, told) = home.run(&["agents", "up", "--local", "3"]);
-    assert!(told.contains("Started 1; 2 ran already."), "{told}");
-    let told = home.fail(&["agents", "up", "--local", "3", "--disk-model", "streaming-20"]);
+    let (_, stderr) = home.run(&["agents", "up", "--local", "3"]);
+    assert!(stderr.contains("Started 1; 2 ran already."), "{stderr}");
+    let stderr = home.fail(&["agents", "up", "--local", "3", "--disk-model", "streaming-20"]);
     assert!(
-        told.contains("`--disk-model streaming-20`") && told.contains("`starfish agents down`"),
-        "{told}"
+        stderr.contains("`--disk-model streaming-20`") && stderr.contains("`starfish agents down`"),
+        "{stderr}"
     );
     // The third agent has no files.
-    let (_, told) = home.run(&["agents", "up", "--local", "2"]);
-    assert!(told.contains("Stopped 1"), "{told}");
+    let (_, stderr) = home.run(&["agents", "up", "--local", "2"]);
+    assert!(stderr.contains("Stopped 1"), "{stderr}");
     assert_eq!(agents_below(home.0.path()).len(), 2);
     for state in ["running", "stopped"] {
-        let told = home.fail(&["agents", "up", "--local", "1"]);
+        let stderr = home.fail(&["agents", "up", "--local", "1"]);
         for part in ["1 file has a stripe on local 1\n", "`starfish agents up` starts all 2", "--anew"] {
-            assert!(told.contains(part), "{state}: {part}: {told}");
+            assert!(stderr.contains(part), "{state}: {part}: {stderr}");
         }
         home.run(&["agents", "down"]);
         until("they end", || agents_below(home.0.path()).is_empty());
     }
-    let (_, told) = home.run(&["agents", "up", "--disk-model", "streaming-20"]);
-    assert!(told.contains("Options: `--disk-model streaming-20`; before: no options."), "{told}");
+    let (_, stderr) = home.run(&["agents", "up", "--disk-model", "streaming-20"]);
+    assert!(stderr.contains("Options: `--disk-model streaming-20`; before: no options."), "{stderr}");
     home.run(&["get", "file", "back"]);
     assert_eq!(std::fs::read(home.path("back")).expect("a file"), contents(1_000_000));
     home.run(&["put", "file", "names/file"]);
-    let told = home.fail(&["agents", "up", "--local", "1"]);
-    assert!(told.contains("2 files have a stripe on local 1\n"), "{told}");
+    let stderr = home.fail(&["agents", "up", "--local", "1"]);
+    assert!(stderr.contains("2 files have a stripe on local 1\n"), "{stderr}");
     assert!(
-        told.contains("removed files are freed within a minute, or by `starfish fsck --repair`"),
-        "{told}"
+        stderr.contains("removed files are freed within a minute, or by `starfish fsck --repair`"),
+        "{stderr}"
     );
     home.run(&["agents", "down"]);
     home.run(&["agents", "up", "--local", "1", "--anew"]);
@@ -257,8 +263,8 @@ fn the_metadata_agent_is_not_left_out_by_mistake() {
     home.run(&["agents", "up", "--local", "2"]);
     home.run(&["mkdir", "names", "--agents", &address_of(&home, 1)]);
     for state in ["running", "stopped"] {
-        let told = home.fail(&["agents", "up", "--local", "1"]);
-        assert!(told.contains("local 1") && told.contains("--anew"), "{state}: {told}");
+        let stderr = home.fail(&["agents", "up", "--local", "1"]);
+        assert!(stderr.contains("local 1") && stderr.contains("--anew"), "{state}: {stderr}");
         home.run(&["agents", "down"]);
     }
     home.run(&["agents", "up"]);
@@ -269,8 +275,8 @@ fn the_metadata_agent_is_not_left_out_by_mistake() {
 fn help_for_agents_is_shown_and_starts_no_agent() {
     let home = Home::new();
     for options in [&["--help"][..], &["--metrics", "127.0.0.1:0", "-h"]] {
-        let (said, _) = home.run(&[&["agents", "up", "--local", "3", "--"], options].concat());
-        assert!(said.contains("Usage: starfish agent") && said.contains("--copy-namespace"), "{said}");
+        let (stdout, _) = home.run(&[&["agents", "up", "--local", "3", "--"], options].concat());
+        assert!(stdout.contains("Usage: starfish agent") && stdout.contains("--copy-namespace"), "{stdout}");
     }
     assert!(agents_below(home.0.path()).is_empty());
 }
@@ -291,23 +297,26 @@ fn a_missing_disk_is_replaced_only_with_create() {
         if is_there {
             std::fs::create_dir(&disk).expect("room");
         }
-        let told = home.fail(&["agents", "up"]);
-        assert!(told.contains(disk.to_str().expect("UTF-8")) && told.contains("add --create"), "{told}");
+        let stderr = home.fail(&["agents", "up"]);
         assert!(
-            told.contains("local 1: not started: ") && told.contains("1 of 2 does not run: local 1"),
-            "{told}"
+            stderr.contains(disk.to_str().expect("UTF-8")) && stderr.contains("add --create"),
+            "{stderr}"
         );
-        assert_eq!(told.matches("starfish: ").count(), 2, "each of the two begins with it: {told}");
+        assert!(
+            stderr.contains("local 1: not started: ") && stderr.contains("1 of 2 does not run: local 1"),
+            "{stderr}"
+        );
+        assert_eq!(stderr.matches("starfish: ").count(), 2, "each of the two begins with it: {stderr}");
         // The other agent continues to run.
         until("one is left", || agents_below(home.0.path()).len() == 1);
     }
-    let told = home.fail(&["agents", "status"]);
-    assert!(told.contains("1 of 2 does not run"), "{told}");
+    let stderr = home.fail(&["agents", "status"]);
+    assert!(stderr.contains("1 of 2 does not run"), "{stderr}");
     home.run(&["agents", "down"]);
     let disk = home.path("starfish/local-0/disk");
     std::fs::rename(&disk, home.path("away too")).expect("on one file system");
-    let told = home.fail(&["agents", "up"]);
-    assert!(told.contains(disk.to_str().expect("UTF-8")) && !told.contains("not started"), "{told}");
+    let stderr = home.fail(&["agents", "up"]);
+    assert!(stderr.contains(disk.to_str().expect("UTF-8")) && !stderr.contains("not started"), "{stderr}");
     until("none has started", || agents_below(home.0.path()).is_empty());
     std::fs::rename(home.path("away too"), &disk).expect("on one file system");
     std::fs::remove_dir(&disk).expect("it is empty still");
@@ -319,8 +328,8 @@ fn a_missing_disk_is_replaced_only_with_create() {
     home.run(&["agents", "down"]);
     std::fs::remove_dir_all(&disk).expect("ours");
     home.run(&["agents", "up", "--create"]);
-    let told = home.fail(&["get", "file", "again"]);
-    assert!(told.contains("no I/O node has disk ") && told.contains("--skip-damaged"), "{told}");
+    let stderr = home.fail(&["get", "file", "again"]);
+    assert!(stderr.contains("no I/O node has disk ") && stderr.contains("--skip-damaged"), "{stderr}");
 }
 
 #[test]
@@ -335,23 +344,26 @@ fn a_hung_agent_is_reported_as_silent_and_can_be_stopped() {
         finish(command)
     };
     let output = run_with_short_timeout(&["agents", "status"]);
-    let (said, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.status.code(), Some(1), "{said}{told}");
-    let line = said.lines().find(|line| line.starts_with("local 1 ")).expect("a line for each");
-    assert!(line.contains(&hanging) && line.contains("silent"), "{said}");
-    assert!(said.contains("running") && said.contains("no answer within 1 s"), "{said}");
-    assert!(told.contains("1 of 2 does not answer") && told.contains("`starfish agents down`"), "{told}");
-    let output = run_with_short_timeout(&["agents", "up"]);
-    let told = String::from_utf8_lossy(&output.stderr);
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{stdout}{stderr}");
+    let line = stdout.lines().find(|line| line.starts_with("local 1 ")).expect("a line for each");
+    assert!(line.contains(&hanging) && line.contains("silent"), "{stdout}");
+    assert!(stdout.contains("running") && stdout.contains("no answer within 1 s"), "{stdout}");
     assert!(
-        !output.status.success() && told.contains("if it hangs, run `starfish agents down` first"),
-        "{told}"
+        stderr.contains("1 of 2 does not answer") && stderr.contains("`starfish agents down`"),
+        "{stderr}"
+    );
+    let output = run_with_short_timeout(&["agents", "up"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && stderr.contains("if it hangs, run `starfish agents down` first"),
+        "{stderr}"
     );
     assert!(home.run(&["agents", "down"]).1.contains("Stopped 2."));
     assert_eq!(agents_below(home.0.path()), [0; 0]);
     home.run(&["agents", "up"]);
-    let (said, _) = home.run(&["agents", "status"]);
-    assert_eq!(said.matches("running").count(), 2, "{said}");
+    let (stdout, _) = home.run(&["agents", "status"]);
+    assert_eq!(stdout.matches("running").count(), 2, "{stdout}");
 }
 
 #[test]
@@ -360,12 +372,12 @@ fn a_set_in_another_directory_is_separate() {
     let one = home.path("one set");
     let one = one.to_str().expect("UTF-8");
     let up = ["agents", "up", "--local", "1", "--dir", one, "--disk-model", "streaming-20"];
-    let (said, told) = home.run(&up);
-    assert!(told.contains("use none instead"), "{told}");
-    assert!(told.contains(&format!("`starfish agents down --dir '{one}'` stops them")), "{told}");
-    let told = fail(home.command(&["ls"]), 2);
-    assert!(told.contains("agents up"), "it is not the usual directory: {told}");
-    let address = said.trim().strip_prefix("export STARFISH_AGENTS=").expect("a line for the shell");
+    let (stdout, stderr) = home.run(&up);
+    assert!(stderr.contains("use none instead"), "{stderr}");
+    assert!(stderr.contains(&format!("`starfish agents down --dir '{one}'` stops them")), "{stderr}");
+    let stderr = fail(home.command(&["ls"]), 2);
+    assert!(stderr.contains("agents up"), "it is not the usual directory: {stderr}");
+    let address = stdout.trim().strip_prefix("export STARFISH_AGENTS=").expect("a line for the shell");
     assert_eq!(home.run(&["ls", "--agents", address]).0, "");
     let (status, _) = home.run(&["agents", "status", "--dir", one, "--format", "json"]);
     assert!(status.contains("\"state\": \"running\""), "{status}");
@@ -413,8 +425,8 @@ fn an_agent_logs_starts_stops_and_damage() {
     let whole = std::fs::read(stripe).expect("a stripe");
     std::fs::write(stripe, &whole[..100]).expect("room");
     up("debug");
-    let told = home.fail(&["get", "file", "back"]);
-    assert!(told.contains("damaged"), "{told}");
+    let stderr = home.fail(&["get", "file", "back"]);
+    assert!(stderr.contains("damaged"), "{stderr}");
     let lines = logged(&home, "local-1");
     let of = |level: &str| lines.iter().filter(|line| line.starts_with(level)).count();
     let stripe = stripe.to_str().expect("UTF-8");
@@ -449,9 +461,9 @@ fn hosts_are_reached_over_ssh() {
     let hosts = home.write("hosts", &format!("# ours\n127.0.0.1:{a} disk1 disk2\nme@localhost:{b}\n"));
     let program = env!("CARGO_BIN_EXE_starfish");
     let up = ["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program];
-    let (said, told) = home.run(&up);
-    assert_eq!(said, format!("export STARFISH_AGENTS=127.0.0.1:{a},localhost:{b}\n"));
-    assert!(told.contains("2 disks: disk1, disk2"), "{told}");
+    let (stdout, stderr) = home.run(&up);
+    assert_eq!(stdout, format!("export STARFISH_AGENTS=127.0.0.1:{a},localhost:{b}\n"));
+    assert!(stderr.contains("2 disks: disk1, disk2"), "{stderr}");
     let own = home.path(&format!("starfish/localhost-{b}/disk"));
     assert!(own.is_dir(), "a separate disk");
     let called = std::fs::read_to_string(&calls).expect("a file");
@@ -467,28 +479,31 @@ fn hosts_are_reached_over_ssh() {
     // The directory of an unmounted disk is not created.
     home.run(&["agents", "down", "--ssh", &ssh]);
     std::fs::rename(home.path("disk2"), home.path("unmounted")).expect("it is there");
-    let told = home.fail(&["agents", "up", "--ssh", &ssh]);
-    assert!(told.contains("--root disk2: no such directory") && told.contains("mounted?"), "{told}");
+    let stderr = home.fail(&["agents", "up", "--ssh", &ssh]);
+    assert!(stderr.contains("--root disk2: no such directory") && stderr.contains("mounted?"), "{stderr}");
     home.run(&["agents", "down", "--ssh", &ssh]);
     std::fs::rename(home.path("unmounted"), home.path("disk2")).expect("it is there");
     // A set must not have a disk and a copy of it, even on two agents.
     let identity = own.join(".starfish.disk");
     let of_own = std::fs::read(&identity).expect("it was asked for");
     std::fs::copy(home.path("disk1/.starfish.disk"), &identity).expect("it was asked for");
-    let told = home.fail(&["agents", "up", "--ssh", &ssh]);
+    let stderr = home.fail(&["agents", "up", "--ssh", &ssh]);
     let both = format!("disk 0 of agent 127.0.0.1:{a} and disk 0 of agent localhost:{b}");
-    assert!(told.contains(&both) && told.contains("one directory is a copy of the other"), "{told}");
+    assert!(stderr.contains(&both) && stderr.contains("one directory is a copy of the other"), "{stderr}");
     std::fs::write(&identity, of_own).expect("room");
     home.run(&["agents", "up", "--ssh", &ssh]);
 
-    let told = home.fail(&["agents", "up", "--local", "1", "--anew", "--ssh", &ssh]);
-    assert!(told.contains("it has another set, with") && told.contains("agents down"), "{told}");
-    let told = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);
-    assert!(told.contains("none of the 2 of this set runs"), "{told}");
+    let stderr = home.fail(&["agents", "up", "--local", "1", "--anew", "--ssh", &ssh]);
+    assert!(stderr.contains("it has another set, with") && stderr.contains("agents down"), "{stderr}");
+    let stderr = home.fail(&["agents", "status", "--ssh", "/nonexistent/ssh"]);
+    assert!(stderr.contains("none of the 2 of this set runs"), "{stderr}");
     // An agent on an unreachable host stays in the record.
     home.fail(&["agents", "down", "--ssh", "/nonexistent/ssh"]);
-    let (_, told) = home.run(&["agents", "down", "--ssh", &ssh]);
-    assert!(told.contains("Stopped 2.") && told.contains(&format!("agents up --ssh '{ssh}'`")), "{told}");
+    let (_, stderr) = home.run(&["agents", "down", "--ssh", &ssh]);
+    assert!(
+        stderr.contains("Stopped 2.") && stderr.contains(&format!("agents up --ssh '{ssh}'`")),
+        "{stderr}"
+    );
     assert_eq!(agents_below(home.0.path()), [0; 0]);
 }
 
@@ -499,9 +514,10 @@ fn an_alias_of_the_ssh_configuration_is_resolved_to_its_address() {
     let port = free_port();
     let hosts = home.write("hosts", &format!("me@alias.invalid:{port} disk\n"));
     let program = env!("CARGO_BIN_EXE_starfish");
-    let (said, told) = home.run(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program]);
-    assert_eq!(said, format!("export STARFISH_AGENTS=127.0.0.1:{port}\n"));
-    assert!(told.contains("alias.invalid"), "{told}");
+    let (stdout, stderr) =
+        home.run(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program]);
+    assert_eq!(stdout, format!("export STARFISH_AGENTS=127.0.0.1:{port}\n"));
+    assert!(stderr.contains("alias.invalid"), "{stderr}");
     home.write("file", "some text");
     home.run(&["put", "file"]);
     home.run(&["agents", "down", "--ssh", &ssh]);
@@ -514,39 +530,42 @@ fn a_failure_on_a_host_is_reported_with_its_name_and_a_remedy() {
     let port = free_port();
     let hosts = home.write("hosts", &format!("127.0.0.1:{port}\n"));
     let up = |ssh: &str, program: &str| {
-        let told = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", ssh, "--program", program]);
+        let stderr = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", ssh, "--program", program]);
         assert_eq!(home.processes(), [0; 0]);
-        told
+        stderr
     };
-    let told = up("/nonexistent/ssh", program);
+    let stderr = up("/nonexistent/ssh", program);
     assert!(
-        told.contains("127.0.0.1: cannot run /nonexistent/ssh") && told.contains("openssh-client"),
-        "{told}"
+        stderr.contains("127.0.0.1: cannot run /nonexistent/ssh") && stderr.contains("openssh-client"),
+        "{stderr}"
     );
-    let told = up(&home.ssh("echo 'Permission denied (publickey).' >&2; exit 255"), program);
+    let stderr = up(&home.ssh("echo 'Permission denied (publickey).' >&2; exit 255"), program);
     assert!(
-        told.contains("Permission denied (publickey)") && told.contains("ssh-copy-id 127.0.0.1"),
-        "{told}"
+        stderr.contains("Permission denied (publickey)") && stderr.contains("ssh-copy-id 127.0.0.1"),
+        "{stderr}"
     );
-    let told = up(&home.ssh(""), "/nonexistent/starfish");
-    assert!(told.contains("no program /nonexistent/starfish") && told.contains("--program PATH"), "{told}");
+    let stderr = up(&home.ssh(""), "/nonexistent/starfish");
+    assert!(
+        stderr.contains("no program /nonexistent/starfish") && stderr.contains("--program PATH"),
+        "{stderr}"
+    );
 
     let old =
         home.write("old", "#!/bin/sh\necho \"error: unexpected argument '--detach' found\" >&2\nexit 2\n");
     assert!(Command::new("chmod").arg("+x").arg(home.path(&old)).status().expect("chmod").success());
-    let told = up(&home.ssh(""), home.path(&old).to_str().expect("UTF-8"));
-    assert!(told.contains("another version") && told.contains(env!("CARGO_PKG_VERSION")), "{told}");
+    let stderr = up(&home.ssh(""), home.path(&old).to_str().expect("UTF-8"));
+    assert!(stderr.contains("another version") && stderr.contains(env!("CARGO_PKG_VERSION")), "{stderr}");
 
     let taken = TcpListener::bind(("0.0.0.0", port)).expect("the port is free");
-    let told = up(&home.ssh(""), program);
-    assert!(told.contains("127.0.0.1") && told.contains(&format!("listens on port {port}")), "{told}");
+    let stderr = up(&home.ssh(""), program);
+    assert!(stderr.contains("127.0.0.1") && stderr.contains(&format!("listens on port {port}")), "{stderr}");
     drop(taken);
 
     let no_model = home.command(&["agents", "up", "--local", "1", "--disk-model", "floppy"]);
     assert!(fail(no_model, 2).contains("floppy"));
     home.write("hosts", "node1:x\n");
-    let told = fail(home.command(&["agents", "up", "--hosts", "hosts"]), 2);
-    assert!(told.contains("hosts:1") && told.contains("HOST[:PORT] [ROOT...]"), "{told}");
+    let stderr = fail(home.command(&["agents", "up", "--hosts", "hosts"]), 2);
+    assert!(stderr.contains("hosts:1") && stderr.contains("HOST[:PORT] [ROOT...]"), "{stderr}");
     fail(home.command(&["agents", "up"]), 2);
 }
 
@@ -556,8 +575,8 @@ fn if_one_agent_cannot_start_the_others_are_stopped() {
     let ssh = home.ssh("[ $1 != localhost ] || { echo 'no route' >&2; exit 255; }");
     let hosts = home.write("hosts", &format!("127.0.0.1:{}\nlocalhost:{}\n", free_port(), free_port()));
     let program = env!("CARGO_BIN_EXE_starfish");
-    let told = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program]);
-    assert!(told.contains("localhost: ssh cannot connect: no route"), "{told}");
+    let stderr = home.fail(&["agents", "up", "--hosts", &hosts, "--ssh", &ssh, "--program", program]);
+    assert!(stderr.contains("localhost: ssh cannot connect: no route"), "{stderr}");
     assert_eq!(home.processes(), [0; 0]);
     until("the other ends", || agents_below(home.0.path()).is_empty());
 }
@@ -591,11 +610,11 @@ fn one_command_at_a_time_uses_a_state_directory() {
     until("it has begun", || home.path("starfish/agents.lock").exists());
     until("it has taken the directory", || {
         let second = finish(home.command(&["agents", "up", "--local", "1"]));
-        let told = String::from_utf8_lossy(&second.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&second.stderr).into_owned();
         if second.status.success() {
             succeed(home.command(&["agents", "down"]));
         }
-        told.contains("another `starfish agents` command")
+        stderr.contains("another `starfish agents` command")
     });
     first.kill().expect("ours");
     wait(&mut first);
@@ -621,16 +640,16 @@ fn key(path: &Path) -> String {
 #[test]
 fn a_set_gets_a_key_and_rejects_clients_with_another() {
     let home = Home::new();
-    let (_, told) = home.run(&["agents", "up", "--local", "2"]);
+    let (_, stderr) = home.run(&["agents", "up", "--local", "2"]);
     let path = home.path("config/starfish/key");
-    assert!(told.contains(&format!("Created the cluster key {}", path.display())), "{told}");
+    assert!(stderr.contains(&format!("Created the cluster key {}", path.display())), "{stderr}");
     let made = key(&path);
     assert_eq!(made.trim().len(), 64);
     home.run(&["ls"]);
     let theirs = home.path("theirs");
     assert_eq!(node::key::make(&theirs, true), Ok(true));
-    let told = home.fail(&["ls", "--key", theirs.to_str().expect("text")]);
-    assert!(told.contains("it has a different cluster key"), "{told}");
+    let stderr = home.fail(&["ls", "--key", theirs.to_str().expect("text")]);
+    assert!(stderr.contains("it has a different cluster key"), "{stderr}");
 
     // On other hosts the key is in a file of the agent, and in the default place of its user's programs.
     let other = Home::new();
@@ -639,16 +658,16 @@ fn a_set_gets_a_key_and_rejects_clients_with_another() {
     let program = env!("CARGO_BIN_EXE_starfish");
     let path = path.to_string_lossy();
     let up = ["agents", "up", "--hosts", &*hosts, "--ssh", &*ssh, "--program", program, "--key", &*path];
-    let (_, told) = other.run(&up);
-    assert!(told.contains("Started 1.") && !told.contains("Created the cluster key"), "{told}");
+    let (_, stderr) = other.run(&up);
+    assert!(stderr.contains("Started 1.") && !stderr.contains("Created the cluster key"), "{stderr}");
     assert_eq!(key(&other.path("host/.config/starfish/key")), made);
     let states = std::fs::read_dir(other.path("host/.local/state/starfish")).expect("a directory");
     let states: Vec<PathBuf> = states.map(|entry| entry.expect("an agent's").path()).collect();
     assert_eq!(key(&states[0].join("key")), made);
     other.run(&["ls", "--key", &path]);
     let without = finish(other.command(&["ls"]));
-    let told = String::from_utf8(without.stderr).expect("text");
-    assert!(without.status.code() == Some(2) && told.contains("no such file"), "{told}");
+    let stderr = String::from_utf8(without.stderr).expect("text");
+    assert!(without.status.code() == Some(2) && stderr.contains("no such file"), "{stderr}");
     other.run(&["agents", "down", "--ssh", &ssh]);
     home.run(&["agents", "down"]);
 }
@@ -661,18 +680,18 @@ fn a_set_remembers_its_key_file() {
     home.run(&["agents", "up", "--local", "1", "--key", own_text]);
     let made = key(&own);
     home.run(&["agents", "down"]);
-    let (_, told) = home.run(&["agents", "up"]);
-    assert!(told.contains("Started 1.") && !told.contains("Created the cluster key"), "{told}");
+    let (_, stderr) = home.run(&["agents", "up"]);
+    assert!(stderr.contains("Started 1.") && !stderr.contains("Created the cluster key"), "{stderr}");
     assert!(!home.path("config/starfish/key").exists());
     assert_eq!(key(&own), made);
     home.run(&["ls", "--key", own_text]);
     let other = home.path("another key");
-    let told = home.fail(&["agents", "up", "--local", "2", "--key", other.to_str().expect("text")]);
-    assert!(told.contains("the running set uses the key") && told.contains("own key"), "{told}");
+    let stderr = home.fail(&["agents", "up", "--local", "2", "--key", other.to_str().expect("text")]);
+    assert!(stderr.contains("the running set uses the key") && stderr.contains("own key"), "{stderr}");
     assert!(!other.exists());
     home.run(&["agents", "down"]);
-    let (_, told) = home.run(&["agents", "up", "--anew", "--local", "1"]);
-    assert!(told.contains("Created the cluster key"), "{told}");
+    let (_, stderr) = home.run(&["agents", "up", "--anew", "--local", "1"]);
+    assert!(stderr.contains("Created the cluster key"), "{stderr}");
     home.run(&["ls"]);
     home.run(&["agents", "down"]);
 }

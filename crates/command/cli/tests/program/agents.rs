@@ -198,9 +198,9 @@ fn an_interrupted_put_leaves_nothing_on_the_agents() {
         let sent = std::process::Command::new("kill").args(["-s", signal, &put.id().to_string()]).status();
         assert!(sent.expect("a kill command").success());
         assert_eq!(wait(&mut put).code(), Some(130), "{method}");
-        let mut said = String::new();
-        put.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-        assert_eq!(said, "starfish: file: interrupted. The new file was removed\n", "{method}");
+        let mut stderr = String::new();
+        put.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+        assert_eq!(stderr, "starfish: file: interrupted. The new file was removed\n", "{method}");
         assert_eq!(store.run(&["ls", "-a"]), "other\n", "{method}");
         assert_eq!(store.stripe_files().len(), 1, "of the other file, {method}");
     }
@@ -227,9 +227,9 @@ fn an_interrupted_get_leaves_no_files() {
     let entries = std::fs::read_dir(store.directory.path()).expect("the directory");
     let names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
     assert_eq!(names.len(), 2, "the disk and the local file, not {names:?}");
-    let mut said = String::new();
-    BufReader::new(get.stderr.take().expect("piped")).read_line(&mut said).expect("text");
-    assert_eq!(said, "");
+    let mut stderr = String::new();
+    BufReader::new(get.stderr.take().expect("piped")).read_line(&mut stderr).expect("text");
+    assert_eq!(stderr, "");
 }
 
 /// Creates a key in the directory of the test.
@@ -260,22 +260,22 @@ fn an_agent_rejects_clients_with_another_key() {
         command
     };
     succeed(ls(&ours));
-    for (key, told) in [
+    for (key, expected) in [
         (&theirs, "it has a different cluster key"),
         (&clear, "it encrypts its connections, and this side does not"),
     ] {
         let error = fail(ls(key), 1);
-        assert!(error.contains(told) && error.contains("mode 0600"), "{key}: {error}");
+        assert!(error.contains(expected) && error.contains("mode 0600"), "{key}: {error}");
     }
     // Without a key no agent is contacted.
     let error = fail(ls("/proc/nonexistent/key"), 2);
     assert!(error.contains("no such file") && error.contains("`starfish key new`"), "{error}");
     let log = std::fs::read_to_string(&log).expect("a log");
-    for told in [
+    for expected in [
         "a different cluster key. One of the two",
         "does not encrypt its connections, and this side does. The key file there says `clear`",
     ] {
-        assert!(log.contains(told), "{told}: {log}");
+        assert!(log.contains(expected), "{expected}: {log}");
     }
     store.agents.push(agent);
 }
@@ -294,8 +294,8 @@ fn the_first_agent_of_a_user_creates_the_key() {
     for (listen, makes) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
         let output = finish(agent(listen, &[]));
         assert!(output.status.success());
-        let told = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(told.contains("Created the cluster key"), makes, "{told}");
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(stderr.contains("Created the cluster key"), makes, "{stderr}");
     }
     let key = store.path("config/starfish/key").display().to_string();
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).expect("it is ours");

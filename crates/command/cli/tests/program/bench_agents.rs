@@ -142,9 +142,12 @@ fn the_benchmark_of_this_computer_has_csv_and_json() {
         "--machine=loopback",
         "--progress=never",
     ] {
-        let told = fail(starfish([&small[..], &[option]].concat()), 2);
+        let stderr = fail(starfish([&small[..], &[option]].concat()), 2);
         let name = option.split('=').next().expect("a name");
-        assert!(told.contains(&format!("{name}: it has no effect")) && told.contains("--agents"), "{told}");
+        assert!(
+            stderr.contains(&format!("{name}: it has no effect")) && stderr.contains("--agents"),
+            "{stderr}"
+        );
     }
 }
 
@@ -187,8 +190,8 @@ fn invalid_options_are_rejected() {
         ("--modelled", "cannot be used with"),
         ("--rounds 2", "cannot be used with"),
     ] {
-        let told = fail(store.command(&bench(options)), 2);
-        assert!(told.contains(why), "{options}: {told}");
+        let stderr = fail(store.command(&bench(options)), 2);
+        assert!(stderr.contains(why), "{options}: {stderr}");
     }
     assert_eq!(store.stripe_files().len(), 0);
     for (arguments, why) in [
@@ -196,9 +199,9 @@ fn invalid_options_are_rejected() {
         (vec!["bench", "--clients", "2"], "--agents"),
         (vec!["bench", "--file-size", "3MiB"], "a multiple of 4 MiB"),
     ] {
-        let told = fail(starfish(arguments), 2);
-        assert!(told.contains(why), "{told}");
+        let stderr = fail(starfish(arguments), 2);
+        assert!(stderr.contains(why), "{stderr}");
     }
-    let told = fail(starfish(["bench", "--agents", "127.0.0.1:1"]), 1);
-    assert!(told.contains("127.0.0.1:1"), "{told}");
+    let stderr = fail(starfish(["bench", "--agents", "127.0.0.1:1"]), 1);
+    assert!(stderr.contains("127.0.0.1:1"), "{stderr}");
 }

@@ -75,8 +75,8 @@ fn invalid_options_are_rejected() {
         (&["--processes", "0"], "--processes"),
     ] {
         let output = bench(arguments);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && told.contains(part), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(part), "{arguments:?}: {stderr}");
     }
 }
 

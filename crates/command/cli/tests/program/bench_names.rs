@@ -71,7 +71,7 @@ fn invalid_options_are_rejected() {
         (&["--clients", "0"], "--clients"),
     ] {
         let output = bench(arguments);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(2) && said.contains(part), "{arguments:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && stderr.contains(part), "{arguments:?}: {stderr}");
     }
 }

@@ -50,7 +50,7 @@ fn invalid_options_are_rejected() {
         (&["--block", "100"], "blocks of 1200 bytes"),
     ] {
         let output = bench(arguments);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(2) && told.contains(part), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(part), "{arguments:?}: {stderr}");
     }
 }

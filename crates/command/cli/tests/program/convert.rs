@@ -127,9 +127,9 @@ fn all() -> BTreeMap<String, blake3::Hash> {
 /// Returns standard output and standard error of a run, which must end with this exit code.
 fn ended(output: &Output, code: i32) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
-    let (said, errors) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(code), "{said}{errors}");
-    (said, errors)
+    let (stdout, errors) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{stdout}{errors}");
+    (stdout, errors)
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn convertible_files_are_converted_and_the_others_are_reported() {
     assert!(!set.disk(0).join("namespace").exists());
 
     let time = fs::metadata(set.disk(0).join("ten.stripe")).and_then(|stripe| stripe.modified());
-    let (said, errors) = ended(&set.convert(&[]), 1);
-    assert_eq!(said, "Converted: 11 files, 5.1 MiB.\n");
+    let (stdout, errors) = ended(&set.convert(&[]), 1);
+    assert_eq!(stdout, "Converted: 11 files, 5.1 MiB.\n");
     for part in [
         "starfish: a/b: a is a file, not a directory\n  Convert it to another path with `--rename",
         "starfish: damaged: object `damaged` (",
@@ -162,14 +162,14 @@ fn convertible_files_are_converted_and_the_others_are_reported() {
     assert_eq!(ended(&set.convert(&[]), 1).0, "");
     assert_eq!(set.old_stripes(), left);
 
-    let (said, _) = ended(&set.convert(&CONVERT_ALL), 1);
-    assert_eq!(said, "Converted: 1 file, 2.9 KiB.\nRemoved: 1 unfinished file.\n");
+    let (stdout, _) = ended(&set.convert(&CONVERT_ALL), 1);
+    assert_eq!(stdout, "Converted: 1 file, 2.9 KiB.\nRemoved: 1 unfinished file.\n");
     assert_eq!(set.old_stripes(), ["damaged.stripe"; 3]);
     for disk in 0..3 {
         fs::rename(set.disk(disk).join("damaged.stripe"), set.directory.path().join("aside")).expect("room");
     }
-    let (said, errors) = ended(&set.convert(&[]), 0);
-    assert_eq!((&*said, &*errors), ("There are no files of an older version on these disks.\n", ""));
+    let (stdout, errors) = ended(&set.convert(&[]), 0);
+    assert_eq!((&*stdout, &*errors), ("There are no files of an older version on these disks.\n", ""));
 
     assert_eq!(set.converted(), all());
     let out = set.directory.path().join("out");
@@ -229,9 +229,9 @@ fn a_file_with_stripes_on_an_absent_disk_is_not_converted() {
     let mut command = starfish(options);
     command.arg(set.disk(0)).arg(set.disk(1));
     let before = set.old_stripes().len();
-    let (said, errors) = ended(&command.output().expect("the program"), 1);
+    let (stdout, errors) = ended(&command.output().expect("the program"), 1);
     // It has two stripes only.
-    assert_eq!(said, "Converted: 1 file, 48.8 KiB.\n");
+    assert_eq!(stdout, "Converted: 1 file, 48.8 KiB.\n");
     assert_eq!(set.old_stripes().len(), before - 2);
     let missing =
         "starfish: blocks.dat: stripe 2 of 3 is missing\n  Name the directories of all disks of the set.";
@@ -274,9 +274,9 @@ fn agents_reject_files_of_an_older_version() {
     };
     let errors = agent();
     let disks: Vec<String> = set.disks().iter().map(|disk| disk.display().to_string()).collect();
-    let said = format!("cannot start the agent: 13 files of an older version are on {}\n", disks[0]);
+    let expected = format!("cannot start the agent: 13 files of an older version are on {}\n", disks[0]);
     let remedy = format!("`starfish convert {}`.", disks.join(" "));
-    assert!(errors.contains(&said) && errors.contains(&remedy), "{errors}");
+    assert!(errors.contains(&expected) && errors.contains(&remedy), "{errors}");
     ended(&set.convert(&CONVERT_ALL), 1);
     assert!(agent().contains("1 file of an older version is on"), "the damaged one");
 }
@@ -312,8 +312,8 @@ fn a_path_that_exists_already_is_reported() {
     }
 
     for options in [&["--dry-run"][..], &[]] {
-        let (said, errors) = ended(&set.convert(options), 1);
-        assert!(said.contains(": 9 files, "), "{said}");
+        let (stdout, errors) = ended(&set.convert(options), 1);
+        assert!(stdout.contains(": 9 files, "), "{stdout}");
         for part in
             ["ten: another file has the path ten\n", "blocks.dat: a directory has the path blocks.dat\n"]
         {
@@ -341,8 +341,8 @@ fn a_full_disk_is_reported_and_loses_no_file() {
     shell.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$@\"", "sh"]);
     shell.arg(convert.get_program()).args(convert.get_args());
     give_environment_of(&convert, &mut shell);
-    let (said, errors) = ended(&shell.output().expect("a shell"), 1);
-    assert!(said.starts_with("Converted: 11 files, "), "{said}{errors}");
+    let (stdout, errors) = ended(&shell.output().expect("a shell"), 1);
+    assert!(stdout.starts_with("Converted: 11 files, "), "{stdout}{errors}");
     let full = "hole.dat: agent of this command: no space left on object ";
     assert!(
         errors.contains(full) && errors.contains("Free space on that disk, and convert again."),

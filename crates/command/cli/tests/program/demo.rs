@@ -111,7 +111,7 @@ fn patterns_are_listed_and_drawn() {
     assert_eq!(text(&["patterns"]).lines().count(), 19);
     assert!(text(&["patterns", "rnc", "--nodes", "3", "--shape", "1x6"]).ends_with("\n\n  0 1 2 0 1 2\n"));
     assert!(text(&["patterns", "rbb", "--nodes", "8", "--grid", "1x8"]).contains("\n  0 1 2 3 4 5 6 7\n"));
-    for (told, arguments) in [
+    for (expected, arguments) in [
         ("letter", &["patterns", "rx"][..]),
         ("1 to 4096 records", &["patterns", "rb", "--shape", "0x4"]),
         ("1 to 4096 records", &["patterns", "rb", "--shape", "65x64"]),
@@ -120,8 +120,8 @@ fn patterns_are_listed_and_drawn() {
         ("name only one", &["patterns", "rb", "rc", "--format", "svg"]),
         ("PATTERN", &["patterns", "--nodes", "3"]),
     ] {
-        let said = fail(starfish(arguments), 2);
-        assert!(said.contains(told), "{said}");
+        let stderr = fail(starfish(arguments), 2);
+        assert!(stderr.contains(expected), "{stderr}");
     }
 }
 
@@ -132,10 +132,10 @@ fn an_impossible_demo_is_rejected_before_it_starts() {
         (&["demo", "--file-size", "15TiB"], "it needs 45.0 TiB, and the disks have room for only"),
     ] {
         let output = finish(starfish(arguments));
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains(part), "{told}");
-        assert!(!String::from_utf8_lossy(&output.stdout).contains("blake3"), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(part), "{stderr}");
+        assert!(!String::from_utf8_lossy(&output.stdout).contains("blake3"), "{stderr}");
     }
     let empty = tempfile::NamedTempFile::new().expect("a temporary file");
     let path = empty.path().to_str().expect("UTF-8");

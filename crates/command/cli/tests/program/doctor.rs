@@ -27,10 +27,10 @@ fn report(store: &Store, options: &[&str]) -> Value {
 fn healthy_agents_on_one_disk_have_no_problems() {
     let store = Store::start(&[2, 1]);
     // A busy computer is mentioned, but is no fault of an agent.
-    let said = store.run(&["doctor", "--file-size", "2MiB"]);
+    let stdout = store.run(&["doctor", "--file-size", "2MiB"]);
     let addresses: Vec<&str> = store.agents.iter().map(|agent| &*agent.address).collect();
-    assert!(said.contains(&format!("Agents {} share one disk.", addresses.join(", "))), "{said}");
-    assert!(said.contains("No problems found.") && said.contains(env!("CARGO_PKG_VERSION")), "{said}");
+    assert!(stdout.contains(&format!("Agents {} share one disk.", addresses.join(", "))), "{stdout}");
+    assert!(stdout.contains("No problems found.") && stdout.contains(env!("CARGO_PKG_VERSION")), "{stdout}");
     assert_eq!(store.stripe_files().len(), 0);
 
     let report = report(&store, &["--file-size", "1MiB"]);
@@ -118,6 +118,6 @@ fn an_interrupted_doctor_leaves_no_files() {
     assert!(sent.expect("a kill command").success());
     assert_eq!(wait(&mut doctor).code(), Some(130));
     assert_eq!(store.stripe_files().len(), 0);
-    let told = fail(store.command(&["doctor", "--file-size", "64KiB"]), 2);
-    assert!(told.contains("from 1MiB"), "{told}");
+    let stderr = fail(store.command(&["doctor", "--file-size", "64KiB"]), 2);
+    assert!(stderr.contains("from 1MiB"), "{stderr}");
 }

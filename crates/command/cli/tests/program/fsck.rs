@@ -101,9 +101,9 @@ fn every_flipped_bit_is_found_and_intact_data_are_saved() {
     // The agents' caches still have the original data.
     store.restart(&[]);
     let output = finish(store.command(&["get", "file", "rest", "--skip-damaged"]));
-    let told = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains(&format!("{} bytes could not be read", flips * UNIT)), "{told}");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains(&format!("{} bytes could not be read", flips * UNIT)), "{stderr}");
     let mut rest = contents(bytes as usize);
     for unit in lost {
         let (start, end) = (unit * UNIT, (unit + 1) * UNIT);

@@ -49,10 +49,10 @@ fn exchanges_are_compared_with_parallel_ios() {
 #[test]
 fn disks_that_take_no_time_have_no_race_ratio() {
     let free = ["--machine", "golden", "--jobs", "2", "--disks", "2", "--run-blocks", "100"];
-    let told = merge(&[&free[..], &["--explain"]].concat());
+    let stdout = merge(&[&free[..], &["--explain"]].concat());
     assert!(
-        !told.contains("NaN") && told.contains("no race is possible, because these disks take no time"),
-        "{told}"
+        !stdout.contains("NaN") && stdout.contains("no race is possible, because these disks take no time"),
+        "{stdout}"
     );
     let csv = merge(&[&free[..], &["--format", "csv"]].concat());
     assert!(csv.lines().nth(1).is_some_and(|row| row.split(',').nth(5) == Some("")), "{csv}");
@@ -73,11 +73,11 @@ fn trials_are_repeatable_and_differ_by_seed() {
     assert_ne!(trials[0], rows(&["--seed", "2"])[0]);
     let csv = merge(&["--run-blocks", "100", "--jobs", "3", "--trials", "2", "--format", "csv"]);
     assert!(csv.starts_with("trial,elapsed_s,first_s,") && csv.lines().count() == 3, "{csv}");
-    let told: serde_json::Value =
+    let report: serde_json::Value =
         serde_json::from_str(&merge(&["--run-blocks", "100", "--jobs", "3", "--format", "json"]))
             .expect("JSON");
-    let first = told[0]["elapsed_s"].as_f64().expect("a number");
-    assert!(trials[0].split_whitespace().nth(1) == Some(&format!("{first:.2}")), "{told} {trials:?}");
+    let first = report[0]["elapsed_s"].as_f64().expect("a number");
+    assert!(trials[0].split_whitespace().nth(1) == Some(&format!("{first:.2}")), "{report} {trials:?}");
 }
 
 /// A trace has a track for each job and a counter of pending writes for each disk.

@@ -91,44 +91,44 @@ async fn merge(
 
 /// Starts all merges, each on a separate node, and waits until all are at work. Returns a channel for their outcomes.
 fn begin_merges(store: &Store, files: &Files) -> flume::Receiver<Result<(), String>> {
-    let (tell, told) = flume::unbounded();
+    let (sender, received) = flume::unbounded();
     let (ready, is_ready) = flume::unbounded();
     let addresses: Vec<&str> = store.agents.iter().map(|agent| agent.address.as_str()).collect();
     for (number, launch) in experiment().jobs.into_iter().enumerate() {
-        let (tell, ready, files) = (tell.clone(), ready.clone(), files.clone());
+        let (sender, ready, files) = (sender.clone(), ready.clone(), files.clone());
         client(&addresses, move |connection| async move {
             let done =
                 merge(connection, number, launch, files, ready).await.map_err(|error| error.to_string());
-            tell.send(done).expect("the test waits");
+            sender.send(done).expect("the test waits");
         });
     }
     (0..2).for_each(|_| is_ready.recv_timeout(PATIENCE).expect("agents that are there"));
-    told
+    received
 }
 
-fn outcomes(told: &flume::Receiver<Result<(), String>>) -> [Result<(), String>; 2] {
-    [(); 2].map(|()| told.recv_timeout(PATIENCE).expect("a merge that neither ends nor fails"))
+fn outcomes(received: &flume::Receiver<Result<(), String>>) -> [Result<(), String>; 2] {
+    [(); 2].map(|()| received.recv_timeout(PATIENCE).expect("a merge that neither ends nor fails"))
 }
 
 #[test]
 fn merges_with_a_killed_agent_end_without_wrong_data() {
     let mut store = Store::start_with(&[1, 1, 1], &OPTIONS);
     let addresses: Vec<&str> = store.agents.iter().map(|agent| agent.address.as_str()).collect();
-    let (tell, told) = flume::bounded(1);
+    let (sender, received) = flume::bounded(1);
     let making = client(&addresses, move |connection| async move {
-        tell.send(make_runs(connection).await).expect("the test waits");
+        sender.send(make_runs(connection).await).expect("the test waits");
     });
     making.join().expect("they are made");
-    let files = told.recv().expect("they are made");
+    let files = received.recv().expect("they are made");
     for moment in MOMENTS {
-        let told = begin_merges(&store, &files);
+        let received = begin_merges(&store, &files);
         thread::sleep(moment);
         let killed = &mut store.agents[1];
         let (address, roots) = (killed.address.clone(), killed.roots.clone());
         killed.child.kill().expect("it is there");
         killed.child.wait().expect("it ends");
         store.agents[1] = Agent::start_at(&address, roots, &OPTIONS);
-        let outcomes = outcomes(&told);
+        let outcomes = outcomes(&received);
         // At the first of these times no merge can be done yet.
         assert!(moment > MOMENTS[0] || outcomes.iter().any(Result::is_err));
         for outcome in outcomes {

@@ -35,8 +35,8 @@ fn a_background_mount_stays_until_it_is_unmounted() {
     point.unmount();
     fs::write(point.path.join("mine"), b"text").expect("a file");
     let filled = finish(point.command(&["mount"], &["--background", "--log", "mount.log"]));
-    let told = String::from_utf8_lossy(&filled.stderr).into_owned();
-    assert!(filled.status.success() && told.contains("not empty"), "{told}");
+    let stderr = String::from_utf8_lossy(&filled.stderr).into_owned();
+    assert!(filled.status.success() && stderr.contains("not empty"), "{stderr}");
     point.unmount();
 }
 
@@ -334,15 +334,15 @@ fn mount_8_can_call_the_program_as_its_helper() {
     assert!(point.is_mounted());
     point.unmount();
     let refused = call("none", "colour=green");
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(refused.status.code() == Some(2) && told.contains("--colour"), "{told}");
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(refused.status.code() == Some(2) && stderr.contains("--colour"), "{stderr}");
 }
 
 #[test]
 fn a_missing_mount_point_is_reported() {
     let store = Store::start(&[1]);
-    let said = store.run_failing(&["mount", "nowhere"]);
-    assert!(said.contains("no such directory") && said.contains("Create it first"), "{said}");
+    let stderr = store.run_failing(&["mount", "nowhere"]);
+    assert!(stderr.contains("no such directory") && stderr.contains("Create it first"), "{stderr}");
 }
 
 #[test]
@@ -351,8 +351,8 @@ fn options_that_prevent_all_new_files_prevent_the_mount() {
     for (option, value, part) in
         [("--block", "2MiB", "2097152"), ("--disks", "9", "9"), ("--cache", "1KiB", "1024")]
     {
-        let said = fail(point.command(&["mount"], &[option, value]), 1);
-        assert!(said.contains(part) && !point.is_mounted(), "{said}");
+        let stderr = fail(point.command(&["mount"], &[option, value]), 1);
+        assert!(stderr.contains(part) && !point.is_mounted(), "{stderr}");
     }
 }
 
@@ -418,8 +418,8 @@ fn mount_with_metrics(point: &MountPoint) -> String {
     command.env("STARFISH_LOG", "info");
     succeed(command);
     let log = fs::read_to_string(point.store.path("mount.log")).expect("a log");
-    let told = log.split_once("metrics: http://").and_then(|(_, rest)| rest.split_once("/metrics"));
-    let (address, _) = told.unwrap_or_else(|| panic!("{log}"));
+    let address_line = log.split_once("metrics: http://").and_then(|(_, rest)| rest.split_once("/metrics"));
+    let (address, _) = address_line.unwrap_or_else(|| panic!("{log}"));
     address.to_owned()
 }
 
@@ -541,11 +541,11 @@ fn umount_waits_for_a_stopped_mount_and_reports_that() {
     let umount = || {
         let mut umount = point.command(&["umount"], &[]);
         let mut umount = umount.stderr(Stdio::piped()).spawn().expect("the program");
-        let mut told = BufReader::new(umount.stderr.take().expect("piped")).lines();
-        let mut line = || told.next().expect("a line").expect("text");
-        let told = [line(), line()].concat();
-        assert!(told.contains("it has not answered") && told.contains("--lazy"), "{told}");
-        assert!(told.contains("kill -CONT") && umount.try_wait().expect("ours").is_none(), "{told}");
+        let mut stderr = BufReader::new(umount.stderr.take().expect("piped")).lines();
+        let mut line = || stderr.next().expect("a line").expect("text");
+        let stderr = [line(), line()].concat();
+        assert!(stderr.contains("it has not answered") && stderr.contains("--lazy"), "{stderr}");
+        assert!(stderr.contains("kill -CONT") && umount.try_wait().expect("ours").is_none(), "{stderr}");
         umount
     };
     let mut interrupted = umount();
@@ -711,8 +711,8 @@ fn a_mount_that_was_stopped_too_long_reports_lost_locks() {
     let mut locker = Command::new("python3");
     locker.args(["-c", LOCKER]).arg(point.path.join("file")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut locker = locker.spawn().expect("it has been there");
-    let mut said = BufReader::new(locker.stdout.take().expect("piped")).lines();
-    let mut next_line = || said.next().expect("a line").expect("text");
+    let mut stdout = BufReader::new(locker.stdout.take().expect("piped")).lines();
+    let mut next_line = || stdout.next().expect("a line").expect("text");
     let mut next_step = locker.stdin.take().expect("piped");
     let mut next_step = || next_step.write_all(b"\n").expect("it listens");
     assert_eq!(next_line(), "locked None");

@@ -55,11 +55,11 @@ fn a_launcher_gets_the_library_to_preload() {
     {
         let run =
             installed.run(&["mpi-run", "--launcher", &format!("./{launcher}"), "-n", "4", "echo", "-x"]);
-        let told = text(&run.stdout);
+        let stdout = text(&run.stdout);
         let library = installed.path(&format!("starfish-{library}"));
-        assert!(told.starts_with(&format!("told {way}{}", library.display())), "{told} {run:?}");
-        assert!(told.ends_with("-n 4 echo -x\n"), "{told}");
-        assert_eq!(told.contains("-x STARFISH_AGENTS"), launcher == "openmpi", "{told}");
+        assert!(stdout.starts_with(&format!("told {way}{}", library.display())), "{stdout} {run:?}");
+        assert!(stdout.ends_with("-n 4 echo -x\n"), "{stdout}");
+        assert_eq!(stdout.contains("-x STARFISH_AGENTS"), launcher == "openmpi", "{stdout}");
     }
 }
 

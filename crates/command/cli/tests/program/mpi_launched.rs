@@ -33,8 +33,8 @@ fn root() -> PathBuf {
 
 fn run(command: &mut Command) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{told}", output.status);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{stderr}", output.status);
 }
 
 /// Returns the newest library of the crate `mpi-io` that Cargo has built, or `None`. No crate depends on it: it exists
@@ -67,8 +67,8 @@ fn launched(mpi: &Mpi) {
     let program = install(mpi, &built, place.path());
     let store = Store::start(&[1, 1]);
     let trace = place.path().join("run.tlv");
-    let told = [&["mpi-run", "--launcher", mpi.launcher], mpi.options, &["-n", "3"]].concat();
-    let mut command = store.command(&told);
+    let arguments = [&["mpi-run", "--launcher", mpi.launcher], mpi.options, &["-n", "3"]].concat();
+    let mut command = store.command(&arguments);
     command.arg(&program).arg("starfish:field").env_remove("LD_PRELOAD");
     command.env("STARFISH_MPI_LIBRARIES", place.path().join("lib/starfish")).env("STARFISH_TRACE", &trace);
     // A separate directory: concurrent launchers of Open MPI conflict when each creates the common one.

@@ -89,8 +89,8 @@ fn names_are_paths() {
     let store = Store::start(&[2, 1]);
     let hash = store.make_file("local", 300_000);
     for path in ["/", ".", "a/b", "a/..", "//"] {
-        let told = store.run_failing(&["mkdir", path]);
-        assert!(told.contains("-p"), "{path}: {told}");
+        let stderr = store.run_failing(&["mkdir", path]);
+        assert!(stderr.contains("-p"), "{path}: {stderr}");
         assert_eq!(store.run(&["ls", "-a"]), "", "{path}");
     }
     store.run(&["mkdir", "-p", "/", "results/a/b"]);
@@ -179,10 +179,10 @@ fn a_set_without_its_metadata_agent_gets_no_second_namespace() {
         &["mv", "d/file", "d/other"],
         &["put", "--without-missing", "local", "d/other"],
     ] {
-        let said = store.run_failing(command);
+        let stderr = store.run_failing(command);
         assert!(
-            said.contains("its metadata server does not answer, or cannot use its disk"),
-            "{command:?}: {said}"
+            stderr.contains("its metadata server does not answer, or cannot use its disk"),
+            "{command:?}: {stderr}"
         );
     }
 }
@@ -267,8 +267,11 @@ fn names_that_are_not_utf8_are_listed_moved_and_removed() {
     output_of(&["rm".as_ref(), &file]);
     output_of(&["rm".as_ref(), "-r".as_ref(), &within]);
     let gone = run(&["rm".as_ref(), &within]);
-    let told = String::from_utf8_lossy(&gone.stderr).into_owned();
-    assert!(gone.status.code() == Some(1) && told.contains("d/tree/not\\xfftext: no such file"), "{told}");
+    let stderr = String::from_utf8_lossy(&gone.stderr).into_owned();
+    assert!(
+        gone.status.code() == Some(1) && stderr.contains("d/tree/not\\xfftext: no such file"),
+        "{stderr}"
+    );
     assert_eq!((store.run(&["ls", "d/tree"]), store.stripe_files().len()), ("link\n".to_owned(), 0));
     // Commands that need text for a file name refuse it.
     for command in ["put", "cat", "stat"] {
@@ -447,9 +450,9 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
         let status = wait(&mut child);
         if signal == "INT" {
             assert_eq!(status.code(), Some(130));
-            let mut said = String::new();
-            child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-            assert!(said.contains("d/: interrupted. ") && said.contains("--resume"), "{said}");
+            let mut stderr = String::new();
+            child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+            assert!(stderr.contains("d/: interrupted. ") && stderr.contains("--resume"), "{stderr}");
             assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"), "no partial file is left");
         }
         // Existing files are complete.
@@ -461,10 +464,10 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
         }
     }
     let resumed = finish(store.command(&["put", "-r", "tree", "d/", "--resume"]));
-    let said = String::from_utf8(resumed.stderr).expect("text");
-    assert!(resumed.status.success(), "{said}");
-    let skipped = said.split(' ').find_map(|word| word.parse::<usize>().ok()).expect("a number");
-    assert!((1..24).contains(&skipped), "{said}");
+    let stderr = String::from_utf8(resumed.stderr).expect("text");
+    assert!(resumed.status.success(), "{stderr}");
+    let skipped = stderr.split(' ').find_map(|word| word.parse::<usize>().ok()).expect("a number");
+    assert!((1..24).contains(&skipped), "{stderr}");
     // The rest of the killed command is found and removed.
     store.run(&["rm", "--unfinished", "--older-than", "0s"]);
     assert!(!store.run(&["ls", "-aR"]).contains(".starfish-"));
@@ -489,8 +492,8 @@ fn an_interrupted_tree_has_only_whole_files_and_can_be_resumed() {
     let refused = fail(store.command(&["get", "-r", "d/tree", "back"]), 1);
     assert!(refused.contains("23 files already exist"), "{refused}");
     let resumed = finish(store.command(&["get", "-r", "d/tree", "back", "--resume"]));
-    let said = String::from_utf8(resumed.stderr).expect("text");
-    assert!(resumed.status.success() && said.contains("23 of its files skipped"), "{said}");
+    let stderr = String::from_utf8(resumed.stderr).expect("text");
+    assert!(resumed.status.success() && stderr.contains("23 of its files skipped"), "{stderr}");
     assert_eq!(tree_entries(&store.path("back")), tree_entries(&store.path("tree")));
 }
 
@@ -557,8 +560,8 @@ fn names_and_attributes_are_printed_as_json_and_csv() {
     assert_eq!((&known["size"], &known["names"]), (&600_000.into(), &1.into()));
     assert_eq!((&known["stripes"][0]["bytes"], &known["stripes"][1]), (&600_000.into(), &Value::Null));
     assert_eq!(json(&["stat", "d"])["stripes"], Value::Array(Vec::new()));
-    let told = fail(store.command(&["put", "local", "d/more", "--disks", "3"]), 1);
-    assert!(told.contains("over 3 disks: the agents have 2"), "{told}");
+    let stderr = fail(store.command(&["put", "local", "d/more", "--disks", "3"]), 1);
+    assert!(stderr.contains("over 3 disks: the agents have 2"), "{stderr}");
 }
 
 #[test]
@@ -598,8 +601,8 @@ fn lists_have_local_times_readable_sizes_and_escaped_names() {
     // Names are escaped in messages, too.
     fs::write(store.path("c\x1bd"), b"x").expect("room");
     let put = finish(store.command(&["put", "c\x1bd", "local"]));
-    let told = String::from_utf8(put.stderr).expect("text");
-    assert!(put.status.success() && told.contains("c\\u{1b}d will be put as local"), "{told}");
+    let stderr = String::from_utf8(put.stderr).expect("text");
+    assert!(put.status.success() && stderr.contains("c\\u{1b}d will be put as local"), "{stderr}");
 }
 
 #[test]
@@ -610,8 +613,8 @@ fn options_for_one_file_are_rejected_for_several() {
     for (arguments, option) in
         [(&["get", "d/o*", "--hash"][..], "--hash"), (&["get", "-r", "d", "copy", "--hash"], "--hash")]
     {
-        let told = fail(store.command(arguments), 2);
-        assert!(told.contains(option), "{told}");
+        let stderr = fail(store.command(arguments), 2);
+        assert!(stderr.contains(option), "{stderr}");
     }
     assert!(!store.path("one").exists() && !store.path("copy").exists());
     store.run(&["get", "d/o*", "."]);
@@ -620,8 +623,8 @@ fn options_for_one_file_are_rejected_for_several() {
     store.run(&["mkdir", "d/only"]);
     fs::remove_file(store.path("one")).expect("it was got");
     for pattern in ["d/on?y", "d/o*"] {
-        let told = fail(store.command(&["get", pattern, "."]), 1);
-        assert!(told.contains("d/only: it is a directory, skipped without -r"), "{told}");
+        let stderr = fail(store.command(&["get", pattern, "."]), 1);
+        assert!(stderr.contains("d/only: it is a directory, skipped without -r"), "{stderr}");
     }
     assert!(store.path("one").exists() && !store.path("only").exists());
 }
@@ -642,8 +645,8 @@ fn user_files_with_hidden_names_are_not_unfinished() {
     child.kill().expect("a child of ours");
     wait(&mut child);
     let got = finish(store.command(&["get", "-r", "d", "back"]));
-    let said = String::from_utf8(got.stderr).expect("text");
-    assert!(got.status.success() && said.contains("skipped 1 unfinished"), "{said}");
+    let stderr = String::from_utf8(got.stderr).expect("text");
+    assert!(got.status.success() && stderr.contains("skipped 1 unfinished"), "{stderr}");
     assert_eq!(hash(&store.path("back/.starfish-0123456789abcdef")), hash(&store.path("local")));
     while store.run(&["ls", "-a", "d"]).lines().count() > 1 {
         assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
@@ -672,9 +675,12 @@ fn a_file_that_changes_during_a_put_is_not_stored() {
             }
             file.set_len(length).expect("ours");
             let output = child.wait_with_output().expect("a child of ours");
-            let said = String::from_utf8(output.stderr).expect("text");
-            assert_eq!(output.status.code(), Some(1), "{said}");
-            assert!(said.contains(&format!("its size was 40000000 bytes, and is {length} now")), "{said}");
+            let stderr = String::from_utf8(output.stderr).expect("text");
+            assert_eq!(output.status.code(), Some(1), "{stderr}");
+            assert!(
+                stderr.contains(&format!("its size was 40000000 bytes, and is {length} now")),
+                "{stderr}"
+            );
             let left = store.run(&["ls", "-aR", "d"]);
             assert!(!left.contains("local") && !left.contains(".starfish-"), "{left}");
         }
@@ -689,9 +695,9 @@ fn a_resumed_put_skips_an_unchanged_file() {
     let put = |arguments: &[&str]| {
         let command = [&["put", "local", "d/file", "--resume"], arguments].concat();
         let output = finish(store.command(&command));
-        let said = String::from_utf8(output.stderr).expect("text");
-        assert!(output.status.success(), "{said}");
-        said.contains("d/file: skipped, because it already exists")
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{stderr}");
+        stderr.contains("d/file: skipped, because it already exists")
     };
     for method in ["traditional", "disk-directed"] {
         assert!(!put(&["--method", method]), "there is nothing yet");
@@ -758,8 +764,8 @@ fn two_sources_for_one_name_are_rejected() {
         (&["get", "d/*/result.dat", "got/", "--force"], "both d/one/result.dat and d/two/result.dat"),
         (&["get", "-r", "d/*/sub", "got", "--resume"], "both d/one/sub and d/two/sub"),
     ] {
-        let told = store.run_failing(arguments);
-        assert!(told.contains(both) && told.contains("would get this name"), "{arguments:?}: {told}");
+        let stderr = store.run_failing(arguments);
+        assert!(stderr.contains(both) && stderr.contains("would get this name"), "{arguments:?}: {stderr}");
     }
     assert_eq!(store.run(&["ls", "-R"]), before, "nothing has moved");
     assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0);
@@ -767,9 +773,9 @@ fn two_sources_for_one_name_are_rejected() {
     assert_eq!(store.run(&["cat", "archive/result.dat", "archive/sub/file"]), "onetwo");
     let names = ["cat", "archive", "archive/result.dat", "nowhere", "archive/sub/file"];
     let output = finish(store.command(&names));
-    let told = String::from_utf8(output.stderr).expect("text");
-    assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b"onetwo"[..]), "{told}");
-    assert!(told.contains("archive: it is a directory") && told.contains("nowhere: no such"), "{told}");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b"onetwo"[..]), "{stderr}");
+    assert!(stderr.contains("archive: it is a directory") && stderr.contains("nowhere: no such"), "{stderr}");
 }
 
 /// Starts an agent with a namespace and a slow disk, so that a get of `FILE_BYTES` can be observed.
@@ -811,9 +817,9 @@ fn a_file_that_changes_during_a_get_is_not_copied() {
         file.write_at(5, b"other".to_vec()).expect("written");
         file.close().expect("closed");
         let output = child.wait_with_output().expect("a child of ours");
-        let said = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
-        assert!(said.contains("it changed while it was read"), "{said}");
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {stderr}");
+        assert!(stderr.contains("it changed while it was read"), "{stderr}");
         assert_eq!(fs::read_dir(store.path("got")).expect("a directory").count(), 0, "{arguments:?}");
     }
     store.run(&["get", "d/file", "got/file"]);
@@ -911,8 +917,8 @@ fn a_tree_stays_below_its_destination() {
         let link = store.path("back").join(name);
         symlink(target, &link).expect("room");
         let command = ["get", "-r", "d/tree", "back"];
-        let told = fail(store.command(&command), 1);
-        assert!(told.contains(&format!("back/{name}")) && told.contains("--force"), "{name}: {told}");
+        let stderr = fail(store.command(&command), 1);
+        assert!(stderr.contains(&format!("back/{name}")) && stderr.contains("--force"), "{name}: {stderr}");
         assert!(link.is_symlink(), "{name}");
         check(&command);
         for option in ["--force", "--resume"] {
@@ -945,8 +951,8 @@ fn mkdir_follows_links_to_directories() {
     store.run(&["mkdir", "-p", "tree/link", "tree/link/one/two"]);
     assert_eq!(store.run(&["ls", "-R", "tree/real"]), "tree/real/one/\ntree/real/one/two/\n");
     for path in ["tree/file", "tree/file/sub", "tree/dangling"] {
-        let told = store.run_failing(&["mkdir", "-p", path]);
-        assert!(told.contains("already exists") && !told.contains("-p"), "{path}: {told}");
+        let stderr = store.run_failing(&["mkdir", "-p", path]);
+        assert!(stderr.contains("already exists") && !stderr.contains("-p"), "{path}: {stderr}");
     }
     assert!(store.run_failing(&["mkdir", "tree/real"]).contains("With -p"));
 }
@@ -958,19 +964,19 @@ fn one_failing_path_does_not_stop_mv_or_fsck_of_the_others() {
         fs::write(store.path(name), name).expect("room");
         store.run(&["put", name]);
     }
-    let told = store.run_failing(&["mv", "one", "missing", "two", "none*", "d"]);
-    assert!(told.contains("missing: no such file") && told.contains("none*: no file matches"), "{told}");
+    let text = store.run_failing(&["mv", "one", "missing", "two", "none*", "d"]);
+    assert!(text.contains("missing: no such file") && text.contains("none*: no file matches"), "{text}");
     assert_eq!(store.run(&["ls", "-R"]), "d/\nd/one\nd/two\nthree\n");
     // With several sources the last name must be a directory, even if only one source exists.
-    let told = store.run_failing(&["mv", "three", "missing", "new"]);
-    assert!(told.contains("missing: no such file") && told.contains("new: no such directory"), "{told}");
-    let told = store.run_failing(&["mv", "three", "nowhere/three"]);
-    assert!(told.contains("nowhere/: no such directory") && told.contains("mkdir -p"), "{told}");
+    let text = store.run_failing(&["mv", "three", "missing", "new"]);
+    assert!(text.contains("missing: no such file") && text.contains("new: no such directory"), "{text}");
+    let text = store.run_failing(&["mv", "three", "nowhere/three"]);
+    assert!(text.contains("nowhere/: no such directory") && text.contains("mkdir -p"), "{text}");
     assert_eq!(store.run(&["ls", "-R"]), "d/\nd/one\nd/two\nthree\n");
     let output = finish(store.command(&["fsck", "missing", "d/one", "three"]));
-    let told = String::from_utf8(output.stdout).expect("text");
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("missing: no such file") && told.contains("2 files, 8 B read back"), "{told}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("missing: no such file") && text.contains("2 files, 8 B read back"), "{text}");
 }
 
 #[test]
@@ -1008,8 +1014,8 @@ fn a_dangling_link_is_listed_and_reported_with_its_target() {
     assert_eq!(store.run(&["ls", "links/dangling"]), "links/dangling\n");
     assert!(store.run(&["ls", "-l", "links/dangling"]).ends_with("links/dangling -> no/such\n"));
     for command in [&["get", "links/dangling", "got"][..], &["cat", "links/dangling"]] {
-        let told = store.run_failing(command);
-        assert!(told.contains("it is a link to no/such, which does not exist"), "{told}");
+        let stderr = store.run_failing(command);
+        assert!(stderr.contains("it is a link to no/such, which does not exist"), "{stderr}");
     }
     store.run(&["get", "-r", "links/dangling", "copy"]);
     assert_eq!(fs::read_link(store.path("copy")).expect("a link"), Path::new("no/such"));
@@ -1052,8 +1058,8 @@ fn an_empty_name_is_rejected() {
         &["mkdir", "-p", ""],
         &["cat", ""],
     ] {
-        let told = fail(store.command(command), 2);
-        assert!(told.contains("it is empty"), "{command:?}: {told}");
+        let stderr = fail(store.command(command), 2);
+        assert!(stderr.contains("it is empty"), "{command:?}: {stderr}");
     }
     assert_eq!(store.run(&["ls", "-R"]), "d/\nd/local\n");
 }
@@ -1081,10 +1087,10 @@ fn an_agent_that_is_down_is_named_and_affects_only_its_files() {
     store.run(&["rm", "-r", "d/other"]);
     for command in [&["get", "d/file", "rest"][..], &["get", "-r", "d", "tree"], &["get", "d/f*", "."]] {
         let output = finish(store.command(&[command, &["--skip-damaged"]].concat()));
-        let told = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains("could not be read") && told.contains(&address), "{command:?}: {told}");
-        assert!(!told.contains("damaged") && !told.contains("fsck"), "{command:?}: {told}");
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("could not be read") && stderr.contains(&address), "{command:?}: {stderr}");
+        assert!(!stderr.contains("damaged") && !stderr.contains("fsck"), "{command:?}: {stderr}");
     }
     assert_eq!(fs::metadata(store.path("rest")).expect("a file").len(), 600_000);
 }

@@ -212,10 +212,10 @@ fn agents_of_two_sets_are_not_mixed() {
         &["fsck", "--repair", "--remove-unnamed"],
         &["fsck", "--repair"],
     ] {
-        let said = fail(other.command(&[command, &["--agents", &mixed]].concat()), 1);
+        let stderr = fail(other.command(&[command, &["--agents", &mixed]].concat()), 1);
         assert!(
-            said.contains(&stranger.address) && said.contains("another namespace"),
-            "{command:?}: {said}"
+            stderr.contains(&stranger.address) && stderr.contains("another namespace"),
+            "{command:?}: {stderr}"
         );
     }
     assert_eq!(findings(&fsck(&one, &[], 0)), []);
@@ -246,12 +246,12 @@ fn a_missing_disk_is_a_problem_while_files_are_on_it() {
     stop(&mut store, other);
     let empty = store.path("new disk");
     start(&mut store, other, vec![empty]);
-    let said = fail(store.command(&["doctor", "--quick"]), 1);
-    assert!(said.contains("1 problem found"), "{said}");
+    let text = fail(store.command(&["doctor", "--quick"]), 1);
+    assert!(text.contains("1 problem found"), "{text}");
     assert!(!findings(&fsck(&store, &[], 1)).is_empty());
     store.run(&["rm", "d/file"]);
-    let said = store.run(&["doctor", "--quick"]);
-    assert!(said.contains("No problems found") && !said.contains("that no agent has"), "{said}");
+    let text = store.run(&["doctor", "--quick"]);
+    assert!(text.contains("No problems found") && !text.contains("that no agent has"), "{text}");
     assert_eq!(findings(&fsck(&store, &[], 0)), []);
 }
 
@@ -325,10 +325,10 @@ fn files_on_other_disks_are_readable_without_an_agent_or_its_disk() {
     let new = store.path("new disk");
     start(&mut store, other, vec![new.clone()]);
     assert_eq!(readable(&store, &names, "has disk"), found);
-    let told = finish(store.command(&["doctor", "--quick"]));
-    let said = String::from_utf8(told.stdout).expect("text");
-    assert_eq!(told.status.code(), Some(1), "{said}");
-    assert!(said.contains("that no agent has") && said.contains("starfish fsck"), "{said}");
+    let output = finish(store.command(&["doctor", "--quick"]));
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("that no agent has") && text.contains("starfish fsck"), "{text}");
     // With the identity of the lost disk, the message differs.
     stop(&mut store, other);
     let identity = store.path(&format!("agent{other}disk0")).join(".starfish.disk");
@@ -346,42 +346,42 @@ fn the_readable_part_of_a_directory_is_copied_if_a_disk_is_lost() {
     for (arguments, directory) in [(&["-r", "d", "rest"][..], "rest"), (&["-r", "d/*", "new/"], "new")] {
         fs::create_dir_all(store.path("new")).expect("room");
         let output = finish(store.command(&[&["get", "--skip-damaged"], arguments].concat()));
-        let said = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{text}");
         let at = |name: &str| name.replacen('d', directory, 1);
         for name in &whole {
             assert_eq!(fs::read(store.path(&at(name))).expect("got"), name.as_bytes());
-            assert!(!said.contains(&format!("{name}: ")), "{said}");
+            assert!(!text.contains(&format!("{name}: ")), "{text}");
         }
         for name in names.iter().filter(|name| !whole.contains(name)) {
             assert_eq!(fs::read(store.path(&at(name))).expect("got"), vec![0; name.len()]);
             let bytes = name.len();
-            assert!(said.contains(&format!("{name}: {bytes} of {bytes} bytes could not be read")), "{said}");
+            assert!(text.contains(&format!("{name}: {bytes} of {bytes} bytes could not be read")), "{text}");
         }
         for name in ["d/file", "d/e/other"] {
             let rest = fs::read(store.path(&at(name))).expect("got");
             let lost = rest.iter().zip(contents(BYTES)).filter(|(read, written)| **read != *written).count();
             assert!(rest.len() == BYTES && (1..BYTES / 2).contains(&lost), "{lost} of {}", rest.len());
-            let told =
-                said.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).expect("an error");
-            assert!(told.contains(&format!("of {BYTES} bytes could not be read")), "{told}");
+            let line =
+                text.lines().find_map(|line| line.strip_prefix(&format!("{name}: "))).expect("an error");
+            assert!(line.contains(&format!("of {BYTES} bytes could not be read")), "{line}");
             let stored = fs::metadata(store.path(&at(name))).expect("got").blocks() * 512;
             assert!(stored < BYTES as u64, "lost ranges occupy no space: {stored}");
         }
         let damaged = names.len() - whole.len() + 2;
-        assert!(said.contains(&format!("{damaged} files are incomplete")), "{said}");
-        assert!(said.contains(&store.agents[other].address), "{said}");
+        assert!(text.contains(&format!("{damaged} files are incomplete")), "{text}");
+        assert!(text.contains(&store.agents[other].address), "{text}");
     }
     assert_eq!(size("rest/file"), BYTES as u64);
     // When the disk is back, complete files are skipped, and damaged copies are replaced.
     let roots = store.agents[other].roots.clone();
     start(&mut store, other, roots);
     let output = finish(store.command(&["get", "-r", "d", "rest", "--resume", "--skip-damaged"]));
-    let said = String::from_utf8(output.stderr).expect("text");
-    assert!(output.status.success(), "{said}");
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{text}");
     assert!(
-        said.contains(&format!("{} of its files skipped, because they already exist", whole.len())),
-        "{said}"
+        text.contains(&format!("{} of its files skipped, because they already exist", whole.len())),
+        "{text}"
     );
     assert_eq!(fs::read(store.path("rest/file")).expect("got"), contents(BYTES));
 }
@@ -467,9 +467,9 @@ fn a_resumed_put_replaces_files_with_lost_stripes() {
     fs::write(store.path("tree/empty"), b"").expect("room");
     let put = |store: &Store, arguments: &[&str]| {
         let output = finish(store.command(&[&["put", "--resume"], arguments].concat()));
-        let said = String::from_utf8(output.stderr).expect("text");
-        assert!(output.status.success(), "{said}");
-        said
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{stderr}");
+        stderr
     };
     put(&store, &["-r", "tree", "d/"]);
     let (metadata_agent, _) = database(&store);
@@ -500,9 +500,9 @@ fn a_resumed_put_replaces_files_with_lost_stripes() {
 #[test]
 fn the_doctor_reports_the_metadata_agent_and_a_second_namespace() {
     let mut store = Store::start(&[1, 1]);
-    let said = store.run(&["doctor", "--quick"]);
+    let text = store.run(&["doctor", "--quick"]);
     let nothing = "These agents have no files yet.";
-    assert!(said.contains(nothing) && said.contains("No problems found."), "{said}");
+    assert!(text.contains(nothing) && text.contains("No problems found."), "{text}");
     store.run(&["mkdir", "d"]);
     let report = finish(store.command(&["doctor", "--quick", "--format", "json"]));
     let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
@@ -516,14 +516,14 @@ fn the_doctor_reports_the_metadata_agent_and_a_second_namespace() {
     for command in [&["doctor", "--quick"][..], &["ls"], &["fsck"], &["put", "x"]] {
         fs::write(store.path("x"), b"x").expect("room");
         let output = finish(store.command(command));
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8(said).expect("text");
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("each keep a namespace") && said.contains(other), "{said}");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("each keep a namespace") && text.contains(other), "{text}");
         let kept = |agent: &str| format!("agent {agent} keeps one with 2 inodes");
         assert!(
-            said.contains(&kept(other)) && said.contains(&kept(&store.agents[metadata_agent].address)),
-            "{said}"
+            text.contains(&kept(other)) && text.contains(&kept(&store.agents[metadata_agent].address)),
+            "{text}"
         );
     }
     // The remedy in the message.
@@ -542,14 +542,14 @@ fn commands_to_some_agents_of_a_set_create_no_second_namespace() {
     let commands = [&["mkdir", "mine"][..], &["put", "local"], &["ls"], &["fsck"], &["doctor", "--quick"]];
     for command in commands {
         let output = finish(store.command(&[command, &["--agents", &other]].concat()));
-        let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+        assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(
-            said.contains(&format!("agent {other} has disks of a namespace"))
-                && said.contains("with stripes of 2"),
-            "{said}"
+            text.contains(&format!("agent {other} has disks of a namespace"))
+                && text.contains("with stripes of 2"),
+            "{text}"
         );
-        assert!(said.contains("Name all agents of the set"), "{said}");
+        assert!(text.contains("Name all agents of the set"), "{text}");
     }
     fsck(&store, &[], 0);
     // No agent begins one while the disk with the namespace is missing.
@@ -557,8 +557,8 @@ fn commands_to_some_agents_of_a_set_create_no_second_namespace() {
     stop(&mut store, metadata_agent);
     let empty = store.path("empty");
     start(&mut store, metadata_agent, vec![empty]);
-    let said = store.run_failing(&["mkdir", "mine"]);
-    assert!(said.contains("start it with all its disks"), "{said}");
+    let text = store.run_failing(&["mkdir", "mine"]);
+    assert!(text.contains("start it with all its disks"), "{text}");
     stop(&mut store, metadata_agent);
     start(&mut store, metadata_agent, roots);
     assert_eq!(store.run(&["ls"]), "d/\n");
@@ -673,9 +673,12 @@ fn data_lost_with_the_metadata_disk_are_missing_and_not_holes() {
     assert!((3..files.len()).contains(&whole), "{whole}");
     let lost = &found[0].0;
     assert_eq!(findings(&fsck(&store, &[lost], 1)), [found[0].clone()]);
-    let told = finish(store.command(&["doctor", "--quick"]));
-    let said = String::from_utf8(told.stdout).expect("text");
-    assert!(told.status.code() == Some(1) && said.contains("one that was lost with the namespace"), "{said}");
+    let output = finish(store.command(&["doctor", "--quick"]));
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        output.status.code() == Some(1) && text.contains("one that was lost with the namespace"),
+        "{text}"
+    );
     // No file waits for an unknown disk.
     store.run(&["rm", "-r", "lost+found"]);
     assert_eq!(fsck(&store, &[], 0)["inodes"], Value::from(1));
@@ -756,10 +759,10 @@ fn fsck_with_some_agents_of_a_set_suggests_naming_all() {
     let (metadata_agent, _) = database(&store);
     let agent = store.agents[metadata_agent].address.as_str();
     for names in [&["fsck"][..], &["fsck", "d/file"]] {
-        let said = fail(store.command(&[names, &["--agents", agent]].concat()), 1);
-        let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part}: {said}"));
-        assert!(at("First name all agents") < at("starfish rm"), "{said}");
-        assert_eq!(said.matches("name all agents").count(), 1, "{said}");
+        let stderr = fail(store.command(&[names, &["--agents", agent]].concat()), 1);
+        let at = |part: &str| stderr.find(part).unwrap_or_else(|| panic!("{part}: {stderr}"));
+        assert!(at("First name all agents") < at("starfish rm"), "{stderr}");
+        assert_eq!(stderr.matches("name all agents").count(), 1, "{stderr}");
     }
 }
 
@@ -792,8 +795,8 @@ fn a_damaged_namespace_is_reported_with_its_remedies() {
     file.write_all_at(&vec![0xa5; bytes as usize - 4096], 4096).expect("room");
     start(&mut store, metadata_agent, roots);
     for command in [&["ls", "-l"][..], &["get", "d/file", "got"], &["fsck"]] {
-        let said = fail(store.command(command), 1);
-        assert!(said.contains("--copy-namespace") && said.contains("--new-namespace"), "{said}");
-        assert!(!said.contains("starfish rm"), "{said}");
+        let stderr = fail(store.command(command), 1);
+        assert!(stderr.contains("--copy-namespace") && stderr.contains("--new-namespace"), "{stderr}");
+        assert!(!stderr.contains("starfish rm"), "{stderr}");
     }
 }

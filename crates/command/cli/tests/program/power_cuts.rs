@@ -42,8 +42,8 @@ fn run(program: &str, arguments: &[&str], directory: &Path) -> Result<(), String
     let mut command = Command::new(program);
     command.args(arguments).current_dir(directory);
     let output = finish(command);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    output.status.success().then_some(()).ok_or(said)
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    output.status.success().then_some(()).ok_or(stderr)
 }
 
 /// The names of a directory, each with the number of the step that created it.

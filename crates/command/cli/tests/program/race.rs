@@ -66,16 +66,16 @@ async fn write_on(
 fn an_agent_reports_that_one_client_delays_another() {
     let mut store = Store::start(&[]);
     let (agent, _) = watched(store.directory.path(), &["disk"], &[]);
-    let (tell, told) = flume::bounded::<NumberedFile>(1);
+    let (sender, described_file) = flume::bounded::<NumberedFile>(1);
     let made = client(&[&agent.address], async move |connection: ConnectedNode| {
         let described = describe(&connection).await;
         let file = open(&connection, described.clone()).await;
         fill(&connection.machine, &file, READS * BLOCK, Contents::Real, |_| {}).await.expect("it is written");
         file.flush().await.expect("it is flushed");
-        tell.send(NumberedFile { bytes: READS * BLOCK, ..described }).expect("the test waits");
+        sender.send(NumberedFile { bytes: READS * BLOCK, ..described }).expect("the test waits");
     });
     made.join().expect("it is made");
-    let to_read = told.recv().expect("it is sent");
+    let to_read = described_file.recv().expect("it is sent");
     drop(agent);
     // Restart it with slow disks and an empty cache.
     let slowed = ["--scheduling", "fcfs", "--disk-model", "drawn-14400", "--prefetch", "0"];
@@ -106,9 +106,9 @@ fn an_agent_reports_that_one_client_delays_another() {
     drop(stop);
     writer.join().expect("all is written");
 
-    let said = store.run(&["doctor", "--quick"]);
-    assert!(said.contains("reads from disk 0 were delayed by writes of another client"), "{said}");
-    assert!(said.contains("--scheduling round-robin"), "{said}");
+    let stdout = store.run(&["doctor", "--quick"]);
+    assert!(stdout.contains("reads from disk 0 were delayed by writes of another client"), "{stdout}");
+    assert!(stdout.contains("--scheduling round-robin"), "{stdout}");
     let (_, numbers) = ask(&metrics, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let held_up = value(&parse(&numbers), "starfish_agent_disk_held_up_reads_total", &[("disk", "0")]);
     assert!(held_up.is_some_and(|reads| (1.0..=READS as f64).contains(&reads)), "{held_up:?}");

@@ -96,8 +96,8 @@ fn logs_of_several_jobs_are_merged() {
     std::fs::write(directory.path().join("waits.log"), "# starfish requests 1\n0 0 - sync\n")
         .expect("a file");
     waits.current_dir(directory.path());
-    let told = fail(waits, 1);
-    assert!(told.contains("waits.log: it has syncs or collective calls"), "{told}");
+    let stderr = fail(waits, 1);
+    assert!(stderr.contains("waits.log: it has syncs or collective calls"), "{stderr}");
 }
 
 /// A recorded process may be killed in the middle of a line.
@@ -116,10 +116,10 @@ fn every_reader_of_a_log_reports_an_unfinished_line() {
             let mut command = starfish(command.split_whitespace().chain([log]));
             command.current_dir(directory.path());
             let output = finish(command);
-            let told = String::from_utf8(output.stderr).expect("text");
-            assert!(output.status.success(), "{told}");
-            let reports_line = told.contains(&format!("starfish: {log}: 1 unfinished line is omitted"));
-            assert_eq!(reports_line, is_reported, "{told}");
+            let stderr = String::from_utf8(output.stderr).expect("text");
+            assert!(output.status.success(), "{stderr}");
+            let reports_line = stderr.contains(&format!("starfish: {log}: 1 unfinished line is omitted"));
+            assert_eq!(reports_line, is_reported, "{stderr}");
         }
     }
 }
@@ -142,9 +142,9 @@ fn every_reader_of_a_log_reports_an_incomplete_recording() {
             let mut command = starfish(command.split_whitespace().chain([log]));
             command.current_dir(directory.path());
             let output = finish(command);
-            let told = String::from_utf8(output.stderr).expect("text");
-            assert!(output.status.success(), "{told}");
-            assert!(told.contains(&format!("starfish: {log}: incomplete: {part}")), "{told}");
+            let stderr = String::from_utf8(output.stderr).expect("text");
+            assert!(output.status.success(), "{stderr}");
+            assert!(stderr.contains(&format!("starfish: {log}: incomplete: {part}")), "{stderr}");
         }
     }
 }
@@ -170,8 +170,8 @@ fn tables_without_titles_and_other_units_are_read() {
         ),
         ("--titles time:1601", "line 1: time has no unit \"1601\": expected s, ms, us, 100ns, ns"),
     ] {
-        let told = refused(&directory, &format!("request-log show usr_0.csv {arguments}"), 1);
-        assert!(told.contains(why), "{arguments}: {told}");
+        let stderr = refused(&directory, &format!("request-log show usr_0.csv {arguments}"), 1);
+        assert!(stderr.contains(why), "{arguments}: {stderr}");
     }
 }
 
@@ -197,11 +197,11 @@ fn a_replay_on_agents_leaves_no_files() {
         .expect("a file");
     for (log, is_reported) in [("far.log", true), ("a.log", false)] {
         let replay = ["replay", log, "--agents", "--method", "traditional", "--progress", "never"];
-        let said = String::from_utf8(finish(store.command(&replay)).stderr).expect("text");
+        let stderr = String::from_utf8(finish(store.command(&replay)).stderr).expect("text");
         assert_eq!(
-            said.contains("1 file is written before each replay, with 7.6 MiB of data"),
+            stderr.contains("1 file is written before each replay, with 7.6 MiB of data"),
             is_reported,
-            "{said}"
+            "{stderr}"
         );
     }
     // More nodes than disks, each connected to all others.
@@ -216,10 +216,10 @@ fn a_replay_on_agents_leaves_no_files() {
 fn ended(mut command: Command) -> (Option<i32>, String, String) {
     let mut child = command.spawn().expect("the program");
     let code = crate::common::wait(&mut child).code();
-    let (mut printed, mut told) = (String::new(), String::new());
+    let (mut printed, mut stderr) = (String::new(), String::new());
     child.stdout.take().expect("piped").read_to_string(&mut printed).expect("text");
-    child.stderr.take().expect("piped").read_to_string(&mut told).expect("text");
-    (code, printed, told)
+    child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+    (code, printed, stderr)
 }
 
 #[test]
@@ -232,17 +232,17 @@ fn a_log_of_a_billion_requests_is_rejected_or_cut() {
     let mut generate = billion();
     let mut replay = starfish(["replay", "-", "--limit", "20000"]);
     replay.stdin(generate.stdout.take().expect("piped"));
-    let (code, _, told) = ended(replay);
+    let (code, _, stderr) = ended(replay);
     assert_eq!(code, Some(1));
-    assert!(told.starts_with("starfish: -: line 20003: it has more than 20000 requests\n"), "{told}");
-    assert!(told.contains("--first N reads the first ones, --limit N raises the limit"), "{told}");
+    assert!(stderr.starts_with("starfish: -: line 20003: it has more than 20000 requests\n"), "{stderr}");
+    assert!(stderr.contains("--first N reads the first ones, --limit N raises the limit"), "{stderr}");
     // The writer ends when the reader closes the pipe.
     assert!(crate::common::wait(&mut generate).success());
     let mut generate = billion();
     let mut show = starfish(["request-log", "show", "-", "--first", "20000"]);
     show.stdin(generate.stdout.take().expect("piped"));
-    let (code, shown, told) = ended(show);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, shown, stderr) = ended(show);
+    assert_eq!(code, Some(0), "{stderr}");
     assert!(shown.contains("  20000, ") && shown.contains(" 32\n"), "{shown}");
     assert!(crate::common::wait(&mut generate).success());
 }
@@ -284,8 +284,8 @@ fn invalid_options_and_logs_are_rejected() {
         ("replay a.log --agents 127.0.0.1:1", 1, "127.0.0.1:1"),
         ("request-log generate --nodes 2 --jobs 3", 2, "3 jobs cannot share 2 nodes"),
     ] {
-        let told = refused(&directory, arguments, code);
-        assert!(told.contains(why), "{arguments}: {told}");
+        let stderr = refused(&directory, arguments, code);
+        assert!(stderr.contains(why), "{arguments}: {stderr}");
     }
     let sorted = run(&directory, "replay backwards.log --sort --method traditional");
     assert!(sorted.contains("2 requests"), "{sorted}");

@@ -87,12 +87,15 @@ fn read(path: &Path) -> String {
 #[test]
 fn a_study_becomes_a_table_and_a_page() {
     let made = Made::new();
-    let said = made.run(&["study"]);
+    let stdout = made.run(&["study"]);
     // For each table 8 cells, the same ones, of 3 trials; for the figure 2 cells of 5 trials, of which 3 are in the
     // tables.
-    assert!(said.contains("31 of 31 trials simulated now"), "{said}");
-    assert!(said.lines().any(|line| line.starts_with("2 ") && line.contains('%')), "{said}");
-    assert!(said.lines().any(|line| line.starts_with("16 ") && line.contains("none published")), "{said}");
+    assert!(stdout.contains("31 of 31 trials simulated now"), "{stdout}");
+    assert!(stdout.lines().any(|line| line.starts_with("2 ") && line.contains('%')), "{stdout}");
+    assert!(
+        stdout.lines().any(|line| line.starts_with("16 ") && line.contains("none published")),
+        "{stdout}"
+    );
 
     let csv = read(&made.path("results/study/tables.csv"));
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
@@ -150,9 +153,9 @@ fn results_of_one_selection_stay_after_the_next() {
 #[test]
 fn a_figure_alone_has_no_tables_and_no_errors() {
     let made = Made::new();
-    let said = made.run(&["study", "--tables", "none", "--figures", "2", "--trials", "1"]);
-    assert!(!said.contains("median error") && !said.contains("tables.csv"), "{said}");
-    assert!(said.lines().any(|line| line.starts_with("figure  what")), "{said}");
+    let stdout = made.run(&["study", "--tables", "none", "--figures", "2", "--trials", "1"]);
+    assert!(!stdout.contains("median error") && !stdout.contains("tables.csv"), "{stdout}");
+    assert!(stdout.lines().any(|line| line.starts_with("figure  what")), "{stdout}");
     assert!(!made.path("results/study/tables.csv").exists());
     let page = read(&made.path("results/study/report.html"));
     assert!(page.contains("Figure 2"), "{page}");

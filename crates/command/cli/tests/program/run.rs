@@ -50,10 +50,10 @@ fn foreign_files_are_not_replaced_by_results() {
         let mine = folder.path().join("mine");
         fs::create_dir(&mine).expect("room");
         fs::write(mine.join(name), "of others").expect("room");
-        let told = fail(command, 2);
+        let stderr = fail(command, 2);
         assert!(
-            told.contains(&format!("mine/{name}: it would be overwritten")) && told.contains("--out"),
-            "{told}"
+            stderr.contains(&format!("mine/{name}: it would be overwritten")) && stderr.contains("--out"),
+            "{stderr}"
         );
         assert_eq!(fs::read_to_string(mine.join(name)).expect("text"), "of others");
         assert_eq!(fs::read_dir(&mine).expect("there").count(), 1, "nothing is made");
@@ -64,10 +64,10 @@ fn foreign_files_are_not_replaced_by_results() {
 #[test]
 fn a_plan_becomes_tables_and_a_second_run_simulates_nothing() {
     let folder = folder(PLAN);
-    let (table, said) = printed(run(folder.path(), &["plan.toml"]));
+    let (table, stderr) = printed(run(folder.path(), &["plan.toml"]));
     assert_eq!(table.lines().count(), 1 + 4, "{table}");
     assert!(table.lines().nth(1).expect("a row").starts_with("two methods  tpfs     rb"), "{table}");
-    assert!(said.contains("12 trials in results/plan: 12 run now, 0 in the journal"), "{said}");
+    assert!(stderr.contains("12 trials in results/plan: 12 run now, 0 in the journal"), "{stderr}");
     let results = folder.path().join("results/plan");
     let read = |name: &str| fs::read_to_string(results.join(name)).expect("a file");
     assert_eq!((read("results.csv").lines().count(), read("trials.csv").lines().count()), (5, 13));
@@ -75,12 +75,12 @@ fn a_plan_becomes_tables_and_a_second_run_simulates_nothing() {
     for name in ["results.parquet", "trials.parquet"] {
         assert!(fs::read(results.join(name)).expect("a file").starts_with(b"PAR1"));
     }
-    let (csv, said) = printed(run(folder.path(), &["plan.toml", "--format", "csv"]));
-    assert!(said.contains("0 run now, 12 in the journal"), "{said}");
+    let (csv, stderr) = printed(run(folder.path(), &["plan.toml", "--format", "csv"]));
+    assert!(stderr.contains("0 run now, 12 in the journal"), "{stderr}");
     assert_eq!(csv, read("results.csv"));
-    let (json, said) =
+    let (json, stderr) =
         printed(run(folder.path(), &["plan.toml", "--format", "json", "--fresh", "--threads", "1"]));
-    assert!(said.contains("12 run now, 0 in the journal"), "{said}");
+    assert!(stderr.contains("12 run now, 0 in the journal"), "{stderr}");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let row = &json[3];
     assert_eq!(
@@ -91,8 +91,8 @@ fn a_plan_becomes_tables_and_a_second_run_simulates_nothing() {
         assert!(row[column].as_f64() > Some(0.0), "{column}: {row}");
     }
     assert_eq!(csv, read("results.csv"));
-    let (_, said) = printed(run(folder.path(), &["plan.toml", "--trials", "4"]));
-    assert!(said.contains("16 trials in results/plan: 4 run now, 12 in the journal"), "{said}");
+    let (_, stderr) = printed(run(folder.path(), &["plan.toml", "--trials", "4"]));
+    assert!(stderr.contains("16 trials in results/plan: 4 run now, 12 in the journal"), "{stderr}");
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn a_killed_run_is_resumed_with_equal_results() {
     let done = lines();
     assert!((3..24).contains(&done), "{done} trials were done");
     assert!(!folder.path().join("killed/results.csv").exists());
-    let (resumed, said) = printed(run(folder.path(), &["plan.toml", "--out", "killed", "--format", "csv"]));
-    assert!(said.contains(&format!("{} run now, {done} in the journal", 24 - done)), "{said}");
+    let (resumed, stderr) = printed(run(folder.path(), &["plan.toml", "--out", "killed", "--format", "csv"]));
+    assert!(stderr.contains(&format!("{} run now, {done} in the journal", 24 - done)), "{stderr}");
     let (whole, _) = printed(run(folder.path(), &["plan.toml", "--out", "whole", "--format", "csv"]));
     assert_eq!(resumed, whole);
 }
@@ -135,9 +135,9 @@ fn an_interrupted_run_reports_how_to_resume() {
     let sent = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status();
     assert!(sent.expect("a kill command").success());
     let output = child.wait_with_output().expect("a child of ours");
-    let said = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("the same command continues from there"), "{said}");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
+    assert!(stderr.contains("the same command continues from there"), "{stderr}");
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn one_trial_run_alone_has_the_same_result() {
         ("tpfs/rb/8 bit", "such as 8192 or 8KiB"),
         ("a/b/c/d/e", "such as"),
     ] {
-        let said = fail(run(folder.path(), &["plan.toml", "--only", only]), 2);
-        assert!(said.contains(expected), "{said}");
+        let stderr = fail(run(folder.path(), &["plan.toml", "--only", only]), 2);
+        assert!(stderr.contains(expected), "{stderr}");
     }
 }
 
@@ -180,8 +180,8 @@ fn a_cell_with_a_path_in_its_name_can_be_run_alone() {
         let (table, _) = printed(run(folder.path(), &["plan.toml", "--only", only, "--format", "csv"]));
         assert_eq!(table.lines().count(), 1 + trials, "{only}: {table}");
     }
-    let said = fail(run(folder.path(), &["plan.toml", "--only", "x"]), 2);
-    assert!(said.contains("--only tpfs,machine=m/a.toml/rb/8192/0"), "{said}");
+    let stderr = fail(run(folder.path(), &["plan.toml", "--only", "x"]), 2);
+    assert!(stderr.contains("--only tpfs,machine=m/a.toml/rb/8192/0"), "{stderr}");
 }
 
 #[test]
@@ -189,15 +189,15 @@ fn plans_run_together_share_their_trials() {
     let folder = folder(PLAN);
     let twin = PLAN.replace("two methods", "again").replace("[\"rb\", \"wcc\"]", "[\"rb\", \"rc\"]");
     fs::write(folder.path().join("twin.toml"), twin).expect("a file");
-    let (csv, said) =
+    let (csv, stderr) =
         printed(run(folder.path(), &["plan.toml", "twin.toml", "--out", "both", "--format", "csv"]));
     assert_eq!(csv.lines().count(), 1 + 8);
-    assert!(said.contains("18 trials in both"), "{said}");
+    assert!(stderr.contains("18 trials in both"), "{stderr}");
     let name = folder.path().file_name().expect("a name").to_string_lossy().into_owned();
-    let (_, said) = printed(run(folder.path(), &["plan.toml", "twin.toml", "--trials", "1"]));
-    assert!(said.contains(&format!("6 trials in results/{name}")), "{said}");
-    let said = fail(run(folder.path(), &["plan.toml", "plan.toml"]), 2);
-    assert!(said.contains("both have the name"), "{said}");
+    let (_, stderr) = printed(run(folder.path(), &["plan.toml", "twin.toml", "--trials", "1"]));
+    assert!(stderr.contains(&format!("6 trials in results/{name}")), "{stderr}");
+    let stderr = fail(run(folder.path(), &["plan.toml", "plan.toml"]), 2);
+    assert!(stderr.contains("both have the name"), "{stderr}");
 }
 
 #[test]
@@ -245,12 +245,12 @@ fn a_page_has_charts_and_explains_its_names() {
 #[test]
 fn an_invalid_plan_is_rejected_before_any_trial() {
     let folder = folder(&PLAN.replace("trials = 3", "trials = 0"));
-    let said = fail(run(folder.path(), &["plan.toml"]), 2);
-    assert!(said.contains("plan.toml:4: expected a whole number from 1 to 1000, not 0"), "{said}");
-    assert!(said.contains("Nothing was run."), "{said}");
+    let stderr = fail(run(folder.path(), &["plan.toml"]), 2);
+    assert!(stderr.contains("plan.toml:4: expected a whole number from 1 to 1000, not 0"), "{stderr}");
+    assert!(stderr.contains("Nothing was run."), "{stderr}");
     assert!(!folder.path().join("results").exists());
-    let said = fail(run(folder.path(), &["absent.toml"]), 2);
-    assert!(said.contains("absent.toml"), "{said}");
+    let stderr = fail(run(folder.path(), &["absent.toml"]), 2);
+    assert!(stderr.contains("absent.toml"), "{stderr}");
     let help = String::from_utf8(succeed(starfish(["run", "--help"]))).expect("text");
     assert!(help.contains("[[variant]]") && help.contains("starfish run methods.toml"), "{help}");
 }
@@ -261,10 +261,10 @@ const RACES: &str = "name = \"races\"\ntitle = \"Merges\"\ntrials = 3\nrun_block
 #[test]
 fn a_plan_can_be_of_jobs_that_share_disks() {
     let folder = folder(RACES);
-    let (table, said) = printed(run(folder.path(), &["plan.toml", "--html", "page.html"]));
+    let (table, stderr) = printed(run(folder.path(), &["plan.toml", "--html", "page.html"]));
     assert_eq!(table.lines().count(), 1 + 4, "{table}");
     assert!(table.lines().nth(1).expect("a row").starts_with("races  a race,jobs=2 "), "{table}");
-    assert!(said.contains("12 trials in results/plan: 12 run now, 0 in the journal"), "{said}");
+    assert!(stderr.contains("12 trials in results/plan: 12 run now, 0 in the journal"), "{stderr}");
     let results = folder.path().join("results/plan");
     let read = |name: &str| fs::read_to_string(results.join(name)).expect("a file");
     assert_eq!((read("results.csv").lines().count(), read("trials.csv").lines().count()), (5, 13));
@@ -273,8 +273,8 @@ fn a_plan_can_be_of_jobs_that_share_disks() {
                    seed,elapsed_s,cv,ci95_s,first_s,read_ms,write_ms,ratio,pending_writes_most,pending_blocks_most,\
                    disk_movements,disk_utilisation,";
     assert!(read("results.csv").starts_with(columns), "{}", read("results.csv"));
-    let (json, said) = printed(run(folder.path(), &["plan.toml", "--format", "json", "--threads", "1"]));
-    assert!(said.contains("0 run now, 12 in the journal"), "{said}");
+    let (json, stderr) = printed(run(folder.path(), &["plan.toml", "--format", "json", "--threads", "1"]));
+    assert!(stderr.contains("0 run now, 12 in the journal"), "{stderr}");
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json[3]["policy"], &json[3]["jobs"]), (&3.into(), &5.into()));
     let (fresh, _) = printed(run(folder.path(), &["plan.toml", "--fresh", "--format", "csv"]));
@@ -303,28 +303,28 @@ fn trials_of_jobs_that_share_disks_can_be_run_alone() {
     let alone: Vec<&str> = alone.lines().collect();
     assert_eq!(alone.len(), 2);
     assert!(trials.lines().any(|line| line == alone[1]), "{alone:?}");
-    let said = fail(run(folder.path(), &["plan.toml", "--only", "a cure/rb/8192/2"]), 2);
-    assert!(said.contains("expected VARIANT/TRIAL"), "{said}");
-    let said = fail(run(folder.path(), &["plan.toml", "--only", "x"]), 2);
-    assert!(said.contains("--only a race,jobs=2/0"), "{said}");
+    let stderr = fail(run(folder.path(), &["plan.toml", "--only", "a cure/rb/8192/2"]), 2);
+    assert!(stderr.contains("expected VARIANT/TRIAL"), "{stderr}");
+    let stderr = fail(run(folder.path(), &["plan.toml", "--only", "x"]), 2);
+    assert!(stderr.contains("--only a race,jobs=2/0"), "{stderr}");
 }
 
 #[test]
 fn plans_of_different_kinds_are_not_run_together() {
     let folder = folder(RACES);
     fs::write(folder.path().join("methods.toml"), PLAN).expect("a file");
-    let said = fail(run(folder.path(), &["plan.toml", "methods.toml", "--out", "both"]), 2);
+    let stderr = fail(run(folder.path(), &["plan.toml", "methods.toml", "--out", "both"]), 2);
     assert!(
-        said.contains("methods.toml is a plan of access methods, and plan.toml is a plan of jobs"),
-        "{said}"
+        stderr.contains("methods.toml is a plan of access methods, and plan.toml is a plan of jobs"),
+        "{stderr}"
     );
-    assert!(said.contains("run them separately") && said.contains("Nothing was run."), "{said}");
+    assert!(stderr.contains("run them separately") && stderr.contains("Nothing was run."), "{stderr}");
     assert!(!folder.path().join("both").exists());
     let twin = RACES.replace("\"races\"", "\"copies\"").replace("policy = 2", "kind = \"interleave\"");
     fs::write(folder.path().join("twin.toml"), twin.replace("jobs = [2, 5]", "disks = [5]")).expect("a file");
-    let (csv, said) =
+    let (csv, stderr) =
         printed(run(folder.path(), &["plan.toml", "twin.toml", "--out", "both", "--format", "csv"]));
     assert_eq!(csv.lines().count(), 1 + 4 + 2, "{csv}");
     // The cure with five jobs is in both.
-    assert!(said.contains("15 trials in both"), "{said}");
+    assert!(stderr.contains("15 trials in both"), "{stderr}");
 }

@@ -20,8 +20,8 @@ fn a_simulation_that_does_not_fit_into_memory_is_rejected() {
         (&["--trials", "4000000000"], "fewer --trials"),
     ];
     for (options, remedy) in cases {
-        let told = fail(simulate(options), 1);
-        assert!(told.contains("this needs about") && told.contains(remedy), "{options:?}: {told}");
+        let stderr = fail(simulate(options), 1);
+        assert!(stderr.contains("this needs about") && stderr.contains(remedy), "{options:?}: {stderr}");
     }
 }
 
@@ -121,8 +121,8 @@ fn a_page_cache_and_its_window_can_be_chosen() {
             "no room for a block of the file",
         ),
     ] {
-        let told = fail(starfish([&["simulate"], wrong].concat()), 2);
-        assert!(told.contains(what) && told.contains(why), "{told}");
+        let stderr = fail(starfish([&["simulate"], wrong].concat()), 2);
+        assert!(stderr.contains(what) && stderr.contains(why), "{stderr}");
     }
 }
 
@@ -210,31 +210,31 @@ fn invalid_options_are_rejected() {
         assert!(error.starts_with("starfish: ") && error.contains(expected), "{arguments:?}: {error}");
     }
     assert!(fail(starfish(["simulate", "--trials", "0"]), 2).contains("trials"));
-    let told = fail(starfish(["simulate", "--seed", "-1"]), 2);
-    assert!(told.contains("expected a whole number from 0 to 18446744073709551615"), "{told}");
+    let stderr = fail(starfish(["simulate", "--seed", "-1"]), 2);
+    assert!(stderr.contains("expected a whole number from 0 to 18446744073709551615"), "{stderr}");
 }
 
 /// Simulated disks keep contents in memory, except with --phantom.
 #[test]
 fn files_larger_than_free_memory_are_rejected() {
     let large = "simulate --machine golden --pattern rb --file-size 1PiB --trials 1";
-    let said = fail(starfish(large.split(' ')), 1);
-    assert!(said.contains("are free on this computer") && said.contains("Add --phantom"), "{said}");
+    let stderr = fail(starfish(large.split(' ')), 1);
+    assert!(stderr.contains("are free on this computer") && stderr.contains("Add --phantom"), "{stderr}");
     let folder = tempfile::tempdir().expect("a temporary directory");
     let plan = "name = \"large\"\nmachine = \"golden\"\npatterns = [\"rb\"]\nfile_size = \"1024 TiB\"\n\
                 method = \"disk-directed\"\ncontents = \"real\"\n";
     std::fs::write(folder.path().join("plan.toml"), plan).expect("a file");
     let mut command = starfish(["run", "plan.toml"]);
     command.current_dir(folder.path());
-    let said = fail(command, 1);
-    assert!(said.contains("are free on this computer") && said.contains("fewer --threads"), "{said}");
+    let stderr = fail(command, 1);
+    assert!(stderr.contains("are free on this computer") && stderr.contains("fewer --threads"), "{stderr}");
 }
 
 #[test]
 fn a_transfer_that_takes_no_time_has_no_throughput() {
     let free = "simulate --machine golden --set network.delay=0ns --pattern rb --method disk-directed";
-    let said = fail(starfish(free.split(' ')), 1);
-    assert!(said.contains("takes no time to move 10485760 bytes"), "{said}");
+    let stderr = fail(starfish(free.split(' ')), 1);
+    assert!(stderr.contains("takes no time to move 10485760 bytes"), "{stderr}");
 }
 
 /// A machine's disk is looked up in the machine's directory, a plan's in the plan's, and one of the command line in the

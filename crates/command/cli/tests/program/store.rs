@@ -82,8 +82,8 @@ fn one_missing_name_does_not_stop_ls_or_rm_of_the_others() {
     store.run(&["put", "b"]);
     let Output { status, stdout, stderr } = finish(store.command(&["ls", "none", "a", "z*"]));
     assert_eq!((status.code(), &*stdout), (Some(1), &b"a\n"[..]));
-    let said = String::from_utf8_lossy(&stderr).into_owned();
-    assert!(said.contains("none: no such file") && said.contains("z*: no file matches"), "{said}");
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    assert!(stderr.contains("none: no such file") && stderr.contains("z*: no file matches"), "{stderr}");
     let both = succeed(store.command(&["cat", "a", "b"]));
     assert_eq!(both, [contents(70_000), contents(3)].concat());
     std::fs::create_dir(store.path("into")).expect("a directory");
@@ -205,9 +205,9 @@ fn a_closed_output_pipe_is_not_an_error() {
         let mut few = [0; 10];
         child.stdout.take().expect("piped").read_exact(&mut few).expect("some output");
         let status = wait(&mut child);
-        let mut said = String::new();
-        child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
-        assert!(status.success() && said.is_empty(), "{arguments:?}: {status}: {said}");
+        let mut stderr = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+        assert!(status.success() && stderr.is_empty(), "{arguments:?}: {status}: {stderr}");
     }
 }
 

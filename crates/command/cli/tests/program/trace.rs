@@ -222,8 +222,11 @@ fn the_account_of_a_cut_trace_reports_the_missing_events() {
     let cut = simulate("cut.tlv", &["--trace-limit", "20000"]);
     let missing = cut["missing_events"].as_u64().expect("some are missing");
     assert_eq!(cut["limited_by"], whole["limited_by"], "{cut}");
-    let told = printed(&["trace", "explain", &path("cut.tlv")]);
-    assert!(told.starts_with(&format!("The trace is incomplete: {missing} events did not fit")), "{told}");
+    let stdout = printed(&["trace", "explain", &path("cut.tlv")]);
+    assert!(
+        stdout.starts_with(&format!("The trace is incomplete: {missing} events did not fit")),
+        "{stdout}"
+    );
     let summary = finish(starfish(["trace", "summary", &path("cut.tlv")]));
     let notes = String::from_utf8(summary.stderr).expect("text");
     assert!(notes.contains(&format!("{missing} records were not recorded, for want of room")), "{notes}");
@@ -237,8 +240,8 @@ fn queues_at_disks_limit_jobs_that_race() {
     let race =
         "merge --kind copy --jobs 2 --disks 2 --run-blocks 2000 --read-blocks 8 --write-blocks 1 --trace";
     printed(&race.split(' ').chain([path]).collect::<Vec<_>>());
-    let told = printed(&["trace", "explain", path]);
-    assert!(told.starts_with("Queues at disks limited this run: "), "{told}");
+    let stdout = printed(&["trace", "explain", path]);
+    assert!(stdout.starts_with("Queues at disks limited this run: "), "{stdout}");
 }
 
 /// Nodes have the same names as in a trace of Starfish.
@@ -250,8 +253,8 @@ fn the_account_of_a_perfetto_trace_has_the_same_node_names() {
         traced(Path::new(&path(name)), &[]);
         printed(&["trace", "explain", &path(name)])
     });
-    let nodes = |told: &str| -> Vec<String> {
-        let lines = told.lines().filter(|line| line.contains(" on average; "));
+    let nodes = |account: &str| -> Vec<String> {
+        let lines = account.lines().filter(|line| line.contains(" on average; "));
         lines.map(|line| line.rsplit_once("; ").expect("a node").1.to_owned()).collect()
     };
     assert_eq!(nodes(&explained[1]), nodes(&explained[0]));

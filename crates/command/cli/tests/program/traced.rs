@@ -108,17 +108,17 @@ fn agents_record_on_demand() {
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
     assert!(!store.path("all.tlv").exists(), "there was nothing");
     store.run(&["put", "original", "before"]);
-    let told = store.run(&["trace", "start"]);
+    let stdout = store.run(&["trace", "start"]);
     // A request to explain one run does not end this recording.
     store.make_file("other", 1000);
     let refused = store.run_failing(&["put", "other", "--explain"]);
     assert!(refused.contains("already recording") && refused.contains("`starfish trace stop"), "{refused}");
-    assert_eq!(told.lines().count(), 2, "{told}");
+    assert_eq!(stdout.lines().count(), 2, "{stdout}");
     store.run(&["put", "original", "--block", "64KiB"]);
     store.run(&["get", "original", "copy"]);
     // The recording is kept if the file cannot be written.
     fail(store.command(&["trace", "stop", "-o", "no/such/place.tlv"]), 2);
-    let told = store.run(&["trace", "stop", "-o", "all.tlv"]);
+    let stdout = store.run(&["trace", "stop", "-o", "all.tlv"]);
     let all = timeline(&store.path("all.tlv"));
     // The clients are not in it.
     let usual = [NoteKind::Unfinished, NoteKind::FlowUnmatched, NoteKind::ClockUncertain];
@@ -127,7 +127,7 @@ fn agents_record_on_demand() {
     for ((number, process), agent) in (0..).zip(&all.processes).zip(&store.agents) {
         let info = &process.info;
         assert_eq!((&info.host, info.number), (&agent.address, ProcessNumber::Node(number)));
-        assert!(told.contains(&format!("{}: ", agent.address)), "{told}");
+        assert!(stdout.contains(&format!("{}: ", agent.address)), "{stdout}");
         let uncertainty = process.uncertainty_ns.expect("the clocks were compared");
         assert!(uncertainty > 0 && uncertainty < 1_000_000_000, "{uncertainty} ns");
         let of_process = all.spans.thread.iter().zip(&all.spans.state);
@@ -156,10 +156,10 @@ fn an_agent_with_a_trace_file_does_not_record_on_demand() {
     let mut store = Store::start(&[1]);
     let root = vec![store.path("other")];
     store.agents.push(crate::common::Agent::start(root, &["--trace", file.to_str().expect("text")]));
-    let told = store.run_failing(&["trace", "start"]);
+    let stderr = store.run_failing(&["trace", "start"]);
     assert!(
-        told.contains(&store.agents[1].address) && told.contains("without it to record on demand"),
-        "{told}"
+        stderr.contains(&store.agents[1].address) && stderr.contains("without it to record on demand"),
+        "{stderr}"
     );
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("it is not recording"));
     let agent = &mut store.agents[1];
@@ -182,8 +182,8 @@ fn the_limit_of_a_run_on_agents_is_reported() {
     };
     let put = explained(&["put", "original", "--block", "64KiB", "--explain"]);
     assert!(put[0].starts_with("The disks limited this run: busy "), "{put:?}");
-    let has = |said: &[String], begin: &str| {
-        assert!(said.iter().any(|line| line.starts_with(begin)), "{begin}: {said:?}");
+    let has = |lines: &[String], begin: &str| {
+        assert!(lines.iter().any(|line| line.starts_with(begin)), "{begin}: {lines:?}");
     };
     let processors = "processors of I/O nodes (2): busy ";
     for begin in ["disks (2): busy ", "links of nodes (", processors, "disk accesses: 0 reads, "] {
@@ -232,9 +232,9 @@ fn a_program_is_recorded_with_its_agents() {
     // An existing file is replaced, even if it is not a trace.
     write(store.path("run.tlv"), "notes").expect("it is written");
     for _ in 0..2 {
-        let (code, said) = recorded("-o", &get);
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains(" limited this run") && said.contains("I/O nodes (2): busy "), "{said}");
+        let (code, stderr) = recorded("-o", &get);
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(stderr.contains(" limited this run") && stderr.contains("I/O nodes (2): busy "), "{stderr}");
         let all = timeline(&store.path("run.tlv"));
         assert_eq!(all.processes.len(), 3, "the program and the agents");
         assert!(states(&all, " get ").contains(&"ask: attach"), "{:?}", all.states);
@@ -242,15 +242,15 @@ fn a_program_is_recorded_with_its_agents() {
     recorded("--trace", &get);
     assert_eq!(timeline(&store.path("run.tlv")).processes.len(), 6, "it was added");
     // No limit is reported for a program without agents.
-    let (code, said) = recorded("-o", &["true"]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("it used no agents") && said.contains("STARFISH_AGENTS"), "{said}");
-    assert!(!said.contains("limited this run"), "{said}");
+    let (code, stderr) = recorded("-o", &["true"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("it used no agents") && stderr.contains("STARFISH_AGENTS"), "{stderr}");
+    assert!(!stderr.contains("limited this run"), "{stderr}");
     fail(store.command(&["trace", "record", "-o", "no/such/place.tlv", "touch", "begun"]), 2);
     assert!(!store.path("begun").exists(), "nothing is run if the trace cannot be written");
-    let (code, said) = recorded("-o", &[get[0], "get", "missing"]);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("missing"), "{said}");
+    let (code, stderr) = recorded("-o", &[get[0], "get", "missing"]);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("missing"), "{stderr}");
     assert!(store.run_failing(&["trace", "stop", "-o", "all.tlv"]).contains("`starfish trace start`"));
 }
 
@@ -276,11 +276,14 @@ fn a_benchmark_reports_the_limit_of_each_method() {
     let mut command = starfish(["bench", "--file-size", "4MiB", "--rounds", "1", "--explain"]);
     command.args(["--trace", "bench.tlv"]).env("STARFISH_TRACE", "other.tlv").current_dir(place.path());
     let output = command.output().expect("it runs");
-    let said = String::from_utf8(output.stderr).expect("text");
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert!(output.status.success(), "{stderr}");
     for method in ["traditional, 4 agents:\n", "disk-directed, 4 agents:\n"] {
-        let (_, account) = said.split_once(method).expect("an account of each method");
-        assert!(account.contains(" limited this run") && account.contains("I/O nodes (4): busy "), "{said}");
+        let (_, account) = stderr.split_once(method).expect("an account of each method");
+        assert!(
+            account.contains(" limited this run") && account.contains("I/O nodes (4): busy "),
+            "{stderr}"
+        );
     }
     assert!(timeline(&place.path().join("bench.tlv")).processes.len() >= 10);
     assert!(!place.path().join("other.tlv").exists());

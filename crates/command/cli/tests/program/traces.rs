@@ -26,8 +26,8 @@ const PROFILE: &str = r#"[
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("profile.json"), PROFILE).expect("a file");
-    let told = notes(directory.path(), "trace import profile.json");
-    assert_eq!(told, "profile.json: 1 events that are not spans, counts or flows were omitted\n");
+    let notes_text = notes(directory.path(), "trace import profile.json");
+    assert_eq!(notes_text, "profile.json: 1 events that are not spans, counts or flows were omitted\n");
     directory
 }
 

@@ -76,8 +76,9 @@ impl TwoMounts {
         // Ignore the user's configuration.
         command.env("HOME", self.point.store.directory.path()).env("GIT_CONFIG_NOSYSTEM", "1");
         let output = command.output().expect("there is timeout");
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        let failure = || format!("{} {step} on the {mount} mount: {}\n{said}", program.name, output.status);
+        let output_text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let failure =
+            || format!("{} {step} on the {mount} mount: {}\n{output_text}", program.name, output.status);
         output.status.success().then_some(()).ok_or_else(failure)
     }
 

@@ -210,10 +210,10 @@ fn the_missing_end_of_a_trace_is_reported() {
         let mut view = starfish(["view", "--html"]);
         view.arg(directory.path().join("page.html")).arg(&file);
         let output = finish(view);
-        let said = String::from_utf8(output.stderr).expect("text");
+        let stderr = String::from_utf8(output.stderr).expect("text");
         assert!(
-            output.status.success() && said.contains("one.tlv: it ends in the middle") == expected,
-            "{said}"
+            output.status.success() && stderr.contains("one.tlv: it ends in the middle") == expected,
+            "{stderr}"
         );
     };
     written(false);
@@ -221,9 +221,9 @@ fn the_missing_end_of_a_trace_is_reported() {
     written(true);
     let mut viewer = Viewer::of(&file);
     viewer.child.kill().expect("it is there");
-    let mut said = String::new();
-    viewer.child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
-    assert!(said.contains("one.tlv: it ends in the middle"), "{said}");
+    let mut stderr = String::new();
+    viewer.child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("text");
+    assert!(stderr.contains("one.tlv: it ends in the middle"), "{stderr}");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_file_that_cannot_be_shown_is_rejected_with_its_name() {
     };
     assert!(fail(view("missing.tlv"), 1).contains("missing.tlv"));
     std::fs::write(directory.path().join("text.tlv"), "some text").expect("a file");
-    let said = fail(view("text.tlv"), 1);
-    assert!(said.contains("text.tlv") && said.contains("not a trace"), "{said}");
+    let stderr = fail(view("text.tlv"), 1);
+    assert!(stderr.contains("text.tlv") && stderr.contains("not a trace"), "{stderr}");
     fail(starfish(["view"]), 2);
 }

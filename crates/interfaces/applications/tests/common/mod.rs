@@ -60,9 +60,9 @@ impl Home {
     /// Runs a program that must fail with exit code 2, and returns its standard error.
     pub(crate) fn fail(&self, program: &str, arguments: &[&str]) -> String {
         let Output { status, stderr, .. } = self.run(program, arguments);
-        let said = String::from_utf8(stderr).expect("text");
-        assert_eq!(status.code(), Some(2), "{program} {arguments:?}: {said}");
-        said
+        let stderr = String::from_utf8(stderr).expect("text");
+        assert_eq!(status.code(), Some(2), "{program} {arguments:?}: {stderr}");
+        stderr
     }
 
     /// Creates an ordinary and a striped file of the same name.

@@ -37,8 +37,8 @@ impl Mount {
         std::fs::create_dir(&path).expect("a new directory");
         let session = Session::start(agents.settings()).expect("they are there");
         let tree = session.tree();
-        let told = |error: &node::Error| println!("told: {error}");
-        match MountedDirectory::begin(&tree, &path, settings, told) {
+        let print_error = |error: &node::Error| println!("told: {error}");
+        match MountedDirectory::begin(&tree, &path, settings, print_error) {
             Ok(mounted) => {
                 let home = agents.directory.path().to_owned();
                 Some(Mount { path, mounted: Some(mounted), session, home, agents: None })

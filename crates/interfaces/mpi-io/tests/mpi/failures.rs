@@ -11,7 +11,7 @@ use crate::testbed::{MPICH, Mpi, OPEN_MPI, Testbed, succeed};
 /// The error classes that 3 processes got, and the printed lines.
 struct ProgramResult {
     classes: Vec<String>,
-    told: Vec<String>,
+    messages: Vec<String>,
 }
 
 impl Testbed {
@@ -31,7 +31,7 @@ impl Testbed {
             let text = String::from_utf8_lossy(bytes).into_owned();
             text.lines().filter(|line| line.starts_with(begin)).map(str::to_owned).collect()
         };
-        ProgramResult { classes: lines(&output.stdout, ""), told: lines(&output.stderr, "starfish: ") }
+        ProgramResult { classes: lines(&output.stdout, ""), messages: lines(&output.stderr, "starfish: ") }
     }
 
     /// Writes a key file with this text and file mode.
@@ -45,11 +45,11 @@ impl Testbed {
 
 /// Checks that all processes got this class, and that one printed all these parts; with no parts, none may print.
 fn check(result: &ProgramResult, class: &str, parts: &[&str]) {
-    let ProgramResult { classes, told } = result;
-    assert_eq!(*classes, [class; 3], "{told:?}");
-    assert_eq!(told.len(), usize::from(!parts.is_empty()), "{class}: {told:?}");
+    let ProgramResult { classes, messages } = result;
+    assert_eq!(*classes, [class; 3], "{messages:?}");
+    assert_eq!(messages.len(), usize::from(!parts.is_empty()), "{class}: {messages:?}");
     for part in parts {
-        assert!(told[0].contains(part), "{part}: {told:?}");
+        assert!(messages[0].contains(part), "{part}: {messages:?}");
     }
 }
 
@@ -89,9 +89,9 @@ fn reached(mpi: &'static Mpi) {
     let mut command = testbed.launch(3, &program);
     let output = succeed(command.env("STARFISH_MPI_HINTS", "starfish_method=two-phase"));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let told: Vec<&str> = text.lines().filter(|line| line.starts_with("starfish: mpi/reached: ")).collect();
-    assert_eq!(told.len(), 2, "{text}");
-    assert!(told.iter().all(|line| line.contains("Too many open files")), "{text}");
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("starfish: mpi/reached: ")).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines.iter().all(|line| line.contains("Too many open files")), "{text}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn members_connect_after_a_failed_attempt_with_open_mpi() {
 fn limits(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("limits", &[]);
-    for (method, runs, told) in [
+    for (method, runs, expected) in [
         ("disk-directed", "300000", None),
         ("disk-directed", "600000", Some("select fewer ranges")),
         ("two-phase", "300000", Some("at most 262144 travel at once")),
@@ -116,7 +116,7 @@ fn limits(mpi: &'static Mpi) {
     ] {
         let mut command = testbed.launch(2, &program);
         command.env("STARFISH_MPI_HINTS", format!("starfish_method={method}"));
-        let outcome = if told.is_some() { "refused" } else { "moved" };
+        let outcome = if expected.is_some() { "refused" } else { "moved" };
         let output = succeed(command.args([runs, outcome]));
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let of_file = |name: &str| -> Vec<String> {
@@ -125,9 +125,9 @@ fn limits(mpi: &'static Mpi) {
         };
         let (of_runs, of_element) =
             (of_file("mpi/runs"), text.matches("a datatype in memory exceeds 1 GiB").count());
-        let calls = if told.is_some() { 2 } else { 0 };
+        let calls = if expected.is_some() { 2 } else { 0 };
         assert_eq!((of_runs.len(), of_element), (calls, 2), "{method}, {runs} runs: {text}");
-        assert!(of_runs.iter().all(|line| told.is_none_or(|told| line.contains(told))), "{text}");
+        assert!(of_runs.iter().all(|line| expected.is_none_or(|expected| line.contains(expected))), "{text}");
     }
 }
 
@@ -145,7 +145,7 @@ fn too_large_calls_are_rejected_with_open_mpi() {
 fn aborted(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let program = testbed.compile("aborted", &[]);
-    let (nowhere, told) = (testbed.agents.path("nowhere"), testbed.agents.path("told"));
+    let (nowhere, report) = (testbed.agents.path("nowhere"), testbed.agents.path("told"));
     for (name, key_file, why) in [
         ("starfish:no/such", None, "starfish: no/such: the directory no does not exist."),
         ("starfish:mpi/x", Some(&nowhere), "no such file"),
@@ -153,10 +153,10 @@ fn aborted(mpi: &'static Mpi) {
         // A single run could pass by chance, if the right process is the first to end.
         for _ in 0..5 {
             let mut command = testbed.launch(4, &program);
-            command.arg(name).arg(&told).envs(key_file.map(|file| ("STARFISH_KEY_FILE", file)));
+            command.arg(name).arg(&report).envs(key_file.map(|file| ("STARFISH_KEY_FILE", file)));
             let output = command.output().expect("a launcher");
-            let text = fs::read_to_string(&told).expect("what was told");
-            fs::remove_file(&told).expect("it is there");
+            let text = fs::read_to_string(&report).expect("what was told");
+            fs::remove_file(&report).expect("it is there");
             assert!(!output.status.success() && text.matches(why).count() == 1, "{name}: {text}");
         }
     }

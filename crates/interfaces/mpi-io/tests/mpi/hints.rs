@@ -24,34 +24,35 @@ fn files_and_environment(mpi: &'static Mpi) {
     fs::write(&file, "# of the site\nromio_cb_write disable\ncb_nodes 2\nstarfish_queued false\n")
         .expect("room");
     let file = file.to_str().expect("text");
-    let told = report(&testbed, &[("ROMIO_HINTS", file), ("STARFISH_MPI_HINTS", "starfish_queued=true,x=1")]);
+    let printed =
+        report(&testbed, &[("ROMIO_HINTS", file), ("STARFISH_MPI_HINTS", "starfish_queued=true,x=1")]);
     for (begin, end) in [
         ("collective writes, through the page cache: 1 call,", "(romio_cb_write=disable)"),
         ("collective reads, disk-directed: 1 call,", "(auto)"),
         ("the hint cb_nodes=2 has no effect", "Starfish has no aggregators"),
         ("the hint x=1 has no effect", "unknown hint"),
     ] {
-        assert!(has_line(&told, begin, end), "{begin}: {told}");
+        assert!(has_line(&printed, begin, end), "{begin}: {printed}");
     }
-    assert!(!told.contains("starfish_queued"), "{told}");
-    let told =
+    assert!(!printed.contains("starfish_queued"), "{printed}");
+    let printed =
         report(&testbed, &[("ROMIO_HINTS", file), ("STARFISH_MPI_HINTS", "starfish_method=two-phase")]);
-    assert!(has_line(&told, "collective writes, two-phase: 1 call,", "(starfish_method)"), "{told}");
+    assert!(has_line(&printed, "collective writes, two-phase: 1 call,", "(starfish_method)"), "{printed}");
 }
 
 /// Impossible striping hints have no effect, each with its own reason; the others take effect.
 fn striping(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
     let given = "striping_factor=1,start_iodevice=77,striping_unit=0,rubbish";
-    let told = report(&testbed, &[("STARFISH_MPI_HINTS", given)]);
+    let printed = report(&testbed, &[("STARFISH_MPI_HINTS", given)]);
     for (begin, end) in [
         ("the hint start_iodevice=77 has no effect", "there are 3 disks, counted from 0"),
         ("the hint striping_unit=0 has no effect", "expected a whole number from 1"),
         ("the hint rubbish= has no effect", "expected key=value"),
     ] {
-        assert!(has_line(&told, begin, end), "{begin}: {told}");
+        assert!(has_line(&printed, begin, end), "{begin}: {printed}");
     }
-    assert!(!told.contains("striping_factor"), "{told}");
+    assert!(!printed.contains("striping_factor"), "{printed}");
 }
 
 #[test]

@@ -36,9 +36,9 @@ impl Testbed {
             .collect()
     }
 
-    fn check_lost(&self, told: &[String]) {
-        println!("{told:?}");
-        assert!(told.iter().all(|line| line.starts_with("MPI_ERR_IO after")), "{told:?}");
+    fn check_lost(&self, lines: &[String]) {
+        println!("{lines:?}");
+        assert!(lines.iter().all(|line| line.starts_with("MPI_ERR_IO after")), "{lines:?}");
         assert_eq!(self.contents(&self.agents.session(), "mpi/other"), OTHER);
     }
 }
@@ -52,9 +52,9 @@ fn a_killed_member_fails_the_collective_call_of_the_others() {
     let program = testbed.compile("lost", &[]);
     let mut launched = testbed.launch_with(&["-disable-auto-cleanup"], 3, &program);
     let child = launched.arg("member").arg(testbed.agents.path("")).spawn().expect("an MPI");
-    let mut told = testbed.survivors(child, 0..2);
-    told.retain(|line| !line.is_empty());
-    testbed.check_lost(&told);
+    let mut lines = testbed.survivors(child, 0..2);
+    lines.retain(|line| !line.is_empty());
+    testbed.check_lost(&lines);
 }
 
 fn agent_ends(mpi: &'static Mpi) {
@@ -73,9 +73,9 @@ fn agent_ends(mpi: &'static Mpi) {
         thread::sleep(Duration::from_millis(5));
     }
     testbed.agents.agents[2].end();
-    let told = testbed.survivors(child, 0..3);
+    let lines = testbed.survivors(child, 0..3);
     testbed.agents.restart();
-    testbed.check_lost(&told);
+    testbed.check_lost(&lines);
     // One process reports the failed call, and one the failed close.
     let errors = read_to_string(errors).expect("text");
     let errors: Vec<&str> = errors.lines().filter(|line| line.starts_with("starfish: ")).collect();

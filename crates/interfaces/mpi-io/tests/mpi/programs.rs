@@ -69,9 +69,9 @@ fn types(mpi: &'static Mpi) {
 
 fn strange(mpi: &'static Mpi) {
     let Some(testbed) = Testbed::new(mpi) else { return };
-    let told = testbed.run_with_hints("strange", "");
-    let of_order = told.matches("its data are not in ascending order").count();
-    assert_eq!((of_order, told.matches("does not exist").count()), (3 * 4, 0), "{told}");
+    let stderr = testbed.run_with_hints("strange", "");
+    let of_order = stderr.matches("its data are not in ascending order").count();
+    assert_eq!((of_order, stderr.matches("does not exist").count()), (3 * 4, 0), "{stderr}");
 }
 
 fn cached(mpi: &'static Mpi) {
@@ -92,14 +92,14 @@ fn agreed(mpi: &'static Mpi) {
     // Overwrite freed memory, so that its use after the free is noticed.
     let perturbed = "glibc.malloc.perturb=165:glibc.malloc.tcache_count=0";
     command.env("GLIBC_TUNABLES", perturbed).arg(testbed.agents.path(""));
-    let told = String::from_utf8(succeed(&mut command).stderr).expect("text");
+    let stderr = String::from_utf8(succeed(&mut command).stderr).expect("text");
     for (words, times) in [
         ("mpi/owned: it is on Starfish in other processes, but not in process 2 on ", 1),
         ("the method for writes is independent in one and disk-directed in the other", 4),
         ("the method for reads is independent in one and disk-directed in the other", 4),
         ("the method for writes is write-cached in one and disk-directed in the other", 1),
     ] {
-        assert_eq!(told.matches(words).count(), times, "{words}: {told}");
+        assert_eq!(stderr.matches(words).count(), times, "{words}: {stderr}");
     }
 }
 

@@ -141,6 +141,6 @@ fn a_program_continues_if_its_recording_fails() {
     let field = testbed.compile_source("../../../examples/mpi/field.c", &[]);
     let mut command = testbed.launch(2, &field);
     command.env(VARIABLE, testbed.agents.path("nowhere").join("run")).arg("starfish:mpi/field");
-    let told = String::from_utf8(succeed(&mut command).stderr).expect("text");
-    assert!(told.contains("run.1: this process is not recorded: "), "{told}");
+    let stderr = String::from_utf8(succeed(&mut command).stderr).expect("text");
+    assert!(stderr.contains("run.1: this process is not recorded: "), "{stderr}");
 }

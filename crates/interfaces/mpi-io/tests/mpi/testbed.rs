@@ -200,8 +200,8 @@ impl Testbed {
         fs::create_dir_all(&path).expect("a directory");
         let session = Session::start(self.agents.settings()).expect("they are there");
         let tree = session.tree();
-        let told = |error: &node::Error| println!("told: {error}");
-        match MountedDirectory::begin(&tree, &path, MountSettings::default(), told) {
+        let print_error = |error: &node::Error| println!("told: {error}");
+        match MountedDirectory::begin(&tree, &path, MountSettings::default(), print_error) {
             Ok(mounted) => Some(MountedFiles { path, mounted: Some(mounted), session }),
             Err(error) => {
                 cannot_mount(&error.to_string());

@@ -65,10 +65,10 @@ impl Reports {
     }
 
     /// Returns true if a disk has reported a failure with this text.
-    pub(crate) fn tells_of(&self, text: &str) -> bool {
+    pub(crate) fn has_error_with(&self, text: &str) -> bool {
         let reports = self.0.lock().expect("no panic meanwhile");
-        let tells = |report: &Report| matches!(report, Report::DiskFailed { error, .. } if error.to_string().contains(text));
-        reports.iter().any(tells)
+        let has_text = |report: &Report| matches!(report, Report::DiskFailed { error, .. } if error.to_string().contains(text));
+        reports.iter().any(has_text)
     }
 
     pub(crate) fn refusals(&self) -> Vec<String> {
