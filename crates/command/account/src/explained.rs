@@ -6,7 +6,7 @@ use std::path::Path;
 
 use command_line::failure::{Failure, Result};
 use command_line::say;
-use interruption::HalfDone;
+use interruption::UndoGuard;
 use tempfile::NamedTempFile;
 use trace::{Alignment, Limits, TraceReader};
 use transfer::cluster::Cluster;
@@ -78,13 +78,13 @@ pub fn recorded_with<T>(
 }
 
 /// Starts recording on the agents. An interruption of this program ends the recording.
-fn begin(cluster: &Cluster) -> Result<HalfDone> {
+fn begin(cluster: &Cluster) -> Result<UndoGuard> {
     recordings::check_that_none_goes_on(cluster)?;
     let again = cluster.clone();
     // Discard the records and any error: the program is ending.
     let end = move || drop(recordings::stop(&again));
     let left = Failure::new("cannot record this run", "there was no time to end it on the agents");
-    let recording = HalfDone::begin(left.to_string(), end);
+    let recording = UndoGuard::begin(left.to_string(), end);
     match recordings::start(cluster, false) {
         Ok(_) => Ok(recording),
         Err(failure) => {

@@ -50,7 +50,7 @@ pub(crate) fn run(
     progress.add(done.len() as u64);
     let planned = cases.iter().flat_map(|case| PlannedTrial::of(case, trials as u64));
     let mut planned = planned.skip(done.len()).peekable();
-    let (mut outcomes, mut taken) = (Vec::new(), Taken::default());
+    let (mut outcomes, mut taken) = (Vec::new(), CompletedTrials::default());
     let mut part = done;
     loop {
         for timed in part {
@@ -71,13 +71,13 @@ pub(crate) fn run(
 
 /// Results of a case's completed trials.
 #[derive(Default)]
-struct Taken {
+struct CompletedTrials {
     first: Option<Trial>,
     numbers: Vec<TrialNumbers>,
     wall: Duration,
 }
 
-impl Taken {
+impl CompletedTrials {
     fn take(&mut self, (trial, wall): (Trial, Duration)) {
         self.numbers.push((&trial).into());
         self.wall += wall;
@@ -86,7 +86,7 @@ impl Taken {
 
     /// Returns the outcome, or `None` without trials.
     fn outcome(self) -> Option<Outcome> {
-        let Taken { first, numbers, wall } = self;
+        let CompletedTrials { first, numbers, wall } = self;
         first.map(|first| Outcome { summary: summarise(&numbers), first, wall })
     }
 }

@@ -23,7 +23,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::{Progress, Show};
 use command_line::say;
 use namespace::{
-    FILE_NAME_BYTES_MAX, PATH_BYTES_MAX, SetValue, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
+    FILE_NAME_BYTES_MAX, PATH_BYTES_MAX, RemovalTarget, SetValue, TreeAnswer, TreeOperation, TreeRefusal,
     check_name,
 };
 use node::ErrorKind;
@@ -183,7 +183,7 @@ enum Step {
 }
 
 /// Convertibility of an old file.
-enum Standing {
+enum Convertibility {
     Convertible,
     /// An earlier run has converted the file, and has not removed all its stripes.
     Converted,
@@ -191,23 +191,23 @@ enum Standing {
 }
 
 /// Error that stops one conversion, or all.
-enum Trouble {
+enum ConversionError {
     OfFile(Failure),
     /// Ends the run: the other files would fail, too, or the command is interrupted.
     OfAll(Failure),
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for ConversionError {
     fn from(failure: Failure) -> Self {
         let kinds = [ErrorKind::Gone, ErrorKind::Unreachable, ErrorKind::Closed];
         match failure.kind().is_some_and(|kind| kinds.contains(&kind)) {
-            true => Trouble::OfAll(failure),
-            false => Trouble::OfFile(failure),
+            true => ConversionError::OfAll(failure),
+            false => ConversionError::OfFile(failure),
         }
     }
 }
 
-impl From<node::Error> for Trouble {
+impl From<node::Error> for ConversionError {
     fn from(error: node::Error) -> Self {
         Failure::from(error).into()
     }
@@ -264,15 +264,17 @@ impl Converter {
                 OldState::Unfinished(_) if self.remove_unfinished => Step::Removed,
                 OldState::Unfinished(_) => Step::Left(unfinished(&name)),
                 OldState::Finished(file) => match standing(namespace, &name, &path, &file).await? {
-                    Standing::Convertible if planned.contains(&path) => {
+                    Convertibility::Convertible if planned.contains(&path) => {
                         Step::Left(taken(&name, &path, "another file"))
                     }
-                    Standing::Convertible => match above(&path).find(|above| planned.contains(*above)) {
-                        Some(above) => Step::Left(no_directory(&name, above)),
-                        None => Step::Converted { bytes: file.bytes },
-                    },
-                    Standing::Converted => Step::Converted { bytes: file.bytes },
-                    Standing::Left(failure) => Step::Left(failure),
+                    Convertibility::Convertible => {
+                        match above(&path).find(|above| planned.contains(*above)) {
+                            Some(above) => Step::Left(no_directory(&name, above)),
+                            None => Step::Converted { bytes: file.bytes },
+                        }
+                    }
+                    Convertibility::Converted => Step::Converted { bytes: file.bytes },
+                    Convertibility::Left(failure) => Step::Left(failure),
                 },
             };
             if let Step::Converted { .. } = &step {
@@ -308,12 +310,12 @@ impl Converter {
     /// Converts a file, or completes an earlier conversion.
     async fn convert(&self, namespace: &Namespace, name: &str, path: &[u8], file: &OldFile) -> Result<Step> {
         let converted = match standing(Some(namespace), name, path, file).await? {
-            Standing::Convertible => self.copy(namespace, name, path, file).await,
-            Standing::Converted => {
+            Convertibility::Convertible => self.copy(namespace, name, path, file).await,
+            Convertibility::Converted => {
                 self.progress.add(file.bytes);
                 Ok(())
             }
-            Standing::Left(failure) => return Ok(Step::Left(failure)),
+            Convertibility::Left(failure) => return Ok(Step::Left(failure)),
         };
         let removed = match converted {
             Ok(()) => self.remove_old(namespace, name, path, file).await,
@@ -321,8 +323,8 @@ impl Converter {
         };
         match removed {
             Ok(()) => Ok(Step::Converted { bytes: file.bytes }),
-            Err(Trouble::OfFile(failure)) => Ok(Step::Left(failure)),
-            Err(Trouble::OfAll(failure)) => Err(failure),
+            Err(ConversionError::OfFile(failure)) => Ok(Step::Left(failure)),
+            Err(ConversionError::OfAll(failure)) => Err(failure),
         }
     }
 
@@ -333,14 +335,14 @@ impl Converter {
         name: &str,
         path: &[u8],
         file: &OldFile,
-    ) -> std::result::Result<(), Trouble> {
+    ) -> std::result::Result<(), ConversionError> {
         let (directory, _) = split(path);
         namespace.make_directories(directory).await?;
         let hidden = joined(directory, format!(".starfish-{:016x}", file.id.0).as_bytes());
         remove_left(namespace, &hidden).await?;
         let left = Failure::new(name, "interrupted. A part of the new file may be left")
             .remedy("The next `starfish convert` removes it.");
-        let half_done = self.interruption.begin(left);
+        let undo_guard = self.interruption.begin(left);
         let wanted =
             WantedFile { striping: file.striping, mode: FILE_MODE, modified: file.modified, replace: false };
         let new = HiddenFile::begin_as(namespace, hidden.clone(), path, wanted).await?;
@@ -378,7 +380,7 @@ impl Converter {
                 self.progress.finish();
                 let interrupted = Failure::new(name, "interrupted: it was not converted");
                 let interrupted = interrupted.remedy("The next `starfish convert` continues with it.");
-                return Err(Trouble::OfAll(half_done.undone(interrupted, new.discard().await)));
+                return Err(ConversionError::OfAll(undo_guard.undone(interrupted, new.discard().await)));
             }
         };
         copied.map_err(|failure| match failure.kind() {
@@ -397,7 +399,7 @@ impl Converter {
         name: &str,
         path: &[u8],
         file: &OldFile,
-    ) -> std::result::Result<(), Trouble> {
+    ) -> std::result::Result<(), ConversionError> {
         // Flush before removing stripes: after a power cut the new file must exist, with its attribute.
         namespace.flush().await?;
         self.disks.remove(name, &file.places).await?;
@@ -417,34 +419,34 @@ async fn standing(
     name: &str,
     path: &[u8],
     file: &OldFile,
-) -> Result<Standing> {
+) -> Result<Convertibility> {
     if let Err(why) = check_path(path) {
         let why = format!("it cannot have the path {}: {why}", shown(path));
-        return Ok(Standing::Left(Failure::new(name, why).remedy(RENAME)));
+        return Ok(Convertibility::Left(Failure::new(name, why).remedy(RENAME)));
     }
     if let Some(namespace) = namespace {
         for above in above(path) {
             if let Some(found) = namespace.find_at(above, true).await?
                 && !found.inode.is_directory()
             {
-                return Ok(Standing::Left(no_directory(name, above)));
+                return Ok(Convertibility::Left(no_directory(name, above)));
             }
         }
         if let Some(found) = namespace.find_at(path, false).await? {
             let what = if found.inode.is_directory() { "a directory" } else { "another file" };
             return Ok(match is_copy_of(namespace, &found, name, file).await? {
-                true => Standing::Converted,
-                false => Standing::Left(taken(name, path, what)),
+                true => Convertibility::Converted,
+                false => Convertibility::Left(taken(name, path, what)),
             });
         }
     }
     Ok(match file.missing {
-        None => Standing::Convertible,
+        None => Convertibility::Convertible,
         Some(index) => {
             let why = format!("stripe {index} of {} is missing", file.striping.stripe_count());
             let remedy = "Name the directories of all disks of the set. If that disk is lost, this part of \
                           the file is lost.";
-            Standing::Left(Failure::new(name, why).remedy(remedy))
+            Convertibility::Left(Failure::new(name, why).remedy(remedy))
         }
     })
 }
@@ -487,7 +489,7 @@ async fn remove_left(namespace: &Namespace, hidden: &[u8]) -> Result<()> {
     let Some(inode) = namespace.look_if_there(hidden).await? else { return Ok(()) };
     let found = FoundPath { path: hidden.to_vec(), inode };
     if is_unfinished(namespace, &found).await? {
-        namespace.remove(hidden, WhatToRemove::File).await?;
+        namespace.remove(hidden, RemovalTarget::File).await?;
     }
     Ok(())
 }

@@ -113,14 +113,14 @@ fn measure(connecting: &Cluster, name: &str, bytes: u64, interruption: Interrupt
     let name = name.to_owned();
     cluster.run(move |connection| async move {
         let left = Failure::new(&name, "interrupted, and there was no time to remove the written data");
-        let half_done = interruption.begin(left.remedy(scratch::LEFT));
+        let undo_guard = interruption.begin(left.remedy(scratch::LEFT));
         let usual: Size = node::BLOCK.parse().expect("it is a size");
         let block = usual.0.min(connection.client.block_bytes_max());
         let file = scratch::describe(&connection, &name, block).await?;
         let measured = interruption.unless(write_and_read(&connection, &name, file.clone(), bytes)).await;
         let removed = scratch::remove(&connection, [&file]).await;
         match measured {
-            None => Err(half_done.undone(Failure::new("doctor", "interrupted"), removed)),
+            None => Err(undo_guard.undone(Failure::new("doctor", "interrupted"), removed)),
             Some(measured) => {
                 let measured = measured?;
                 removed?;

@@ -35,7 +35,7 @@ pub(super) enum Adoption {
 
 /// Existing stripes of a file.
 #[derive(Debug)]
-struct Remnants {
+struct ExistingStripes {
     striping: Striping,
     /// Identity of the disk and length in bytes of each existing stripe, by its index.
     found: BTreeMap<u32, (u64, u64)>,
@@ -43,7 +43,7 @@ struct Remnants {
 
 /// State of a file according to its stripes.
 enum Asked {
-    Remnants(Remnants),
+    ExistingStripes(ExistingStripes),
     Removed,
     Unknown,
 }
@@ -75,7 +75,7 @@ pub(super) async fn adopt(
     let (mut homes, mut all) = (Homes::default(), Vec::new());
     for (&file, stripes) in files {
         let asked = ask(namespace, &places, file, stripes).await;
-        if let Ok(Asked::Remnants(remnants)) = &asked {
+        if let Ok(Asked::ExistingStripes(remnants)) = &asked {
             homes.note(file, remnants);
         }
         all.push((file, asked));
@@ -83,7 +83,7 @@ pub(super) async fn adopt(
     let mut adopted = Vec::new();
     for (file, asked) in all {
         let adoption = match asked {
-            Ok(Asked::Remnants(remnants)) => {
+            Ok(Asked::ExistingStripes(remnants)) => {
                 let entry = homes.entry(file, &remnants, places.keys().copied());
                 match entry {
                     Ok(entry) => enter(namespace, file, remnants.striping, entry).await,
@@ -115,7 +115,7 @@ async fn ask(
     if connection.explained(&what, connection.client.is_remembered_as_removed(file).await)? {
         return Ok(Asked::Removed);
     }
-    let mut remnants: Option<Remnants> = None;
+    let mut remnants: Option<ExistingStripes> = None;
     for (node, stripe) in stripes {
         let Some((index, bytes)) = stripe.stripe else { continue };
         let striping = match connection.client.numbered_label(*node, stripe.disk, file).await {
@@ -126,12 +126,12 @@ async fn ask(
         };
         let place = (*node, stripe.disk);
         let Some((&identity, _)) = places.iter().find(|(_, other)| **other == place) else { continue };
-        let known = remnants.get_or_insert_with(|| Remnants { striping, found: BTreeMap::new() });
+        let known = remnants.get_or_insert_with(|| ExistingStripes { striping, found: BTreeMap::new() });
         if known.striping == striping {
             known.found.insert(index, (identity, bytes));
         }
     }
-    Ok(remnants.map_or(Asked::Unknown, Asked::Remnants))
+    Ok(remnants.map_or(Asked::Unknown, Asked::ExistingStripes))
 }
 
 /// Enters a file in the namespace.
@@ -163,7 +163,7 @@ impl Homes {
         (striping.stripe_count(), (file.0 % count + u64::from(stripe)) % count)
     }
 
-    fn note(&mut self, file: FileId, remnants: &Remnants) {
+    fn note(&mut self, file: FileId, remnants: &ExistingStripes) {
         for (&stripe, &(identity, _)) in &remnants.found {
             let place = Homes::place(file, remnants.striping, stripe);
             self.0.entry(place).or_default().insert(file, identity);
@@ -182,10 +182,10 @@ impl Homes {
     fn entry(
         &self,
         file: FileId,
-        remnants: &Remnants,
+        remnants: &ExistingStripes,
         there: impl Iterator<Item = u64>,
     ) -> std::result::Result<Entry, layout::LayoutError> {
-        let Remnants { striping, found } = remnants;
+        let ExistingStripes { striping, found } = remnants;
         let (striping, count) = (*striping, striping.stripe_count());
         let length = |stripe: u32| found.get(&stripe).map_or(0, |(_, bytes)| *bytes);
         let lengths: Vec<u64> = (0..count).map(length).collect();
@@ -229,14 +229,14 @@ mod tests {
     const BLOCK: u64 = 4096;
 
     /// Returns a file over these disks of which only the listed stripes exist: index and length.
-    fn remnants(file: u64, disks: [u64; 4], stripes: &[(u32, u64)]) -> (FileId, Remnants) {
+    fn remnants(file: u64, disks: [u64; 4], stripes: &[(u32, u64)]) -> (FileId, ExistingStripes) {
         let disk = |stripe: u32| disks[((file + u64::from(stripe)) % 4) as usize];
         let found = stripes.iter().map(|&(stripe, bytes)| (stripe, (disk(stripe), bytes))).collect();
-        (FileId(file), Remnants { striping: Striping::new(BLOCK, 4).expect("a striping"), found })
+        (FileId(file), ExistingStripes { striping: Striping::new(BLOCK, 4).expect("a striping"), found })
     }
 
     /// Returns the inode of the file of this index among these, on the disks 10, 20, 30 and 40.
-    fn entry(files: &[(FileId, Remnants)], index: usize) -> Entry {
+    fn entry(files: &[(FileId, ExistingStripes)], index: usize) -> Entry {
         let mut homes = Homes::default();
         files.iter().for_each(|(file, remnants)| homes.note(*file, remnants));
         let (file, remnants) = &files[index];

@@ -17,8 +17,8 @@ use command_line::counted;
 use command_line::failure::{Failure, Result};
 use fs::{DisksByIdentity, FileId};
 use machine::{NO_DISK, NodeId};
-use namespace::{Complaint, FileNumber, Inode, Repair, SurveyedRecord, TreeOperation, complaints};
-use transfer::namespace::{Namespace, StripeOfNowhere, is_removed, shown};
+use namespace::{Defect, FileNumber, Inode, Repair, SurveyedRecord, TreeOperation, defects};
+use transfer::namespace::{Namespace, StripeOfMissingDisk, is_removed, shown};
 
 use super::FsckFinding;
 use super::adoption::{Adoption, Stripe, adopt};
@@ -40,7 +40,7 @@ struct LostStripe {
 
 /// Result of repairing a namespace.
 #[derive(Default)]
-pub(super) struct Mended {
+pub(super) struct RepairResult {
     /// Repairs, in words.
     pub(super) done: Vec<String>,
     /// Failed repairs, with reasons.
@@ -53,7 +53,7 @@ pub(super) struct Mended {
 pub(super) struct TreeCheck {
     /// Path of each file, by its number.
     paths: BTreeMap<FileNumber, Vec<u8>>,
-    complaints: Vec<Complaint>,
+    defects: Vec<Defect>,
     /// Stripes of unknown files, by file.
     unnamed: BTreeMap<FileId, Vec<Stripe>>,
     /// Missing stripes.
@@ -73,7 +73,7 @@ impl TreeCheck {
     pub(super) async fn of(namespace: &Namespace) -> Result<TreeCheck> {
         let connection = &namespace.connection;
         let fs::Partial { found: listed, failures } = connection.client.list_numbered_partly().await;
-        let (records, complaints) = surveyed(namespace).await?;
+        let (records, defects) = surveyed(namespace).await?;
         let mut known: BTreeMap<FileNumber, &Inode> = BTreeMap::new();
         for record in &records {
             if let SurveyedRecord::Inode(inode) = record {
@@ -98,7 +98,7 @@ impl TreeCheck {
         let stored = listed.iter().map(|(_, stripe)| stripe.file).filter(named).collect();
         let inodes = known.len();
         let removed = records.iter().filter(|record| matches!(record, SurveyedRecord::Orphan(_))).count();
-        Ok(TreeCheck { paths: paths(&records), complaints, unnamed, lost, failures, inodes, removed, stored })
+        Ok(TreeCheck { paths: paths(&records), defects, unnamed, lost, failures, inodes, removed, stored })
     }
 
     /// Returns the name of a file for the report: its path, or its number if it has none.
@@ -109,7 +109,7 @@ impl TreeCheck {
     /// Returns the findings.
     pub(super) fn findings(&self, namespace: &Namespace) -> Vec<FsckFinding> {
         let name = |node: NodeId| namespace.connection.name(node).to_owned();
-        let records = self.complaints.iter().map(|complaint| FsckFinding {
+        let records = self.defects.iter().map(|complaint| FsckFinding {
             file: "namespace".into(),
             kind: "record",
             stripe: None,
@@ -138,7 +138,7 @@ impl TreeCheck {
     }
 
     /// Repairs as much as possible. A failure with one file does not stop the repair of others.
-    pub(super) async fn mend(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<Mended> {
+    pub(super) async fn mend(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<RepairResult> {
         if let Some(error) = self.failures.first() {
             // Unlisted stripes must not be taken for lost.
             return Err(namespace.connection.explain("cannot list the stripes", error).into());
@@ -148,8 +148,10 @@ impl TreeCheck {
             let repair = Repair::Reserve { number: FileNumber(file.0) };
             namespace.perform(b"cannot repair the namespace", TreeOperation::Mend { repair }).await?;
         }
-        let mut mended =
-            Mended { done: mend_records(namespace, self.complaints.clone()).await?, ..Mended::default() };
+        let mut mended = RepairResult {
+            done: mend_records(namespace, self.defects.clone()).await?,
+            ..RepairResult::default()
+        };
         if remove_unnamed {
             let files: Vec<FileId> = self.unnamed.keys().copied().collect();
             let connection = &namespace.connection;
@@ -171,7 +173,7 @@ impl TreeCheck {
     }
 }
 
-impl Mended {
+impl RepairResult {
     fn note(&mut self, file: FileId, adoption: Adoption) {
         let number = format!("number {:016x}", file.0);
         match adoption {
@@ -246,27 +248,27 @@ impl LostStripes {
 }
 
 /// Returns all records, and their problems. A problem that a later read does not repeat was a change in progress.
-async fn surveyed(namespace: &Namespace) -> Result<(Vec<SurveyedRecord>, Vec<Complaint>)> {
+async fn surveyed(namespace: &Namespace) -> Result<(Vec<SurveyedRecord>, Vec<Defect>)> {
     let mut records = namespace.survey().await?;
-    let mut found = complaints(&records);
+    let mut found = defects(&records);
     for _ in 1..LOOKS {
         if found.is_empty() {
             break;
         }
         records = namespace.survey().await?;
-        let again = complaints(&records);
+        let again = defects(&records);
         found.retain(|complaint| again.contains(complaint));
     }
     Ok((records, found))
 }
 
-async fn mend_records(namespace: &Namespace, mut found: Vec<Complaint>) -> Result<Vec<String>> {
+async fn mend_records(namespace: &Namespace, mut found: Vec<Defect>) -> Result<Vec<String>> {
     let mut done = Vec::new();
     for _ in 0..ROUNDS {
         if found.is_empty() {
             break;
         }
-        for Complaint { text, repair } in found {
+        for Defect { text, repair } in found {
             namespace.perform(b"cannot repair the namespace", TreeOperation::Mend { repair }).await?;
             done.push(format!("{text}: repaired"));
         }
@@ -311,7 +313,7 @@ async fn lost_disks(
         Ok(()) => String::new(),
         Err(error) => format!("; {}: {}", error.what(), error.why()),
     };
-    let found = lost.into_iter().map(|StripeOfNowhere { file, stripe, disk }| {
+    let found = lost.into_iter().map(|StripeOfMissingDisk { file, stripe, disk }| {
         let why = match disk {
             NO_DISK => "no agent had its disk when the file was named".to_owned(),
             disk if missing.is_empty() => format!("no agent has its disk, {disk:016x}"),

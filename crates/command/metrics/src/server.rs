@@ -7,7 +7,7 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::thread;
 
-use web::{Visitor, WebListener, WebReply, WebRequest};
+use web::{WebClient, WebListener, WebReply, WebRequest};
 
 use crate::samples::Samples;
 
@@ -77,19 +77,19 @@ impl MetricsServer {
     /// If the system cannot start a thread.
     pub fn serve(self, look: impl Fn() -> Option<Samples> + Send + Sync + 'static) -> io::Result<()> {
         let door = self.0;
-        let serve = move || door.let_in(move |request, visitor| answer(request, visitor, &look));
+        let serve = move || door.let_in(move |request, client| answer(request, client, &look));
         thread::Builder::new().name("metrics".into()).spawn(serve).map(drop)
     }
 }
 
-fn answer(request: &WebRequest, visitor: Visitor, look: &impl Fn() -> Option<Samples>) -> io::Result<()> {
+fn answer(request: &WebRequest, client: WebClient, look: &impl Fn() -> Option<Samples>) -> io::Result<()> {
     match &*request.path {
         PATH => match look().map(Samples::into_text) {
-            Some(text) => visitor.reply(&reply(KIND, &text)),
-            None => visitor.reply(&WebReply::plain("503 Service Unavailable", "the node does not answer\n")),
+            Some(text) => client.reply(&reply(KIND, &text)),
+            None => client.reply(&WebReply::plain("503 Service Unavailable", "the node does not answer\n")),
         },
-        "/" => visitor.reply(&reply("text/html; charset=utf-8", INDEX)),
-        _ => visitor.reply(&WebReply::plain("404 Not Found", "only /metrics exists here\n")),
+        "/" => client.reply(&reply("text/html; charset=utf-8", INDEX)),
+        _ => client.reply(&WebReply::plain("404 Not Found", "only /metrics exists here\n")),
     }
 }
 

@@ -44,7 +44,7 @@ const PERMISSIONS: u32 = 0o777;
 
 /// Access permissions of a new file.
 #[derive(Clone, Copy, Debug)]
-pub enum Permitted<'a> {
+pub enum FilePermissions<'a> {
     /// Those of the replaced file, or the default ones without such a file.
     Usual,
     /// Those of this file.
@@ -103,7 +103,7 @@ pub enum Error {
 }
 
 /// Starts the file at `path`. Fails with [`Error::Exists`] if a file exists there and `replace` is false.
-pub fn create(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<Target, Error> {
+pub fn create(path: &Path, replace: bool, permitted: FilePermissions<'_>) -> Result<Target, Error> {
     let found = existing(path)?;
     match &found {
         Some(found) if found.is_dir() => return Err(Error::IsDirectory),
@@ -133,7 +133,7 @@ pub fn create(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<Ta
 pub fn create_at(
     place: &LocalPlace,
     replace: bool,
-    permitted: Permitted<'_>,
+    permitted: FilePermissions<'_>,
 ) -> Result<(File, NewFile), Error> {
     let (directory, name) = place.parent()?;
     let found = directory.metadata(name)?;
@@ -153,11 +153,11 @@ impl NewFile {
         name: &OsStr,
         replace: bool,
         found: Option<&Metadata>,
-        permitted: Permitted<'_>,
+        permitted: FilePermissions<'_>,
     ) -> Result<(File, NewFile), Error> {
-        let like = if let Permitted::Like(like) = permitted { Some(like) } else { found };
+        let like = if let FilePermissions::Like(like) = permitted { Some(like) } else { found };
         let mode = match (permitted, like) {
-            (Permitted::Owner, _) => OWNERS,
+            (FilePermissions::Owner, _) => OWNERS,
             (_, None) => USUAL,
             (_, Some(like)) => like.permissions().mode() & PERMISSIONS,
         };
@@ -380,7 +380,7 @@ mod tests {
         temporary.to_string().into()
     }
 
-    fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(File, NewFile), Error> {
+    fn begin(path: &Path, replace: bool, permitted: FilePermissions<'_>) -> Result<(File, NewFile), Error> {
         match create(path, replace, permitted)? {
             Target::File(file, new) => Ok((file, new)),
             Target::Stream(_) => panic!("{} is no stream", path.display()),
@@ -388,7 +388,7 @@ mod tests {
     }
 
     fn replace(path: &Path, contents: &str) {
-        let (mut file, new) = begin(path, true, Permitted::Usual).expect("it can be replaced");
+        let (mut file, new) = begin(path, true, FilePermissions::Usual).expect("it can be replaced");
         file.write_all(contents.as_bytes()).expect("room");
         new.complete().expect("it can be named");
     }
@@ -406,12 +406,12 @@ mod tests {
         let directory = directory();
         let path = directory.path().join("x");
         write(&path, "old", 0o644);
-        let (mut file, new) = begin(&path, true, Permitted::Usual).expect("it can be replaced");
+        let (mut file, new) = begin(&path, true, FilePermissions::Usual).expect("it can be replaced");
         file.write_all(b"new").expect("room");
         assert_eq!(fs::read(&path).expect("a file"), b"old");
         new.complete().expect("it can be named");
         assert_eq!(fs::read(&path).expect("a file"), b"new");
-        drop(begin(&path, true, Permitted::Usual));
+        drop(begin(&path, true, FilePermissions::Usual));
         assert_eq!(
             (fs::read(&path).expect("a file"), names(directory.path())),
             (b"new".into(), vec!["x".into()])
@@ -441,7 +441,7 @@ mod tests {
         for kept in [0o600, 0o666, 0o444, 0o755, 0o000] {
             write(&path, "old", 0o644);
             fs::set_permissions(&path, Permissions::from_mode(kept)).expect("it is ours");
-            let (_, new) = begin(&path, true, Permitted::Usual).expect("it can be replaced");
+            let (_, new) = begin(&path, true, FilePermissions::Usual).expect("it can be replaced");
             assert_eq!(mode(&path_of(new.temporary())), kept, "before the first byte");
             new.complete().expect("it can be named");
             assert_eq!(mode(&path), kept);
@@ -459,7 +459,7 @@ mod tests {
                 write(&path, "", mode);
             }
             let like = secret.metadata().expect("a file");
-            let (_, new) = begin(&path, true, Permitted::Like(&like)).expect("it can be made");
+            let (_, new) = begin(&path, true, FilePermissions::Like(&like)).expect("it can be made");
             new.complete().expect("it can be named");
             assert_eq!(mode(&path), 0o600);
         }
@@ -473,7 +473,7 @@ mod tests {
             if let Some(mode) = existing {
                 write(&path, "", mode);
             }
-            let (file, new) = begin(&path, true, Permitted::Owner).expect("it can be made");
+            let (file, new) = begin(&path, true, FilePermissions::Owner).expect("it can be made");
             assert_eq!(mode(&path_of(new.temporary())), 0o600, "before the first byte");
             file.set_permissions(Permissions::from_mode(0o640)).expect("it is ours");
             new.complete().expect("it can be named");
@@ -515,7 +515,7 @@ mod tests {
         assert_eq!(names(directory.path()), ["data", "latest", "next"]);
         // A loop of links fails.
         symlink("loop", path("loop")).expect("a link");
-        assert!(matches!(begin(&path("loop"), true, Permitted::Usual), Err(Error::Io(_))));
+        assert!(matches!(begin(&path("loop"), true, FilePermissions::Usual), Err(Error::Io(_))));
     }
 
     #[test]
@@ -525,7 +525,7 @@ mod tests {
         write(&path("outside"), "outside", 0o644);
         for target in ["outside", "nowhere"] {
             symlink(target, path("x")).expect("a link");
-            let create = |replace| create_at(&place(&path("x")), replace, Permitted::Owner);
+            let create = |replace| create_at(&place(&path("x")), replace, FilePermissions::Owner);
             assert!(matches!(create(false), Err(Error::Exists)), "{target}");
             let (mut file, new) = create(true).expect("it can be replaced");
             file.write_all(b"new").expect("room");
@@ -536,7 +536,7 @@ mod tests {
         assert_eq!(fs::read(path("outside")).expect("a file"), b"outside");
         assert_eq!(names(directory.path()), ["outside"]);
         let socket = std::os::unix::net::UnixListener::bind(path("x")).expect("room");
-        assert!(matches!(create_at(&place(&path("x")), true, Permitted::Owner), Err(Error::NoFile)));
+        assert!(matches!(create_at(&place(&path("x")), true, FilePermissions::Owner), Err(Error::NoFile)));
         drop(socket);
     }
 
@@ -548,7 +548,7 @@ mod tests {
             write(&path(name), "", 0o644);
         }
         fs::create_dir(path(".starfish-abcdef")).expect("room");
-        let (_file, new) = begin(&path("y"), false, Permitted::Usual).expect("it can be made");
+        let (_file, new) = begin(&path("y"), false, FilePermissions::Usual).expect("it can be made");
         remove_abandoned(&LocalDirectory::open(directory.path()).expect("it is there")).expect("removed");
         assert!(path_of(new.temporary()).exists());
         new.complete().expect("it can be named");
@@ -561,19 +561,22 @@ mod tests {
         let directory = directory();
         let path = |name: &str| directory.path().join(name);
         write(&path("x"), "old", 0o644);
-        assert!(matches!(begin(&path("x"), false, Permitted::Usual), Err(Error::Exists)));
-        assert!(matches!(begin(&path("."), true, Permitted::Usual), Err(Error::IsDirectory)));
-        assert!(matches!(begin(&path("new/"), true, Permitted::Usual), Err(Error::NoDirectory)));
-        assert!(matches!(begin(&path("new/."), false, Permitted::Usual), Err(Error::NoDirectory)));
-        assert!(matches!(begin(&path("new/.."), false, Permitted::Usual), Err(Error::NoDirectory)));
-        assert!(matches!(begin(Path::new(""), false, Permitted::Usual), Err(Error::NoDirectory)));
-        assert!(matches!(begin(&path("x/"), true, Permitted::Usual), Err(Error::Io(_))));
+        assert!(matches!(begin(&path("x"), false, FilePermissions::Usual), Err(Error::Exists)));
+        assert!(matches!(begin(&path("."), true, FilePermissions::Usual), Err(Error::IsDirectory)));
+        assert!(matches!(begin(&path("new/"), true, FilePermissions::Usual), Err(Error::NoDirectory)));
+        assert!(matches!(begin(&path("new/."), false, FilePermissions::Usual), Err(Error::NoDirectory)));
+        assert!(matches!(begin(&path("new/.."), false, FilePermissions::Usual), Err(Error::NoDirectory)));
+        assert!(matches!(begin(Path::new(""), false, FilePermissions::Usual), Err(Error::NoDirectory)));
+        assert!(matches!(begin(&path("x/"), true, FilePermissions::Usual), Err(Error::Io(_))));
         let parent = path("new");
         assert!(
-            matches!(begin(&path("new/x"), true, Permitted::Usual), Err(Error::NoParent(there)) if there == parent)
+            matches!(begin(&path("new/x"), true, FilePermissions::Usual), Err(Error::NoParent(there)) if there == parent)
         );
-        assert!(matches!(create(Path::new("/dev/null"), false, Permitted::Usual), Ok(Target::Stream(_))));
-        let (_, new) = begin(&path("y"), false, Permitted::Usual).expect("it can be made");
+        assert!(matches!(
+            create(Path::new("/dev/null"), false, FilePermissions::Usual),
+            Ok(Target::Stream(_))
+        ));
+        let (_, new) = begin(&path("y"), false, FilePermissions::Usual).expect("it can be made");
         write(&path("y"), "made concurrently", 0o644);
         assert!(matches!(new.complete(), Err(Error::Exists)));
         assert_eq!(fs::read(path("y")).expect("a file"), b"made concurrently");

@@ -28,7 +28,7 @@ use crate::remote_file::{ReadableFile, is_unfinished};
 
 /// Options for getting a tree.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct DownloadOptions {
     /// Transfer method.
     pub method: Method,
     /// True if existing local files are replaced.
@@ -51,7 +51,7 @@ pub struct DamagedFile {
 }
 
 /// Result of getting a tree.
-pub struct GotTree {
+pub struct DownloadResult {
     /// Number of failed files; each has been reported.
     pub failed: FailedFiles,
     /// Number of skipped files, which existed already.
@@ -63,10 +63,10 @@ pub struct GotTree {
 }
 
 /// State that the tasks of a download share.
-struct Getting {
+struct DownloadState {
     namespace: Namespace,
     progress: Progress,
-    manner: Manner,
+    manner: DownloadOptions,
     /// Local places of copied files that have further names in the namespace.
     shared: RefCell<BTreeMap<FileNumber, LocalPlace>>,
     skipped: Cell<usize>,
@@ -75,15 +75,15 @@ struct Getting {
 
 /// Download of files and directories. Clones share its state.
 #[derive(Clone)]
-pub struct TreeDownload(Rc<Getting>);
+pub struct TreeDownload(Rc<DownloadState>);
 
 /// Inode to get, and its local place.
-struct Wish {
+struct PendingFile {
     found: FoundPath,
     local: LocalPlace,
 }
 
-impl Wish {
+impl PendingFile {
     /// Returns the number of the file if it has further names.
     fn shared(&self) -> Option<FileNumber> {
         let inode = &self.found.inode;
@@ -93,8 +93,8 @@ impl Wish {
 
 impl TreeDownload {
     /// Returns a download that begins with [`run`](Self::run).
-    pub fn new(namespace: &Namespace, progress: &Progress, manner: Manner) -> TreeDownload {
-        TreeDownload(Rc::new(Getting {
+    pub fn new(namespace: &Namespace, progress: &Progress, manner: DownloadOptions) -> TreeDownload {
+        TreeDownload(Rc::new(DownloadState {
             namespace: namespace.clone(),
             progress: progress.clone(),
             manner,
@@ -105,7 +105,7 @@ impl TreeDownload {
     }
 
     /// Gets each of these paths, and the contents of directories.
-    pub async fn run(&self, tops: Vec<(FoundPath, LocalPlace)>) -> Result<GotTree> {
+    pub async fn run(&self, tops: Vec<(FoundPath, LocalPlace)>) -> Result<DownloadResult> {
         let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), FailedFiles::default());
         let (mut more_names, mut known) = (Vec::new(), BTreeSet::new());
         for (top, local) in tops {
@@ -130,32 +130,32 @@ impl TreeDownload {
         }
         self.0.progress.expect(files.iter().map(|wish| wish.found.inode.size).sum());
         let download = self.clone();
-        let get = move |wish: Wish| {
+        let get = move |wish: PendingFile| {
             let download = download.clone();
             async move { download.get_file(&wish).await }
         };
         failed += parallel::each(&self.0.namespace.connection.machine, files, get).await?;
         let download = self.clone();
-        let name = move |wish: Wish| {
+        let name = move |wish: PendingFile| {
             let download = download.clone();
             async move { download.get_name(&wish).await }
         };
         failed += parallel::each(&self.0.namespace.connection.machine, more_names, name).await?;
         // Set directories last: until then only their owner has access, and new entries change their times.
-        for Wish { found, local } in directories.iter().rev() {
+        for PendingFile { found, local } in directories.iter().rev() {
             let noted = local.directory().and_then(|directory| note(&directory.file()?, &found.inode, true));
             noted.map_err(|error| failed_at(local, error))?;
         }
         let mut damaged = self.0.damaged.take();
         damaged.sort();
         let absence = self.0.namespace.connection.incompleteness().err();
-        Ok(GotTree { failed, skipped: self.0.skipped.get(), damaged, absence })
+        Ok(DownloadResult { failed, skipped: self.0.skipped.get(), damaged, absence })
     }
 
     /// Returns the inodes to get, each directory before its contents. Creates the directories here.
-    async fn wishes(&self, top: FoundPath, local: LocalPlace) -> Result<Vec<Wish>> {
+    async fn wishes(&self, top: FoundPath, local: LocalPlace) -> Result<Vec<PendingFile>> {
         if !top.inode.is_directory() {
-            return Ok(vec![Wish { found: top, local }]);
+            return Ok(vec![PendingFile { found: top, local }]);
         }
         let (mut all, mut left_out) = (Vec::new(), 0);
         for found in self.0.namespace.walk(&top).await? {
@@ -172,12 +172,12 @@ impl TreeDownload {
             );
         }
         let start = top.path.len();
-        let mut wishes = vec![Wish { found: top, local: local.clone() }];
+        let mut wishes = vec![PendingFile { found: top, local: local.clone() }];
         wishes.extend(all.into_iter().map(|found| {
             let rest = found.path[start..].strip_prefix(b"/").unwrap_or(&found.path[start..]);
-            Wish { local: local.join(OsStr::from_bytes(rest)), found }
+            PendingFile { local: local.join(OsStr::from_bytes(rest)), found }
         }));
-        for Wish { local, .. } in wishes.iter().filter(|wish| wish.found.inode.is_directory()) {
+        for PendingFile { local, .. } in wishes.iter().filter(|wish| wish.found.inode.is_directory()) {
             let made = local.make_directory(self.0.may_replace());
             let directory = made.map_err(|error| failed_at(local, error))?;
             if self.0.manner.resume {
@@ -199,7 +199,7 @@ impl TreeDownload {
 
     /// Links a copied file to a further name. Copies the file again if the local file system has no hard links, or if
     /// the first copy failed.
-    async fn get_name(&self, wish: &Wish) -> Result<()> {
+    async fn get_name(&self, wish: &PendingFile) -> Result<()> {
         let (getting, local) = (&*self.0, &wish.local);
         let first = wish.shared().and_then(|file| getting.shared.borrow().get(&file).cloned());
         let Some(first) = first else { return self.get_file(wish).await };
@@ -216,7 +216,7 @@ impl TreeDownload {
         }
     }
 
-    async fn get_file(&self, wish: &Wish) -> Result<()> {
+    async fn get_file(&self, wish: &PendingFile) -> Result<()> {
         let (getting, local) = (&*self.0, &wish.local);
         let name = shown(&wish.found.path);
         let there = local.metadata().map_err(|error| failed_at(local, error))?;
@@ -253,14 +253,14 @@ impl TreeDownload {
     }
 
     /// Records the local place of a copied file that has further names.
-    fn note_shared(&self, wish: &Wish) {
+    fn note_shared(&self, wish: &PendingFile) {
         if let Some(file) = wish.shared() {
             self.0.shared.borrow_mut().insert(file, wish.local.clone());
         }
     }
 }
 
-impl Getting {
+impl DownloadState {
     fn may_replace(&self) -> bool {
         self.manner.force || self.manner.resume
     }

@@ -73,8 +73,8 @@ pub struct Interruption {
 }
 
 /// Half-done work, until this value is dropped. The node undoes the work, since only the node has its connections.
-pub struct Undertaking {
-    noted: Option<interruption::HalfDone>,
+pub struct UnfinishedWork {
+    noted: Option<interruption::UndoGuard>,
     /// Dropping this sender ends the handler's wait.
     being_undone: Option<flume::Sender<()>>,
 }
@@ -95,16 +95,16 @@ impl Interruption {
 
     /// Registers half-done work, which must be undone if it does not complete. `failure` is printed if there is no time
     /// for that.
-    pub fn begin(&self, failure: Failure) -> Undertaking {
+    pub fn begin(&self, failure: Failure) -> UnfinishedWork {
         let (being_undone, undone) = flume::bounded::<()>(0);
         let noted = self.sender.clone().map(|sender| {
-            interruption::HalfDone::begin(failure.to_string(), move || {
+            interruption::UndoGuard::begin(failure.to_string(), move || {
                 // The receiver may have been dropped.
                 let _ = sender.send(());
                 let _ = undone.recv();
             })
         });
-        Undertaking { noted, being_undone: Some(being_undone) }
+        UnfinishedWork { noted, being_undone: Some(being_undone) }
     }
 
     /// Returns the output of `work`, or `None` if the process is interrupted first.
@@ -128,7 +128,7 @@ pub async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output 
     first_of(stopped, async { Some(work.await) }).await
 }
 
-impl Undertaking {
+impl UnfinishedWork {
     /// Completes the undoing. Prints the failure of the undoing, or else `interrupted`, and returns `interrupted`.
     pub fn undone(self, interrupted: Failure, outcome: node::Result<()>) -> Failure {
         // Print here: failures that occur while the process ends are not reported.
@@ -140,7 +140,7 @@ impl Undertaking {
     }
 }
 
-impl Drop for Undertaking {
+impl Drop for UnfinishedWork {
     fn drop(&mut self) {
         self.being_undone = None;
         if let Some(noted) = self.noted.take() {

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use command_line::failure::{Failure, Result};
-use interruption::HalfDone;
+use interruption::UndoGuard;
 use layout::Extent;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{Mode, umask};
 use node::sparse::{Dense, Hole, SparseFile, SparseRead, SparseWrite};
-use replacement::{LocalPlace, NewFile, Permitted};
+use replacement::{FilePermissions, LocalPlace, NewFile};
 
 use crate::interrupt;
 
@@ -26,7 +26,7 @@ pub const STANDARD: &str = "-";
 /// Destination of data from the file system.
 pub enum Destination {
     /// A new file, which may replace an existing one.
-    File(PathBuf, NewFile, HalfDone),
+    File(PathBuf, NewFile, UndoGuard),
     /// An existing stream: standard output, a device, a pipe.
     Stream,
 }
@@ -39,12 +39,12 @@ pub fn create(path: &Path, name: &str, replace: bool) -> Result<(Destination, Fi
         return Ok((Destination::Stream, File::from(output.map_err(|error| failed(path, error.into()))?)));
     }
     let path = if path.is_dir() { path.join(last_part(name)) } else { path.to_owned() };
-    begin(&path, replace, Permitted::Owner)
+    begin(&path, replace, FilePermissions::Owner)
 }
 
 /// Writes a file atomically: after a failure the old file is unchanged.
 pub fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
-    let (target, file) = begin(path, true, Permitted::Usual)?;
+    let (target, file) = begin(path, true, FilePermissions::Usual)?;
     let mut buffered = BufWriter::new(file);
     let written = write(&mut buffered).and_then(|()| buffered.flush());
     written.map_err(|error| failed(path, error.into()))?;
@@ -70,11 +70,11 @@ pub fn write_or_print(
 
 /// Fails if [`write()`] would fail, without changing the file.
 pub fn check_writable(path: &Path) -> Result<()> {
-    replacement::create(path, true, Permitted::Usual).map(drop).map_err(|error| failed(path, error))
+    replacement::create(path, true, FilePermissions::Usual).map(drop).map_err(|error| failed(path, error))
 }
 
 /// Creates the new file for `path`, or opens the stream that it names.
-fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(Destination, File)> {
+fn begin(path: &Path, replace: bool, permitted: FilePermissions<'_>) -> Result<(Destination, File)> {
     match replacement::create(path, replace, permitted).map_err(|error| failed(path, error))? {
         replacement::Target::Stream(stream) => Ok((Destination::Stream, stream)),
         replacement::Target::File(file, new) => Ok((Destination::begun(path.to_owned(), new)?, file)),
@@ -85,7 +85,7 @@ fn begin(path: &Path, replace: bool, permitted: Permitted<'_>) -> Result<(Destin
 /// followed.
 pub fn create_at(place: &LocalPlace, replace: bool) -> Result<(Destination, File)> {
     let path = place.path();
-    let created = replacement::create_at(place, replace, Permitted::Owner);
+    let created = replacement::create_at(place, replace, FilePermissions::Owner);
     let (file, new) = created.map_err(|error| failed(&path, error))?;
     Ok((Destination::begun(path, new)?, file))
 }
@@ -95,9 +95,9 @@ impl Destination {
     fn begun(path: PathBuf, new: NewFile) -> Result<Destination> {
         let temporary = new.temporary().clone();
         let left = Failure::new(temporary.to_string(), "interrupted, and there was no time to remove it");
-        let half_done = HalfDone::begin(left.to_string(), move || temporary.remove());
+        let undo_guard = UndoGuard::begin(left.to_string(), move || temporary.remove());
         interrupt::undo_and_exit()?;
-        Ok(Destination::File(path, new, half_done))
+        Ok(Destination::File(path, new, undo_guard))
     }
 
     /// Returns the file, if it is a new one, whose times and permissions can be set.
@@ -129,9 +129,9 @@ impl Destination {
 
     /// Renames the complete file to its name.
     pub fn complete(self) -> Result<()> {
-        let Destination::File(path, new, half_done) = self else { return Ok(()) };
+        let Destination::File(path, new, undo_guard) = self else { return Ok(()) };
         new.complete().map_err(|error| failed(&path, error))?;
-        half_done.keep();
+        undo_guard.keep();
         Ok(())
     }
 }

@@ -3,8 +3,8 @@
 use command_line::visible;
 use fs::{DisksByIdentity, OpenFor, OpenTreeFile, PageCache, PageCacheSettings, Prefetch};
 use namespace::{
-    AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
-    TreeAnswer, TreeOperation, TreeRefusal, TreeUse, UnixTime, WhatToRemove,
+    AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RemovalTarget,
+    RenameMode, SetTime, TreeAnswer, TreeOperation, TreeRefusal, TreeUse, UnixTime,
 };
 use nix::unistd::{getgid, getuid};
 use node::{ConnectedNode, Error, ErrorKind, Result};
@@ -254,7 +254,7 @@ impl Namespace {
     }
 
     /// Removes a name, and the contents of a file without further names.
-    pub async fn remove(&self, path: &[u8], what: WhatToRemove) -> Result<()> {
+    pub async fn remove(&self, path: &[u8], what: RemovalTarget) -> Result<()> {
         let remove = TreeOperation::Remove { at: Location::of_path(path), what };
         let removed = self.connection.explained(&shown(path), self.tree.unname(remove).await);
         // Wait for the removal of contents: the command may end after this.
@@ -279,7 +279,7 @@ impl Namespace {
         &self,
         places: &DisksByIdentity,
         inodes: impl Iterator<Item = &Inode>,
-    ) -> Result<Vec<StripeOfNowhere>> {
+    ) -> Result<Vec<StripeOfMissingDisk>> {
         let mut lost = Vec::new();
         for inode in inodes.filter(|inode| inode.layout().is_some() && inode.size > 0 && inode.links > 0) {
             let numbered =
@@ -287,7 +287,7 @@ impl Namespace {
             for (stripe, &disk) in (0..).zip(&numbered.disks) {
                 let has_bytes = numbered.striping.stripe_bytes(inode.size, stripe) > 0;
                 if has_bytes && !places.contains_key(&disk) {
-                    lost.push(StripeOfNowhere { file: inode.number, stripe, disk });
+                    lost.push(StripeOfMissingDisk { file: inode.number, stripe, disk });
                 }
             }
         }
@@ -296,7 +296,7 @@ impl Namespace {
 }
 
 /// Stripe of a file on a disk that no agent has.
-pub struct StripeOfNowhere {
+pub struct StripeOfMissingDisk {
     /// Number of the file.
     pub file: FileNumber,
     /// Index of the stripe.

@@ -13,7 +13,7 @@ use node::ConnectedNode;
 use node::sparse::{SparseRead, SparseWrite};
 use node::whole_file::{self, CopyError, Method};
 
-use crate::interrupt::{Interruption, Undertaking};
+use crate::interrupt::{Interruption, UnfinishedWork};
 use crate::local::Hashing;
 use crate::namespace::{Namespace, joined, trimmed};
 use crate::remote_file::{HiddenFile, ReadableFile, WantedFile};
@@ -75,7 +75,7 @@ pub fn failed_to_get(name: &str, error: CopyError) -> Failure {
 }
 
 /// Result of reading a damaged file.
-pub struct Salvaged {
+pub struct SalvageResult {
     /// Hash of all written bytes, if requested.
     pub hash: Option<blake3::Hash>,
     /// Ranges that could not be read.
@@ -92,7 +92,7 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
     name: &str,
     output: Hashing<W>,
     progress: &Progress,
-) -> Result<Salvaged> {
+) -> Result<SalvageResult> {
     let connection = &namespace.connection;
     let stored = ReadableFile::open(namespace, name.as_bytes()).await?;
     let remains = stored.file().remains();
@@ -101,7 +101,7 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
     let (output, lost) = salvaged.map_err(|error| failed_to_get(name, error))?;
     let inode = Some(stored.inode());
     stored.close(name).await?;
-    Ok(Salvaged { hash: output.hash(), lost, inode, absence: connection.incompleteness().err() })
+    Ok(SalvageResult { hash: output.hash(), lost, inode, absence: connection.incompleteness().err() })
 }
 
 /// Options for putting a file.
@@ -156,7 +156,7 @@ pub async fn put<R: SparseRead + Send + 'static>(
         say!("starfish: {disk}. New files are not striped over it.");
     }
     let left = left_hidden(&name);
-    let half_done = begin(interruption, &name, &left);
+    let undo_guard = begin(interruption, &name, &left);
     let new = HiddenFile::begin(namespace, name.as_bytes(), put.wanted(connection)?).await?;
     let start = Instant::now();
     let upload = whole_file::upload(connection, new.file(), put.method, input, adding_to(progress));
@@ -178,7 +178,7 @@ pub async fn put<R: SparseRead + Send + 'static>(
         None => {
             progress.finish();
             let interrupted = Failure::new(&name, "interrupted. The new file was removed");
-            Err(half_done.undone(interrupted, new.discard().await))
+            Err(undo_guard.undone(interrupted, new.discard().await))
         }
     }
 }
@@ -242,12 +242,12 @@ fn left_hidden(name: &str) -> String {
 
 /// Registers half-done work that is undone by removing the file. `left` describes the remains if there is no time for
 /// that.
-fn begin(interruption: &Interruption, name: &str, left: &str) -> Undertaking {
+fn begin(interruption: &Interruption, name: &str, left: &str) -> UnfinishedWork {
     let failure = Failure::new(name, "interrupted, and there was no time to remove the written part");
     interruption.begin(failure.remedy(left))
 }
 
 /// Registers half-done work that is undone by removing hidden files.
-pub fn begin_hidden(interruption: &Interruption, name: &str) -> Undertaking {
+pub fn begin_hidden(interruption: &Interruption, name: &str) -> UnfinishedWork {
     begin(interruption, name, &left_hidden(name))
 }

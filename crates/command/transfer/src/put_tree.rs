@@ -15,7 +15,7 @@ use command_line::failure::{Failure, Result};
 use command_line::progress::Progress;
 use command_line::say;
 use layout::Striping;
-use namespace::{FileNumber, InodeKind, NewInode, RenameMode, UnixTime, WhatToRemove};
+use namespace::{FileNumber, InodeKind, NewInode, RemovalTarget, RenameMode, UnixTime};
 use nix::unistd::{getgid, getuid};
 use node::whole_file::{self, CopyError, Method};
 use replacement::{LocalDirectory, LocalPlace};
@@ -30,7 +30,7 @@ use crate::remote_file::{HiddenFile, WantedFile, exists, mark_unfinished};
 const LINK_MODE: u16 = 0o777;
 
 /// Target and options of putting a tree.
-pub struct PutTree {
+pub struct UploadOptions {
     /// Path in the namespace.
     pub path: Vec<u8>,
     /// Size of a block in bytes.
@@ -170,9 +170,9 @@ pub fn mode_of_copy(mode: u16, has_same_owner: bool) -> u16 {
 }
 
 /// State that the tasks of an upload share.
-struct Putting {
+struct UploadState {
     namespace: Namespace,
-    put: PutTree,
+    put: UploadOptions,
     striping: Striping,
     progress: Progress,
     /// Files in flight, to be discarded if the command is interrupted.
@@ -184,13 +184,13 @@ struct Putting {
 
 /// Upload of a directory. Clones share its state.
 #[derive(Clone)]
-pub struct TreeUpload(Rc<Putting>);
+pub struct TreeUpload(Rc<UploadState>);
 
 impl TreeUpload {
     /// Returns an upload that begins with [`run`](Self::run).
-    pub fn new(namespace: &Namespace, put: PutTree, progress: &Progress) -> Result<TreeUpload> {
+    pub fn new(namespace: &Namespace, put: UploadOptions, progress: &Progress) -> Result<TreeUpload> {
         let striping = namespace.connection.striping(put.block_bytes, put.disks)?;
-        Ok(TreeUpload(Rc::new(Putting {
+        Ok(TreeUpload(Rc::new(UploadState {
             namespace: namespace.clone(),
             put,
             striping,
@@ -291,7 +291,7 @@ impl TreeUpload {
         putting.under_way.borrow_mut().remove(&hidden);
         if named.is_err() {
             // Report the first failure.
-            let _ = putting.namespace.remove(&hidden, WhatToRemove::File).await;
+            let _ = putting.namespace.remove(&hidden, RemovalTarget::File).await;
         }
         Ok(named?)
     }
@@ -311,7 +311,7 @@ impl TreeUpload {
                 outcome = outcome.and(hidden.discard().await);
             }
             // The interruption may have occurred just after its creation, or just before its rename.
-            match self.0.namespace.remove(&name, WhatToRemove::File).await {
+            match self.0.namespace.remove(&name, RemovalTarget::File).await {
                 Err(error) if error.kind() == node::ErrorKind::NotFound => {}
                 removed => outcome = outcome.and(removed),
             }

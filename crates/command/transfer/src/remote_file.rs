@@ -7,8 +7,8 @@ use fs::{File, OpenTreeFile};
 use layout::Striping;
 use machine::Machine;
 use namespace::{
-    AttributeChanges, FileNumber, Inode, Location, NewInode, RenameMode, SetTime, SetValue, TreeAnswer,
-    TreeOperation, TreeRefusal, UNFINISHED, UnixTime, WhatToRemove,
+    AttributeChanges, FileNumber, Inode, Location, NewInode, RemovalTarget, RenameMode, SetTime, SetValue,
+    TreeAnswer, TreeOperation, TreeRefusal, UNFINISHED, UnixTime,
 };
 use node::whole_file::Uploaded;
 use node::{Error, ErrorKind, Result};
@@ -232,7 +232,7 @@ impl HiddenFile {
 
     async fn remove(&self, open: OpenTreeFile<RealMachine>) -> Result<()> {
         let at = Location::of_path(self.hidden.as_slice());
-        let remove = TreeOperation::Remove { at, what: WhatToRemove::File };
+        let remove = TreeOperation::Remove { at, what: RemovalTarget::File };
         let removed = self.namespace.tree.unname(remove).await;
         // Closing the unlinked file removes its contents.
         let closed = open.close().await;

@@ -17,5 +17,5 @@
 mod listener;
 mod request;
 
-pub use listener::{Visitor, WebListener};
+pub use listener::{WebClient, WebListener};
 pub use request::{WebReply, WebRequest};

@@ -32,7 +32,7 @@ pub struct WebListener {
 }
 
 /// Client with a complete request; it receives one answer.
-pub struct Visitor {
+pub struct WebClient {
     stream: TcpStream,
     with_body: bool,
 }
@@ -57,10 +57,10 @@ impl WebListener {
     /// disconnected.
     pub fn let_in(
         self,
-        answer: impl Fn(&WebRequest, Visitor) -> io::Result<()> + Send + Sync + 'static,
+        answer: impl Fn(&WebRequest, WebClient) -> io::Result<()> + Send + Sync + 'static,
     ) -> ! {
         let WebListener { listener, address, name } = self;
-        let house = Arc::new(House { address, name, answer, connections: Mutex::default() });
+        let house = Arc::new(ListenerState { address, name, answer, connections: Mutex::default() });
         let mut number = 0;
         loop {
             number += 1;
@@ -88,7 +88,7 @@ impl WebListener {
 }
 
 /// State shared by the threads of all connections.
-struct House<A> {
+struct ListenerState<A> {
     address: SocketAddr,
     name: Option<String>,
     answer: A,
@@ -101,7 +101,7 @@ struct Connection {
     has_asked: bool,
 }
 
-impl<A> House<A> {
+impl<A> ListenerState<A> {
     fn connections(&self) -> MutexGuard<'_, BTreeMap<u64, Connection>> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +143,7 @@ fn host_name() -> Option<String> {
     Some(std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_owned())
 }
 
-impl<A: Fn(&WebRequest, Visitor) -> io::Result<()>> House<A> {
+impl<A: Fn(&WebRequest, WebClient) -> io::Result<()>> ListenerState<A> {
     fn converse(&self, number: u64, mut stream: TcpStream) -> io::Result<()> {
         let Some(request) = request::read(&mut stream)? else {
             let reply = WebReply::plain("400 Bad Request", "this is not an HTTP request\n");
@@ -152,19 +152,19 @@ impl<A: Fn(&WebRequest, Visitor) -> io::Result<()>> House<A> {
         if let Some(connection) = self.connections().get_mut(&number) {
             connection.has_asked = true;
         }
-        let visitor = Visitor { stream, with_body: request.method != "HEAD" };
+        let client = WebClient { stream, with_body: request.method != "HEAD" };
         if !request.host.as_deref().is_some_and(|host| self.is_meant(host)) {
-            return visitor.reply(&WebReply::plain("403 Forbidden", ANOTHER_NAME));
+            return client.reply(&WebReply::plain("403 Forbidden", ANOTHER_NAME));
         }
         if !["GET", "HEAD"].contains(&&*request.method) {
             let reply = WebReply::plain("405 Method Not Allowed", "only GET and HEAD are supported\n");
-            return visitor.reply(&WebReply { fields: "Allow: GET, HEAD\r\n".into(), ..reply });
+            return client.reply(&WebReply { fields: "Allow: GET, HEAD\r\n".into(), ..reply });
         }
-        (self.answer)(&request, visitor)
+        (self.answer)(&request, client)
     }
 }
 
-impl Visitor {
+impl WebClient {
     /// Sends the answer and closes the connection.
     ///
     /// # Errors
@@ -186,8 +186,8 @@ mod tests {
         let listener = WebListener::open((Ipv4Addr::LOCALHOST, 0).into(), None).expect("a free port");
         let address = listener.address();
         thread::spawn(move || {
-            listener.let_in(|request, visitor| {
-                visitor.reply(&WebReply::plain("200 OK", &format!("you want {}\n", request.path)))
+            listener.let_in(|request, client| {
+                client.reply(&WebReply::plain("200 OK", &format!("you want {}\n", request.path)))
             })
         });
         address
@@ -262,7 +262,7 @@ mod tests {
         ] {
             assert_eq!(status(local, fields).as_deref(), Some("403"), "{fields}");
         }
-        let house = House {
+        let house = ListenerState {
             address: (Ipv4Addr::UNSPECIFIED, 1).into(),
             name: Some("metrics.example".to_owned()),
             answer: (),

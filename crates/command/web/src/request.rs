@@ -65,34 +65,34 @@ pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<WebRequest>> {
         let count = stream.read(&mut piece)?;
         bytes.extend_from_slice(&piece[..count]);
         match understand(&bytes) {
-            Understood::Whole(request) => return Ok(Some(request)),
-            Understood::No => return Ok(None),
-            Understood::Part if count == 0 => return Ok(None),
-            Understood::Part => {}
+            ParsedRequest::Whole(request) => return Ok(Some(request)),
+            ParsedRequest::No => return Ok(None),
+            ParsedRequest::Part if count == 0 => return Ok(None),
+            ParsedRequest::Part => {}
         }
     }
 }
 
-enum Understood {
+enum ParsedRequest {
     Whole(WebRequest),
     Part,
     No,
 }
 
-fn understand(bytes: &[u8]) -> Understood {
+fn understand(bytes: &[u8]) -> ParsedRequest {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut request = httparse::Request::new(&mut fields);
     match request.parse(bytes) {
-        Ok(httparse::Status::Partial) => return Understood::Part,
+        Ok(httparse::Status::Partial) => return ParsedRequest::Part,
         Ok(httparse::Status::Complete(_)) => {}
-        Err(_) => return Understood::No,
+        Err(_) => return ParsedRequest::No,
     }
     let mut hosts = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host"));
     let host = hosts.next().and_then(|field| str::from_utf8(field.value).ok()).map(str::to_owned);
     let host = host.filter(|_| hosts.next().is_none());
-    let (Some(method), Some(target)) = (request.method, request.path) else { return Understood::No };
+    let (Some(method), Some(target)) = (request.method, request.path) else { return ParsedRequest::No };
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    Understood::Whole(WebRequest {
+    ParsedRequest::Whole(WebRequest {
         method: method.to_owned(),
         path: path.to_owned(),
         query: query.to_owned(),
@@ -150,8 +150,8 @@ mod tests {
 
     fn whole(text: &str) -> Option<WebRequest> {
         match understand(text.as_bytes()) {
-            Understood::Whole(request) => Some(request),
-            Understood::Part | Understood::No => None,
+            ParsedRequest::Whole(request) => Some(request),
+            ParsedRequest::Part | ParsedRequest::No => None,
         }
     }
 

@@ -91,14 +91,14 @@ type Make<'a> = dyn Fn(&[(&str, &str)]) -> Result<MachineDescription, descriptio
 pub type Field = FieldOf<Choices>;
 
 /// Values of such a field.
-pub type Takes = TakesOf<Choices>;
+pub type FieldValues = FieldValuesOf<Choices>;
 
 /// A field: a setting of a case.
 pub struct FieldOf<C: FieldSet> {
     /// Name in plans and Python; an option has hyphens instead.
     pub name: &'static str,
     /// Kind of its values.
-    pub takes: TakesOf<C>,
+    pub takes: FieldValuesOf<C>,
     /// Default value as TOML; empty without a default.
     pub default: &'static str,
     /// Meaning, a sentence or two.
@@ -109,7 +109,7 @@ pub struct FieldOf<C: FieldSet> {
 }
 
 /// Kind of a field's values, with the function that sets the field.
-pub enum TakesOf<C> {
+pub enum FieldValuesOf<C> {
     /// True or false.
     Flag(fn(&mut C, bool)),
     /// A number of bytes within these limits.
@@ -199,7 +199,7 @@ const FILE_BYTES_MAX: u64 = 1 << 50;
 pub static FIELDS: [Field; 24] = [
     Field {
         name: "machine",
-        takes: Takes::Text("NAME", "name or path", |choices, name| {
+        takes: FieldValues::Text("NAME", "name or path", |choices, name| {
             choices.machine = name.to_owned();
             Ok(())
         }),
@@ -211,7 +211,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "method",
-        takes: Takes::Name(
+        takes: FieldValues::Name(
             &["traditional", "two-phase", "disk-directed", "write-cached"],
             |choices, text| parsed(text).map(|method| choices.method = Some(method)),
         ),
@@ -222,7 +222,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "layout",
-        takes: Takes::Name(&["contiguous", "random"], |choices, text| {
+        takes: FieldValues::Name(&["contiguous", "random"], |choices, text| {
             parsed(text).map(|layout| choices.layout = layout)
         }),
         default: "\"contiguous\"",
@@ -232,7 +232,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "file_size",
-        takes: Takes::Size(1..=FILE_BYTES_MAX, |choices, bytes| choices.file_bytes = bytes),
+        takes: FieldValues::Size(1..=FILE_BYTES_MAX, |choices, bytes| choices.file_bytes = bytes),
         default: "\"10 MiB\"",
         meaning: "Size of the file.",
         column: "file_bytes",
@@ -240,7 +240,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "block",
-        takes: Takes::Size(1..=BLOCK_BYTES_MAX, |choices, bytes| choices.options.block_bytes = bytes),
+        takes: FieldValues::Size(1..=BLOCK_BYTES_MAX, |choices, bytes| choices.options.block_bytes = bytes),
         default: "\"8 KiB\"",
         meaning: "Size of a block, which is the unit of disk requests and of striping.",
         column: "block_bytes",
@@ -248,7 +248,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "shape",
-        takes: Takes::Text(SIDES.0, SIDES.1, |choices, text| {
+        takes: FieldValues::Text(SIDES.0, SIDES.1, |choices, text| {
             parsed(text).map(|shape| choices.shape = Some(shape))
         }),
         default: "",
@@ -258,7 +258,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "grid",
-        takes: Takes::Text(SIDES.0, SIDES.1, |choices, text| {
+        takes: FieldValues::Text(SIDES.0, SIDES.1, |choices, text| {
             parsed(text).map(|grid| choices.grid = Some(grid))
         }),
         default: "",
@@ -268,7 +268,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "contents",
-        takes: Takes::Name(&["real", "phantom"], |choices, text| {
+        takes: FieldValues::Name(&["real", "phantom"], |choices, text| {
             parsed(text).map(|contents| choices.contents = contents)
         }),
         default: "\"real\"",
@@ -278,7 +278,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "phantom",
-        takes: Takes::Flag(|choices, phantom| {
+        takes: FieldValues::Flag(|choices, phantom| {
             choices.contents = if phantom { Contents::Phantom } else { Contents::Real };
         }),
         default: "false",
@@ -288,7 +288,9 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "outstanding",
-        takes: Takes::Whole(1..=COUNT_MAX, |choices, count| choices.options.outstanding = count as usize),
+        takes: FieldValues::Whole(1..=COUNT_MAX, |choices, count| {
+            choices.options.outstanding = count as usize
+        }),
         default: "4",
         meaning: "Requests that each compute node has in flight to each disk (the reports' K); traditional only.",
         column: "outstanding",
@@ -296,7 +298,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "scheduling",
-        takes: Takes::Name(&Scheduling::NAMES, |choices, text| {
+        takes: FieldValues::Name(&Scheduling::NAMES, |choices, text| {
             parsed(text).map(|scheduling| choices.options.scheduling = scheduling)
         }),
         default: "\"cyclic-scan\"",
@@ -306,7 +308,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "thread_per_request",
-        takes: Takes::Flag(|choices, flag| choices.options.thread_per_request = flag),
+        takes: FieldValues::Flag(|choices, flag| choices.options.thread_per_request = flag),
         default: "false",
         meaning: "Start a thread for each request, instead of using a pool; traditional only.",
         column: "thread_per_request",
@@ -314,7 +316,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "prefetch",
-        takes: Takes::Whole(0..=COUNT_MAX, |choices, blocks| choices.options.prefetch_blocks = blocks),
+        takes: FieldValues::Whole(0..=COUNT_MAX, |choices, blocks| choices.options.prefetch_blocks = blocks),
         default: "1",
         meaning: "Blocks that an I/O node prefetches after each read; traditional only.",
         column: "prefetch_blocks",
@@ -322,7 +324,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "memget_writes",
-        takes: Takes::Flag(|choices, flag| choices.options.memget_writes = flag),
+        takes: FieldValues::Flag(|choices, flag| choices.options.memget_writes = flag),
         default: "false",
         meaning: "Let I/O nodes fetch the data of a write (Memget), instead of receiving them with the \
                   request; not disk-directed.",
@@ -331,7 +333,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "queued",
-        takes: Takes::Name(&["never", "always", "small-records"], |choices, text| {
+        takes: FieldValues::Name(&["never", "always", "small-records"], |choices, text| {
             parsed(text).map(|queued| choices.options.queued = queued)
         }),
         default: "\"small-records\"",
@@ -341,7 +343,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "presort",
-        takes: Takes::Flag(|choices, flag| choices.options.presort = flag),
+        takes: FieldValues::Flag(|choices, flag| choices.options.presort = flag),
         default: "false",
         meaning: "Sort each disk's blocks by position first; disk-directed only.",
         column: "presort",
@@ -349,7 +351,9 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "page_cache",
-        takes: Takes::Size(0..=FILE_BYTES_MAX, |choices, bytes| choices.options.page_cache_bytes = bytes),
+        takes: FieldValues::Size(0..=FILE_BYTES_MAX, |choices, bytes| {
+            choices.options.page_cache_bytes = bytes
+        }),
         default: "\"0 B\"",
         meaning: "Size of the page cache of each compute node; 0: no page cache; traditional only.",
         column: "page_cache_bytes",
@@ -357,7 +361,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "window",
-        takes: Takes::WholeOrName(&["adaptive", "none"], |choices, text| {
+        takes: FieldValues::WholeOrName(&["adaptive", "none"], |choices, text| {
             parsed(text).map(|window| choices.options.window = Some(window))
         }),
         default: "",
@@ -367,7 +371,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "write_cache",
-        takes: Takes::Size(4096..=FILE_BYTES_MAX, |choices, bytes| {
+        takes: FieldValues::Size(4096..=FILE_BYTES_MAX, |choices, bytes| {
             choices.options.write_cache_bytes = Some(bytes);
         }),
         default: "",
@@ -378,7 +382,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "directory_fraction",
-        takes: Takes::Text("FRACTION", "`\"0.01\"` to `\"0.99\"` or `\"shared\"`", |choices, text| {
+        takes: FieldValues::Text("FRACTION", "`\"0.01\"` to `\"0.99\"` or `\"shared\"`", |choices, text| {
             choices.options.division = Some(match text {
                 SHARED => Division::Shared,
                 _ => fraction(text, 0.01..=0.99)
@@ -400,7 +404,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "flush_at",
-        takes: Takes::Text("FRACTION", "`\"0.1\"` to `\"1\"`", |choices, text| {
+        takes: FieldValues::Text("FRACTION", "`\"0.1\"` to `\"1\"`", |choices, text| {
             choices.options.flush_at = Some(fraction(text, 0.1..=1.0)?);
             Ok(())
         }),
@@ -416,7 +420,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "flush_after",
-        takes: Takes::Text("TIME", "a time such as `\"30 s\"`", |choices, text| {
+        takes: FieldValues::Text("TIME", "a time such as `\"30 s\"`", |choices, text| {
             choices.options.flush_after = Some(time(text)?);
             Ok(())
         }),
@@ -431,7 +435,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "buffers",
-        takes: Takes::Whole(1..=COUNT_MAX, |choices, count| choices.options.buffers = count),
+        takes: FieldValues::Whole(1..=COUNT_MAX, |choices, count| choices.options.buffers = count),
         default: "2",
         meaning: "Buffers of an I/O node for each disk in a collective operation; disk-directed and write-cached only.",
         column: "buffers",
@@ -439,7 +443,7 @@ pub static FIELDS: [Field; 24] = [
     },
     Field {
         name: "calls",
-        takes: Takes::Flag(|choices, flag| choices.options.calls = flag),
+        takes: FieldValues::Flag(|choices, flag| choices.options.calls = flag),
         default: "false",
         meaning: "All nodes access their parts of the file in one collective call, then sync, as an MPI \
                   program on agents does; nodes then have the configuration of agents and their clients.",
@@ -493,46 +497,46 @@ impl<C: FieldSet> FieldOf<C> {
     }
 }
 
-impl<C> TakesOf<C> {
+impl<C> FieldValuesOf<C> {
     /// Sets the field to a value of its kind.
     fn choose(&self, choices: &mut C, given: Given<'_>) -> Result<(), String> {
         let expected = |what: &str| Err(format!("expected {what}, not {}", given.shown()));
         match self {
-            TakesOf::Flag(choose) => match given {
+            FieldValuesOf::Flag(choose) => match given {
                 Given::Flag(flag) => choose(choices, flag),
                 Given::Word("true") => choose(choices, true),
                 Given::Word("false") => choose(choices, false),
                 _ => return expected("true or false"),
             },
-            TakesOf::Whole(allowed, choose) => {
+            FieldValuesOf::Whole(allowed, choose) => {
                 match given.whole().filter(|number| allowed.contains(number)) {
                     Some(number) => choose(choices, number),
                     None => return expected(&whole_numbers(allowed)),
                 }
             }
-            TakesOf::WholeOrUnlimited(allowed, choose) => match given {
+            FieldValuesOf::WholeOrUnlimited(allowed, choose) => match given {
                 Given::Text(UNLIMITED) | Given::Word(UNLIMITED) => choose(choices, None),
                 _ => match given.whole().filter(|number| allowed.contains(number)) {
                     Some(number) => choose(choices, Some(number)),
                     None => return expected(&format!("{}, or {UNLIMITED}", whole_numbers(allowed))),
                 },
             },
-            TakesOf::Size(allowed, choose) => match given.bytes() {
+            FieldValuesOf::Size(allowed, choose) => match given.bytes() {
                 None => return expected(Bytes::EXPECTED),
                 Some(bytes) if allowed.contains(&bytes) => choose(choices, bytes),
                 Some(_) => return expected(&format!("from {} to {} bytes", allowed.start(), allowed.end())),
             },
-            TakesOf::WholeOrName(_, choose) if matches!(given, Given::Whole(_)) => {
+            FieldValuesOf::WholeOrName(_, choose) if matches!(given, Given::Whole(_)) => {
                 return choose(choices, &given.shown());
             }
-            TakesOf::Name(_, choose) | TakesOf::Text(_, _, choose) | TakesOf::WholeOrName(_, choose) => {
-                match given {
-                    Given::Text(text) | Given::Word(text) if !text.trim().is_empty() => {
-                        return choose(choices, text);
-                    }
-                    _ => return expected("a text in quotes"),
+            FieldValuesOf::Name(_, choose)
+            | FieldValuesOf::Text(_, _, choose)
+            | FieldValuesOf::WholeOrName(_, choose) => match given {
+                Given::Text(text) | Given::Word(text) if !text.trim().is_empty() => {
+                    return choose(choices, text);
                 }
-            }
+                _ => return expected("a text in quotes"),
+            },
         }
         Ok(())
     }
@@ -540,16 +544,16 @@ impl<C> TakesOf<C> {
     /// Describes the values, in the manual's words.
     pub fn in_words(&self) -> String {
         match self {
-            TakesOf::Flag(_) => "flag".to_owned(),
-            TakesOf::Size(..) => "size".to_owned(),
-            TakesOf::Whole(allowed, _) => format!("{} to {}", allowed.start(), allowed.end()),
-            TakesOf::Name(names, _) => alternatives(names.iter().map(|name| format!("`\"{name}\"`"))),
-            TakesOf::WholeOrName(names, _) => {
+            FieldValuesOf::Flag(_) => "flag".to_owned(),
+            FieldValuesOf::Size(..) => "size".to_owned(),
+            FieldValuesOf::Whole(allowed, _) => format!("{} to {}", allowed.start(), allowed.end()),
+            FieldValuesOf::Name(names, _) => alternatives(names.iter().map(|name| format!("`\"{name}\"`"))),
+            FieldValuesOf::WholeOrName(names, _) => {
                 let names = names.iter().map(|name| format!("`\"{name}\"`"));
                 alternatives(std::iter::once("whole number".to_owned()).chain(names))
             }
-            TakesOf::WholeOrUnlimited(..) => format!("whole number or `\"{UNLIMITED}\"`"),
-            TakesOf::Text(_, words, _) => (*words).to_owned(),
+            FieldValuesOf::WholeOrUnlimited(..) => format!("whole number or `\"{UNLIMITED}\"`"),
+            FieldValuesOf::Text(_, words, _) => (*words).to_owned(),
         }
     }
 }
@@ -620,7 +624,9 @@ mod tests {
     fn documented_names_are_accepted_and_others_rejected() {
         for field in &FIELDS {
             let mut choices = Choices::default();
-            let (Takes::Name(names, _) | Takes::WholeOrName(names, _)) = &field.takes else { continue };
+            let (FieldValues::Name(names, _) | FieldValues::WholeOrName(names, _)) = &field.takes else {
+                continue;
+            };
             for name in *names {
                 assert_eq!(field.choose(&mut choices, Given::Text(name)), Ok(()), "{}", field.name);
             }

@@ -35,7 +35,8 @@ pub use choices::{Choices, Comparison, ComparisonError, OF_NO_MATRIX, unheeded_b
 pub use error::Error;
 pub use experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, StoredFile};
 pub use fields::{
-    FIELDS, Field, FieldOf, FieldSet, Given, MachineChoice, Shown, Takes, TakesOf, UNLIMITED, field_names,
+    FIELDS, Field, FieldOf, FieldSet, FieldValues, FieldValuesOf, Given, MachineChoice, Shown, UNLIMITED,
+    field_names,
 };
 pub use jobs::{
     ArrayPattern, ArraysJob, BatchReading, Contents, Error as JobError, FlushTally, InterleaveJob, Job,

@@ -8,7 +8,7 @@ use fs::Scheduling;
 use jobs::BatchReading;
 use placement::Policy;
 
-use crate::fields::{FieldOf, FieldSet, MachineChoice, Shown, TakesOf, parsed, time};
+use crate::fields::{FieldOf, FieldSet, FieldValuesOf, MachineChoice, Shown, parsed, time};
 use crate::placement_case::{PlacedJob, PlacementCase, PlacementOptions};
 
 /// A field of jobs that share disks.
@@ -35,7 +35,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     FieldOf {
         name: "machine",
-        takes: TakesOf::Text("NAME", "name or path", |choices, name| {
+        takes: FieldValuesOf::Text("NAME", "name or path", |choices, name| {
             choices.machine = name.to_owned();
             Ok(())
         }),
@@ -47,7 +47,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "kind",
-        takes: TakesOf::Name(&["merge", "copy", "interleave"], |choices, text| {
+        takes: FieldValuesOf::Name(&["merge", "copy", "interleave"], |choices, text| {
             parsed(text).map(|kind| choices.options.kind = kind)
         }),
         default: "\"merge\"",
@@ -58,7 +58,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "policy",
-        takes: TakesOf::Whole(1..=4, |choices, number| {
+        takes: FieldValuesOf::Whole(1..=4, |choices, number| {
             choices.options.policy = Policy::numbered(number as u8).unwrap_or(choices.options.policy);
         }),
         default: "2",
@@ -72,7 +72,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "jobs",
-        takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.options.jobs = count as u32),
+        takes: FieldValuesOf::Whole(1..=NODES_MAX, |choices, count| choices.options.jobs = count as u32),
         default: "5",
         meaning: "Number of concurrent jobs, each on a separate compute node and writing to a separate disk.",
         column: "jobs",
@@ -80,7 +80,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "disks",
-        takes: TakesOf::Whole(1..=NODES_MAX, |choices, count| choices.options.disks = count as u32),
+        takes: FieldValuesOf::Whole(1..=NODES_MAX, |choices, count| choices.options.disks = count as u32),
         default: "5",
         meaning: "Number of shared disks.",
         column: "disks",
@@ -88,7 +88,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "runs",
-        takes: TakesOf::Whole(1..=RUNS_MAX, |choices, count| choices.options.runs = count as u32),
+        takes: FieldValuesOf::Whole(1..=RUNS_MAX, |choices, count| choices.options.runs = count as u32),
         default: "20",
         meaning: "Input runs of each merge.",
         column: "runs",
@@ -99,7 +99,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "run_blocks",
-        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.run_blocks = blocks),
+        takes: FieldValuesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.run_blocks = blocks),
         default: "1000",
         meaning: "Blocks of an input run.",
         column: "run_blocks",
@@ -107,7 +107,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "block",
-        takes: TakesOf::Size(1..=BLOCK_BYTES_MAX, |choices, bytes| choices.options.block_bytes = bytes),
+        takes: FieldValuesOf::Size(1..=BLOCK_BYTES_MAX, |choices, bytes| choices.options.block_bytes = bytes),
         default: "\"4 KiB\"",
         meaning: "Size of a block.",
         column: "block_bytes",
@@ -115,7 +115,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "read_blocks",
-        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.read_blocks = blocks),
+        takes: FieldValuesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.read_blocks = blocks),
         default: "12",
         meaning: "Number of blocks read at once: a batch (b_r).",
         column: "read_blocks",
@@ -123,7 +123,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "write_blocks",
-        takes: TakesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.write_blocks = blocks),
+        takes: FieldValuesOf::Whole(1..=BLOCKS_MAX, |choices, blocks| choices.options.write_blocks = blocks),
         default: "40",
         meaning: "Number of blocks written at once (b_w).",
         column: "write_blocks",
@@ -131,7 +131,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "scheduling",
-        takes: TakesOf::Name(&Scheduling::NAMES, |choices, text| {
+        takes: FieldValuesOf::Name(&Scheduling::NAMES, |choices, text| {
             parsed(text).map(|scheduling| choices.options.scheduling = scheduling)
         }),
         default: "\"fcfs\"",
@@ -141,7 +141,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "buffer_blocks",
-        takes: TakesOf::WholeOrUnlimited(1..=BLOCKS_MAX, |choices, blocks| {
+        takes: FieldValuesOf::WholeOrUnlimited(1..=BLOCKS_MAX, |choices, blocks| {
             choices.options.buffer_blocks = blocks
         }),
         default: "\"unlimited\"",
@@ -152,7 +152,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "on_demand",
-        takes: TakesOf::Flag(|choices, on_demand| {
+        takes: FieldValuesOf::Flag(|choices, on_demand| {
             let prefetched = BatchReading::Prefetched;
             choices.options.reading = if on_demand { BatchReading::OnDemand } else { prefetched };
         }),
@@ -164,7 +164,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "work",
-        takes: TakesOf::Text("TIME", "time", |choices, text| {
+        takes: FieldValuesOf::Text("TIME", "time", |choices, text| {
             choices.options.work = time(text)?;
             Ok(())
         }),
@@ -175,7 +175,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "stagger",
-        takes: TakesOf::Text("TIME", "time", |choices, text| {
+        takes: FieldValuesOf::Text("TIME", "time", |choices, text| {
             choices.options.stagger = time(text)?;
             Ok(())
         }),
@@ -186,7 +186,7 @@ pub static PLACEMENT_FIELDS: [PlacementField; 16] = [
     },
     FieldOf {
         name: "contents",
-        takes: TakesOf::Name(&["real", "phantom"], |choices, text| {
+        takes: FieldValuesOf::Name(&["real", "phantom"], |choices, text| {
             parsed(text).map(|contents| choices.options.contents = contents)
         }),
         default: "\"phantom\"",

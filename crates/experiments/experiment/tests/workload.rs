@@ -21,7 +21,7 @@ fn simulated(workload: Workload) -> Experiment {
         io_nodes: IoNodeSettings {
             cache_blocks: 16,
             block_bytes_max: BLOCK,
-            patience: None,
+            wait_timeout: None,
             ..IoNodeSettings::report()
         },
         clients: ClientSettings::report(),

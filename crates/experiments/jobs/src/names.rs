@@ -18,7 +18,7 @@ use fs::{NewTree, OpenFor, PageCache, PageCacheSettings, Tree};
 use layout::Striping;
 use machine::{Machine, TaskGroup, mix};
 use namespace::{
-    FileNumber, Inode, Location, NewInode, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
+    FileNumber, Inode, Location, NewInode, RemovalTarget, TreeAnswer, TreeOperation, TreeRefusal,
 };
 
 use crate::{Contents, Error, Latencies, Member, Outcome};
@@ -240,7 +240,7 @@ impl<M: Machine> NamesMember<M> {
     }
 
     async fn remove(&self, file: u32) -> Result<(), Error> {
-        let remove = TreeOperation::Remove { at: self.place(file), what: WhatToRemove::File };
+        let remove = TreeOperation::Remove { at: self.place(file), what: RemovalTarget::File };
         Ok(self.tree.unname(remove).await?)
     }
 
@@ -276,7 +276,7 @@ impl<M: Machine> NamesMember<M> {
     async fn remove_directories(&self) -> Result<(), Error> {
         for path in self.job.directories().rev() {
             let at = Location::of_path(path);
-            match self.tree.unname(TreeOperation::Remove { at, what: WhatToRemove::Directory }).await {
+            match self.tree.unname(TreeOperation::Remove { at, what: RemovalTarget::Directory }).await {
                 // Another member still uses the directory, or has just removed it.
                 Err(error) if error.is_refused(TreeRefusal::NotEmpty) => {}
                 Err(error) if error.is_refused(TreeRefusal::NotFound) => {}

@@ -30,8 +30,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fs::{
-    CollectiveMethod, Company, Entry, File, FileEntries, Group, ListedSettings, PageCache, PageCacheSettings,
-    PagedFile, SelectedSettings, WriteCache, WriteCacheSettings,
+    CollectiveMethod, Entry, File, FileEntries, Group, ListedSettings, PageCache, PageCacheSettings,
+    PagedFile, Participants, SelectedSettings, WriteCache, WriteCacheSettings,
 };
 use layout::{Chunk, Extent, Operation, Selection};
 use machine::{Duration, Instant, Machine, Memory, Payload, RangeSet, Work};
@@ -559,7 +559,7 @@ impl<M: Machine> ReplayPart<M> {
         let selection = Selection::list(&extents.collect::<Vec<_>>()).expect("in order, and of a file");
         let packed = self.member.contents.memory(selection.bytes());
         let bytes = entries.iter().map(|entry| entry.bytes).sum();
-        let (file, company) = (self.plain(file), Company::Group(&self.member.group));
+        let (file, company) = (self.plain(file), Participants::Group(&self.member.group));
         let settings = SelectedSettings { method: CollectiveMethod::TwoPhase, queued, to_media: true };
         match operation {
             Operation::Read => {

@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use fs::File;
 use machine::Machine;
 
-use crate::runs::{Inputs, RunOutput, RunSet};
+use crate::runs::{InputRuns, RunOutput, RunSet};
 use crate::{Error, Member, Outcome};
 
 /// The runs of a job at its node: input runs to read, and an output run to write once.
 pub(crate) struct RunPart<M: Machine> {
-    pub(crate) inputs: Inputs<M>,
+    pub(crate) inputs: InputRuns<M>,
     pub(crate) member: Member<M>,
     file: File<M>,
     /// Finished output, for the check.
@@ -19,7 +19,7 @@ pub(crate) struct RunPart<M: Machine> {
 
 impl<M: Machine> RunPart<M> {
     pub(crate) async fn prepare(set: &RunSet, member: Member<M>) -> Result<Self, Error> {
-        let inputs = Inputs::open(set, &member).await?;
+        let inputs = InputRuns::open(set, &member).await?;
         let file = member.open(&set.output).await?;
         Ok(RunPart { inputs, member, file, output: RefCell::default() })
     }

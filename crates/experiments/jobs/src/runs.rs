@@ -90,7 +90,7 @@ struct Input<M: Machine> {
 }
 
 /// The input runs of a running job.
-pub(crate) struct Inputs<M: Machine> {
+pub(crate) struct InputRuns<M: Machine> {
     machine: M,
     contents: Contents,
     block_bytes: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Inputs<M: Machine> {
     arrival: Rc<Condition>,
 }
 
-impl<M: Machine> Inputs<M> {
+impl<M: Machine> InputRuns<M> {
     pub(crate) async fn open(set: &RunSet, member: &Member<M>) -> Result<Self, Error> {
         let mut runs = Vec::new();
         for Run { file, blocks } in &set.inputs {
@@ -114,7 +114,7 @@ impl<M: Machine> Inputs<M> {
                 Input { file, blocks: *blocks, batches, asked: count(), arrived: count(), used: count() };
             runs.push(Rc::new(input));
         }
-        Ok(Inputs {
+        Ok(InputRuns {
             machine: member.machine.clone(),
             contents: member.contents,
             block_bytes: set.block_bytes,

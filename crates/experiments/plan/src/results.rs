@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use description::MachineDescription;
-use experiment::{Case, FieldOf, FieldSet, Shown, TakesOf};
+use experiment::{Case, FieldOf, FieldSet, FieldValuesOf, Shown};
 use statistics::Sample;
 
 use crate::journal::Journal;
@@ -288,9 +288,11 @@ fn setting_columns<K: PlanKind>(numbers: &[VariedNumber]) -> Vec<Column> {
 
 fn kind<C: FieldSet>(field: &FieldOf<C>) -> Type {
     match field.takes {
-        TakesOf::Flag(_) => Type::Flag,
-        TakesOf::Size(..) | TakesOf::Whole(..) | TakesOf::WholeOrUnlimited(..) => Type::Integer,
-        TakesOf::Name(..) | TakesOf::Text(..) | TakesOf::WholeOrName(..) => Type::Text,
+        FieldValuesOf::Flag(_) => Type::Flag,
+        FieldValuesOf::Size(..) | FieldValuesOf::Whole(..) | FieldValuesOf::WholeOrUnlimited(..) => {
+            Type::Integer
+        }
+        FieldValuesOf::Name(..) | FieldValuesOf::Text(..) | FieldValuesOf::WholeOrName(..) => Type::Text,
     }
 }
 

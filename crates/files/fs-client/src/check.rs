@@ -87,7 +87,7 @@ pub enum Checking {
 }
 
 /// A stripe found on a disk, or the object in its place.
-struct FoundPlace {
+struct FoundObject {
     node: NodeId,
     disk: u32,
     /// Its label and length in bytes, or the reason why they are unknown.
@@ -98,7 +98,7 @@ struct FoundPlace {
 
 /// State shared by the tasks of a check.
 struct Shared {
-    found: RefCell<BTreeMap<FileId, Vec<FoundPlace>>>,
+    found: RefCell<BTreeMap<FileId, Vec<FoundObject>>>,
     failures: RefCell<Vec<Error>>,
     /// The disks to check: the I/O node, and the index there.
     disks: Vec<(NodeId, u32)>,
@@ -167,7 +167,7 @@ impl<M: Machine> Client<M> {
         progress: impl Fn(Checking) + 'static,
         shared: &Rc<Shared>,
     ) {
-        let lengths = shared.found.borrow().values().flatten().map(FoundPlace::bytes).sum();
+        let lengths = shared.found.borrow().values().flatten().map(FoundObject::bytes).sum();
         progress(Checking::Expected(lengths));
         let (now, progress) = (self.now(), Rc::new(progress));
         let queues = shared.disks.iter().map(|&(node, disk)| (node, disk, shared.queue(node, disk, now)));
@@ -206,7 +206,7 @@ impl<M: Machine> Client<M> {
                 Err(error) if error.is_remote(FailureKind::NotFound) => continue,
                 Err(error) => Err(self.failure_of_stripe(node, disk, *error).await?),
             };
-            let place = FoundPlace { node, disk, stripe, damage: Vec::new(), why: None };
+            let place = FoundObject { node, disk, stripe, damage: Vec::new(), why: None };
             shared.found.borrow_mut().entry(file).or_default().push(place);
         }
         Ok(())
@@ -306,7 +306,7 @@ impl Shared {
         Queue { stripes, due }
     }
 
-    fn with(&self, file: FileId, index: usize, change: impl FnOnce(&mut FoundPlace)) {
+    fn with(&self, file: FileId, index: usize, change: impl FnOnce(&mut FoundObject)) {
         let mut found = self.found.borrow_mut();
         if let Some(place) = found.get_mut(&file).and_then(|places| places.get_mut(index)) {
             change(place);
@@ -332,7 +332,7 @@ impl Queue {
     }
 }
 
-impl FoundPlace {
+impl FoundObject {
     fn bytes(&self) -> u64 {
         self.stripe.as_ref().map_or(0, |(_, bytes)| *bytes)
     }
@@ -344,7 +344,7 @@ impl FoundPlace {
 }
 
 /// Combines the findings about a file.
-fn judged(mut found: Vec<FoundPlace>) -> CheckedFile {
+fn judged(mut found: Vec<FoundObject>) -> CheckedFile {
     // Sort for a stable order: the disks answered in any order.
     found.sort_by_key(|place| (place.node, place.disk));
     found.iter_mut().for_each(|place| place.damage.sort_by_key(|part| part.offset));
@@ -379,7 +379,7 @@ fn judged(mut found: Vec<FoundPlace>) -> CheckedFile {
 }
 
 /// Returns the file to which most of the stripes belong.
-fn file_of(found: &[FoundPlace]) -> Option<(FileId, Striping)> {
+fn file_of(found: &[FoundObject]) -> Option<(FileId, Striping)> {
     let mut files: Vec<((FileId, Striping), BTreeSet<u32>)> = Vec::new();
     for (label, _) in found.iter().filter_map(|place| place.stripe.as_ref().ok()) {
         let file = (label.file, label.striping);
@@ -392,7 +392,7 @@ fn file_of(found: &[FoundPlace]) -> Option<(FileId, Striping)> {
     files.into_iter().rev().max_by_key(|(_, stripes)| stripes.len()).map(|(file, _)| file)
 }
 
-fn damage_finding(place: &FoundPlace) -> Option<Finding> {
+fn damage_finding(place: &FoundObject) -> Option<Finding> {
     let label = match &place.stripe {
         Ok(_) if place.damage.is_empty() => return None,
         Ok((label, _)) => label,

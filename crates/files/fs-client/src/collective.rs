@@ -16,7 +16,7 @@ use std::rc::Rc;
 use layout::View;
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
-use super::rendezvous::{BarrierResult, Exchanging, Gathering, taken_apart};
+use super::group_operation::{BarrierMembers, BarrierResult, ExchangeMembers, taken_apart};
 use super::{Client, ClientInner, File};
 use crate::endpoint::Caller;
 use crate::error::{Error, Failure, Result};
@@ -209,7 +209,7 @@ fn check(group: &Group, view: &View, memory: &Memory) -> Result<()> {
     }
 }
 
-impl<M: Machine> Gathering<M> for Group {
+impl<M: Machine> BarrierMembers<M> for Group {
     fn next(&self) -> CollectiveId {
         Group::next(self)
     }
@@ -225,7 +225,7 @@ impl<M: Machine> Gathering<M> for Group {
     }
 }
 
-impl<M: Machine> Exchanging<M> for Group {
+impl<M: Machine> ExchangeMembers<M> for Group {
     fn members(&self) -> &Rc<[NodeId]> {
         &self.members
     }

@@ -8,33 +8,33 @@ use crate::error::{Error, FailureKind, Result};
 use crate::scrub_unit::UNIT_BYTES;
 
 /// A file with possibly missing or damaged stripes, open for reading.
-pub struct Remains<M: Machine> {
+pub struct DamagedFileReader<M: Machine> {
     file: File<M>,
 }
 
 /// Consecutive bytes of a file, or the number of consecutive unreadable bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Remnant {
+pub enum SalvagedExtent {
     /// Readable bytes.
     Data(Payload),
     /// Number of unreadable bytes.
     Lost(u64),
 }
 
-impl Remnant {
+impl SalvagedExtent {
     /// Returns the number of bytes of the file that this remnant covers.
     pub fn bytes(&self) -> u64 {
         match self {
-            Remnant::Data(data) => data.len(),
-            Remnant::Lost(bytes) => *bytes,
+            SalvagedExtent::Data(data) => data.len(),
+            SalvagedExtent::Lost(bytes) => *bytes,
         }
     }
 }
 
-impl<M: Machine> Remains<M> {
+impl<M: Machine> DamagedFileReader<M> {
     /// Returns the remains of an open file.
     pub(super) fn of(file: File<M>) -> Self {
-        Remains { file }
+        DamagedFileReader { file }
     }
 
     /// Returns the known size of the file in bytes.
@@ -49,18 +49,18 @@ impl<M: Machine> Remains<M> {
     }
 
     /// Reads the readable parts of a block. Narrows damage down to the smallest unit that disks detect.
-    pub async fn read(&self, block: Extent) -> Result<Vec<Remnant>> {
+    pub async fn read(&self, block: Extent) -> Result<Vec<SalvagedExtent>> {
         let (mut remnants, mut parts) = (Vec::new(), vec![block]);
         while let Some(part) = parts.pop() {
             let BlockRequest { stripe_offset, .. } = self.file.block_request(part)?;
             match self.file.read_block(part, || Class::Demand).await {
-                Ok(data) => remnants.push(Remnant::Data(data)),
+                Ok(data) => remnants.push(SalvagedExtent::Data(data)),
                 Err(error) if matches!(*error, Error::MissingStripe { .. } | Error::UnknownDisk { .. }) => {
-                    remnants.push(Remnant::Lost(part.bytes));
+                    remnants.push(SalvagedExtent::Lost(part.bytes));
                 }
                 Err(error) if error.is_remote(FailureKind::Damaged) => match halves(part, stripe_offset) {
                     Some([first, second]) => parts.extend([second, first]),
-                    None => remnants.push(Remnant::Lost(part.bytes)),
+                    None => remnants.push(SalvagedExtent::Lost(part.bytes)),
                 },
                 Err(error) => return Err(error),
             }

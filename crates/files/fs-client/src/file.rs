@@ -591,12 +591,12 @@ struct FileRequest<'a, M: Machine> {
     opened: Option<OpenMemory<'a, M>>,
     /// Disconnect count of all nodes before the request.
     disconnects: u64,
-    under_way: UnderWay,
+    under_way: BlockRequestsInFlight,
 }
 
 /// Block requests in flight, and the mailbox for their answers.
 #[derive(Default)]
-pub(super) struct UnderWay {
+pub(super) struct BlockRequestsInFlight {
     mailbox: Rc<Mailbox>,
     /// The requests; a token is an index here.
     parts: Vec<BlockRequest>,

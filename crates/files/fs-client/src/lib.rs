@@ -11,7 +11,7 @@
 //! - `collective.rs`: reads and writes a file together with a group of compute nodes.
 //! - `listed.rs`: collective access to arbitrary lists of extents; `extent_lists.rs`: encodes the lists for I/O nodes.
 //! - `selected.rs`: access to a selection of a file in closed form, collectively or alone.
-//! - `rendezvous.rs`: common part of listed and selected access.
+//! - `group_operation.rs`: common part of listed and selected access.
 //! - `team.rs`: processes that synchronise at an I/O node.
 //! - `write_cache/`: buffers a group's writes in the memory of its members and flushes them together.
 //! - `pages/`: the page cache, for programs that read or write a file sequentially.
@@ -31,6 +31,7 @@ mod damaged_file;
 mod deadline_timer;
 mod extent_lists;
 mod file;
+mod group_operation;
 mod holes;
 mod io_node_state;
 mod known_length;
@@ -38,7 +39,6 @@ mod listed;
 mod node_recordings;
 mod pages;
 mod partial_answer;
-mod rendezvous;
 mod selected;
 mod selected_two_phase;
 mod serve_nodes;
@@ -63,16 +63,16 @@ use machine::{Condition, InFlight, Machine, Memory, NodeId, Payload};
 
 pub use check::{Check, CheckedFile, Checking, Finding, FindingKind};
 pub use collective::{CollectiveSettings, Group};
-pub use damaged_file::{Remains, Remnant};
+pub use damaged_file::{DamagedFileReader, SalvagedExtent};
 pub use extent_lists::FileEntries;
 pub use file::File;
+pub use group_operation::{MoveTimes, Moved};
 pub use io_node_state::{DiskExamination, Examination, HeldUpExamination};
 pub use listed::ListedSettings;
 pub use node_recordings::NodeRecording;
 pub use pages::{Advice, PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Prefetch};
 pub use partial_answer::Partial;
-pub use rendezvous::{MoveTimes, Moved};
-pub use selected::{Company, SelectedSettings};
+pub use selected::{Participants, SelectedSettings};
 pub use stripes::{DisksByIdentity, NumberedFile};
 pub use team::{TeamMembership, TeamTurn};
 pub use tree::{NewTree, OpenTreeFile, SomeEntries, Tree};
@@ -84,7 +84,7 @@ use crate::protocol::{CollectiveId, MemoryId, Reply, Request};
 use crate::settings::ClientSettings;
 use crate::traffic::{ServedRequests, TrafficCounts};
 use collective::Barrier;
-use file::UnderWay;
+use file::BlockRequestsInFlight;
 use unflushed::UnflushedFiles;
 use write_cache::WriteCaches;
 
@@ -144,7 +144,7 @@ struct ClientInner<M: Machine> {
     write_caches: WriteCaches<M>,
     unflushed: Rc<UnflushedFiles>,
     /// Scratch space of finished file requests, reused because small requests are frequent.
-    left_over: RefCell<Vec<UnderWay>>,
+    left_over: RefCell<Vec<BlockRequestsInFlight>>,
 }
 
 impl<M: Machine> Client<M> {

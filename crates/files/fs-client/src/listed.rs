@@ -13,7 +13,7 @@ use super::extent_lists::{
     Directory, DirectoryOfEntries, DirectoryOfRuns, FileEntries, directories_by_io_node,
 };
 use super::file::{check_memory, check_no_file_ends_before};
-use super::rendezvous::{BarrierResult, CommonOperation, Gathering, Moved, attempts, moved_by};
+use super::group_operation::{BarrierMembers, BarrierResult, CommonOperation, Moved, attempts, moved_by};
 use super::{Client, ClientInner, Group};
 use crate::endpoint::Mailbox;
 use crate::error::{Error, Result};
@@ -93,7 +93,7 @@ impl<M: Machine> Client<M> {
     pub(super) async fn move_once(
         &self,
         operation: &ListedOperation<'_>,
-        gathering: &impl Gathering<M>,
+        gathering: &impl BarrierMembers<M>,
         parts: &[FileEntries<M>],
         fits: &Result<()>,
     ) -> (Result<Moved>, Result<()>) {

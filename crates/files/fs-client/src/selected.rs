@@ -13,7 +13,7 @@ use machine::{Machine, Memory, Message, NodeId, Payload, Work};
 use postcard::ser_flavors::Size;
 
 use super::file::{joint_outcome, run_of};
-use super::rendezvous::{BarrierResult, CommonOperation, Gathering, Moved, attempts, moved_by};
+use super::group_operation::{BarrierMembers, BarrierResult, CommonOperation, Moved, attempts, moved_by};
 use super::team::TeamTurn;
 use super::{File, Group};
 use crate::endpoint::Mailbox;
@@ -44,7 +44,7 @@ impl Default for SelectedSettings {
 }
 
 /// Participants in the access to a selection.
-pub enum Company<'a, M: Machine> {
+pub enum Participants<'a, M: Machine> {
     /// Only this node.
     Alone,
     /// All members of a group.
@@ -53,13 +53,13 @@ pub enum Company<'a, M: Machine> {
     Team(&'a TeamTurn<'a, M>),
 }
 
-impl<M: Machine> Clone for Company<'_, M> {
+impl<M: Machine> Clone for Participants<'_, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M: Machine> Copy for Company<'_, M> {}
+impl<M: Machine> Copy for Participants<'_, M> {}
 
 /// A part of a selection, short enough for one message, and its offset in memory in bytes.
 struct Part {
@@ -92,7 +92,7 @@ impl<M: Machine> File<M> {
     /// Fails if the memory is too small or not all bytes can be read; in company also if another member fails.
     pub async fn read_selected(
         &self,
-        company: Company<'_, M>,
+        company: Participants<'_, M>,
         selection: &Selection,
         memory: &Memory,
         settings: SelectedSettings,
@@ -108,7 +108,7 @@ impl<M: Machine> File<M> {
     /// Fails as [`read_selected`](Self::read_selected) does.
     pub async fn write_selected(
         &self,
-        company: Company<'_, M>,
+        company: Participants<'_, M>,
         selection: &Selection,
         memory: &Memory,
         settings: SelectedSettings,
@@ -124,7 +124,7 @@ impl<M: Machine> File<M> {
     /// is sent to all members.
     pub(super) async fn move_selected(
         &self,
-        company: Company<'_, M>,
+        company: Participants<'_, M>,
         operation: &SelectedOperation<'_>,
         fits: Result<()>,
         then: impl AsyncFn(u64) -> Result<Vec<u8>>,
@@ -137,19 +137,21 @@ impl<M: Machine> File<M> {
         let _span = self.notes().span(name, about);
         let method = operation.settings.method;
         match (method, company) {
-            (CollectiveMethod::TwoPhase, Company::Group(group)) => {
+            (CollectiveMethod::TwoPhase, Participants::Group(group)) => {
                 return self.move_selected_in_two_phases(group, operation, fits, then).await;
             }
-            (CollectiveMethod::TwoPhase, Company::Team(turn)) if !turn.is_alone() => {
+            (CollectiveMethod::TwoPhase, Participants::Team(turn)) if !turn.is_alone() => {
                 return self.move_selected_in_two_phases(turn, operation, fits, then).await;
             }
             _ => {}
         }
         let parts = fits.and_then(|()| self.parts_of(operation));
         match company {
-            Company::Group(group) => self.move_with(group, operation, parts, then).await,
-            Company::Team(turn) if !turn.is_alone() => self.move_with(turn, operation, parts, then).await,
-            Company::Team(_) | Company::Alone => {
+            Participants::Group(group) => self.move_with(group, operation, parts, then).await,
+            Participants::Team(turn) if !turn.is_alone() => {
+                self.move_with(turn, operation, parts, then).await
+            }
+            Participants::Team(_) | Participants::Alone => {
                 self.move_alone(operation, parts?).await?;
                 let message = then(operation.selection.end()).await?;
                 Ok(Moved { message, ..Moved::default() })
@@ -182,7 +184,7 @@ impl<M: Machine> File<M> {
 
     async fn move_with(
         &self,
-        gathering: &impl Gathering<M>,
+        gathering: &impl BarrierMembers<M>,
         operation: &SelectedOperation<'_>,
         parts: Result<Vec<Part>>,
         then: impl AsyncFn(u64) -> Result<Vec<u8>>,

@@ -17,7 +17,7 @@ use std::slice;
 use layout::{Extent, SELECTION_NODES_MAX, Selection, SelectionError};
 use machine::{BufferPool, Machine, Memory, Message, NodeId, Payload, Work};
 
-use super::rendezvous::{Exchanging, MoveTimes, Moved};
+use super::group_operation::{ExchangeMembers, MoveTimes, Moved};
 use super::selected::SelectedOperation;
 use super::{File, unexpected};
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ impl<M: Machine> File<M> {
     /// members.
     pub(super) async fn move_selected_in_two_phases(
         &self,
-        company: &impl Exchanging<M>,
+        company: &impl ExchangeMembers<M>,
         operation: &SelectedOperation<'_>,
         fits: Result<()>,
         then: impl AsyncFn(u64) -> Result<Vec<u8>>,
@@ -91,7 +91,7 @@ impl<M: Machine> File<M> {
     /// Returns the nonempty selections of all members, in their order.
     async fn selected_by_all(
         &self,
-        company: &impl Exchanging<M>,
+        company: &impl ExchangeMembers<M>,
         published: MemoryId,
         own: &Selection,
     ) -> Result<Rc<[Selector]>> {
@@ -145,7 +145,7 @@ impl<M: Machine> File<M> {
     /// Processes this member's part, stage by stage.
     async fn exchange_selected(
         &self,
-        company: &impl Exchanging<M>,
+        company: &impl ExchangeMembers<M>,
         operation: &SelectedOperation<'_>,
         id: MemoryId,
         selectors: Rc<[Selector]>,
@@ -249,7 +249,11 @@ fn end_of(selectors: &[Selector]) -> u64 {
 }
 
 /// Returns the part of the file that this member reads or writes for all members: whole blocks, divided about equally.
-fn part_of<M: Machine>(selectors: &[Selector], company: &impl Exchanging<M>, block_bytes: u64) -> Extent {
+fn part_of<M: Machine>(
+    selectors: &[Selector],
+    company: &impl ExchangeMembers<M>,
+    block_bytes: u64,
+) -> Extent {
     let start = selectors.iter().map(|selector| selector.selection.span().offset).min().unwrap_or(0);
     let (first, end) = (start / block_bytes, end_of(selectors).div_ceil(block_bytes));
     let (blocks, members) = (u128::from(end.saturating_sub(first)), company.members().len() as u128);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attached_stripes::{Attachment, Attachments};
 use super::file::{joint_outcome, run_of};
-use super::{Client, File, Partial, Remains, unexpected};
+use super::{Client, DamagedFileReader, File, Partial, unexpected};
 use crate::endpoint::Answer;
 use crate::error::{Error, FailureKind, Result};
 use crate::number;
@@ -584,8 +584,8 @@ impl<M: Machine> File<M> {
     }
 
     /// Returns the readable contents of a file with damaged stripes. Missing stripes read as zeros.
-    pub fn remains(&self) -> Remains<M> {
-        Remains::of(self.clone())
+    pub fn remains(&self) -> DamagedFileReader<M> {
+        DamagedFileReader::of(self.clone())
     }
 
     /// Sets the file's size to the one that others report, but not below the end of this client's uncommitted writes.

@@ -13,12 +13,15 @@ use std::rc::Rc;
 
 use machine::{Condition, Machine, NodeId, Payload, Work};
 
-use super::rendezvous::{BarrierResult, Exchanging, Gathering, brought, decoded, encoded, taken_apart};
+use super::group_operation::{
+    BarrierMembers, BarrierResult, ExchangeMembers, brought, decoded, encoded, taken_apart,
+};
 use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{CollectiveId, Reply, Request, TeamStep};
 
-/// Number of [`CollectiveId`]s reserved for one turn. They name barriers and memory; the last one never names a barrier.
+/// Number of [`CollectiveId`]s reserved for one turn. They name barriers and memory; the last one never names a
+/// barrier.
 const NAMES_IN_TURN: u32 = 8;
 
 /// This node's membership of a team.
@@ -206,7 +209,7 @@ fn failure_of(error: &Error) -> Failure {
     }
 }
 
-impl<M: Machine> Gathering<M> for TeamTurn<'_, M> {
+impl<M: Machine> BarrierMembers<M> for TeamTurn<'_, M> {
     fn next(&self) -> CollectiveId {
         self.named(self.barriers.get())
     }
@@ -221,7 +224,7 @@ impl<M: Machine> Gathering<M> for TeamTurn<'_, M> {
     }
 }
 
-impl<M: Machine> Exchanging<M> for TeamTurn<'_, M> {
+impl<M: Machine> ExchangeMembers<M> for TeamTurn<'_, M> {
     fn members(&self) -> &Rc<[NodeId]> {
         &self.team.members
     }

@@ -14,7 +14,7 @@
 use layout::{Dimension, Extent, Piece, View};
 use machine::{Machine, Memory, Payload};
 
-use super::rendezvous::{Exchanging, Gathering};
+use super::group_operation::{BarrierMembers, ExchangeMembers};
 use super::{File, Group};
 use crate::error::Result;
 use crate::exchange::{Exchange, ExchangeGroup, Own};
@@ -106,7 +106,7 @@ impl<M: Machine> File<M> {
     pub(super) async fn settle(
         &self,
         direction: Direction,
-        company: &impl Exchanging<M>,
+        company: &impl ExchangeMembers<M>,
         moved: Result<()>,
     ) -> Result<()> {
         if direction == Direction::Read {

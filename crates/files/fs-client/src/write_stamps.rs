@@ -24,7 +24,7 @@ const RUNS_MAX: usize = 64;
 
 /// Identifies the last write to a file or stripe among earlier and later writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct WriteStamp {
     /// The I/O node that accepted the write.
     pub(super) node: NodeId,
     /// The incarnation of the I/O node.
@@ -35,7 +35,7 @@ pub(super) struct Stamp {
 
 /// State of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum WriteState {
     Accepted,
     OnMedium,
     Lost,
@@ -46,12 +46,12 @@ enum Place {
 pub(super) struct Durability {
     /// Number of the last answer.
     last: Cell<u64>,
-    nodes: RefCell<BTreeMap<NodeId, Runs>>,
+    nodes: RefCell<BTreeMap<NodeId, Incarnations>>,
 }
 
 /// The incarnations of an I/O node.
 #[derive(Default)]
-struct Runs {
+struct Incarnations {
     /// Each incarnation with the number up to which it has flushed all its accepted writes, oldest first.
     known: Vec<(u64, u64)>,
     /// Number of incarnations so far.
@@ -60,7 +60,7 @@ struct Runs {
     last_disconnects: u64,
 }
 
-impl Runs {
+impl Incarnations {
     fn note_incarnation(&mut self, run: u64, disconnects: u64) {
         let (is_early, is_late) = (disconnects < self.last_disconnects, disconnects > self.last_disconnects);
         self.last_disconnects = self.last_disconnects.max(disconnects);
@@ -83,14 +83,14 @@ impl Runs {
         self.known.iter().rev().find(|(known, _)| *known == run).map(|&(_, flushed)| flushed)
     }
 
-    fn place(&self, stamp: Stamp) -> Place {
+    fn place(&self, stamp: WriteStamp) -> WriteState {
         if self.flushed(stamp.run).is_some_and(|flushed| stamp.number <= flushed) {
-            return Place::OnMedium;
+            return WriteState::OnMedium;
         }
         // The latest incarnation decides, since an answer of an earlier one may arrive after one of a later one.
         match self.known.last() {
-            Some(&(latest, _)) if latest != stamp.run => Place::Lost,
-            _ => Place::Accepted,
+            Some(&(latest, _)) if latest != stamp.run => WriteState::Lost,
+            _ => WriteState::Accepted,
         }
     }
 }
@@ -109,10 +109,10 @@ impl Durability {
 
     /// Records that an incarnation of an I/O node accepted a write, and returns the write's stamp. `disconnects` is the
     /// disconnect count at the time of the request.
-    pub(super) fn accepted(&self, node: NodeId, run: u64, disconnects: u64) -> Stamp {
+    pub(super) fn accepted(&self, node: NodeId, run: u64, disconnects: u64) -> WriteStamp {
         self.note_incarnation(node, run, disconnects);
         self.last.set(self.last.get() + 1);
-        Stamp { node, run, number: self.last.get() }
+        WriteStamp { node, run, number: self.last.get() }
     }
 
     /// Records that an incarnation of an I/O node has flushed all its accepted writes up to a number.
@@ -129,17 +129,17 @@ impl Durability {
         self.nodes.borrow().get(&node).map_or(0, |runs| runs.count.saturating_sub(1))
     }
 
-    fn place(&self, stamp: Stamp) -> Place {
-        self.nodes.borrow().get(&stamp.node).map_or(Place::Accepted, |runs| runs.place(stamp))
+    fn place(&self, stamp: WriteStamp) -> WriteState {
+        self.nodes.borrow().get(&stamp.node).map_or(WriteState::Accepted, |runs| runs.place(stamp))
     }
 
-    fn is_lost(&self, stamp: Stamp) -> bool {
-        self.place(stamp) == Place::Lost
+    fn is_lost(&self, stamp: WriteStamp) -> bool {
+        self.place(stamp) == WriteState::Lost
     }
 
     /// Returns true if a write is lost, or may be: no incarnation has answered a request made at disconnect count
     /// `disconnects`.
-    fn is_doubtful(&self, stamp: Stamp, disconnects: u64) -> bool {
+    fn is_doubtful(&self, stamp: WriteStamp, disconnects: u64) -> bool {
         let nodes = self.nodes.borrow();
         nodes.get(&stamp.node).is_none_or(|runs| runs.last_disconnects != disconnects) || self.is_lost(stamp)
     }
@@ -154,7 +154,7 @@ pub(super) fn first_kept(numbers: impl Iterator<Item = u64>) -> u64 {
 
 /// Last writes, by key, that were not on stable storage at the last check.
 pub(super) struct Unflushed<K> {
-    last: BTreeMap<K, Stamp>,
+    last: BTreeMap<K, WriteStamp>,
     /// Keys with unreported losses, each with the I/O node.
     lost: BTreeMap<K, NodeId>,
 }
@@ -167,7 +167,7 @@ impl<K> Default for Unflushed<K> {
 
 impl<K: Copy + Ord> Unflushed<K> {
     /// Records a write to `key`. A write recorded before may be later, or of a later incarnation.
-    pub(super) fn note(&mut self, key: K, stamp: Stamp, durability: &Durability) {
+    pub(super) fn note(&mut self, key: K, stamp: WriteStamp, durability: &Durability) {
         let Some(other) = self.last.insert(key, stamp) else { return };
         let (first, last) = if stamp.number < other.number { (stamp, other) } else { (other, stamp) };
         self.last.insert(key, if durability.is_lost(last) { first } else { last });
@@ -188,7 +188,7 @@ impl<K: Copy + Ord> Unflushed<K> {
         for (key, stamp) in self.last.extract_if(.., |key, stamp| {
             stamp.number <= number && keys.contains(key) && (stamp.node != node || stamp.run == run)
         }) {
-            if stamp.node != node && durability.place(stamp) != Place::OnMedium {
+            if stamp.node != node && durability.place(stamp) != WriteState::OnMedium {
                 self.lost.insert(key, stamp.node);
             }
         }
@@ -213,9 +213,9 @@ impl<K: Copy + Ord> Unflushed<K> {
     /// Updates the state of all writes: drops writes that are on stable storage, and records losses.
     pub(super) fn settle(&mut self, durability: &Durability) {
         self.last.retain(|&key, stamp| match durability.place(*stamp) {
-            Place::Accepted => true,
-            Place::OnMedium => false,
-            Place::Lost => {
+            WriteState::Accepted => true,
+            WriteState::OnMedium => false,
+            WriteState::Lost => {
                 self.lost.insert(key, stamp.node);
                 false
             }
@@ -223,7 +223,7 @@ impl<K: Copy + Ord> Unflushed<K> {
     }
 
     /// Returns the last writes, as of the last [`settle`](Self::settle).
-    pub(super) fn last(&self) -> &BTreeMap<K, Stamp> {
+    pub(super) fn last(&self) -> &BTreeMap<K, WriteStamp> {
         &self.last
     }
 

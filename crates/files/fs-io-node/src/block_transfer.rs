@@ -9,13 +9,13 @@ use std::iter;
 use std::ops::Range;
 use std::rc::Rc;
 
-use machine::{Buf, BufferPool, Line, Machine, NodeId, Payload, PlaceInLine, TaskGroup, yield_now};
+use machine::{Buf, BufferPool, Machine, NodeId, OrderedQueue, Payload, QueuePosition, TaskGroup, yield_now};
 
 use super::IoNode;
 use super::client_account::Account;
 use super::collective_admission::PatchedBlock;
 use super::disks::RUNS_MAX;
-use super::open_stripe::{Barred, OpenStripe};
+use super::open_stripe::{OpenStripe, WriteExclusion};
 use super::portion_sizes::PortionSizes;
 use crate::error::{Failure, Result as FsResult};
 use crate::exchange::Exchange;
@@ -50,7 +50,7 @@ pub(super) struct MovedBlock<P> {
 pub(super) struct StripePart {
     pub(super) stripe: Rc<OpenStripe>,
     /// If the stripe is written: prevents new writes of single blocks during the operation.
-    barred: Option<Barred>,
+    barred: Option<WriteExclusion>,
     /// Length before the operation, if no other operation of this kind was in flight. The bytes beyond it are
     /// zeros until another one begins.
     bytes_before: Option<u64>,
@@ -70,14 +70,14 @@ pub(super) struct BlockTransfer<M: Machine, I> {
     portions: PortionSizes,
     /// Queue of writes: blocks are written in the order in which they were taken, whichever has its data
     /// first, so that the disk seeks less.
-    writes: Line,
+    writes: OrderedQueue,
 }
 
 impl StripePart {
     /// True if no operation has written from this offset on, so that the stripe has zeros there.
     fn is_new_from(&self, offset: u64) -> bool {
         self.bytes_before.is_some_and(|bytes| offset >= bytes)
-            && self.barred.as_ref().is_some_and(Barred::is_alone)
+            && self.barred.as_ref().is_some_and(WriteExclusion::is_alone)
     }
 }
 
@@ -157,7 +157,7 @@ where
             buffers,
             block_bytes,
             portions,
-            writes: Line::new(),
+            writes: OrderedQueue::new(),
         })
     }
 
@@ -245,7 +245,7 @@ where
         let _turns_at_blocks = self.take_turns(blocks).await;
         // Enter the queue only after taking the turns: a task in the queue waits for no turn at a block, so
         // two operations cannot deadlock.
-        let places_in_line: Vec<PlaceInLine> = blocks.iter().map(|_| self.writes.join()).collect();
+        let places_in_line: Vec<QueuePosition> = blocks.iter().map(|_| self.writes.join()).collect();
         let mut runs = Vec::with_capacity(blocks.len());
         for block in blocks {
             if !runs.is_empty() {

@@ -30,7 +30,7 @@ use super::client_account::Account;
 use super::counts::CacheCounts;
 use super::disks::{Disks, check_length};
 use super::lease_fences::Fences;
-use super::open_stripe::{Barred, OpenStripe};
+use super::open_stripe::{OpenStripe, WriteExclusion};
 use super::open_stripes::Stripes;
 use crate::cache::{BlockKey, Cache, CacheOccupancy, CacheSlot, StripeKey};
 use crate::endpoint::{Caller, Endpoint};
@@ -415,7 +415,7 @@ impl<M: Machine> Blocks<M> {
 
     /// Drops the blocks of a stripe from `first` on, once they are idle. Bytes left dirty by writes that had
     /// begun before are written.
-    pub(super) async fn forget(self: &Rc<Self>, stripe: &Barred, first: u64) {
+    pub(super) async fn forget(self: &Rc<Self>, stripe: &WriteExclusion, first: u64) {
         loop {
             self.start_writing_out(stripe).await;
             if self.cache.borrow_mut().forget(stripe.key(), first) {
@@ -427,7 +427,7 @@ impl<M: Machine> Blocks<M> {
 
     /// Drops all blocks of a stripe, once they are idle. Returns the dirty bytes that were discarded: those
     /// that no task was writing to the disk.
-    pub(super) async fn give_up_all(&self, stripe: &Barred) -> RangeSet {
+    pub(super) async fn give_up_all(&self, stripe: &WriteExclusion) -> RangeSet {
         let mut given_up = RangeSet::default();
         loop {
             for (block, bytes) in self.cache.borrow_mut().give_up(stripe.key()) {

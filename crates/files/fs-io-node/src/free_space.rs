@@ -37,12 +37,12 @@ const COUNTED_DOWN_MAX: u64 = 64 << 20;
 
 /// The free space on each disk.
 pub(crate) struct DiskFreeSpace {
-    disks: Vec<Rc<Room>>,
+    disks: Vec<Rc<FreeBytes>>,
 }
 
 /// The free space on a disk, in bytes.
 #[derive(Default)]
-struct Room {
+struct FreeBytes {
     /// Bytes that can be accepted before the free space has to be looked up again.
     left: Cell<u64>,
     /// Bytes reserved for accepted writes that are not on the disk yet.
@@ -55,7 +55,7 @@ struct Room {
 /// never will be.
 #[derive(Default)]
 pub(crate) struct ReservedSpace {
-    of: Option<Rc<Room>>,
+    of: Option<Rc<FreeBytes>>,
     bytes: u64,
 }
 
@@ -100,7 +100,7 @@ impl DiskFreeSpace {
         let room = &self.disks[disk];
         let needed = needed(before, bytes);
         room.left.set(room.left.get().checked_sub(needed)?);
-        Some(Room::promise(room, needed))
+        Some(FreeBytes::promise(room, needed))
     }
 
     /// Returns the reservations, before the disk is asked for its free space.
@@ -125,12 +125,12 @@ impl DiskFreeSpace {
         let free = space.map_or(u64::MAX, |space| space.free - space.free / PARTS_OF_OTHERS);
         let left = free.checked_sub(promised.saturating_add(needed));
         room.left.set((left.unwrap_or(0) / 2).min(COUNTED_DOWN_MAX));
-        left.map(|_| Room::promise(room, needed))
+        left.map(|_| FreeBytes::promise(room, needed))
     }
 }
 
-impl Room {
-    fn promise(room: &Rc<Room>, bytes: u64) -> ReservedSpace {
+impl FreeBytes {
+    fn promise(room: &Rc<FreeBytes>, bytes: u64) -> ReservedSpace {
         room.promised.set(room.promised.get() + bytes);
         room.taken.set(room.taken.get() + bytes);
         ReservedSpace { of: Some(room.clone()), bytes }

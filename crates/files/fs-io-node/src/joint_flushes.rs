@@ -64,12 +64,12 @@ struct JobMembers {
     last_of_all: Cell<u32>,
     /// The flush in progress.
     flush: RefCell<Option<Rc<Flush>>>,
-    room: Room,
+    room: FullMembers,
     changed: Condition,
 }
 
 /// The full members of a job, and the members that they wait for.
-struct Room {
+struct FullMembers {
     /// The full members that wait for a flush now.
     out: RefCell<BTreeSet<NodeId>>,
     /// The members that waited when the last flush for space began; `None` before the first one.
@@ -82,7 +82,7 @@ struct Room {
 }
 
 /// A flush that a member requests.
-pub(super) struct Wanted {
+pub(super) struct FlushRequest {
     /// Its number, or the number of an earlier flush that is sufficient.
     pub(super) flush: u32,
     /// The file to flush; `None` for all files.
@@ -147,9 +147,9 @@ impl<M: Machine> Memberships<M> {
     }
 
     /// Begins a flush that a member requests, unless a sufficient one has begun.
-    pub(super) async fn gather(&self, client: NodeId, group: u64, wanted: Wanted) -> Served {
+    pub(super) async fn gather(&self, client: NodeId, group: u64, wanted: FlushRequest) -> Served {
         let job_members = self.of_member(client, group)?;
-        let Wanted { flush, file, for_room } = wanted;
+        let FlushRequest { flush, file, for_room } = wanted;
         loop {
             let current = job_members.flush.borrow().clone();
             match current {
@@ -273,7 +273,7 @@ impl JobMembers {
             flushes: Cell::new(0),
             last_of_all: Cell::new(0),
             flush: RefCell::default(),
-            room: Room {
+            room: FullMembers {
                 out: RefCell::default(),
                 out_before: RefCell::default(),
                 until: Cell::default(),

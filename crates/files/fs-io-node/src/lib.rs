@@ -107,7 +107,7 @@ pub use counts::{CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, Poo
 use disk_health::DiskHealth;
 use disks::{Disks, HeldUpReads};
 use event_recordings::Recordings;
-use joint_flushes::{Memberships, Wanted};
+use joint_flushes::{FlushRequest, Memberships};
 use listed::Directories;
 use metadata_server::MetadataServer;
 use open_stripes::Stripes;
@@ -154,7 +154,7 @@ pub async fn serve<M: Machine>(machine: M, settings: IoNodeSettings) -> machine:
 
 impl<M: Machine> IoNode<M> {
     fn new(machine: M, settings: IoNodeSettings) -> Self {
-        let endpoint = Endpoint::of_io_node(machine.clone(), settings.patience);
+        let endpoint = Endpoint::of_io_node(machine.clone(), settings.wait_timeout);
         let (stripes, disks) = (Rc::default(), Rc::new(Disks::new(machine.clone(), &settings)));
         let blocks =
             Blocks::new(machine.clone(), endpoint.clone(), Rc::clone(&stripes), disks.clone(), &settings);
@@ -303,7 +303,7 @@ impl<M: Machine> IoNode<M> {
                 self.memberships.join(client, account, member, job, io_nodes).await
             }
             Request::Gather { group, flush, file, for_room } => {
-                self.memberships.gather(client, group, Wanted { flush, file, for_room }).await
+                self.memberships.gather(client, group, FlushRequest { flush, file, for_room }).await
             }
             Request::EnterBarrier { barrier, step: Some(step), brings, failure } => {
                 self.teams.enter_barrier(client, barrier, BarrierEntry { step, brings }, failure).await

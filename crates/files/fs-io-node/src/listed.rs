@@ -20,7 +20,7 @@ use super::IoNode;
 use super::block_transfer::{BlockParts, BlockTransfer, MovedBlock, StripePart};
 use super::client_account::Account;
 use super::staged_requests::{Staged, StagedSize};
-use crate::directory::{ListedStretch, PiecesLeft, bytes_of, length};
+use crate::directory::{ListedStretch, PieceBudget, bytes_of, length};
 use crate::error::{Failure, FailureKind, Result as FsResult};
 use crate::exchange::{Exchange, ExchangeGroup};
 use crate::pieces_by_block::{BlockPieces, PiecesByBlock};
@@ -107,7 +107,7 @@ impl<M: Machine> IoNode<M> {
             files.values().flatten().flat_map(|(_, received)| received).map(ListedStretch::count).sum();
         self.machine.compute(Work::SortEntries { entries }).await;
         let mut blocks: Vec<Vec<ListedBlock>> = self.machine.disks().iter().map(|_| Vec::new()).collect();
-        let (mut hidden, mut pieces) = (0, PiecesLeft::of(members.len()));
+        let (mut hidden, mut pieces) = (0, PieceBudget::of(members.len()));
         for (file, of_members) in files {
             let stripes = self.stripes.of_file(file);
             let Some(striping) = stripes.first().map(|stripe| stripe.label.striping) else {

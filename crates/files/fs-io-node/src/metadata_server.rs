@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use layout::Striping;
 use machine::{Duration, Instant, Machine, Message, MetadataStore, NodeId, Transaction};
 use namespace::{
-    FileNumber, Inode, Location, NewInode, Performed, TreeAnswer, TreeOperation, TreeRefusal, WhatToRemove,
+    FileNumber, Inode, Location, NewInode, Performed, RemovalTarget, TreeAnswer, TreeOperation, TreeRefusal,
     WrittenContents, perform,
 };
 
@@ -110,7 +110,7 @@ impl<M: Machine> MetadataServer<M> {
         hold: Option<OpenFor>,
     ) -> Result<Reply, Box<Failure>> {
         bound(&mut operation)?;
-        if let TreeOperation::Remove { at, what: WhatToRemove::AbandonedFile } = &operation
+        if let TreeOperation::Remove { at, what: RemovalTarget::AbandonedFile } = &operation
             && self.may_be_open(at.clone()).await?
         {
             return Ok(Reply::Refused(TreeRefusal::Busy));

@@ -44,7 +44,7 @@ pub(super) struct OpenStripe {
 }
 
 /// Bars new writes of a stripe until dropped. Writes that have begun continue.
-pub(super) struct Barred {
+pub(super) struct WriteExclusion {
     stripe: Rc<OpenStripe>,
     _bar: OperationInFlight,
     _bypass: Option<OperationInFlight>,
@@ -52,7 +52,7 @@ pub(super) struct Barred {
     number: u64,
 }
 
-impl Barred {
+impl WriteExclusion {
     /// True if no other operation bars writes, or has begun to since this one did: then no other operation
     /// has written since.
     pub(super) fn is_alone(&self) -> bool {
@@ -60,7 +60,7 @@ impl Barred {
     }
 }
 
-impl Deref for Barred {
+impl Deref for WriteExclusion {
     type Target = Rc<OpenStripe>;
 
     fn deref(&self) -> &Rc<OpenStripe> {
@@ -110,14 +110,19 @@ impl OpenStripe {
     }
 
     /// Bars new writes.
-    pub(super) fn bar_writes(self: &Rc<Self>) -> Barred {
+    pub(super) fn bar_writes(self: &Rc<Self>) -> WriteExclusion {
         self.bars_begun.set(self.bars_begun.get() + 1);
-        Barred { stripe: self.clone(), _bar: self.bars.begin(), _bypass: None, number: self.bars_begun.get() }
+        WriteExclusion {
+            stripe: self.clone(),
+            _bar: self.bars.begin(),
+            _bypass: None,
+            number: self.bars_begun.get(),
+        }
     }
 
     /// Bars new writes except those that bypass the cache.
-    pub(super) fn bypass_cache(self: &Rc<Self>) -> Barred {
-        Barred { _bypass: Some(self.bypasses.begin()), ..self.bar_writes() }
+    pub(super) fn bypass_cache(self: &Rc<Self>) -> WriteExclusion {
+        WriteExclusion { _bypass: Some(self.bypasses.begin()), ..self.bar_writes() }
     }
 
     /// Fails if the file has been removed.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use layout::{Piece, Striping};
 
 use crate::coverage::Coverage;
-use crate::directory::{DirectoryError, Entry, ListedStretch, PiecesLeft};
+use crate::directory::{DirectoryError, Entry, ListedStretch, PieceBudget};
 use crate::strided_pieces::PieceRun;
 use machine::yield_now;
 
@@ -102,7 +102,7 @@ impl BlockPieces {
             ends.extend([(piece.file_offset, order), (piece.file_offset + piece.bytes, order)]);
         }
         ends.sort_unstable();
-        let (mut here, mut hidden) = (PiecesHere::default(), 0);
+        let (mut here, mut hidden) = (CoveringPieces::default(), 0);
         let mut staying: Option<(usize, Range<u64>)> = None;
         for (looks, (&(start, order), &(end, _))) in ends.iter().zip(&ends[1..]).enumerate() {
             if looks % LOOKS_IN_A_ROW == LOOKS_IN_A_ROW - 1 {
@@ -139,14 +139,14 @@ const LOOKS_IN_A_ROW: usize = 16_384;
 
 /// The pieces that cover the current byte during a scan of a block.
 #[derive(Default)]
-struct PiecesHere {
+struct CoveringPieces {
     /// Pieces by time, node and order: the last one wins.
     pieces: BTreeSet<(u64, u32, usize)>,
     /// Number of pieces of each node.
     of_nodes: BTreeMap<u32, u64>,
 }
 
-impl PiecesHere {
+impl CoveringPieces {
     /// Adds a piece, or removes it if present.
     fn begin_or_end(&mut self, time: u64, node: u32, order: usize) {
         let of_node = self.of_nodes.entry(node).or_default();
@@ -188,7 +188,7 @@ impl PiecesByBlock {
         stripes: &BTreeSet<u32>,
         member: u32,
         stretches: &[ListedStretch],
-        pieces: &mut PiecesLeft,
+        pieces: &mut PieceBudget,
     ) -> Result<(), DirectoryError> {
         let mut looks = 0;
         for stretch in stretches {
@@ -272,7 +272,7 @@ mod tests {
     fn entries_with_too_large_offsets_or_too_many_pieces_are_rejected() {
         let striping = Striping::new(BLOCK, 2).unwrap();
         let add = |entry| {
-            let mut pieces = PiecesLeft::of(1);
+            let mut pieces = PieceBudget::of(1);
             done(PiecesByBlock::default().add(striping, &BTreeSet::from([0]), 0, &[entry], &mut pieces))
         };
         assert!(matches!(add(entry(u64::MAX, 2, 0, 0)), Err(DirectoryError::Beyond { .. })));
@@ -298,7 +298,8 @@ mod tests {
         let count: u64 = 1 << 16;
         for member in 0..2 {
             let listed: Vec<ListedStretch> = (0..count / 2).map(|time| entry(0, BLOCK, 0, time)).collect();
-            done(dealt.add(striping, &BTreeSet::from([0]), member, &listed, &mut PiecesLeft::of(2))).unwrap();
+            done(dealt.add(striping, &BTreeSet::from([0]), member, &listed, &mut PieceBudget::of(2)))
+                .unwrap();
         }
         let (blocks, hidden) = done(dealt.into_blocks(true));
         let last = Piece { node: 1, memory_offset: 0, file_offset: 0, bytes: BLOCK };
@@ -313,7 +314,7 @@ mod tests {
             stripes in 1u32..4,
         ) {
             let striping = Striping::new(BLOCK, stripes).unwrap();
-            let (mut dealt, all, mut left) = (PiecesByBlock::default(), (0..stripes).collect(), PiecesLeft::of(3));
+            let (mut dealt, all, mut left) = (PiecesByBlock::default(), (0..stripes).collect(), PieceBudget::of(3));
             let mut expected: BTreeMap<u64, ((u64, u32, usize), u64)> = BTreeMap::new();
             for (order, &(member, offset, bytes, time)) in entries.iter().enumerate() {
                 let at = 1000 * order as u64;
@@ -357,7 +358,7 @@ mod tests {
             entries in prop::collection::vec((0u32..3, 0u64..100, 1u64..40), 0..30),
         ) {
             let striping = Striping::new(BLOCK, 2).unwrap();
-            let (mut dealt, all, mut left) = (PiecesByBlock::default(), BTreeSet::from([0, 1]), PiecesLeft::of(3));
+            let (mut dealt, all, mut left) = (PiecesByBlock::default(), BTreeSet::from([0, 1]), PieceBudget::of(3));
             for &(member, offset, bytes) in &entries {
                 done(dealt.add(striping, &all, member, &[entry(offset, bytes, 0, 0)], &mut left)).unwrap();
             }

@@ -37,8 +37,8 @@ pub(crate) trait Placed {
 
 /// Queue of requests of clients.
 pub(crate) struct RequestQueue<T> {
-    demand: Line<T>,
-    background: Line<T>,
+    demand: ClassQueue<T>,
+    background: ClassQueue<T>,
     /// `None` if the number of requests in service is unlimited.
     slots: Option<Slots>,
 }
@@ -59,8 +59,8 @@ impl<T: Placed> RequestQueue<T> {
     /// Creates a queue with at most `slots` requests in service, if limited.
     pub(crate) fn new(sharing: Sharing, slots: Option<usize>) -> Self {
         let slots = slots.map(|slots| Slots { all: slots, free: slots, of_client: BTreeMap::new() });
-        let (demand, mut background) = (Line::new(sharing), Line::new(sharing));
-        if let Line::Fair(line) = &mut background {
+        let (demand, mut background) = (ClassQueue::new(sharing), ClassQueue::new(sharing));
+        if let ClassQueue::Fair(line) = &mut background {
             line.index = Some(BTreeSet::new());
         }
         RequestQueue { demand, background, slots }
@@ -130,7 +130,7 @@ impl<T: Placed> RequestQueue<T> {
         self.background.forget(client);
     }
 
-    fn line(&mut self, class: Class) -> &mut Line<T> {
+    fn line(&mut self, class: Class) -> &mut ClassQueue<T> {
         match class {
             Class::Control | Class::Demand => &mut self.demand,
             Class::Background => &mut self.background,
@@ -176,12 +176,12 @@ const WAITING_MIN: usize = 1024;
 const WAITING_MAX: usize = 65_536;
 
 /// The requests of one class.
-enum Line<T> {
+enum ClassQueue<T> {
     Arrival(VecDeque<(NodeId, u64, T)>),
-    Fair(FairLine<T>),
+    Fair(FairQueue<T>),
 }
 
-struct FairLine<T> {
+struct FairQueue<T> {
     /// The clients with waiting requests, by the virtual start of their first request, then by order of
     /// arrival.
     order: BTreeMap<(u64, u64), NodeId>,
@@ -212,33 +212,33 @@ struct Waiting<T> {
 /// Number of clients above which those without waiting requests are dropped.
 const CLIENTS_MAX: usize = 1024;
 
-impl<T: Placed> Line<T> {
+impl<T: Placed> ClassQueue<T> {
     fn new(sharing: Sharing) -> Self {
         match sharing {
-            Sharing::Arrival => Line::Arrival(VecDeque::new()),
-            Sharing::Fair => Line::Fair(FairLine::default()),
+            Sharing::Arrival => ClassQueue::Arrival(VecDeque::new()),
+            Sharing::Fair => ClassQueue::Fair(FairQueue::default()),
         }
     }
 
     fn len(&self) -> usize {
         match self {
-            Line::Arrival(queue) => queue.len(),
-            Line::Fair(line) => line.waiting,
+            ClassQueue::Arrival(queue) => queue.len(),
+            ClassQueue::Fair(line) => line.waiting,
         }
     }
 
     /// Returns the number of waiting requests of a client. In order of arrival they are not counted: 0.
     fn len_of(&self, client: NodeId) -> usize {
         match self {
-            Line::Arrival(_) => 0,
-            Line::Fair(line) => line.clients.get(&client).map_or(0, |line| line.waiting.len()),
+            ClassQueue::Arrival(_) => 0,
+            ClassQueue::Fair(line) => line.clients.get(&client).map_or(0, |line| line.waiting.len()),
         }
     }
 
     fn push(&mut self, client: NodeId, bytes: u64, request: T) {
         match self {
-            Line::Arrival(queue) => queue.push_back((client, bytes, request)),
-            Line::Fair(line) => line.push(client, bytes, request),
+            ClassQueue::Arrival(queue) => queue.push_back((client, bytes, request)),
+            ClassQueue::Fair(line) => line.push(client, bytes, request),
         }
     }
 
@@ -249,12 +249,12 @@ impl<T: Placed> Line<T> {
             return None;
         }
         let (client, request) = match self {
-            Line::Arrival(queue) => {
+            ClassQueue::Arrival(queue) => {
                 let may = |(client, ..): &(NodeId, u64, T)| may_have_one(slots, *client, class);
                 let (client, _, request) = queue.remove(queue.iter().position(may)?)?;
                 (client, request)
             }
-            Line::Fair(line) => line.pop(slots, class)?,
+            ClassQueue::Fair(line) => line.pop(slots, class)?,
         };
         if let Some(slots) = slots {
             slots.take(client);
@@ -266,10 +266,10 @@ impl<T: Placed> Line<T> {
     fn count_of_next(&self, slots: &Slots, class: Class, most: usize) -> usize {
         match self {
             _ if slots.free == 0 => 0,
-            Line::Arrival(queue) => {
+            ClassQueue::Arrival(queue) => {
                 queue.iter().filter(|(client, ..)| slots.allow(*client, class)).take(most).count()
             }
-            Line::Fair(line) => {
+            ClassQueue::Fair(line) => {
                 line.order.values().filter(|&&client| slots.allow(client, class)).take(most).count()
             }
         }
@@ -277,25 +277,25 @@ impl<T: Placed> Line<T> {
 
     fn forget(&mut self, client: NodeId) {
         match self {
-            Line::Arrival(queue) => queue.retain(|entry| entry.0 != client),
-            Line::Fair(line) => line.forget(client),
+            ClassQueue::Arrival(queue) => queue.retain(|entry| entry.0 != client),
+            ClassQueue::Fair(line) => line.forget(client),
         }
     }
 
     fn take_out(&mut self, places: Range<RequestPlace>) -> Vec<(NodeId, u64, T)> {
         match self {
-            Line::Arrival(queue) => {
+            ClassQueue::Arrival(queue) => {
                 let is_wanted = |entry: &(NodeId, u64, T)| places.contains(&entry.2.place());
                 let (wanted, rest) = std::mem::take(queue).into_iter().partition(is_wanted);
                 *queue = rest;
                 Vec::from_iter::<VecDeque<_>>(wanted)
             }
-            Line::Fair(line) => line.take_out(places),
+            ClassQueue::Fair(line) => line.take_out(places),
         }
     }
 }
 
-impl<T: Placed> FairLine<T> {
+impl<T: Placed> FairQueue<T> {
     fn push(&mut self, client: NodeId, bytes: u64, request: T) {
         self.arrivals += 1;
         self.waiting += 1;
@@ -382,10 +382,10 @@ impl<T: Placed> FairLine<T> {
     }
 }
 
-impl<T> Default for FairLine<T> {
+impl<T> Default for FairQueue<T> {
     fn default() -> Self {
         let (order, clients) = (BTreeMap::new(), BTreeMap::new());
-        FairLine { order, clients, waiting: 0, now: 0, arrivals: 0, index: None }
+        FairQueue { order, clients, waiting: 0, now: 0, arrivals: 0, index: None }
     }
 }
 

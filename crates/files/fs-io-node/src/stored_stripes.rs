@@ -20,7 +20,7 @@ use machine::{Disk, Machine, NodeId};
 
 use super::IoNode;
 use super::client_account::Account;
-use super::open_stripe::{Barred, OpenStripe};
+use super::open_stripe::{OpenStripe, WriteExclusion};
 use super::stripe_label::found;
 use crate::error::{Failure, FailureKind};
 use crate::number;
@@ -356,7 +356,7 @@ impl<M: Machine> IoNode<M> {
 
     /// Closes a stripe whose object has been removed. Discards its data, including those of writes that had
     /// begun before they were barred.
-    pub(super) async fn forget_removed(&self, stripe: &Barred) {
+    pub(super) async fn forget_removed(&self, stripe: &WriteExclusion) {
         self.stripes.remove(stripe);
         self.blocks.give_up_all(stripe).await;
     }

@@ -162,15 +162,15 @@ const PIECES_OF_MEMBER_MAX: u64 = 1 << 20;
 const PIECES_IN_COMMON_MAX: u64 = 1 << 22;
 
 /// The number of pieces into which an I/O node may still cut the directories of an operation.
-pub struct PiecesLeft {
+pub struct PieceBudget {
     of_members: Vec<u64>,
     in_common: u64,
 }
 
-impl PiecesLeft {
+impl PieceBudget {
     /// Returns the limits for an operation of `members` members.
     pub fn of(members: usize) -> Self {
-        PiecesLeft { of_members: vec![PIECES_OF_MEMBER_MAX; members], in_common: PIECES_IN_COMMON_MAX }
+        PieceBudget { of_members: vec![PIECES_OF_MEMBER_MAX; members], in_common: PIECES_IN_COMMON_MAX }
     }
 
     /// Takes `count` pieces for the entries of a member: first from its own share, then from the common one.
@@ -241,10 +241,10 @@ mod tests {
 
     #[test]
     fn all_members_can_fill_their_logs_with_small_entries_of_one_file() {
-        let mut pieces = PiecesLeft::of(4096);
+        let mut pieces = PieceBudget::of(4096);
         assert!((0..4096).all(|member| pieces.take(member, 2 * 2 * (1 << 18)).is_ok()));
         // One member may use the whole common share, but not the unused shares of other members.
-        let mut pieces = PiecesLeft::of(4096);
+        let mut pieces = PieceBudget::of(4096);
         assert_eq!(pieces.take(7, (1 << 22) + (1 << 20)), Ok(()));
         assert_eq!(pieces.take(7, 1), Err(DirectoryError::TooManyPieces));
         assert_eq!(pieces.take(8, 1), Ok(()));

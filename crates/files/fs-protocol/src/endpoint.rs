@@ -17,10 +17,10 @@ use machine::{
 use slab::Slab;
 
 use crate::error::{Error, Failure, FailureKind, Result};
-use crate::patience::{Awaited, Patience};
 use crate::protocol::{Frame, Reply, Request, VERSION};
 use crate::span_names::{self, RequestOperation};
 use crate::traffic::Traffic;
+use crate::wait_timeouts::{Awaited, WaitTimeouts};
 
 /// Tag of a complaint about a frame too garbled to contain a tag. No call has this tag.
 const NO_TAG: u64 = 0;
@@ -41,7 +41,7 @@ pub struct Endpoint<M: Machine> {
     /// True if data keep their checksums after arrival.
     keeps_checksums: bool,
     /// Limit of the wait for other nodes; `None` to wait as long as they are connected.
-    patience: Option<Rc<Patience<M>>>,
+    wait_timeouts: Option<Rc<WaitTimeouts<M>>>,
     /// Counters of served requests and moved bytes.
     pub traffic: Traffic,
     /// Counters of requests to other nodes and their response times.
@@ -163,7 +163,7 @@ impl<M: Machine> Endpoint<M> {
 
     fn new(machine: M, keeps_checksums: bool, limit: Option<Duration>) -> Rc<Self> {
         let (generation, complaints) = (Cell::new(0), Permits::new(COMPLAINTS_MAX));
-        let patience = limit.map(|limit| Patience::new(machine.clone(), limit));
+        let wait_timeouts = limit.map(|limit| WaitTimeouts::new(machine.clone(), limit));
         let (calls, traffic, asked) = (RefCell::default(), Traffic::default(), Traffic::default());
         let of_other_versions = RefCell::default();
         Rc::new(Endpoint {
@@ -173,21 +173,21 @@ impl<M: Machine> Endpoint<M> {
             complaints,
             of_other_versions,
             keeps_checksums,
-            patience,
+            wait_timeouts,
             traffic,
             asked,
         })
     }
 
     fn begin_wait(&self, peer: NodeId, awaited: Awaited) {
-        if let Some(patience) = &self.patience {
-            patience.begin(peer, awaited);
+        if let Some(wait_timeouts) = &self.wait_timeouts {
+            wait_timeouts.begin(peer, awaited);
         }
     }
 
     fn end_wait(&self, peer: NodeId, awaited: Awaited) {
-        if let Some(patience) = &self.patience {
-            patience.end(peer, awaited);
+        if let Some(wait_timeouts) = &self.wait_timeouts {
+            wait_timeouts.end(peer, awaited);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! - `protocol/`: the messages and their encoding; `features.rs`: parts of the protocol that some releases
 //!   lack.
-//! - `endpoint.rs`: calls and their answers; `patience.rs`: the time limit of waits for other nodes.
+//! - `endpoint.rs`: calls and their answers; `wait_timeouts.rs`: the time limit of waits for other nodes.
 //! - `settings.rs`: settings of nodes, in the configuration of the report and in that of the agents;
 //!   `scheduling.rs`: the orders in which a disk may serve its requests.
 //! - `directory.rs`: the extents that members of a group move; `selected_parts.rs`: their selections within a
@@ -22,7 +22,6 @@ pub mod features;
 pub mod keyed_mutex;
 pub mod name;
 pub mod number;
-pub mod patience;
 pub mod protocol;
 pub mod range_locks;
 pub mod scheduling;
@@ -32,6 +31,7 @@ pub mod settings;
 pub mod span_names;
 pub mod time_histogram;
 pub mod traffic;
+pub mod wait_timeouts;
 
 pub use directory::{Entry, EntryRun, ListedStretch};
 pub use error::{Error, Failure, FailureKind, KeptNamespace, Result};

@@ -67,12 +67,12 @@ pub struct RangeLocks<O> {
     /// Locks by owner and first byte. The locks of one owner are disjoint.
     of_owners: BTreeMap<(O, u64), (u64, LockMode)>,
     /// The same locks, of all owners, by first byte.
-    by_first: ByFirst<O>,
+    by_first: LocksByStart<O>,
 }
 
 impl<O> Default for RangeLocks<O> {
     fn default() -> Self {
-        RangeLocks { of_owners: BTreeMap::new(), by_first: ByFirst(Vec::new()) }
+        RangeLocks { of_owners: BTreeMap::new(), by_first: LocksByStart(Vec::new()) }
     }
 }
 
@@ -162,7 +162,7 @@ fn as_lock<O: Copy>((&(owner, first), &(last, mode)): (&(O, u64), &(u64, LockMod
 
 /// Locks in the order of their first bytes, in runs of at most [`RUN_MAX`].
 #[derive(Clone, Debug)]
-struct ByFirst<O>(Vec<Run<O>>);
+struct LocksByStart<O>(Vec<Run<O>>);
 
 /// Limit of locks of a run. A longer run is split in two.
 const RUN_MAX: usize = 128;
@@ -179,7 +179,7 @@ struct Run<O> {
 #[derive(Clone, Copy, Debug)]
 struct Reach<O>(Option<RangeLock<O>>, Option<RangeLock<O>>);
 
-impl<O: Copy + Ord> ByFirst<O> {
+impl<O: Copy + Ord> LocksByStart<O> {
     /// Returns the index of the run that has, or would have, a lock with this key.
     fn run_of(&self, key: (u64, O)) -> usize {
         self.0.partition_point(|run| run.key(0) <= key).saturating_sub(1)

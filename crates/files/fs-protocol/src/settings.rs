@@ -79,7 +79,7 @@ pub struct IoNodeSettings {
     pub continues: Option<u64>,
     /// Time limit for a client to answer a request or receive a message before it is disconnected. Without a
     /// limit the node waits as long as the client is connected.
-    pub patience: Option<Duration>,
+    pub wait_timeout: Option<Duration>,
     /// Features of the node: all, unless a test simulates an earlier release.
     pub features: Features,
 }
@@ -162,7 +162,7 @@ impl IoNodeSettings {
             incarnation: 0,
             continues: None,
             // The report's machines never disconnect a client.
-            patience: None,
+            wait_timeout: None,
             features: Features::all(),
         }
     }
@@ -185,7 +185,7 @@ impl IoNodeSettings {
             buffers_per_disk: 2,
             incarnation: 0,
             continues: None,
-            patience: Some(Duration::from_secs(10)),
+            wait_timeout: Some(Duration::from_secs(10)),
             features: Features::all(),
         }
     }

@@ -11,11 +11,12 @@
 //! This crate exports their items that other crates use.
 
 pub use fs_client::{
-    Advice, Check, CheckedFile, Checking, Client, ClientCounts, CollectiveSettings, Company, DiskExamination,
-    DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries, Finding, FindingKind, Group,
-    HeldUpExamination, ListedSettings, MoveTimes, Moved, NewTree, NodeRecording, NumberedFile, OpenTreeFile,
-    PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Partial, Prefetch, Remains, Remnant, Section,
-    SelectedSettings, SomeEntries, TeamMembership, TeamTurn, Tree, WriteCache, WriteCacheSettings, Written,
+    Advice, Check, CheckedFile, Checking, Client, ClientCounts, CollectiveSettings, DamagedFileReader,
+    DiskExamination, DisksByIdentity, Division, ENTRY_BYTES, Examination, File, FileEntries, Finding,
+    FindingKind, Group, HeldUpExamination, ListedSettings, MoveTimes, Moved, NewTree, NodeRecording,
+    NumberedFile, OpenTreeFile, PageCache, PageCacheCounts, PageCacheSettings, PagedFile, Partial,
+    Participants, Prefetch, SalvagedExtent, Section, SelectedSettings, SomeEntries, TeamMembership, TeamTurn,
+    Tree, WriteCache, WriteCacheSettings, Written,
 };
 pub use fs_io_node::{
     CacheCounts, IoNodeCounts, IoNodeDiskCounts, IoNodeService, PoolCounts, REMOVED_AT_ONCE, serve,

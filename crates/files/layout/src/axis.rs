@@ -127,7 +127,7 @@ impl Axes {
 
 /// A position on an axis, regardless of its owner.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spot {
+pub(crate) struct AxisPosition {
     pub(crate) index: u64,
     /// The part that owns this index.
     pub(crate) part: u32,
@@ -137,12 +137,12 @@ pub(crate) struct Spot {
     pub(crate) left: u64,
 }
 
-impl Spot {
+impl AxisPosition {
     /// Returns the spot at `index`, which is below the length of `axis`.
     pub(crate) fn at(axis: &Axis, index: u64) -> Self {
         let (cycle, in_cycle) = (index / axis.cycle, index % axis.cycle);
         let (part, in_run) = (in_cycle / axis.run, in_cycle % axis.run);
-        Spot {
+        AxisPosition {
             index,
             part: part as u32,
             local: cycle * axis.run + in_run,
@@ -163,7 +163,7 @@ impl Spot {
         }
         let ended = self.index == axis.length;
         if ended {
-            *self = Spot::default();
+            *self = AxisPosition::default();
         } else if self.part + 1 < axis.parts {
             self.part += 1;
             self.local -= axis.run;
@@ -247,9 +247,9 @@ mod tests {
     fn advancing_along_an_axis_agrees_with_direct_positioning() {
         let axes = Axes::new(1, &[Dimension { length: 23, ..Dimension::cyclic(0, 3) }]);
         let axis = axes.inner();
-        let mut spot = Spot::at(axis, 0);
+        let mut spot = AxisPosition::at(axis, 0);
         for index in 0..23 {
-            let there = Spot::at(axis, index);
+            let there = AxisPosition::at(axis, index);
             assert_eq!(
                 (spot.index, spot.part, spot.local, spot.left),
                 (there.index, there.part, there.local, there.left)

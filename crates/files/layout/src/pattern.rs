@@ -44,12 +44,12 @@ pub struct Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Spread {
     All,
-    Vector(Letter),
-    Matrix(Letter, Letter),
+    Vector(DistributionLetter),
+    Matrix(DistributionLetter, DistributionLetter),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Letter {
+enum DistributionLetter {
     None,
     Block,
     Cyclic,
@@ -100,10 +100,10 @@ impl Problem {
     }
 
     /// Returns the given grid, or the default for a matrix with these letters.
-    fn grid(&self, rows: Letter, columns: Letter) -> Grid {
+    fn grid(&self, rows: DistributionLetter, columns: DistributionLetter) -> Grid {
         self.grid.unwrap_or_else(|| match (rows, columns) {
-            (Letter::None, _) => Grid { rows: 1, columns: columns.parts(self.nodes) },
-            (_, Letter::None) => Grid { rows: self.nodes, columns: 1 },
+            (DistributionLetter::None, _) => Grid { rows: 1, columns: columns.parts(self.nodes) },
+            (_, DistributionLetter::None) => Grid { rows: self.nodes, columns: 1 },
             _ => Grid::most_square(self.nodes),
         })
     }
@@ -135,7 +135,7 @@ impl Pattern {
     ///
     /// Two-phase I/O uses it towards the disks.
     pub const fn conforming(&self) -> Pattern {
-        Pattern { operation: self.operation, spread: Spread::Vector(Letter::Block) }
+        Pattern { operation: self.operation, spread: Spread::Vector(DistributionLetter::Block) }
     }
 
     /// Returns the view of each compute node on the file of a problem.
@@ -157,29 +157,31 @@ impl Pattern {
     }
 }
 
-impl Letter {
+impl DistributionLetter {
     const fn letter(self) -> char {
         match self {
-            Letter::None => 'n',
-            Letter::Block => 'b',
-            Letter::Cyclic => 'c',
+            DistributionLetter::None => 'n',
+            DistributionLetter::Block => 'b',
+            DistributionLetter::Cyclic => 'c',
         }
     }
 
     fn from_letter(letter: char) -> Option<Self> {
-        [Letter::None, Letter::Block, Letter::Cyclic].into_iter().find(|known| known.letter() == letter)
+        [DistributionLetter::None, DistributionLetter::Block, DistributionLetter::Cyclic]
+            .into_iter()
+            .find(|known| known.letter() == letter)
     }
 
     /// Returns the number of parts of a dimension along which all nodes lie.
     fn parts(self, nodes: u32) -> u32 {
-        if self == Letter::None { 1 } else { nodes }
+        if self == DistributionLetter::None { 1 } else { nodes }
     }
 
     fn dimension(self, length: u64, parts: u32) -> Dimension {
         let distribution = match self {
-            Letter::None => Distribution::None,
-            Letter::Block => Distribution::Block,
-            Letter::Cyclic => Distribution::Cyclic(1),
+            DistributionLetter::None => Distribution::None,
+            DistributionLetter::Block => Distribution::Block,
+            DistributionLetter::Cyclic => Distribution::Cyclic(1),
         };
         Dimension { length, distribution, parts }
     }
@@ -224,7 +226,7 @@ impl FromStr for Pattern {
                 )),
             };
         }
-        let known = rest.chars().map(Letter::from_letter).collect::<Option<Vec<_>>>();
+        let known = rest.chars().map(DistributionLetter::from_letter).collect::<Option<Vec<_>>>();
         let spread = match known.as_deref() {
             Some(&[letter]) => Spread::Vector(letter),
             Some(&[rows, columns]) => Spread::Matrix(rows, columns),

@@ -10,7 +10,7 @@
 
 use std::iter::FusedIterator;
 
-use crate::axis::{Axes, Spot};
+use crate::axis::{Axes, AxisPosition};
 use crate::extent::Extent;
 use crate::limits::DIMENSIONS_MAX;
 
@@ -37,14 +37,14 @@ pub struct Pieces(State);
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box would be an allocation for every extent asked about")]
 enum State {
-    Dealt(Dealt),
+    DistributionPass(DistributionPass),
     Copies(Copies),
 }
 
 impl Pieces {
     /// Returns the pieces of an extent within the file, for an array distributed over nodes.
     pub(crate) fn dealt(axes: Axes, extent: Extent) -> Self {
-        Pieces(State::Dealt(Dealt::new(axes, extent)))
+        Pieces(State::DistributionPass(DistributionPass::new(axes, extent)))
     }
 
     /// Returns the extent once for each node.
@@ -60,7 +60,7 @@ impl Iterator for Pieces {
     #[inline]
     fn next(&mut self) -> Option<Piece> {
         match &mut self.0 {
-            State::Dealt(dealt) => dealt.next(),
+            State::DistributionPass(dealt) => dealt.next(),
             State::Copies(copies) => copies.next(),
         }
     }
@@ -70,27 +70,27 @@ impl FusedIterator for Pieces {}
 
 /// A pass along the file, run by run.
 #[derive(Clone, Debug)]
-struct Dealt {
+struct DistributionPass {
     axes: Axes,
     file_offset: u64,
     end: u64,
     /// Current position on each axis, innermost first.
-    spots: [Spot; DIMENSIONS_MAX],
+    spots: [AxisPosition; DIMENSIONS_MAX],
     /// Owner of the run, without its part of the innermost axis.
     row_node: u32,
     /// Number of rows of that node before this one.
     row_local: u64,
 }
 
-impl Dealt {
+impl DistributionPass {
     fn new(axes: Axes, extent: Extent) -> Self {
-        let mut spots = [Spot::default(); DIMENSIONS_MAX];
+        let mut spots = [AxisPosition::default(); DIMENSIONS_MAX];
         for (spot, axis) in spots.iter_mut().zip(axes.all()) {
             let index = extent.offset / axis.index_bytes % axis.length;
-            *spot = Spot::at(axis, index);
+            *spot = AxisPosition::at(axis, index);
         }
         let (file_offset, end) = (extent.offset, extent.end());
-        let mut dealt = Dealt { axes, file_offset, end, spots, row_node: 0, row_local: 0 };
+        let mut dealt = DistributionPass { axes, file_offset, end, spots, row_node: 0, row_local: 0 };
         dealt.find_row();
         dealt
     }

@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::checked::{Repair, SurveyedRecord};
+use crate::creating::NewEntry;
 use crate::file_name::check_name;
 use crate::inode::{FileLayout, FileNumber, Inode, InodeKind, RUN_STEP};
 use crate::keys;
-use crate::making::NewEntry;
 use crate::operation::{Location, NewInode};
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step, TreeHeader, format_of};
 
 /// A defect and its repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
+pub struct Defect {
     /// Message for users.
     pub text: String,
     /// The repair.
@@ -39,20 +39,20 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// An entry that leads to an inode.
-type Lead<'a> = (FileNumber, &'a [u8]);
+type InodeEntry<'a> = (FileNumber, &'a [u8]);
 
 /// Returns the defects of records; `records` must be complete.
-pub fn complaints(records: &[SurveyedRecord]) -> Vec<Complaint> {
+pub fn defects(records: &[SurveyedRecord]) -> Vec<Defect> {
     let mut found = Vec::new();
     let mut inodes: BTreeMap<FileNumber, &Inode> = BTreeMap::new();
-    let mut leads: BTreeMap<FileNumber, Vec<Lead<'_>>> = BTreeMap::new();
+    let mut leads: BTreeMap<FileNumber, Vec<InodeEntry<'_>>> = BTreeMap::new();
     let mut entries: BTreeMap<FileNumber, (u64, u32)> = BTreeMap::new();
     let mut orphans = BTreeSet::new();
     for record in records {
         match record {
             SurveyedRecord::Inode(inode) => drop(inodes.insert(inode.number, inode)),
             SurveyedRecord::Orphan(number) => drop(orphans.insert(*number)),
-            SurveyedRecord::Unreadable(key) => found.push(Complaint {
+            SurveyedRecord::Unreadable(key) => found.push(Defect {
                 text: format!("the record {} cannot be read", Shown(key)),
                 repair: Repair::Erase { key: key.clone() },
             }),
@@ -71,7 +71,7 @@ pub fn complaints(records: &[SurveyedRecord]) -> Vec<Complaint> {
         if let Some(why) = why {
             let text = format!("the entry {} of directory {:x} {why}", Shown(name), directory.0);
             let repair = Repair::RemoveEntry { directory: *directory, name: name.clone() };
-            found.push(Complaint { text, repair });
+            found.push(Defect { text, repair });
             continue;
         }
         leads.entry(*number).or_default().push((*directory, name));
@@ -91,13 +91,13 @@ pub fn complaints(records: &[SurveyedRecord]) -> Vec<Complaint> {
 /// Returns the defects of an inode.
 fn about_inode(
     inode: &Inode,
-    leads: &[Lead<'_>],
+    leads: &[InodeEntry<'_>],
     (entries, directories): (u64, u32),
     is_orphan: bool,
-) -> Vec<Complaint> {
+) -> Vec<Defect> {
     let number = inode.number;
     let mut found = Vec::new();
-    let mut complain = |text, repair| found.push(Complaint { text, repair });
+    let mut complain = |text, repair| found.push(Defect { text, repair });
     let recount = |links, entries, parent| Repair::Recount { number, links, entries, parent };
     let InodeKind::Directory { parent } = inode.kind else {
         let names = leads.len() as u32;
@@ -136,7 +136,7 @@ fn about_inode(
 }
 
 /// Finds cycles of directories. One directory of each cycle is moved.
-fn of_circles(inodes: &BTreeMap<FileNumber, &Inode>) -> Vec<Complaint> {
+fn of_circles(inodes: &BTreeMap<FileNumber, &Inode>) -> Vec<Defect> {
     let mut known: BTreeSet<FileNumber> = BTreeSet::from([FileNumber::ROOT]);
     let mut found = Vec::new();
     for &start in inodes.keys() {
@@ -148,7 +148,7 @@ fn of_circles(inodes: &BTreeMap<FileNumber, &Inode>) -> Vec<Complaint> {
             }
             if !path.insert(at) {
                 let text = format!("the directory {:x} is inside itself", at.0);
-                found.push(Complaint { text, repair: Repair::Find { number: at } });
+                found.push(Defect { text, repair: Repair::Find { number: at } });
                 break;
             }
             at = *parent;

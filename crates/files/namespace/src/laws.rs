@@ -93,7 +93,7 @@ impl Tree {
         self.inode(TreeOperation::Look { at: Location::of_path(path), follow: false })
     }
 
-    fn remove(&mut self, path: &str, what: WhatToRemove) -> Result<TreeAnswer, TreeRefusal> {
+    fn remove(&mut self, path: &str, what: RemovalTarget) -> Result<TreeAnswer, TreeRefusal> {
         self.ask(TreeOperation::Remove { at: Location::of_path(path), what })
     }
 
@@ -121,7 +121,7 @@ impl Tree {
     /// Checks that the records are consistent, and that the header counts all inodes.
     fn check(&mut self) {
         let records = self.records(500);
-        assert_eq!(complaints(&records), []);
+        assert_eq!(defects(&records), []);
         let inodes = records.iter().filter(|record| matches!(record, SurveyedRecord::Inode(_))).count();
         let Ok(TreeAnswer::Used(used)) = self.ask(TreeOperation::Describe) else { panic!("no namespace") };
         assert_eq!(used.inodes, inodes as u64);
@@ -168,8 +168,8 @@ fn an_orphan_exists_until_it_is_forgotten() {
     let number = tree.file("a").expect("a file").number;
     let linked = tree.inode(TreeOperation::Link { number, at: Location::of_path("b") }).expect("a link");
     assert_eq!(linked.links, 2);
-    assert_eq!(tree.remove("a", WhatToRemove::File), Ok(TreeAnswer::Removed { orphan: None }));
-    let orphan = tree.remove("b", WhatToRemove::File);
+    assert_eq!(tree.remove("a", RemovalTarget::File), Ok(TreeAnswer::Removed { orphan: None }));
+    let orphan = tree.remove("b", RemovalTarget::File);
     assert_eq!(orphan, Ok(TreeAnswer::Removed { orphan: Some(number) }));
     assert_eq!(tree.inode(wrote(number, 9, 0)).map(|inode| inode.size), Ok(9));
     let list = TreeOperation::ListOrphans { after: FileNumber(0), most: 9 };
@@ -328,7 +328,7 @@ fn extended_attributes_are_removed_with_their_inode() {
     assert_eq!(tree.ask(set("user.y", 0, SetValue::Any)), Ok(TreeAnswer::Done));
     let names = tree.ask(TreeOperation::ListExtended { number });
     assert_eq!(names, Ok(TreeAnswer::Names(vec![b"user.x".to_vec(), b"user.y".to_vec()])));
-    tree.remove("a", WhatToRemove::File).expect("removed");
+    tree.remove("a", RemovalTarget::File).expect("removed");
     let disks = disks_of(&mut tree, number);
     tree.ask(TreeOperation::Forget { numbers: vec![number], disks }).expect("forgotten");
     assert!(!tree.records(500).contains(&SurveyedRecord::Extended(number)));
@@ -351,7 +351,7 @@ fn a_file_is_unfinished_until_its_first_name_is_renamed() {
         let name = if mode == RenameMode::Keep { "new" } else { "whole" };
         tree.rename("hidden", name, mode).expect("renamed");
         assert_eq!(mark(&mut tree, number), Err(TreeRefusal::NoAttribute), "{mode:?}");
-        tree.remove("another", WhatToRemove::File).expect("removed");
+        tree.remove("another", RemovalTarget::File).expect("removed");
         tree.check();
     }
 }
@@ -402,7 +402,7 @@ fn damage_of_a_namespace_is_found_and_repaired() {
     tree.table.apply(changes.into_iter().collect());
     let mut rounds = 0;
     loop {
-        let found = complaints(&tree.records(500));
+        let found = defects(&tree.records(500));
         if found.is_empty() {
             break;
         }
@@ -427,10 +427,10 @@ fn damage_of_a_namespace_is_found_and_repaired() {
     let adopted = tree.look("lost+found/0000000000001092").expect("adopted");
     assert_eq!((adopted.size, adopted.stored_stripes), (99, 2));
     assert!(disks_of(&mut tree, number).contains(&NO_DISK));
-    tree.remove("lost+found/0000000000001092", WhatToRemove::File).expect("removed");
+    tree.remove("lost+found/0000000000001092", RemovalTarget::File).expect("removed");
     let forget = TreeOperation::Forget { numbers: vec![number], disks: vec![5] };
     assert_eq!(tree.ask(forget), Ok(TreeAnswer::Forgotten(vec![number])));
-    assert_eq!(complaints(&tree.records(500)), []);
+    assert_eq!(defects(&tree.records(500)), []);
 }
 
 /// Restored records may list a file with a name as an orphan.
@@ -450,7 +450,7 @@ fn a_file_with_a_name_is_neither_forgotten_nor_an_orphan() {
             let list = TreeOperation::ListOrphans { after: FileNumber(0), most: 9 };
             assert_eq!(tree.ask(list), Ok(TreeAnswer::Numbers(Vec::new())));
         }
-        for Complaint { repair, .. } in complaints(&tree.records(500)) {
+        for Defect { repair, .. } in defects(&tree.records(500)) {
             tree.ask(TreeOperation::Mend { repair }).expect("mended");
         }
         assert_eq!(tree.look("named").map(|inode| inode.links), Ok(1));
@@ -600,8 +600,8 @@ impl Tree {
                 self.inode(TreeOperation::Link { number, at: of(new) }).map(drop)
             }
             Act::Rename(old, new) => self.rename(old, new, RenameMode::Replace).map(drop),
-            Act::Unlink(path) => self.remove(path, WhatToRemove::File).map(drop),
-            Act::RemoveDirectory(path) => self.remove(path, WhatToRemove::Directory).map(drop),
+            Act::Unlink(path) => self.remove(path, RemovalTarget::File).map(drop),
+            Act::RemoveDirectory(path) => self.remove(path, RemovalTarget::Directory).map(drop),
             Act::Look(path, follow) => {
                 self.inode(TreeOperation::Look { at: of(path), follow: *follow }).map(drop)
             }
@@ -731,6 +731,6 @@ proptest! {
         for act in &acts {
             let _ = tree.act(act);
         }
-        let _ = complaints(&tree.records(500));
+        let _ = defects(&tree.records(500));
     }
 }

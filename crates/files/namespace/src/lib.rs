@@ -10,23 +10,23 @@
 //! - `operation.rs`: operations and their answers; `perform.rs`: execution of operations
 //! - `keys.rs`: keys of the records in the store; `store.rs`: reading and writing records
 //! - `walk.rs`: resolution of paths
-//! - `making.rs`, `renaming.rs`, `removing.rs`: creating, renaming and removing names; `listing.rs`: listing names
-//! - `changing.rs`: attributes, sizes, versions; `extended.rs`: extended attributes
+//! - `creating.rs`, `renaming.rs`, `removing.rs`: creating, renaming and removing names; `listing.rs`: listing names
+//! - `attribute_changes.rs`: attributes, sizes, versions; `extended.rs`: extended attributes
 //! - `disk_lists.rs`: the disks of files
 //! - `checked.rs`, `survey.rs`: all records, for a check; `check.rs`: their defects and repairs
 //!
 //! Permissions are not checked here. The kernel of a host with a mount checks them, since it knows the users.
 
-mod changing;
+mod attribute_changes;
 mod check;
 mod checked;
+mod creating;
 mod disk_lists;
 mod extended;
 mod file_name;
 mod inode;
 mod keys;
 mod listing;
-mod making;
 mod operation;
 mod perform;
 mod refusal;
@@ -39,13 +39,13 @@ mod walk;
 #[cfg(test)]
 mod laws;
 
-pub use check::{Complaint, complaints};
+pub use check::{Defect, defects};
 pub use checked::{Repair, SurveyedRecord};
 pub use file_name::{FILE_NAME_BYTES_MAX, LINK_DEPTH_MAX, PATH_BYTES_MAX, check_name};
 pub use inode::{DeviceKind, FileLayout, FileNumber, Inode, InodeKind, RUN_STEP, UnixTime};
 pub use operation::{
-    AttributeChanges, DirectoryEntry, Location, NewInode, RenameMode, SetTime, SetValue, TreeAnswer,
-    TreeOperation, TreeUse, UNFINISHED, WhatToRemove, WrittenContents,
+    AttributeChanges, DirectoryEntry, Location, NewInode, RemovalTarget, RenameMode, SetTime, SetValue,
+    TreeAnswer, TreeOperation, TreeUse, UNFINISHED, WrittenContents,
 };
 pub use perform::{Performed, perform};
 pub use refusal::TreeRefusal;

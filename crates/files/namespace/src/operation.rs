@@ -105,7 +105,7 @@ pub enum TreeOperation {
         /// The name.
         at: Location,
         /// Permitted target of the name.
-        what: WhatToRemove,
+        what: RemovalTarget,
     },
     /// Changes attributes.
     Change {
@@ -279,7 +279,7 @@ pub enum RenameMode {
 
 /// Permitted target of a name to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum WhatToRemove {
+pub enum RemovalTarget {
     /// Anything but a directory.
     File,
     /// An empty directory.

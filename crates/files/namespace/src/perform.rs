@@ -2,14 +2,14 @@
 
 use machine::Transaction;
 
+use crate::creating::NewEntry;
 use crate::extended::{VALUE_BYTES_MAX, check_attribute};
 use crate::file_name::{PATH_BYTES_MAX, check_path};
 use crate::inode::{FileNumber, Inode, InodeKind, UnixTime, next_in_run};
 use crate::keys;
-use crate::making::NewEntry;
 use crate::operation::{NewInode, TreeAnswer, TreeOperation, TreeUse};
 use crate::refusal::TreeRefusal;
-use crate::store::{FORMAT, Records, Step, Stop, TreeHeader};
+use crate::store::{FORMAT, Records, Step, TransactionEnd, TreeHeader};
 
 /// Result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub fn perform(
     let mut records = Records { transaction, now, run, directories: Vec::new() };
     match records.perform(operation) {
         Ok(answer) => Ok(Ok(Performed { answer, directories: records.directories })),
-        Err(Stop::Refused(refusal)) => Ok(Err(refusal)),
-        Err(Stop::Failed(error)) => Err(error),
+        Err(TransactionEnd::Refused(refusal)) => Ok(Err(refusal)),
+        Err(TransactionEnd::Failed(error)) => Err(error),
     }
 }
 

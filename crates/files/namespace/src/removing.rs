@@ -7,13 +7,13 @@ use machine::NO_DISK;
 
 use crate::inode::{FileLayout, FileNumber, Inode};
 use crate::keys::{self, Space};
-use crate::operation::{Location, WhatToRemove};
+use crate::operation::{Location, RemovalTarget};
 use crate::refusal::TreeRefusal;
-use crate::store::{Records, Step, Stop, TreeHeader};
+use crate::store::{Records, Step, TransactionEnd, TreeHeader};
 
 impl Records<'_> {
     /// Removes a name. Returns the number of its file if that is now an orphan.
-    pub(crate) fn remove(&mut self, at: &Location, what: WhatToRemove) -> Step<Option<FileNumber>> {
+    pub(crate) fn remove(&mut self, at: &Location, what: RemovalTarget) -> Step<Option<FileNumber>> {
         let walked = self.walk(at, false)?;
         if walked.name.is_empty() {
             return Err(no_name(&at.path, what).into());
@@ -21,11 +21,11 @@ impl Records<'_> {
         let (mut directory, name) = (walked.directory.clone(), walked.name.clone());
         let mut inode = walked.there()?;
         match (what, inode.is_directory()) {
-            (WhatToRemove::File | WhatToRemove::AbandonedFile, true) => {
+            (RemovalTarget::File | RemovalTarget::AbandonedFile, true) => {
                 return Err(TreeRefusal::IsDirectory.into());
             }
-            (WhatToRemove::Directory, false) => return Err(TreeRefusal::NotDirectory.into()),
-            (WhatToRemove::Directory, true) if !self.is_empty(inode.number)? => {
+            (RemovalTarget::Directory, false) => return Err(TreeRefusal::NotDirectory.into()),
+            (RemovalTarget::Directory, true) if !self.is_empty(inode.number)? => {
                 return Err(TreeRefusal::NotEmpty.into());
             }
             _ => {}
@@ -82,7 +82,7 @@ impl Records<'_> {
                     Entry::Occupied(known) => known.into_mut(),
                     Entry::Vacant(new) => new.insert(match self.disks(layout.disks) {
                         // The disks of a damaged list are unknown, so its files cannot be cleaned up.
-                        Err(Stop::Refused(_)) => Vec::new(),
+                        Err(TransactionEnd::Refused(_)) => Vec::new(),
                         list => list?,
                     }),
                 };
@@ -128,12 +128,12 @@ impl Records<'_> {
 }
 
 /// Returns the reason why a path cannot be removed that does not end in the name of an entry.
-fn no_name(path: &[u8], what: WhatToRemove) -> TreeRefusal {
+fn no_name(path: &[u8], what: RemovalTarget) -> TreeRefusal {
     let last = path.split(|&byte| byte == b'/').rfind(|name| !name.is_empty());
     match (what, last) {
-        (WhatToRemove::File | WhatToRemove::AbandonedFile, _) => TreeRefusal::IsDirectory,
-        (WhatToRemove::Directory, Some(b".")) => TreeRefusal::Invalid,
-        (WhatToRemove::Directory, Some(b"..")) => TreeRefusal::NotEmpty,
-        (WhatToRemove::Directory, _) => TreeRefusal::Busy,
+        (RemovalTarget::File | RemovalTarget::AbandonedFile, _) => TreeRefusal::IsDirectory,
+        (RemovalTarget::Directory, Some(b".")) => TreeRefusal::Invalid,
+        (RemovalTarget::Directory, Some(b"..")) => TreeRefusal::NotEmpty,
+        (RemovalTarget::Directory, _) => TreeRefusal::Busy,
     }
 }

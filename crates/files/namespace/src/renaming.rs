@@ -5,19 +5,19 @@ use crate::keys;
 use crate::operation::{Location, RenameMode, UNFINISHED};
 use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
-use crate::walk::Walked;
+use crate::walk::ResolvedPath;
 
 /// A name that is moved or replaced.
-struct Named {
+struct RenamedEntry {
     directory: FileNumber,
     name: Vec<u8>,
     inode: Inode,
 }
 
-impl Named {
-    fn of(walked: Walked) -> Step<Named> {
+impl RenamedEntry {
+    fn of(walked: ResolvedPath) -> Step<RenamedEntry> {
         let (directory, name) = (walked.directory.number, walked.name.clone());
-        Ok(Named { directory, name, inode: walked.there()? })
+        Ok(RenamedEntry { directory, name, inode: walked.there()? })
     }
 }
 
@@ -33,7 +33,7 @@ impl Records<'_> {
         if moved.name.is_empty() || target.name.is_empty() {
             return Err(TreeRefusal::Busy.into());
         }
-        let moved = Named::of(moved)?;
+        let moved = RenamedEntry::of(moved)?;
         if target.found.is_none() {
             if mode == RenameMode::Exchange {
                 return Err(TreeRefusal::NotFound.into());
@@ -46,7 +46,7 @@ impl Records<'_> {
             self.move_name(&moved, target.directory.number, &target.name)?;
             return Ok(None);
         }
-        let other = Named::of(target)?;
+        let other = RenamedEntry::of(target)?;
         if mode == RenameMode::Keep {
             return Err(TreeRefusal::Exists.into());
         }
@@ -65,7 +65,7 @@ impl Records<'_> {
     }
 
     /// Moves a name over an existing one, which is removed.
-    fn replace(&mut self, moved: &Named, mut other: Named) -> Step<Option<FileNumber>> {
+    fn replace(&mut self, moved: &RenamedEntry, mut other: RenamedEntry) -> Step<Option<FileNumber>> {
         match (moved.inode.is_directory(), other.inode.is_directory()) {
             (false, true) => return Err(TreeRefusal::IsDirectory.into()),
             (true, false) => return Err(TreeRefusal::NotDirectory.into()),
@@ -81,7 +81,7 @@ impl Records<'_> {
     }
 
     /// Moves a name to an unused one.
-    fn move_name(&mut self, moved: &Named, directory: FileNumber, name: &[u8]) -> Step<()> {
+    fn move_name(&mut self, moved: &RenamedEntry, directory: FileNumber, name: &[u8]) -> Step<()> {
         let is_directory = u32::from(moved.inode.is_directory());
         self.remove_entry(moved.directory, &moved.name)?;
         let mut from = self.known(moved.directory)?;
@@ -94,7 +94,7 @@ impl Records<'_> {
         self.note_parent(moved, directory)
     }
 
-    fn exchange(&mut self, one: &Named, other: &Named) -> Step<()> {
+    fn exchange(&mut self, one: &RenamedEntry, other: &RenamedEntry) -> Step<()> {
         self.put_entry(one.directory, &one.name, other.inode.number)?;
         self.put_entry(other.directory, &other.name, one.inode.number)?;
         let change = i64::from(other.inode.is_directory()) - i64::from(one.inode.is_directory());
@@ -108,7 +108,7 @@ impl Records<'_> {
     }
 
     /// Records the new directory of a moved inode, and removes its mark as unfinished under the old name.
-    fn note_parent(&mut self, moved: &Named, directory: FileNumber) -> Step<()> {
+    fn note_parent(&mut self, moved: &RenamedEntry, directory: FileNumber) -> Step<()> {
         let mark = keys::extended(moved.inode.number, UNFINISHED);
         if self.transaction.get(&mark)?.is_some_and(|name| name == moved.name) {
             self.transaction.remove(&mark)?;

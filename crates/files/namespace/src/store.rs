@@ -21,27 +21,27 @@ const FORMAT_WITHOUT_UNWRITTEN: u32 = 2;
 const FORMAT_WITHOUT_STORED_STRIPES: u32 = 1;
 
 /// The reason why a transaction ends early.
-pub(crate) enum Stop {
+pub(crate) enum TransactionEnd {
     /// The operation is refused.
     Refused(TreeRefusal),
     /// The store failed.
     Failed(Box<machine::Error>),
 }
 
-impl From<TreeRefusal> for Stop {
+impl From<TreeRefusal> for TransactionEnd {
     fn from(refusal: TreeRefusal) -> Self {
-        Stop::Refused(refusal)
+        TransactionEnd::Refused(refusal)
     }
 }
 
-impl From<Box<machine::Error>> for Stop {
+impl From<Box<machine::Error>> for TransactionEnd {
     fn from(error: Box<machine::Error>) -> Self {
-        Stop::Failed(error)
+        TransactionEnd::Failed(error)
     }
 }
 
 /// Result of a step of an operation.
-pub(crate) type Step<T> = Result<T, Stop>;
+pub(crate) type Step<T> = Result<T, TransactionEnd>;
 
 /// Properties of the namespace as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,12 +82,12 @@ impl Records<'_> {
 
     /// Returns an inode that an entry leads to. Fails with `Damaged` if it is missing.
     pub(crate) fn known(&mut self, number: FileNumber) -> Step<Inode> {
-        self.find(number)?.ok_or(Stop::Refused(TreeRefusal::Damaged))
+        self.find(number)?.ok_or(TransactionEnd::Refused(TreeRefusal::Damaged))
     }
 
     /// Returns an inode by a number from a client. Fails with `Removed` if it is missing.
     pub(crate) fn inode(&mut self, number: FileNumber) -> Step<Inode> {
-        self.find(number)?.ok_or(Stop::Refused(TreeRefusal::Removed))
+        self.find(number)?.ok_or(TransactionEnd::Refused(TreeRefusal::Removed))
     }
 
     fn find(&mut self, number: FileNumber) -> Step<Option<Inode>> {

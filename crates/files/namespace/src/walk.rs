@@ -7,7 +7,7 @@ use crate::refusal::TreeRefusal;
 use crate::store::{Records, Step};
 
 /// Result of resolving a path: an entry of a directory, which may not exist.
-pub(crate) struct Walked {
+pub(crate) struct ResolvedPath {
     pub(crate) directory: Inode,
     /// Last name of the path; empty if the path leads to the directory itself, without an entry.
     pub(crate) name: Vec<u8>,
@@ -16,10 +16,10 @@ pub(crate) struct Walked {
     pub(crate) as_directory: bool,
 }
 
-impl Walked {
+impl ResolvedPath {
     /// Returns the inode at the end. Fails if it does not exist or is not of the required kind.
     pub(crate) fn there(self) -> Step<Inode> {
-        let Walked { found, as_directory, .. } = self;
+        let ResolvedPath { found, as_directory, .. } = self;
         let found = found.ok_or(TreeRefusal::NotFound)?;
         if as_directory && !found.is_directory() { Err(TreeRefusal::NotDirectory.into()) } else { Ok(found) }
     }
@@ -27,7 +27,7 @@ impl Walked {
 
 impl Records<'_> {
     /// Resolves a path. Follows a link at its end if `follow` is true or the path requires a directory.
-    pub(crate) fn walk(&mut self, at: &Location, follow: bool) -> Step<Walked> {
+    pub(crate) fn walk(&mut self, at: &Location, follow: bool) -> Step<ResolvedPath> {
         let mut left = rest_of(&at.path);
         let mut directory = self.directory(start(at.base, &at.path))?;
         let (mut links, mut as_directory) = (0, at.path.ends_with(b"/"));
@@ -35,7 +35,7 @@ impl Records<'_> {
             let Some(name) = left.pop() else {
                 // The path leads to the current directory.
                 let found = Some(directory.clone());
-                return Ok(Walked { directory, name: Vec::new(), found, as_directory });
+                return Ok(ResolvedPath { directory, name: Vec::new(), found, as_directory });
             };
             let is_last = left.is_empty();
             match name.as_slice() {
@@ -75,7 +75,7 @@ impl Records<'_> {
                     }
                     directory = inode;
                 }
-                found => return Ok(Walked { directory, name, found, as_directory }),
+                found => return Ok(ResolvedPath { directory, name, found, as_directory }),
             }
         }
     }

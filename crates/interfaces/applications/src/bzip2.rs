@@ -13,14 +13,14 @@ use bzip2::read::BzEncoder;
 use clap::Parser;
 use command_line::say;
 
-use crate::ahead::Ahead;
-use crate::behind::Behind;
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
 use crate::program::FileProgram;
+use crate::read_ahead::ReadAhead;
 use crate::store::{Output, Storage};
 use crate::usage::{self, Stopwatch};
+use crate::write_behind::WriteBehind;
 
 /// Ending of the names of compressed files.
 const ENDING: &str = ".bz2";
@@ -136,8 +136,8 @@ fn convert_all<'a>(
     conversion: Conversion,
 ) -> std::result::Result<(Box<dyn Output + 'a>, bool), (bool, io::Error)> {
     thread::scope(|scope| {
-        let ahead = Ahead::new(scope, input);
-        let mut behind = Behind::new(scope, output);
+        let ahead = ReadAhead::new(scope, input);
+        let mut behind = WriteBehind::new(scope, output);
         let has_more = Cell::new(false);
         let mut converted: Box<dyn Read> = match conversion {
             Conversion::Compress { blocks } => Box::new(BzEncoder::new(ahead, Compression::new(blocks))),

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, FromArgMatches};
-use interruption::HalfDone;
+use interruption::UndoGuard;
 use namespace::{Location, RenameMode, TreeOperation};
 use node::agents;
 use node::whole_file::CopyError;
 use pdiol::options::Options;
 use pdiol::{Advice, OpenOptions, Prefetch, Session, Settings};
-use replacement::{NewFile, Permitted};
+use replacement::{FilePermissions, NewFile};
 
 use crate::failure::{Failure, Result};
 use crate::name::{FileName, own};
@@ -184,10 +184,10 @@ impl Files {
         let (session, striped) = (self.session()?, FileName::Striped(name.to_owned()));
         let hidden = self.hidden(&session, name, replace).map_err(|error| not_made(&striped, error))?;
         let begun = make_striped(&session, &hidden, || session.begin_upload(&hidden, local, |_| {}));
-        let (copying, half_done) = begun.map_err(|error| not_made(&striped, error.about(name)))?;
+        let (copying, undo_guard) = begun.map_err(|error| not_made(&striped, error.about(name)))?;
         let copied = copying.wait().map_err(CopyError::from).flatten();
         let (_, bytes) = copied.map_err(|error| not_copied(&striped, input, error))?;
-        half_done.keep();
+        undo_guard.keep();
         give_name(&session.tree(), &hidden, name, replace)?;
         self.count(bytes);
         session.tree().flush().wait().map_err(|error| Failure::new(&striped, error))
@@ -267,8 +267,8 @@ impl Files {
                 // Name the requested file in the error: the user does not know the hidden name.
                 let failed = |error: node::Error| not_made(name, error.about(striped));
                 let hidden = self.hidden(&session, striped, replace).map_err(failed)?;
-                let (file, half_done) = self.create_striped(&session, &hidden).map_err(failed)?;
-                Target::Striped { half_done, file, tree: session.tree(), name: striped.clone(), replace }
+                let (file, undo_guard) = self.create_striped(&session, &hidden).map_err(failed)?;
+                Target::Striped { undo_guard, file, tree: session.tree(), name: striped.clone(), replace }
             }
         })
     }
@@ -293,7 +293,7 @@ impl Files {
         Ok(String::from_utf8(hidden).expect("as the name"))
     }
 
-    fn create_striped(&self, session: &Session, name: &str) -> node::Result<(pdiol::File, HalfDone)> {
+    fn create_striped(&self, session: &Session, name: &str) -> node::Result<(pdiol::File, UndoGuard)> {
         let options = OpenOptions::new().write(true).create_new(true).unfinished(true);
         let options = self.placed.map_or(options, |sort| options.on_disk(sort.disk_of_output()));
         make_striped(session, name, || session.open(name, options))
@@ -324,9 +324,9 @@ impl Storage for Files {
                 let options = OpenOptions::new().read(true).write(true).create_new(true);
                 let options = self.next_run(&session, options).map_err(failed)?;
                 let made = make_striped(&session, &name, || session.open(&name, options));
-                let (mut file, half_done) = made.map_err(failed)?;
+                let (mut file, undo_guard) = made.map_err(failed)?;
                 file.hint(Advice::Temporary).map_err(failed)?;
-                Ok(Box::new(Temporary::Striped { _half_done: half_done, file: Box::new(file) }))
+                Ok(Box::new(Temporary::Striped { _half_done: undo_guard, file: Box::new(file) }))
             }
         }
     }
@@ -340,14 +340,14 @@ fn new_name(beginning: &str) -> Result<String> {
 
 fn create_local(path: &Path, replace: bool, like: Option<&Metadata>) -> Result<Target> {
     let failed = |error| Failure::new(path.display(), error);
-    let permitted = like.map_or(Permitted::Usual, Permitted::Like);
+    let permitted = like.map_or(FilePermissions::Usual, FilePermissions::Like);
     match replacement::create(path, replace, permitted).map_err(failed)? {
         replacement::Target::Stream(stream) => Ok(Target::Stream(stream)),
         replacement::Target::File(file, new) => {
             // An interrupt between these two lines can only leave a hidden, empty file.
             let temporary = new.temporary().clone();
-            let half_done = HalfDone::begin(temporary.to_string(), move || temporary.remove());
-            Ok(Target::Local { file, new, half_done })
+            let undo_guard = UndoGuard::begin(temporary.to_string(), move || temporary.remove());
+            Ok(Target::Local { file, new, undo_guard })
         }
     }
 }
@@ -357,10 +357,10 @@ fn make_striped<T, E>(
     session: &Session,
     name: &str,
     make: impl FnOnce() -> std::result::Result<T, E>,
-) -> std::result::Result<(T, HalfDone), E> {
+) -> std::result::Result<(T, UndoGuard), E> {
     let (session, owned) = (session.clone(), name.to_owned());
     // Ignore errors of the removal: nothing can be done, and the failure that caused it is reported.
-    HalfDone::make(format!("pfs:{name}"), move || drop(session.unlink(&owned)), make)
+    UndoGuard::make(format!("pfs:{name}"), move || drop(session.unlink(&owned)), make)
 }
 
 /// Renames a complete file to its final name.
@@ -422,11 +422,11 @@ enum Target {
     Local {
         file: File,
         new: NewFile,
-        half_done: HalfDone,
+        undo_guard: UndoGuard,
     },
     /// A file that gets its name when it is complete.
     Striped {
-        half_done: HalfDone,
+        undo_guard: UndoGuard,
         file: pdiol::File,
         tree: Tree,
         name: String,
@@ -446,15 +446,15 @@ impl Target {
         let failed = |error: node::Error| Failure::new(name, error);
         match self {
             Target::Stream(_) => Ok(()),
-            Target::Local { new, half_done, .. } => {
+            Target::Local { new, undo_guard, .. } => {
                 new.complete().map_err(|error| Failure::new(name, error))?;
-                half_done.keep();
+                undo_guard.keep();
                 Ok(())
             }
-            Target::Striped { half_done, file, tree, name, replace } => {
+            Target::Striped { undo_guard, file, tree, name, replace } => {
                 let whole = file.name().to_owned();
                 file.close().map_err(failed)?;
-                half_done.keep();
+                undo_guard.keep();
                 give_name(&tree, &whole, &name, replace)
             }
         }
@@ -507,7 +507,7 @@ enum Temporary {
     Local(File),
     /// A striped file. The name is dropped, thus unlinked, before the file closes, so that closing has nothing to
     /// write.
-    Striped { _half_done: HalfDone, file: Box<pdiol::File> },
+    Striped { _half_done: UndoGuard, file: Box<pdiol::File> },
 }
 
 impl store::Temporary for Temporary {

@@ -6,14 +6,12 @@
 //! Map of the code, in reading order:
 //!
 //! - `name.rs`, `store.rs`, `files.rs`: names, and opening the files they denote
-//! - `ahead.rs`, `behind.rs`: threads that read and write during computation
+//! - `read_ahead.rs`, `write_behind.rs`: threads that read and write during computation
 //! - `copy.rs`, `grep.rs`, `sort/`, `bzip2.rs`: the programs; `placed_sort.rs`: disks of a sort's runs and output
 //! - `program.rs`: their `main`; `usage.rs`: the time of a program; `failure.rs`: its error messages
 //!
 //! Not here, on purpose: prefetching and caching of striped files, which are in `pdiol`.
 
-mod ahead;
-mod behind;
 pub mod bzip2;
 pub mod copy;
 mod failure;
@@ -22,9 +20,11 @@ pub mod grep;
 mod name;
 mod placed_sort;
 mod program;
+mod read_ahead;
 pub mod sort;
 mod store;
 mod usage;
+mod write_behind;
 
 pub use failure::{Failure, Result};
 pub use files::{Files, FilesArgs};

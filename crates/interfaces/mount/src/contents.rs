@@ -25,7 +25,7 @@ use crate::attributes::without_rights;
 use crate::counters::add;
 use crate::file_attributes::attributes_of;
 use crate::mounted_tree::{HandleUse, MountedFile, MountedTree, Outcome, about};
-use crate::names::{Maker, named};
+use crate::names::{InodeOwner, named};
 use crate::settings::LockScope;
 
 /// Zeros per write, in bytes.
@@ -49,7 +49,7 @@ pub(crate) enum Allocation {
 
 /// The target of a search in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SoughtStretch {
+pub(crate) enum SeekTarget {
     /// Written bytes.
     Data,
     /// A hole.
@@ -66,11 +66,11 @@ impl MountedTree {
     pub(crate) async fn create(
         &self,
         at: Location,
-        maker: Maker,
+        maker: InodeOwner,
         flags: i32,
     ) -> Outcome<(FileAttr, u64, FopenFlags)> {
         let what = named(&at);
-        let Maker { mode, uid, gid } = maker;
+        let InodeOwner { mode, uid, gid } = maker;
         let new = self.new_file().await?;
         let operation = TreeOperation::Make { at, new, mode, uid, gid, exclusive: true };
         let made = self.tree().open_for(operation, used_for(flags)).await;
@@ -203,15 +203,15 @@ impl MountedTree {
 
     /// Returns the offset at which data or a hole begin next. The last hole begins at the end of the file. Fails with
     /// `ENXIO` past the end.
-    pub(crate) async fn find(&self, handle: u64, offset: u64, what: SoughtStretch) -> Outcome<u64> {
+    pub(crate) async fn find(&self, handle: u64, offset: u64, what: SeekTarget) -> Outcome<u64> {
         let open = self.file(handle)?;
         if offset >= open.file.known().size {
             return Err(Errno::ENXIO);
         }
         let paged = open.file.paged();
         let found = match what {
-            SoughtStretch::Data => paged.next_data(offset).await,
-            SoughtStretch::Hole => paged.next_hole(offset).await.map(Some),
+            SeekTarget::Data => paged.next_data(offset).await,
+            SeekTarget::Hole => paged.next_hole(offset).await.map(Some),
         };
         self.settle(about(open.file.number()), found)?.ok_or(Errno::ENXIO)
     }

@@ -18,16 +18,17 @@ use fuser::{
 };
 use machine::Payload;
 use namespace::{
-    AttributeChanges, DeviceKind, FILE_NAME_BYTES_MAX, Location, NewInode, RenameMode, SetValue, WhatToRemove,
+    AttributeChanges, DeviceKind, FILE_NAME_BYTES_MAX, Location, NewInode, RemovalTarget, RenameMode,
+    SetValue,
 };
 use nix::libc;
 
-use crate::contents::{Allocation, SoughtStretch};
+use crate::contents::{Allocation, SeekTarget};
 use crate::directories::ListedEntry;
 use crate::file_attributes::{attributes_of, file_number, kernel_kind, kernel_number, time_to_set};
 use crate::locks::{KernelLock, WantedLock};
 use crate::mounted_tree::{MountTask, MountedTree, Outcome};
-use crate::names::Maker;
+use crate::names::InodeOwner;
 use crate::request_memory::SpareTaker;
 use crate::settings::{LockScope, MountSettings};
 use crate::space::SPACE_BLOCK;
@@ -67,13 +68,13 @@ pub(crate) struct KernelRequests {
 }
 
 /// A reply that can carry an error.
-trait Asker: Send + 'static {
+trait ErrorReply: Send + 'static {
     fn refuse(self, errno: Errno);
 }
 
 macro_rules! askers {
     ($($reply:ty),*) => {
-        $(impl Asker for $reply {
+        $(impl ErrorReply for $reply {
             fn refuse(self, errno: Errno) {
                 self.error(errno);
             }
@@ -103,7 +104,7 @@ impl KernelRequests {
     }
 
     /// Starts `work` on the node thread, which replies with the result. Counts the request as `operation`.
-    fn begin<R: Asker, T, F>(
+    fn begin<R: ErrorReply, T, F>(
         &self,
         operation: &'static str,
         asker: R,
@@ -130,7 +131,7 @@ impl KernelRequests {
 
     /// Starts to answer with entries of a directory after a position. `add` puts one into the answer, or returns false
     /// if it has no room.
-    fn begin_list<R: Asker>(
+    fn begin_list<R: ErrorReply>(
         &self,
         operation: &'static str,
         mut reply: R,
@@ -162,8 +163,8 @@ fn location(parent: INodeNo, name: &OsStr) -> Location {
     Location { base: file_number(parent), path: name.as_bytes().to_vec() }
 }
 
-fn maker(request: &Request, mode: u32) -> Maker {
-    Maker { mode: (mode & 0o7777) as u16, uid: request.uid(), gid: request.gid() }
+fn maker(request: &Request, mode: u32) -> InodeOwner {
+    InodeOwner { mode: (mode & 0o7777) as u16, uid: request.uid(), gid: request.gid() }
 }
 
 /// Answers with an entry.
@@ -337,7 +338,7 @@ impl Filesystem for KernelRequests {
         self.begin(
             "unlink",
             reply,
-            |tree| async move { tree.remove(at, WhatToRemove::File).await },
+            |tree| async move { tree.remove(at, RemovalTarget::File).await },
             reply_done,
         );
     }
@@ -347,7 +348,7 @@ impl Filesystem for KernelRequests {
         self.begin(
             "rmdir",
             reply,
-            |tree| async move { tree.remove(at, WhatToRemove::Directory).await },
+            |tree| async move { tree.remove(at, RemovalTarget::Directory).await },
             reply_done,
         );
     }
@@ -726,8 +727,8 @@ impl Filesystem for KernelRequests {
         reply: ReplyLseek,
     ) {
         let what = match whence {
-            libc::SEEK_DATA => SoughtStretch::Data,
-            libc::SEEK_HOLE => SoughtStretch::Hole,
+            libc::SEEK_DATA => SeekTarget::Data,
+            libc::SEEK_HOLE => SeekTarget::Hole,
             _ => return reply.error(Errno::EINVAL),
         };
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };

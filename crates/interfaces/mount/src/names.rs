@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fuser::FileAttr;
 use namespace::{
-    DeviceKind, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, TreeOperation, WhatToRemove,
+    DeviceKind, FileNumber, Inode, InodeKind, Location, NewInode, RemovalTarget, RenameMode, TreeOperation,
 };
 
 use crate::file_attributes::attributes_of;
@@ -12,7 +12,7 @@ use crate::mounted_tree::{MountedTree, Outcome, about};
 
 /// Owner and permissions of a new inode.
 #[derive(Clone, Copy)]
-pub(crate) struct Maker {
+pub(crate) struct InodeOwner {
     pub(crate) mode: u16,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
@@ -34,9 +34,9 @@ impl MountedTree {
         Ok(NewInode::File { striping, disks })
     }
 
-    pub(crate) async fn make(&self, at: Location, new: NewInode, maker: Maker) -> Outcome<FileAttr> {
+    pub(crate) async fn make(&self, at: Location, new: NewInode, maker: InodeOwner) -> Outcome<FileAttr> {
         let what = named(&at);
-        let Maker { mode, uid, gid } = maker;
+        let InodeOwner { mode, uid, gid } = maker;
         let operation = TreeOperation::Make { at, new, mode, uid, gid, exclusive: true };
         let inode: Inode = self.settle(what, self.tree().inode(operation).await)?;
         Ok(attributes_of(&inode))
@@ -47,7 +47,7 @@ impl MountedTree {
         &self,
         at: Location,
         special: Option<(DeviceKind, u32)>,
-        maker: Maker,
+        maker: InodeOwner,
     ) -> Outcome<FileAttr> {
         let new = match special {
             Some((kind, device)) => NewInode::Special { kind, device },
@@ -75,7 +75,7 @@ impl MountedTree {
         self.settle(what, self.tree().unname(TreeOperation::Rename { from, to, mode }).await)
     }
 
-    pub(crate) async fn remove(&self, at: Location, what: WhatToRemove) -> Outcome<()> {
+    pub(crate) async fn remove(&self, at: Location, what: RemovalTarget) -> Outcome<()> {
         let about = named(&at);
         self.settle(about, self.tree().unname(TreeOperation::Remove { at, what }).await)
     }

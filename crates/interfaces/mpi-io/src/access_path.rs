@@ -26,12 +26,12 @@ pub(crate) enum AccessPath {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Choice {
     pub(crate) way: AccessPath,
-    pub(crate) why: Why,
+    pub(crate) why: AccessPathReason,
 }
 
 /// Reason for an access path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Why {
+pub(crate) enum AccessPathReason {
     /// `starfish_method=auto`, and no other hint decides.
     Auto,
     /// A hint names the method.
@@ -48,7 +48,7 @@ pub(crate) enum Why {
 
 /// Properties of a call that decide its access path.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Situation {
+pub(crate) struct CallProperties {
     pub(crate) operation: Operation,
     pub(crate) together: bool,
     pub(crate) is_atomic: bool,
@@ -60,21 +60,23 @@ pub(crate) struct Situation {
     pub(crate) pieces: u64,
 }
 
-impl Situation {
+impl CallProperties {
     /// Returns the access path. For collective calls it depends only on values that are the same in all members.
     pub(crate) fn choose(self, hints: &Hints) -> Choice {
         let alone = |why| Choice { way: self.way_alone(), why };
         let is_write = self.operation == Operation::Write;
         match self {
-            Situation { caches_writes: true, is_atomic: false, .. } if is_write => {
-                Choice { way: AccessPath::WriteCached, why: Why::Method }
+            CallProperties { caches_writes: true, is_atomic: false, .. } if is_write => {
+                Choice { way: AccessPath::WriteCached, why: AccessPathReason::Method }
             }
-            Situation { together: false, .. } => alone(Why::OwnCall),
-            Situation { is_atomic: true, .. } => alone(Why::AtomicMode),
-            Situation { members: 1, .. } => alone(Why::OneProcess),
+            CallProperties { together: false, .. } => alone(AccessPathReason::OwnCall),
+            CallProperties { is_atomic: true, .. } => alone(AccessPathReason::AtomicMode),
+            CallProperties { members: 1, .. } => alone(AccessPathReason::OneProcess),
             _ => match hints.method(self.operation) {
-                (CallMethod::Independent, hint) => alone(Why::of(hint)),
-                (method, hint) => Choice { way: AccessPath::Together(method), why: Why::of(hint) },
+                (CallMethod::Independent, hint) => alone(AccessPathReason::of(hint)),
+                (method, hint) => {
+                    Choice { way: AccessPath::Together(method), why: AccessPathReason::of(hint) }
+                }
             },
         }
     }
@@ -100,26 +102,26 @@ impl AccessPath {
     }
 }
 
-impl Why {
+impl AccessPathReason {
     /// Returns the reason for the hint that decided.
-    fn of(hint: Option<&'static str>) -> Why {
+    fn of(hint: Option<&'static str>) -> AccessPathReason {
         match hint {
-            None => Why::Auto,
-            Some(METHOD) => Why::Method,
-            Some(switch) => Why::Disabled(switch),
+            None => AccessPathReason::Auto,
+            Some(METHOD) => AccessPathReason::Method,
+            Some(switch) => AccessPathReason::Disabled(switch),
         }
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for AccessPathReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Auto => f.write_str("auto"),
-            Why::Method => f.write_str(METHOD),
-            Why::Disabled(hint) => write!(f, "{hint}=disable"),
-            Why::AtomicMode => f.write_str("atomic mode"),
-            Why::OneProcess => f.write_str("one process has the file open"),
-            Why::OwnCall => f.write_str("independent call"),
+            AccessPathReason::Auto => f.write_str("auto"),
+            AccessPathReason::Method => f.write_str(METHOD),
+            AccessPathReason::Disabled(hint) => write!(f, "{hint}=disable"),
+            AccessPathReason::AtomicMode => f.write_str("atomic mode"),
+            AccessPathReason::OneProcess => f.write_str("one process has the file open"),
+            AccessPathReason::OwnCall => f.write_str("independent call"),
         }
     }
 }
@@ -177,7 +179,7 @@ mod tests {
 
     /// Returns the method of `auto` for calls of several processes.
     fn of_auto(operation: Operation) -> Method {
-        let situation = Situation {
+        let situation = CallProperties {
             operation,
             together: true,
             is_atomic: false,
@@ -186,7 +188,7 @@ mod tests {
             pieces: 2,
         };
         match situation.choose(&Hints::usual(4)) {
-            Choice { way: AccessPath::Together(method), why: Why::Auto } => {
+            Choice { way: AccessPath::Together(method), why: AccessPathReason::Auto } => {
                 method.name().parse().expect("a method")
             }
             other => panic!("{other:?}"),
@@ -218,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_situation_of_a_call_decides_its_access_path() {
-        let situation = Situation {
+        let situation = CallProperties {
             operation: Operation::Write,
             together: true,
             is_atomic: false,
@@ -227,22 +229,31 @@ mod tests {
             pieces: 2,
         };
         let usual = Hints::usual(4);
-        let choose = |situation: Situation| {
+        let choose = |situation: CallProperties| {
             let Choice { way, why } = situation.choose(&usual);
             (way, why)
         };
-        assert_eq!(choose(situation), (AccessPath::Together(CallMethod::DiskDirected), Why::Auto));
         assert_eq!(
-            choose(Situation { together: false, ..situation }),
-            (AccessPath::Selections, Why::OwnCall)
+            choose(situation),
+            (AccessPath::Together(CallMethod::DiskDirected), AccessPathReason::Auto)
         );
-        assert_eq!(choose(Situation { members: 1, ..situation }), (AccessPath::Selections, Why::OneProcess));
-        assert_eq!(choose(Situation { is_atomic: true, ..situation }), (AccessPath::Atomic, Why::AtomicMode));
-        let cached = Situation { caches_writes: true, together: false, pieces: 1, ..situation };
-        assert_eq!(choose(cached), (AccessPath::WriteCached, Why::Method));
         assert_eq!(
-            choose(Situation { operation: Operation::Read, ..cached }),
-            (AccessPath::PageCache, Why::OwnCall)
+            choose(CallProperties { together: false, ..situation }),
+            (AccessPath::Selections, AccessPathReason::OwnCall)
+        );
+        assert_eq!(
+            choose(CallProperties { members: 1, ..situation }),
+            (AccessPath::Selections, AccessPathReason::OneProcess)
+        );
+        assert_eq!(
+            choose(CallProperties { is_atomic: true, ..situation }),
+            (AccessPath::Atomic, AccessPathReason::AtomicMode)
+        );
+        let cached = CallProperties { caches_writes: true, together: false, pieces: 1, ..situation };
+        assert_eq!(choose(cached), (AccessPath::WriteCached, AccessPathReason::Method));
+        assert_eq!(
+            choose(CallProperties { operation: Operation::Read, ..cached }),
+            (AccessPath::PageCache, AccessPathReason::OwnCall)
         );
     }
 }

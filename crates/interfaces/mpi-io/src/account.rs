@@ -73,12 +73,13 @@ mod tests {
     use request_log::CallMethod;
 
     use super::*;
-    use crate::access_path::{AccessPath, Why};
+    use crate::access_path::{AccessPath, AccessPathReason};
 
     #[test]
     fn the_account_sums_calls_of_each_kind() {
         let account = CallAccount::default();
-        let choice = Choice { way: AccessPath::Together(CallMethod::DiskDirected), why: Why::Method };
+        let choice =
+            Choice { way: AccessPath::Together(CallMethod::DiskDirected), why: AccessPathReason::Method };
         for bytes in [8, 16] {
             account.note(("collective writes", choice), bytes, 2, Duration::from_millis(1));
         }

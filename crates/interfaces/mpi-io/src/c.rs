@@ -18,7 +18,7 @@ use crate::call_place::CallPlace;
 use crate::collective_file::{CollectiveFile, Whence};
 use crate::data_transfer::DataTransfer;
 use crate::failure::{self, ErrorClass, MpiError, Outcome};
-use crate::file_array::{BoxSide, Dealing, DealtSide, array_box, dealt_array};
+use crate::file_array::{BoxSide, DimensionDistribution, DistributedDimension, array_box, dealt_array};
 use crate::file_type::FileType;
 use crate::file_view::FileView;
 use crate::hint_file;
@@ -826,15 +826,15 @@ unsafe extern "C" fn starfish_mpi_type_dealt(
     made(|| {
         let side = |index: usize| {
             let dealing = match (dealings[index], blocks[index]) {
-                (0, _) => Dealing::Whole,
-                (1, 0) => Dealing::Blocks(None),
-                (1, block) => Dealing::Blocks(Some(block)),
-                (2, block) => Dealing::Cyclic(block),
+                (0, _) => DimensionDistribution::Whole,
+                (1, 0) => DimensionDistribution::Blocks(None),
+                (1, block) => DimensionDistribution::Blocks(Some(block)),
+                (2, block) => DimensionDistribution::Cyclic(block),
                 _ => return Err(MpiError::new(ErrorClass::Type, "an array: its distribution is unknown")),
             };
-            Ok(DealtSide { length: lengths[index], dealing, processes: processes[index] })
+            Ok(DistributedDimension { length: lengths[index], dealing, processes: processes[index] })
         };
-        let sides: Outcome<Vec<DealtSide>> = (0..sides).map(side).collect();
+        let sides: Outcome<Vec<DistributedDimension>> = (0..sides).map(side).collect();
         dealt_array(of?, &sides?, rank, rows_first != 0)
     })
 }

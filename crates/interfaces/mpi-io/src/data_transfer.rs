@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use layout::{Operation, Selection};
 use node::{LentMemory, Pending};
 
-use crate::access_path::{AccessPath, Choice, Situation};
+use crate::access_path::{AccessPath, CallProperties, Choice};
 use crate::call_place::CallPlace;
 use crate::collective_file::{CollectiveFile, argument, position_at};
 use crate::data_call::DataCall;
@@ -282,7 +282,7 @@ impl CollectiveFile {
     /// Chooses the access path of a call. All members choose the same path for a collective call.
     fn choose(&self, call: &DataCall, located: &Outcome<Located>) -> Choice {
         let state = self.state();
-        let situation = Situation {
+        let situation = CallProperties {
             operation: call.operation,
             together: call.together,
             is_atomic: state.is_atomic,

@@ -18,18 +18,18 @@ pub(crate) struct BoxSide {
 
 /// One dimension of a distributed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DealtSide {
+pub(crate) struct DistributedDimension {
     /// Length in elements (or rows, or planes).
     pub(crate) length: i64,
     /// Distribution of this dimension.
-    pub(crate) dealing: Dealing,
+    pub(crate) dealing: DimensionDistribution,
     /// Number of processes along this dimension.
     pub(crate) processes: i64,
 }
 
 /// Distribution of a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dealing {
+pub(crate) enum DimensionDistribution {
     /// Not distributed.
     Whole,
     /// One block per process, of this length; without a length, as long as needed.
@@ -62,7 +62,7 @@ pub(crate) fn array_box(element: &FileType, sides: &[BoxSide], rows_first: bool)
 /// the last dimension. `sides` are in the order of the language, as in [`array_box`].
 pub(crate) fn dealt_array(
     element: &FileType,
-    sides: &[DealtSide],
+    sides: &[DistributedDimension],
     rank: i64,
     rows_first: bool,
 ) -> Outcome<FileType> {
@@ -85,14 +85,18 @@ pub(crate) fn dealt_array(
 }
 
 /// Returns the part of the process at coordinate `place` of one dimension.
-fn share(inner: &FileType, stride: i64, side: &DealtSide, place: i64) -> Outcome<FileType> {
-    let DealtSide { length, dealing, processes } = *side;
+fn share(inner: &FileType, stride: i64, side: &DistributedDimension, place: i64) -> Outcome<FileType> {
+    let DistributedDimension { length, dealing, processes } = *side;
     let run = match dealing {
-        Dealing::Whole if processes == 1 => length,
-        Dealing::Whole => return Err(wrong("an undistributed dimension has several processes")),
-        Dealing::Blocks(None) => (length / processes + i64::from(length % processes > 0)).max(1),
-        Dealing::Blocks(Some(run)) if run > 0 && product(run, processes)? >= length => run,
-        Dealing::Cyclic(run) if run > 0 => run,
+        DimensionDistribution::Whole if processes == 1 => length,
+        DimensionDistribution::Whole => {
+            return Err(wrong("an undistributed dimension has several processes"));
+        }
+        DimensionDistribution::Blocks(None) => {
+            (length / processes + i64::from(length % processes > 0)).max(1)
+        }
+        DimensionDistribution::Blocks(Some(run)) if run > 0 && product(run, processes)? >= length => run,
+        DimensionDistribution::Cyclic(run) if run > 0 => run,
         _ => return Err(wrong("its blocks are too short")),
     };
     let (first, cycle) = (product(place, run)?, product(run, processes)?);
@@ -148,21 +152,29 @@ mod tests {
     #[test]
     fn elements_are_distributed_as_the_standard_defines() {
         let byte = FileType::bytes(1).expect("a byte");
-        let dealings =
-            [Dealing::Blocks(None), Dealing::Blocks(Some(5)), Dealing::Cyclic(1), Dealing::Cyclic(3)];
+        let dealings = [
+            DimensionDistribution::Blocks(None),
+            DimensionDistribution::Blocks(Some(5)),
+            DimensionDistribution::Cyclic(1),
+            DimensionDistribution::Cyclic(3),
+        ];
         for (length, processes) in [(7, 2), (9, 2), (1, 2), (8, 4), (0, 2), (12, 3)] {
             for dealing in dealings {
                 let run = match dealing {
-                    Dealing::Blocks(None) => ((length + processes - 1) / processes).max(1),
-                    Dealing::Blocks(Some(run)) | Dealing::Cyclic(run) => run,
-                    Dealing::Whole => length,
+                    DimensionDistribution::Blocks(None) => ((length + processes - 1) / processes).max(1),
+                    DimensionDistribution::Blocks(Some(run)) | DimensionDistribution::Cyclic(run) => run,
+                    DimensionDistribution::Whole => length,
                 };
-                if run * processes < length && matches!(dealing, Dealing::Blocks(_)) {
+                if run * processes < length && matches!(dealing, DimensionDistribution::Blocks(_)) {
                     continue;
                 }
                 let sides = [
-                    DealtSide { length: 3, dealing: Dealing::Cyclic(1), processes: 2 },
-                    DealtSide { length, dealing, processes },
+                    DistributedDimension {
+                        length: 3,
+                        dealing: DimensionDistribution::Cyclic(1),
+                        processes: 2,
+                    },
+                    DistributedDimension { length, dealing, processes },
                 ];
                 for rank in 0..2 * processes {
                     let mine = |row: i64, column: i64| {
@@ -183,14 +195,14 @@ mod tests {
     #[test]
     fn impossible_arrays_are_refused() {
         let byte = FileType::bytes(1).expect("a byte");
-        let side = |length, dealing, processes| DealtSide { length, dealing, processes };
+        let side = |length, dealing, processes| DistributedDimension { length, dealing, processes };
         for (sides, rank) in [
-            (side(4, Dealing::Whole, 2), 0),
-            (side(4, Dealing::Blocks(Some(1)), 2), 0),
-            (side(4, Dealing::Cyclic(0), 2), 0),
-            (side(4, Dealing::Cyclic(1), 0), 0),
-            (side(4, Dealing::Cyclic(1), 2), 2),
-            (side(i64::MAX, Dealing::Cyclic(i64::MAX), 2), 0),
+            (side(4, DimensionDistribution::Whole, 2), 0),
+            (side(4, DimensionDistribution::Blocks(Some(1)), 2), 0),
+            (side(4, DimensionDistribution::Cyclic(0), 2), 0),
+            (side(4, DimensionDistribution::Cyclic(1), 0), 0),
+            (side(4, DimensionDistribution::Cyclic(1), 2), 2),
+            (side(i64::MAX, DimensionDistribution::Cyclic(i64::MAX), 2), 0),
         ] {
             assert_eq!(
                 dealt_array(&byte, &[sides], rank, true).expect_err("impossible").class,

@@ -1,7 +1,7 @@
 //! The hints of an `MPI_Info` in force: those of ROMIO that have an effect here, and ours. Hints without effect are
 //! kept with the reason.
 //!
-//! Programs can query hints, so their texts are kept; [`Effects::of`] alone parses them.
+//! Programs can query hints, so their texts are kept; [`ParsedHints::of`] alone parses them.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -75,18 +75,18 @@ const OF_STRIPING: [&str; 3] = ["start_iodevice", "striping_factor", "striping_u
 /// The hints of a file that are in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hints {
-    in_force: Texts,
-    effects: Effects,
+    in_force: HintTexts,
+    effects: ParsedHints,
     /// Hints without effect, with their values and the reasons.
     idle: BTreeMap<String, (String, String)>,
 }
 
 /// Hints as text, as programs set and query them.
-type Texts = BTreeMap<&'static str, String>;
+type HintTexts = BTreeMap<&'static str, String>;
 
 /// The hints in force that have an effect, parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Effects {
+struct ParsedHints {
     /// The method of collective calls; `None` for `auto`.
     method: Option<CallMethod>,
     /// True if ROMIO's hint disables collective reads.
@@ -105,12 +105,12 @@ struct Effects {
     block_bytes: Option<NonZeroU32>,
 }
 
-impl Effects {
-    fn of(texts: &Texts) -> Effects {
+impl ParsedHints {
+    fn of(texts: &HintTexts) -> ParsedHints {
         let text = |key: &str| texts.get(key).map(String::as_str);
         let is = |key: &str, value: &str| text(key) == Some(value);
         let number = |key: &str| text(key).and_then(|value| value.parse().ok());
-        Effects {
+        ParsedHints {
             method: text(METHOD).and_then(CallMethod::named),
             reads_alone: is("romio_cb_read", "disable"),
             writes_alone: is("romio_cb_write", "disable"),
@@ -204,7 +204,7 @@ impl Hints {
             ("starfish_visible", "call"),
         ];
         let in_force = usual.into_iter().map(|(key, value)| (key, value.to_owned())).collect();
-        Hints { effects: Effects::of(&in_force), in_force, idle: BTreeMap::new() }
+        Hints { effects: ParsedHints::of(&in_force), in_force, idle: BTreeMap::new() }
     }
 
     /// Sets or removes a hint in force; returns the previous value.
@@ -213,7 +213,7 @@ impl Hints {
             Some(value) => self.in_force.insert(key, value),
             None => self.in_force.remove(key),
         };
-        self.effects = Effects::of(&self.in_force);
+        self.effects = ParsedHints::of(&self.in_force);
         before
     }
 
@@ -297,7 +297,7 @@ impl Hints {
 
     /// Clears hints that ask for disks beyond the existing `disks`, before a file is opened.
     pub(crate) fn note_disks(&mut self, disks: u32) {
-        let Effects { disks: factor, first_disk, .. } = self.effects;
+        let ParsedHints { disks: factor, first_disk, .. } = self.effects;
         let counted = [
             ("striping_factor", factor.map(NonZeroU32::get), disks, ""),
             ("start_iodevice", first_disk, disks.saturating_sub(1), ", counted from 0"),
@@ -329,7 +329,7 @@ impl Hints {
 
     /// Returns the options for creating a file with these hints; `None` if no hint asks for striping.
     pub(crate) fn striped(&self, options: OpenOptions) -> Option<OpenOptions> {
-        let Effects { first_disk, disks, block_bytes, .. } = self.effects;
+        let ParsedHints { first_disk, disks, block_bytes, .. } = self.effects;
         let options = disks.map_or(options, |disks| options.disks(disks));
         let options = match first_disk {
             Some(first) if disks == Some(NonZeroU32::MIN) => options.on_disk(first),
@@ -386,7 +386,7 @@ impl Hints {
 
     /// Returns the settings with which all members move data by this method.
     pub(crate) fn moves(&self, method: CallMethod) -> SelectedSettings {
-        let Effects { presort, queued, .. } = self.effects;
+        let ParsedHints { presort, queued, .. } = self.effects;
         let method = match method {
             CallMethod::TwoPhase => CollectiveMethod::TwoPhase,
             _ => CollectiveMethod::DiskDirected { presort },

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use namespace::{AttributeChanges, FileNumber, Location, NewInode, TreeAnswer, TreeOperation, WhatToRemove};
+use namespace::{AttributeChanges, FileNumber, Location, NewInode, RemovalTarget, TreeAnswer, TreeOperation};
 use node::Tree;
 use twox_hash::XxHash3_64;
 
@@ -85,7 +85,7 @@ impl SharedPointer {
         for view in std::mem::take(&mut self.known).into_keys() {
             let path = self.path(view);
             let at = Location::of_path(path.as_bytes());
-            let removed = self.tree.unname(&path, TreeOperation::Remove { at, what: WhatToRemove::File });
+            let removed = self.tree.unname(&path, TreeOperation::Remove { at, what: RemovalTarget::File });
             // Ignore the error: another member may have removed it first.
             let _ = removed.wait();
         }

@@ -15,8 +15,8 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use fs::{
-    Client, CollectiveMethod, CollectiveSettings, Company, Configuration, File, FileId, Group, NumberedFile,
-    Result, SelectedSettings, TeamMembership, TeamStep, serve,
+    Client, CollectiveMethod, CollectiveSettings, Configuration, File, FileId, Group, NumberedFile,
+    Participants, Result, SelectedSettings, TeamMembership, TeamStep, serve,
 };
 use layout::{Pattern, Problem, Selection, Striping, View};
 use machine::{Duration, Machine, Memory, NodeId};
@@ -163,7 +163,7 @@ async fn move_file(
             let method = settings.method;
             let step = if is_write { TeamStep::write(method) } else { TeamStep::read(method) };
             let turn = team.turn(team.next_turn(), step).await;
-            let company = Company::Team(&turn);
+            let company = Participants::Team(&turn);
             match is_write {
                 true => file.write_selected(company, &selection, &memory, settings).await.map(drop)?,
                 false => file.read_selected(company, &selection, &memory, settings).await.map(drop)?,

@@ -9,7 +9,7 @@ use real::RealMachine;
 
 use crate::connected::ConnectedNode;
 use crate::error::Result;
-use crate::lease::Lending;
+use crate::lease::LentPages;
 use crate::random::random;
 use crate::settings::{CacheWrites, Settings};
 use crate::temporary_paths::TemporaryPaths;
@@ -20,7 +20,7 @@ pub(crate) struct ClientNode {
     /// Write cache, if files are written through one.
     pub(crate) write_cache: Option<WriteCache<RealMachine>>,
     pub(crate) settings: Settings,
-    pub(crate) lending: RefCell<Lending>,
+    pub(crate) lending: RefCell<LentPages>,
     pub(crate) connection: ConnectedNode,
     /// Namespace of the set.
     pub(crate) tree: Tree<RealMachine>,

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use fs::OpenTreeFile;
 use layout::Striping;
 use namespace::{
-    DirectoryEntry, FileLayout, FileNumber, InodeKind, Location, NewInode, TreeOperation, WhatToRemove,
+    DirectoryEntry, FileLayout, FileNumber, InodeKind, Location, NewInode, RemovalTarget, TreeOperation,
 };
 use real::RealMachine;
 
@@ -91,7 +91,7 @@ fn location(path: &[u8]) -> Result<Location> {
 
 /// Removes a file; `name` is its path for errors.
 pub(crate) async fn unlink(client: &ClientNode, name: &str, path: &[u8]) -> Result<()> {
-    let remove = TreeOperation::Remove { at: location(path)?, what: WhatToRemove::File };
+    let remove = TreeOperation::Remove { at: location(path)?, what: RemovalTarget::File };
     client.explained(name, client.tree.unname(remove).await)
 }
 

@@ -2,24 +2,24 @@
 //!
 //! A page is a payload, whose memory is counted by an `Rc` and so bound to the node thread. Copying it for every reader
 //! would cost a second copy; atomic counts would slow down the simulator. So the node thread keeps the payload in its
-//! [`Lending`] and lends an address:
+//! [`LentPages`] and lends an address:
 //!
 //! ```text
-//!   node thread                              application's thread
+//!   node thread                                application's thread
 //!
-//!   Lending: number -> payload  -- LentPage: address, length, number -->  reads
-//!      ^                                                               | dropped
-//!      +---- checks when it lends again --- returned: numbers <--------+
+//!   LentPages: number -> payload  -- LentPage: address, length, number -->  reads
+//!      ^                                                                 | dropped
+//!      +---- checks when it lends again --- returned: numbers <----------+
 //! ```
 //!
 //! The `unsafe` below, the only one of this crate, is sound for these reasons:
 //!
-//! - *The memory stays valid.* A lent payload stays in its `Lending` until its number is among the returned ones, and a
-//!   number gets there only when its `LentPage` is dropped. If a `Lending` is dropped before, for example because the
-//!   node thread panics, it leaks lent memory instead of freeing it.
+//! - *The memory stays valid.* A lent payload stays in its `LentPages` until its number is among the returned ones, and
+//!   a number gets there only when its `LentPage` is dropped. If a `LentPages` is dropped before, for example because
+//!   the node thread panics, it leaks lent memory instead of freeing it.
 //! - *The memory does not change.* The memory behind a payload is changed only through the one `Rc` to it
-//!   (`Rc::get_mut`, in `crates/machines/machine/src/payload.rs`). While the `Lending` has its clone, no other `Rc` to
-//!   the memory is the only one, and the `Lending` changes nothing.
+//!   (`Rc::get_mut`, in `crates/machines/machine/src/payload.rs`). While the `LentPages` has its clone, no other `Rc`
+//!   to the memory is the only one, and the `LentPages` changes nothing.
 //! - *No count changes on other threads.* A `LentPage` has an address, not an `Rc`; clones of the payload are made and
 //!   dropped only on the node thread.
 
@@ -32,14 +32,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use machine::Payload;
 
 /// Numbers of ended leases that the node thread has not yet collected.
-type Returned = Arc<Mutex<Vec<u64>>>;
+type EndedLeases = Arc<Mutex<Vec<u64>>>;
 
 /// Pages that the node thread has lent to other threads.
 #[derive(Default)]
-pub(crate) struct Lending {
+pub(crate) struct LentPages {
     lent: BTreeMap<u64, Payload>,
     last: u64,
-    returned: Returned,
+    returned: EndedLeases,
 }
 
 /// Lent page of the page cache, or a part of one. Dropping it returns the memory to the cache. If it is dropped after
@@ -48,14 +48,14 @@ pub struct LentPage {
     address: *const u8,
     bytes: usize,
     number: u64,
-    returned: Returned,
+    returned: EndedLeases,
 }
 
 #[expect(unsafe_code, reason = "bytes that nobody changes and that stay until this is dropped: see above")]
 // SAFETY: a `LentPage` only reads bytes at its address, and they do not change as long as it exists.
 unsafe impl Send for LentPage {}
 
-impl Lending {
+impl LentPages {
     /// Lends the bytes of a payload. Copies them first unless they are one contiguous run of real bytes.
     ///
     /// # Panics
@@ -82,7 +82,7 @@ impl Lending {
     }
 }
 
-impl Drop for Lending {
+impl Drop for LentPages {
     fn drop(&mut self) {
         self.take_back();
         if !self.lent.is_empty() {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn lent_data_are_read_in_another_thread_and_returned() {
-        let mut lending = Lending::default();
+        let mut lending = LentPages::default();
         let payload = Payload::from(vec![7; 1000]);
         let lent = lending.lend(payload.slice(10..20));
         drop(payload);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn zeros_and_joined_payloads_are_lent_as_one_run() {
-        let mut lending = Lending::default();
+        let mut lending = LentPages::default();
         let joined =
             Payload::concat([&Payload::from(vec![1, 2]), &Payload::zeros(2), &Payload::from(vec![3])]);
         assert_eq!(lending.lend(joined).as_slice(), [1, 2, 0, 0, 3]);
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn lent_data_outlive_the_lender() {
-        let mut lending = Lending::default();
+        let mut lending = LentPages::default();
         let lent = lending.lend(Payload::from(vec![9; 100]));
         drop(lending);
         assert_eq!(lent.as_slice(), [9; 100]);

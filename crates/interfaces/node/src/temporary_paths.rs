@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use fs::{Advice, Tree};
-use namespace::{FileNumber, Location, TreeOperation, TreeRefusal, WhatToRemove};
+use namespace::{FileNumber, Location, RemovalTarget, TreeOperation, TreeRefusal};
 use real::RealMachine;
 
 use crate::error::Result;
@@ -51,7 +51,7 @@ async fn remove(tree: &Tree<RealMachine>, number: FileNumber, path: &[u8]) -> fs
     let found = tree.inode(TreeOperation::Look { at: at.clone(), follow: false }).await;
     match found {
         Ok(inode) if inode.number == number => {
-            tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await
+            tree.unname(TreeOperation::Remove { at, what: RemovalTarget::File }).await
         }
         Ok(_) => Ok(()),
         Err(error) if error.is_refused(TreeRefusal::NotFound) => Ok(()),

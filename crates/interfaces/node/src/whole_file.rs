@@ -27,7 +27,7 @@ use std::io::{self, Read};
 use std::rc::Rc;
 
 use flume::{Receiver, Sender};
-use fs::{CollectiveMethod, Company, File, Remains, Remnant, SelectedSettings};
+use fs::{CollectiveMethod, DamagedFileReader, File, Participants, SalvagedExtent, SelectedSettings};
 use layout::{Extent, Selection, Striping};
 use machine::{Memory, Permits, RangeSet, TaskGroup};
 use real::RealMachine;
@@ -175,7 +175,7 @@ struct ArrivingPiece {
 
 /// Part from the local side, in the order of the file.
 #[derive(Debug, PartialEq, Eq)]
-enum LeavingPart {
+enum OutgoingPart {
     /// A piece.
     Data { offset: u64, bytes: Vec<u8> },
     /// A hole of this many bytes.
@@ -235,7 +235,7 @@ async fn stretches_of_data(file: &File<RealMachine>, bytes: u64) -> fs::Result<V
 pub async fn salvage<W: SparseWrite + Send + 'static>(
     connection: &ConnectedNode,
     name: &str,
-    remains: Remains<RealMachine>,
+    remains: DamagedFileReader<RealMachine>,
     output: W,
     moved: impl Fn(u64) + Clone + 'static,
 ) -> Copied<(W, Vec<Extent>)> {
@@ -248,8 +248,8 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
             buffer.clear();
             for remnant in connection.explained(&name, remains.read(block).await)? {
                 match remnant {
-                    Remnant::Data(data) => buffer.extend(data.to_vec().expect("real bytes")),
-                    Remnant::Lost(bytes) => {
+                    SalvagedExtent::Data(data) => buffer.extend(data.to_vec().expect("real bytes")),
+                    SalvagedExtent::Lost(bytes) => {
                         let offset = block.offset + buffer.len() as u64;
                         lost.borrow_mut().insert(offset..offset + bytes);
                         buffer.resize(buffer.len() + bytes as usize, 0);
@@ -380,13 +380,16 @@ impl Striped {
 
     async fn read_selected(&self, piece: Extent, memory: &Memory) -> fs::Result<u64> {
         let _turn = self.turns.take().await;
-        self.file.read_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
+        self.file.read_selected(Participants::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await?;
         Ok(piece.bytes)
     }
 
     async fn write_selected(&self, piece: Extent, memory: &Memory) -> fs::Result<()> {
         let _turn = self.turns.take().await;
-        self.file.write_selected(Company::Alone, &selected(piece)?, memory, ORDER_OF_DISKS).await.map(drop)
+        self.file
+            .write_selected(Participants::Alone, &selected(piece)?, memory, ORDER_OF_DISKS)
+            .await
+            .map(drop)
     }
 }
 
@@ -444,7 +447,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
     moved: impl Fn(u64) + Clone + 'static,
 ) -> Copied<(R, Uploaded)> {
     let window = Window::of(file.striping(), method);
-    let (parts, leaving) = flume::unbounded::<LeavingPart>();
+    let (parts, leaving) = flume::unbounded::<OutgoingPart>();
     let (emptied, spare) = empty_buffers(window.lanes);
     let reader = BlockingWork::begin(move || read_parts(input, window, &parts, &spare));
     let target = Striped::new(connection, file, method);
@@ -454,11 +457,11 @@ pub async fn upload<R: SparseRead + Send + 'static>(
         async move {
             while let Ok(part) = leaving.recv_async().await {
                 let (offset, bytes) = match part {
-                    LeavingPart::Hole(bytes) => {
+                    OutgoingPart::Hole(bytes) => {
                         moved(bytes);
                         continue;
                     }
-                    LeavingPart::Data { offset, bytes } => (offset, bytes),
+                    OutgoingPart::Data { offset, bytes } => (offset, bytes),
                 };
                 let bytes = target.write(offset, bytes).await?;
                 moved(bytes.len() as u64);
@@ -483,7 +486,7 @@ pub async fn upload<R: SparseRead + Send + 'static>(
 fn read_parts<R: SparseRead>(
     mut input: R,
     window: Window,
-    parts: &Sender<LeavingPart>,
+    parts: &Sender<OutgoingPart>,
     spare: &Receiver<Vec<u8>>,
 ) -> io::Result<(R, Uploaded)> {
     let (mut at, mut written) = (0, 0);
@@ -493,13 +496,13 @@ fn read_parts<R: SparseRead>(
             input.skip_hole(hole)?;
             at += hole;
             // If the receiver has been dropped, the loop ends soon: no more buffers come.
-            let _ = parts.send(LeavingPart::Hole(hole));
+            let _ = parts.send(OutgoingPart::Hole(hole));
         }
         let has_ended = read_to_hole(&mut input, &mut bytes, window.rest_of_piece(at) as usize, window)?;
         let (offset, length) = (at, bytes.len());
         at += length as u64;
         written += length as u64;
-        if length > 0 && parts.send(LeavingPart::Data { offset, bytes }).is_err() || has_ended {
+        if length > 0 && parts.send(OutgoingPart::Data { offset, bytes }).is_err() || has_ended {
             break;
         }
     }
@@ -612,8 +615,8 @@ mod tests {
         let (_, Uploaded { bytes: total, written }) = read_parts(input, window, &parts, &spare).unwrap();
         drop(parts);
         let taken = taken.iter().map(|part| match part {
-            LeavingPart::Data { offset, bytes } => (Some(offset), bytes.len() as u64),
-            LeavingPart::Hole(bytes) => (None, bytes),
+            OutgoingPart::Data { offset, bytes } => (Some(offset), bytes.len() as u64),
+            OutgoingPart::Hole(bytes) => (None, bytes),
         });
         let taken: Vec<(Option<u64>, u64)> = taken.collect();
         let data = taken.iter().filter(|(offset, _)| offset.is_some());

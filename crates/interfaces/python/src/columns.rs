@@ -6,7 +6,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::ask::Outcome;
+use crate::simulate_arguments::Outcome;
 
 /// Returns one row for each case: first the columns of `starfish simulate --format csv`, then the other chosen fields.
 pub(crate) fn of_simulation<'py>(

@@ -10,17 +10,17 @@ use std::sync::OnceLock;
 
 use layout::Extent;
 use namespace::{
-    AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RenameMode, SetTime,
-    TreeAnswer, TreeOperation, TreeRefusal, UNFINISHED, WhatToRemove,
+    AttributeChanges, DirectoryEntry, FileNumber, Inode, InodeKind, Location, NewInode, RemovalTarget,
+    RenameMode, SetTime, TreeAnswer, TreeOperation, TreeRefusal, UNFINISHED,
 };
 use node::{ErrorKind, Handle, OpenOptions, Session, Settings, Size, Tree, agents};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice};
 
-use crate::attend;
 use crate::error::{FileFailure, FileResult};
 use crate::fresh_bytes::filled_by;
+use crate::interruptible_wait;
 use crate::of_process::OfProcess;
 use crate::reading::{PieceReader, extent};
 use crate::signals::wait;
@@ -99,7 +99,7 @@ impl FileSession {
         cache_bytes: Option<u64>,
         block_bytes: Option<u64>,
     ) -> PyResult<Self> {
-        let connected = attend::run(py, 0, None, move |_| {
+        let connected = interruptible_wait::run(py, 0, None, move |_| {
             let mut settings = Settings::of_environment(agents::find_among(&agents, None)?)?;
             settings.key = key_file;
             settings.cache_bytes = cache_bytes.unwrap_or(Settings::CACHE_BYTES);
@@ -157,7 +157,7 @@ impl FileSession {
     /// Removes the name of a file or of an empty directory.
     fn remove(&self, py: Python<'_>, path: OsString, directory: bool) -> FileResult<()> {
         py.detach(|| {
-            let what = if directory { WhatToRemove::Directory } else { WhatToRemove::File };
+            let what = if directory { RemovalTarget::Directory } else { RemovalTarget::File };
             let remove = TreeOperation::Remove { at: location(&path), what };
             wait(self.tree()?.unname(&shown(&path), remove))
         })

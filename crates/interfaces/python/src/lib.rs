@@ -4,27 +4,28 @@
 //! it. It keeps no state except a recording and connections to file systems: values go in, columns come out.
 //!
 //! - `lib.rs`: the functions Python calls
-//! - `ask.rs`: requests from Python, as cases; `merges.rs`: the same for jobs that share disks
+//! - `simulate_arguments.rs`: requests from Python, as cases; `merges.rs`: the same for jobs that share disks
 //! - `plans.rs`: plans, run as a whole or in parts
 //! - `columns.rs`: results, as columns of a table
 //! - `recording.rs`: recordings of Python's threads
-//! - `attend.rs`: waits for threads while handling progress and interrupts; `signals.rs`: the same for calls on files
+//! - `interruptible_wait.rs`: waits for threads while handling progress and interrupts; `signals.rs`: the same for
+//!   calls on files
 //! - `files.rs`: the file system; `reading.rs`: reading with several pieces in flight; `fresh_bytes.rs`: the
 //!   uninitialised memory that it reads into; `of_process.rs`: objects that a forked process cannot use
 //! - `error.rs`: errors, as Python's exceptions
 
-mod ask;
-mod attend;
 mod columns;
 mod error;
 mod files;
 mod fresh_bytes;
+mod interruptible_wait;
 mod merges;
 mod of_process;
 mod plans;
 mod reading;
 mod recording;
 mod signals;
+mod simulate_arguments;
 
 /// The private module of `python/starfish`; its types are in `python/starfish/_native.pyi`.
 #[pyo3::pymodule]
@@ -44,11 +45,11 @@ mod _native {
         tlv_flow_out, tlv_is_nameless, tlv_start, tlv_state, tlv_tell, tlv_thread,
     };
 
-    use crate::ask::Ask;
     use crate::error::{Failure, Result};
-    use crate::merges::MergeAsk;
-    use crate::plans::{Facts, Texts};
-    use crate::{attend, columns, plans};
+    use crate::merges::MergeArguments;
+    use crate::plans::{PlanProperties, PlanTexts};
+    use crate::simulate_arguments::SimulateArguments;
+    use crate::{columns, interruptible_wait, plans};
 
     /// Returns the number of bytes in a text such as `64 KiB`.
     #[pyfunction]
@@ -111,13 +112,13 @@ mod _native {
         threads: usize,
         report: Option<Py<PyAny>>,
     ) -> Result<Bound<'py, PyDict>> {
-        let ask: Ask = ask.extract()?;
+        let ask: SimulateArguments = ask.extract()?;
         let cases = ask.cases()?;
         let trials = ask.trials()?;
         let simulated = cases.clone();
         let total = (cases.len() * trials) as u64;
-        let outcomes = attend::run(py, total, report, move |watch| {
-            crate::ask::simulate(&simulated, trials, threads, watch)
+        let outcomes = interruptible_wait::run(py, total, report, move |watch| {
+            crate::simulate_arguments::simulate(&simulated, trials, threads, watch)
         })?;
         Ok(columns::of_simulation(py, ask.machine_name(), &cases, &outcomes?)?)
     }
@@ -130,17 +131,17 @@ mod _native {
         threads: usize,
         report: Option<Py<PyAny>>,
     ) -> Result<Bound<'py, PyList>> {
-        let ask: MergeAsk = ask.extract()?;
+        let ask: MergeArguments = ask.extract()?;
         let plan = ask.plan()?;
         let total = plan::trials(std::slice::from_ref(&plan)).len() as u64;
-        let table = attend::run(py, total, report, move |watch| ask.table(plan, threads, watch))?;
+        let table = interruptible_wait::run(py, total, report, move |watch| ask.table(plan, threads, watch))?;
         Ok(columns::of_table(py, &table?)?)
     }
 
     /// Returns the properties of a plan, under the names of `Plan`.
     #[pyfunction]
     fn plan_facts<'py>(py: Python<'py>, text: String, file: String) -> Result<Bound<'py, PyDict>> {
-        let Facts { name, title, trials, seed, cells } = plans::facts(text, file)?;
+        let PlanProperties { name, title, trials, seed, cells } = plans::facts(text, file)?;
         let facts = PyDict::new(py);
         facts.set_item("name", name)?;
         facts.set_item("title", title)?;
@@ -152,7 +153,7 @@ mod _native {
 
     /// Returns the keys of the trials of plans that are not in a journal, long trials first.
     #[pyfunction]
-    fn missing_trials(texts: Texts, journal: Option<PathBuf>) -> Result<Vec<String>> {
+    fn missing_trials(texts: PlanTexts, journal: Option<PathBuf>) -> Result<Vec<String>> {
         let plans = PlanSet::parse(&texts)?;
         let missing = plans::missing(&plans, journal.as_deref())?;
         Ok(missing.iter().map(|job| job.key.to_string()).collect())
@@ -163,7 +164,7 @@ mod _native {
     #[pyfunction]
     fn run_trials(
         py: Python<'_>,
-        texts: Texts,
+        texts: PlanTexts,
         keys: Option<Vec<String>>,
         journal: Option<PathBuf>,
         threads: usize,
@@ -171,7 +172,7 @@ mod _native {
     ) -> Result<plans::Outcome> {
         let plans = PlanSet::parse(&texts)?;
         let total = keys.as_ref().map_or_else(|| plans.trials().len(), Vec::len) as u64;
-        attend::run(py, total, report, move |watch| {
+        interruptible_wait::run(py, total, report, move |watch| {
             let planned = keys.map_or_else(|| Ok(plans.trials()), |keys| plans::chosen(&plans, &keys))?;
             plans::run(&planned, journal, threads, watch)
         })?
@@ -187,7 +188,7 @@ mod _native {
     #[pyfunction]
     fn table_columns<'py>(
         py: Python<'py>,
-        texts: Texts,
+        texts: PlanTexts,
         parts: Vec<String>,
         of_trials: bool,
     ) -> Result<Bound<'py, PyList>> {

@@ -6,15 +6,15 @@ use experiment::{FieldSet, MachineChoice, PlacementCase, PlacementChoices, Place
 use plan::{CELLS_MAX, Journal, Plan, PlannedCell, ResultTable, TRIALS_MAX};
 use pyo3::prelude::*;
 
-use crate::ask::OptionValue;
-use crate::attend::Watch;
 use crate::error::{Failure, Result};
+use crate::interruptible_wait::Watch;
 use crate::plans::failure_text;
+use crate::simulate_arguments::OptionValue;
 
 /// The arguments of `starfish.simulate_merges`, with the same names.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct MergeAsk {
+pub(crate) struct MergeArguments {
     machine_name: String,
     machine_text: String,
     /// Replacements of values of the machine, by dotted key.
@@ -30,7 +30,7 @@ pub(crate) struct MergeAsk {
 /// Columns that only plans need, left out here since users do not see a plan.
 const OF_PLANS: [&str; 4] = ["plan", "variant", "varied", "set"];
 
-impl MergeAsk {
+impl MergeArguments {
     /// Returns every combination of the values, the last option varying fastest. Fails if any is invalid.
     pub(crate) fn plan(&self) -> Result<Plan<PlacementCase>> {
         if self.trials > TRIALS_MAX {

@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use plan::{Failure as TrialFailure, Journal, Plan, PlanKind, PlanSet, PlannedTrial, ResultTable, TrialKey};
 
-use crate::attend::Watch;
 use crate::error::{Failure, Result};
+use crate::interruptible_wait::Watch;
 
 /// Text and file of each plan from Python.
-pub(crate) type Texts = Vec<(String, String)>;
+pub(crate) type PlanTexts = Vec<(String, String)>;
 
 /// Limit of failed trials named in a message.
 const FAILURES_SHOWN: usize = 5;
 
 /// Properties of a plan.
-pub(crate) struct Facts {
+pub(crate) struct PlanProperties {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) trials: u64,
@@ -27,11 +27,11 @@ pub(crate) struct Facts {
 }
 
 /// Returns the properties of the plan in this text.
-pub(crate) fn facts(text: String, file: String) -> Result<Facts> {
-    fn of<K>(plans: Vec<Plan<K>>) -> Vec<Facts> {
+pub(crate) fn facts(text: String, file: String) -> Result<PlanProperties> {
+    fn of<K>(plans: Vec<Plan<K>>) -> Vec<PlanProperties> {
         let facts = |plan: Plan<K>| {
             let Plan { name, title, trials, seed, cells, .. } = plan;
-            Facts { name, title, trials, seed, cells: cells.len() }
+            PlanProperties { name, title, trials, seed, cells: cells.len() }
         };
         plans.into_iter().map(facts).collect()
     }

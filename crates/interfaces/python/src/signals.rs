@@ -8,8 +8,8 @@ use std::time::Instant;
 use node::Pending;
 use pyo3::prelude::*;
 
-use crate::attend::INTERVAL;
 use crate::error::FileResult;
+use crate::interruptible_wait::INTERVAL;
 
 /// Handles signals at intervals.
 pub(crate) struct Signals {

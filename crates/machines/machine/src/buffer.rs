@@ -12,7 +12,7 @@ use std::rc::Rc;
 use crate::checksums::{Checksums, MemoryChange};
 use crate::payload::{Payload, PayloadPiece, SharedBytes};
 use crate::permits::Permit;
-use crate::slot::{Grant, Hoard, MemorySlot};
+use crate::slot::{Grant, MemorySlot, PoolState};
 
 /// Maximum number of phantoms that a buffer collects before it merges them into its contents.
 const PUTS_MAX: usize = 1 << 16;
@@ -20,13 +20,13 @@ const PUTS_MAX: usize = 1 << 16;
 /// Bounded pool of buffers, by bytes. Cloning returns another handle to the same pool.
 #[derive(Clone)]
 pub struct BufferPool {
-    hoard: Rc<Hoard>,
+    hoard: Rc<PoolState>,
 }
 
 impl BufferPool {
     /// Returns a pool that never lends more than `capacity_bytes` at once.
     pub fn new(capacity_bytes: u64) -> Self {
-        BufferPool { hoard: Rc::new(Hoard::new(capacity_bytes)) }
+        BufferPool { hoard: Rc::new(PoolState::new(capacity_bytes)) }
     }
 
     /// Takes a buffer of `bytes`, waiting behind earlier takers until that number is free.

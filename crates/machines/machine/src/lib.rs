@@ -12,8 +12,8 @@
 //! - `payload.rs`: data that fs moves without reading, real or phantom; `checksums.rs`: their checksums
 //! - `buffer.rs`: buffer pools; `slot.rs`: memory of buffers and payloads; `memory.rs`: memory of a compute node for
 //!   its data; `lent.rs`: memory of another thread
-//! - `condition.rs`: condition variable for tasks of one node; built on it: `in_flight.rs`, `line.rs`, `permits.rs`,
-//!   `task_group.rs`, `first_failure.rs`, `first_of.rs`; `yield_now.rs`: yields to other tasks
+//! - `condition.rs`: condition variable for tasks of one node; built on it: `in_flight.rs`, `ordered_queue.rs`,
+//!   `permits.rs`, `task_group.rs`, `first_failure.rs`, `first_of.rs`; `yield_now.rs`: yields to other tasks
 //! - `metadata.rs`: key-value store with transactions
 //! - `range_set.rs`: sets of offsets as ranges
 //! - `work.rs`: names of processor work; `error.rs`: errors; `decimal.rs`, `size.rs`: parsers of numbers and sizes;
@@ -36,12 +36,12 @@ mod first_of;
 mod in_flight;
 mod lanes;
 mod lent;
-mod line;
 mod memory;
 mod metadata;
 mod mix;
 mod note_ring;
 mod notes;
+mod ordered_queue;
 mod payload;
 mod permits;
 mod range_set;
@@ -66,7 +66,6 @@ pub use first_of::first_of;
 pub use in_flight::{InFlight, OperationInFlight};
 pub use lanes::SpanPlace;
 pub use lent::LentMemory;
-pub use line::{Line, PlaceInLine};
 pub use memory::{Loan, Memory};
 pub use metadata::{
     METADATA_KEY_BYTES_MAX, METADATA_VALUE_BYTES_MAX, MetadataAttempt, MetadataChanges, MetadataEntries,
@@ -75,6 +74,7 @@ pub use metadata::{
 pub use mix::mix;
 pub use note_ring::{KeptEvent, KeptNote, NoteRing, NoteRow};
 pub use notes::{NodeNotes, NotedSpan, NotedStretch, Present};
+pub use ordered_queue::{OrderedQueue, QueuePosition};
 pub use payload::{Payload, PayloadPiece, PayloadReader, SharedBytes, Source};
 pub use permits::{Permit, Permits};
 pub use range_set::RangeSet;

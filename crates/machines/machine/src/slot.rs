@@ -1,8 +1,8 @@
 //! Memory shared by payloads, and the grant of the pool that lent it.
 //!
 //! ```text
-//!  BufferPool --> Hoard: permits, spare memory <-- Grant <-- Slot: bytes <-- SharedBytes of payloads
-//!                                                    ^------ Buf
+//!  BufferPool --> PoolState: permits, spare memory <-- Grant <-- Slot: bytes <-- SharedBytes of payloads
+//!                                                        ^------ Buf
 //! ```
 //!
 //! The grant returns to the pool with the last slot or buffer that holds it. The memory of a slot returns with the
@@ -15,16 +15,16 @@ use crate::checksums::{Checksums, MemoryChange};
 use crate::permits::{Permit, Permits};
 
 /// State of a buffer pool.
-pub(crate) struct Hoard {
+pub(crate) struct PoolState {
     pub(crate) capacity_bytes: u64,
     /// One permit for each byte.
     pub(crate) permits: Permits,
     spare: RefCell<Spare>,
 }
 
-impl Hoard {
+impl PoolState {
     pub(crate) fn new(capacity_bytes: u64) -> Self {
-        Hoard { capacity_bytes, permits: Permits::new(capacity_bytes), spare: RefCell::default() }
+        PoolState { capacity_bytes, permits: Permits::new(capacity_bytes), spare: RefCell::default() }
     }
 
     /// Takes the memory that was kept last; returns an empty vector if no memory is kept.
@@ -61,7 +61,7 @@ impl Spare {
 
 /// Right to a number of bytes of a pool; returned when dropped.
 pub(crate) struct Grant {
-    pool: Rc<Hoard>,
+    pool: Rc<PoolState>,
     _permit: Permit,
     /// Share of the taker's own limit, held until this grant returns.
     _share: Option<Rc<Grant>>,
@@ -69,7 +69,7 @@ pub(crate) struct Grant {
 
 impl Grant {
     /// Returns the right to the bytes of `permit`; `share` returns together with it.
-    pub(crate) fn new(pool: Rc<Hoard>, permit: Permit, share: Option<Rc<Grant>>) -> Rc<Self> {
+    pub(crate) fn new(pool: Rc<PoolState>, permit: Permit, share: Option<Rc<Grant>>) -> Rc<Self> {
         Rc::new(Grant { pool, _permit: permit, _share: share })
     }
 

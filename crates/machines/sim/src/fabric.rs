@@ -17,7 +17,7 @@ use description::{MachineDescription, Topology};
 use machine::{Class, Duration};
 
 use crate::executor::Executor;
-use crate::link::{LinkRate, MESSAGE, Passage, message_arguments};
+use crate::link::{LinkRate, MESSAGE, MessageTiming, message_arguments};
 use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
 use crate::torus::Torus;
 use crate::trace::Track;
@@ -102,13 +102,13 @@ impl Fabric {
         target: usize,
         bytes: u64,
         class: Class,
-    ) -> Option<Passage> {
+    ) -> Option<MessageTiming> {
         let now = executor.now();
         if source == target {
-            return Some(Passage { departure: now, arrival: now });
+            return Some(MessageTiming { departure: now, arrival: now });
         }
         Some(match self {
-            Fabric::Constant { delay } => Passage { departure: now, arrival: now + *delay },
+            Fabric::Constant { delay } => MessageTiming { departure: now, arrival: now + *delay },
             Fabric::Switch(switch) => switch.pass(executor, source, target, bytes, class),
             Fabric::Torus(_) => return None,
         })
@@ -140,7 +140,7 @@ impl Switch {
         target: usize,
         bytes: u64,
         class: Class,
-    ) -> Passage {
+    ) -> MessageTiming {
         let body = self.rate.time(bytes);
         let carry = if class == Class::Control { Link::carry_in_between } else { Link::carry };
         let start = carry(&mut self.out[source], executor.now(), body);
@@ -152,6 +152,6 @@ impl Switch {
             trace.slice(Track::LinkOut(source), MESSAGE, taken(&self.out[source]), &arguments);
             trace.slice(Track::LinkIn(target), MESSAGE, taken(&self.into[target]), &arguments);
         }
-        Passage { departure: start + body, arrival: through + body }
+        MessageTiming { departure: start + body, arrival: through + body }
     }
 }

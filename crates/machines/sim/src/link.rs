@@ -4,7 +4,7 @@ use machine::Duration;
 
 /// Times when a message has left its source, and when all of it is at its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Passage {
+pub(crate) struct MessageTiming {
     pub(crate) departure: u64,
     pub(crate) arrival: u64,
 }

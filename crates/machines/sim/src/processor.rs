@@ -32,7 +32,7 @@ use crate::agenda::{EventTarget, Kind};
 use crate::executor::{Executor, TaskKey, Waiter};
 use crate::sleep::Sleep;
 use crate::statistics::{ProcessorStatistics, Waits};
-use crate::trace::{Ended, ProcessorActivity};
+use crate::trace::{CompletedWork, ProcessorActivity};
 
 /// Processor costs of the machine, in nanoseconds where possible.
 pub(crate) struct Costs {
@@ -300,7 +300,10 @@ impl Processors {
         drop(processor);
         if let Some(trace) = executor.trace() {
             let ThreadWork { number, asked, nanoseconds, .. } = ended;
-            trace.end_work(node, Ended { number, asked, begin: begun, end: executor.now(), nanoseconds });
+            trace.end_work(
+                node,
+                CompletedWork { number, asked, begin: begun, end: executor.now(), nanoseconds },
+            );
         }
         Some(ended.waiter)
     }

@@ -23,7 +23,7 @@ use machine::{Memory, Payload};
 
 use crate::random::RandomStream;
 use crate::settings::Layout;
-use crate::unflushed::{Change, Left, Redone, Unflushed};
+use crate::unflushed::{Change, CrashOutcome, SurvivingChange, Unflushed};
 
 /// Consecutive blocks of an object that are also consecutive on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl StoredObject {
     /// Applies a crash: reverts unflushed changes, except those that survive.
     fn crash(&mut self, stream: &mut RandomStream) {
         let Some(unflushed) = &mut self.unflushed else { return };
-        let Left { undone, redone } = unflushed.crash(stream);
+        let CrashOutcome { undone, redone } = unflushed.crash(stream);
         for change in undone {
             match change {
                 Change::Write { offset, old, old_bytes, .. } => {
@@ -109,12 +109,12 @@ impl StoredObject {
         }
         for change in redone {
             match change {
-                Redone::Write { offset, data } if !data.is_empty() => {
+                SurvivingChange::Write { offset, data } if !data.is_empty() => {
                     self.contents.place(offset, &data);
                     self.bytes = self.bytes.max(offset + data.len());
                 }
-                Redone::Write { .. } => {}
-                Redone::Resize { bytes } => self.set_bytes(bytes),
+                SurvivingChange::Write { .. } => {}
+                SurvivingChange::Resize { bytes } => self.set_bytes(bytes),
             }
         }
     }

@@ -38,7 +38,7 @@ use machine::{Class, Duration};
 
 use crate::agenda::{EventTarget, Kind};
 use crate::executor::Executor;
-use crate::link::{LinkRate, MESSAGE, Passage, message_arguments};
+use crate::link::{LinkRate, MESSAGE, MessageTiming, message_arguments};
 use crate::statistics::{LinkStatistics, RouterLinkStatistics, Waits};
 use crate::trace::{Trace, Track};
 
@@ -131,7 +131,7 @@ struct Step {
 /// Message that has taken all links of its route.
 pub(crate) struct Through {
     pub(crate) message: usize,
-    pub(crate) passage: Passage,
+    pub(crate) passage: MessageTiming,
 }
 
 impl Torus {
@@ -271,7 +271,7 @@ impl Torus {
         }
         // The sender of a short message learns of its departure only when the head arrives.
         let departure = (arrival - body.min((way.len() as u64 - 1) * self.latency)).max(now);
-        Through { message, passage: Passage { departure, arrival } }
+        Through { message, passage: MessageTiming { departure, arrival } }
     }
 
     fn find_way(&self, source: usize, target: usize, way: &mut Vec<Step>) {

@@ -112,7 +112,7 @@ impl ProcessorActivity {
 const WAITED: &str = "waited_ns";
 
 /// Completed work of a thread.
-pub(crate) struct Ended {
+pub(crate) struct CompletedWork {
     /// Number of its [request](Trace::ask).
     pub(crate) number: u64,
     /// Times of request, begin and end, in nanoseconds.
@@ -192,13 +192,13 @@ impl Trace {
     /// Records the end of work of a thread of `node`.
     #[cold]
     #[inline(never)]
-    pub(crate) fn end_work(&self, node: usize, work: Ended) {
+    pub(crate) fn end_work(&self, node: usize, work: CompletedWork) {
         self.with(|state| {
             // Work requested before recording began has no name.
             let asked = &mut state.asked[node];
             let place = asked.iter().position(|(number, _)| *number == work.number);
             let Some((_, activity)) = place.and_then(|place| asked.remove(place)) else { return };
-            let Ended { begin, end, .. } = work;
+            let CompletedWork { begin, end, .. } = work;
             let interrupted = end - begin - work.nanoseconds;
             let times = [(WAITED, begin - work.asked), ("interrupted_ns", interrupted)];
             let times = times.into_iter().filter(|(_, time)| *time > 0);

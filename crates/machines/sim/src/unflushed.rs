@@ -35,15 +35,15 @@ pub(crate) enum Change {
 }
 
 /// Result of a crash for an object.
-pub(crate) struct Left {
+pub(crate) struct CrashOutcome {
     /// Changes to undo, in this order.
     pub(crate) undone: Vec<Change>,
     /// Undone changes to redo, because the medium has them.
-    pub(crate) redone: Vec<Redone>,
+    pub(crate) redone: Vec<SurvivingChange>,
 }
 
 /// Change, or part of a change, that survives a crash.
-pub(crate) enum Redone {
+pub(crate) enum SurvivingChange {
     Write { offset: u64, data: Payload },
     Resize { bytes: u64 },
 }
@@ -65,26 +65,26 @@ impl Unflushed {
     }
 
     /// Chooses the changes that survive a crash.
-    pub(crate) fn crash(&mut self, stream: &mut RandomStream) -> Left {
+    pub(crate) fn crash(&mut self, stream: &mut RandomStream) -> CrashOutcome {
         let changes: Vec<Change> = self.changes.drain(..).map(|(_, change)| change).collect();
         let redone = changes.iter().filter_map(|change| change.after_crash(stream)).collect();
-        Left { undone: changes.into_iter().rev().collect(), redone }
+        CrashOutcome { undone: changes.into_iter().rev().collect(), redone }
     }
 }
 
 impl Change {
-    fn after_crash(&self, stream: &mut RandomStream) -> Option<Redone> {
+    fn after_crash(&self, stream: &mut RandomStream) -> Option<SurvivingChange> {
         match (self, stream.below(4)) {
             (_, 0) => None,
             (Change::Write { offset, new, .. }, 1) => {
                 let sectors = stream.below(new.len().div_ceil(SECTOR_BYTES) + 1);
                 let data = new.slice(0..(sectors * SECTOR_BYTES).min(new.len()));
-                Some(Redone::Write { offset: *offset, data })
+                Some(SurvivingChange::Write { offset: *offset, data })
             }
             (Change::Write { offset, new, .. }, _) => {
-                Some(Redone::Write { offset: *offset, data: new.clone() })
+                Some(SurvivingChange::Write { offset: *offset, data: new.clone() })
             }
-            (Change::Resize { bytes, .. }, _) => Some(Redone::Resize { bytes: *bytes }),
+            (Change::Resize { bytes, .. }, _) => Some(SurvivingChange::Resize { bytes: *bytes }),
         }
     }
 }

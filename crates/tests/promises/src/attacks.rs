@@ -28,7 +28,7 @@ use super::{
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn settings(base: Base) -> IoNodeSettings {
-    IoNodeSettings { cache_blocks: 16, patience: Some(PATIENCE), ..small(base, Threads::Pool(16)) }
+    IoNodeSettings { cache_blocks: 16, wait_timeout: Some(PATIENCE), ..small(base, Threads::Pool(16)) }
 }
 
 /// Returns the extent of a block.
@@ -113,8 +113,8 @@ pub fn unanswered_fetches_delay_only_their_own_writes(testbed: &impl Testbed, ba
 pub fn a_disconnected_client_leaves_nothing_behind(testbed: &impl Testbed, base: Base) {
     run(testbed, 3, move |nodes| async move {
         // It is not disconnected for silence during the test: it closes the connection itself.
-        let patience = Some(Duration::from_secs(600));
-        let settings = IoNodeSettings { patience, ..settings(base) };
+        let wait_timeout = Some(Duration::from_secs(600));
+        let settings = IoNodeSettings { wait_timeout, ..settings(base) };
         let clients = start(base, &nodes[..2], 1, settings).await;
         let file = created(&clients[0], 1).await;
         let target = nodes[0].node();

@@ -2,7 +2,8 @@
 
 use fs::protocol::Label;
 use fs::{
-    Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, Remnant, Threads,
+    Check, Checking, Client, FailureKind, FileId, Finding, FindingKind, IoNodeSettings, SalvagedExtent,
+    Threads,
 };
 use layout::Extent;
 use machine::conformance::Testbed;
@@ -144,11 +145,11 @@ async fn read_next_to_damage<M: Machine>(client: &Client<M>, data: &[u8], lost: 
     for block in remains.blocks() {
         for remnant in remains.read(block).await.expect("the I/O nodes answer") {
             match &remnant {
-                Remnant::Data(there) => {
+                SalvagedExtent::Data(there) => {
                     let expected = &data[at as usize..(at + there.len()) as usize];
                     assert!(there.to_vec().expect("real bytes") == expected, "at {at}");
                 }
-                Remnant::Lost(bytes) => losses.push((at, *bytes)),
+                SalvagedExtent::Lost(bytes) => losses.push((at, *bytes)),
             }
             at += remnant.bytes();
         }

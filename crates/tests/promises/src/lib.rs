@@ -373,7 +373,7 @@ fn small(base: Base, threads: Threads) -> IoNodeSettings {
         block_bytes_max: 4096,
         threads,
         prefetch_blocks: 1,
-        patience: Some(Duration::from_secs(10)),
+        wait_timeout: Some(Duration::from_secs(10)),
         ..base.io_node()
     }
 }

@@ -70,7 +70,7 @@ pub fn random_requests_are_all_answered(
 ) {
     let settings = IoNodeSettings {
         cache_blocks: 16,
-        patience: Some(limit),
+        wait_timeout: Some(limit),
         incarnation: 1,
         ..small(base, Threads::Pool(8))
     };

@@ -103,7 +103,7 @@ pub fn requests_of_a_seed(testbed: &impl Testbed, seed: u64) {
     let Chosen { base, io_node, .. } = Chosen::draw(&mut Draw::of(seed));
     let limit = Duration::from_secs(1000);
     // A block of the cache for each thread and for each member with data in flight, as for the promise.
-    let settings = IoNodeSettings { cache_blocks: 16, patience: Some(limit), incarnation: 1, ..io_node };
+    let settings = IoNodeSettings { cache_blocks: 16, wait_timeout: Some(limit), incarnation: 1, ..io_node };
     // On a slow disk the completion of written-behind data takes time.
     let pause = Duration::from_secs(1);
     let asking = Asking { requests: 600, seed, limit, least_done: 0, pause };

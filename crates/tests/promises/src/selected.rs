@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use fs::{
-    Client, CollectiveMethod, Company, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile,
-    SelectedSettings, TeamMembership, TeamStep, Threads,
+    Client, CollectiveMethod, Configuration, Error, FailureKind, File, FileId, Group, NumberedFile,
+    Participants, SelectedSettings, TeamMembership, TeamStep, Threads,
 };
 use layout::{Extent, Selection, Striping};
 use machine::conformance::Testbed;
@@ -105,7 +105,7 @@ async fn move_parts<M: Machine>(
             let memory = Memory::real(bytes);
             let step =
                 if is_write { TeamStep::write(settings.method) } else { TeamStep::read(settings.method) };
-            let moving = async |company: Company<'_, M>| {
+            let moving = async |company: Participants<'_, M>| {
                 let moved = match is_write {
                     true => file.write_selected(company, &part.selection, &memory, settings).await,
                     false => file.read_selected(company, &part.selection, &memory, settings).await,
@@ -113,8 +113,8 @@ async fn move_parts<M: Machine>(
                 moved.expect("all members are there");
             };
             match with.0 {
-                With::Nobody => moving(Company::Alone).await,
-                With::Group => moving(Company::Group(&Group::new(with.1, members, rank))).await,
+                With::Nobody => moving(Participants::Alone).await,
+                With::Group => moving(Participants::Group(&Group::new(with.1, members, rank))).await,
                 With::Team => {
                     let team =
                         TeamMembership::form(&client, "a team", rank as u32, MEMBERS).await.expect("formed");
@@ -124,7 +124,7 @@ async fn move_parts<M: Machine>(
                         .gather(Ok(with.1 + rank as u64))
                         .await;
                     assert_eq!(values, Ok((0..u64::from(MEMBERS)).map(|rank| with.1 + rank).collect()));
-                    moving(Company::Team(&team.turn(team.next_turn(), step).await)).await;
+                    moving(Participants::Team(&team.turn(team.next_turn(), step).await)).await;
                     team.leave().await.expect("left");
                 }
             }
@@ -352,7 +352,9 @@ pub fn concurrent_writes_beyond_the_end_all_stay(testbed: &impl Testbed, base: B
             let memory = Memory::real(expected[extent.offset as usize..extent.end() as usize].to_vec());
             let (selection, settings) = (Selection::contiguous(extent).expect("an extent"), TO_DISKS);
             tasks.begin(&nodes[node], async move {
-                file.write_selected(Company::Alone, &selection, &memory, settings).await.expect("written");
+                file.write_selected(Participants::Alone, &selection, &memory, settings)
+                    .await
+                    .expect("written");
                 file.flush().await.expect("flushed");
             });
             // The other write begins while the first waits, and may progress or complete.
@@ -384,11 +386,11 @@ pub fn a_selection_creates_only_the_stripes_it_touches(testbed: &impl Testbed, b
             let part = part.expect("a part");
             let bytes = contents(part.bytes());
             let memory = Memory::real(bytes.clone());
-            writer.write_selected(Company::Alone, &part, &memory, settings).await.expect("written");
+            writer.write_selected(Participants::Alone, &part, &memory, settings).await.expect("written");
             let at = all.bytes_before(part.span().offset) as usize;
             expected[at..at + bytes.len()].copy_from_slice(&bytes);
             let memory = Memory::real(vec![0; expected.len()]);
-            reader.read_selected(Company::Alone, &all, &memory, settings).await.expect("read");
+            reader.read_selected(Participants::Alone, &all, &memory, settings).await.expect("read");
             assert!(bytes_of(memory) == expected);
             let there = clients[1].numbered_stripes(&file).await.expect("told");
             let touched = (all.bytes_before(part.end()) > 100) || there.len() < 3;
@@ -422,7 +424,7 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
                 for short in [u64::from(rank == 1), 0] {
                     let memory = Memory::real(vec![0; (9 * BLOCK - short) as usize]);
                     let turn = team.turn(team.next_turn(), TeamStep::read(settings.method)).await;
-                    let read = file.read_selected(Company::Team(&turn), &all, &memory, settings).await;
+                    let read = file.read_selected(Participants::Team(&turn), &all, &memory, settings).await;
                     match (short, rank) {
                         (0, 1) => assert!(read.is_ok() && bytes_of(memory) == contents(9 * BLOCK)),
                         (1, 1) => assert!(read.is_err_and(|error| error.to_string().contains("a memory of"))),
@@ -436,7 +438,8 @@ pub fn a_failure_of_one_member_fails_the_team(testbed: &impl Testbed, base: Base
                 for _ in 0..2 {
                     let memory = Memory::real(contents(9 * BLOCK));
                     let turn = team.turn(team.next_turn(), TeamStep::write(settings.method)).await;
-                    let written = file.write_selected(Company::Team(&turn), &all, &memory, settings).await;
+                    let written =
+                        file.write_selected(Participants::Team(&turn), &all, &memory, settings).await;
                     let error = written.expect_err("a member is disconnected");
                     assert!(error.is_remote(FailureKind::NoTeam), "{error}");
                     assert!(error.to_string().contains("rank 2 of the team all disconnected"), "{error}");
@@ -479,7 +482,7 @@ pub fn selections_of_a_failed_operation_are_forgotten(testbed: &impl Testbed, ba
                         _ => (selection.clone(), 0),
                     };
                     let memory = Memory::real(vec![0; (own.bytes() - short) as usize]);
-                    let read = file.read_selected(Company::Team(&turn), &own, &memory, TO_DISKS).await;
+                    let read = file.read_selected(Participants::Team(&turn), &own, &memory, TO_DISKS).await;
                     assert_eq!(read.is_err(), is_short, "{read:?}");
                 }
             });
@@ -500,7 +503,7 @@ pub fn selections_are_sent_again_to_a_new_incarnation(testbed: &impl Testbed, ba
         let memory = Memory::real(vec![1; selection.bytes() as usize]);
         let settings = TO_DISKS;
         let (mut collectives, lost) = (0, nodes[0].node());
-        for company in [Company::Group(&group), Company::Alone] {
+        for company in [Participants::Group(&group), Participants::Alone] {
             for (restarts, flushed) in [(0, Ok(())), (1, Ok(())), (2, Err(lost))] {
                 if restarts > 0 {
                     io_node.restart();

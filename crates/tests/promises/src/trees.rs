@@ -14,8 +14,8 @@ use machine::{
     Transaction,
 };
 use namespace::{
-    AttributeChanges, FileLayout, FileNumber, Location, NewInode, RenameMode, SetValue, TreeAnswer,
-    TreeOperation, TreeRefusal, WhatToRemove, WrittenContents,
+    AttributeChanges, FileLayout, FileNumber, Location, NewInode, RemovalTarget, RenameMode, SetValue,
+    TreeAnswer, TreeOperation, TreeRefusal, WrittenContents,
 };
 
 use super::faulty::Faulty;
@@ -82,7 +82,7 @@ pub(super) async fn open<M: Machine>(tree: &Tree<M>, path: &str) -> Result<OpenT
 
 pub(super) async fn remove<M: Machine>(tree: &Tree<M>, path: &str) -> Result<()> {
     let at = Location::of_path(path);
-    tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File }).await
+    tree.unname(TreeOperation::Remove { at, what: RemovalTarget::File }).await
 }
 
 pub(super) async fn rename<M: Machine>(tree: &Tree<M>, from: &str, to: &str) -> Result<()> {
@@ -503,7 +503,7 @@ pub fn all_clients_share_one_namespace(testbed: &impl Testbed, base: Base) {
         tasks.wait().await;
         // All inodes can be reached and are counted.
         let records = trees[0].survey().await.expect("records");
-        assert_eq!(namespace::complaints(&records), []);
+        assert_eq!(namespace::defects(&records), []);
     });
 }
 
@@ -837,7 +837,7 @@ pub fn a_client_knows_directories_after_its_own_changes(testbed: &impl Testbed, 
         trees[0].perform(TreeOperation::Change { number: two, changes: private }).await.expect("changed");
         remove(&trees[0], "two/moved").await.expect("removed");
         assert_eq!(known(two).map(|two| (two.mode, two.size)), Some((0o700, 0)));
-        let (at, what) = (Location::of_path("two"), WhatToRemove::Directory);
+        let (at, what) = (Location::of_path("two"), RemovalTarget::Directory);
         trees[0].unname(TreeOperation::Remove { at, what }).await.expect("removed");
         assert_eq!(known(two), None);
         assert_eq!(known(FileNumber::ROOT), Some(get(FileNumber::ROOT).await));
@@ -876,7 +876,7 @@ pub fn lookups_in_order_prefetch_entries(testbed: &impl Testbed, base: Base) {
         assert_eq!(inode, there(10).await.expect("there"));
         assert!(left < BELIEVED, "it was listed before: {left}");
         change(&trees[1], 11).await;
-        let what = WhatToRemove::Directory;
+        let what = RemovalTarget::Directory;
         trees[1].unname(TreeOperation::Remove { at: at(12), what }).await.expect("removed");
         rename(&trees[1], "13", "14").await.expect("renamed");
         let at_inner = Location { base: there(15).await.expect("there").number, path: b"inner".to_vec() };
@@ -942,7 +942,7 @@ pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Bas
         write(&other, 0, &contents(BLOCK)).await;
         other.close().await.expect("closed");
         for path in ["held", "other"] {
-            let (at, what) = (Location::of_path(path), WhatToRemove::File);
+            let (at, what) = (Location::of_path(path), RemovalTarget::File);
             trees[0].perform(TreeOperation::Remove { at, what }).await.expect("removed");
         }
         let list = TreeOperation::ListOrphans { after: FileNumber(0), most: 1 };
@@ -1207,7 +1207,7 @@ pub fn an_open_file_is_not_removed_as_abandoned(testbed: &impl Testbed, base: Ba
     run(testbed, 5, move |nodes| async move {
         let trees = trees(base, &nodes).await;
         let file = make(&trees[0], "file", true).await.expect("made");
-        let (at, what) = (Location::of_path("file"), WhatToRemove::AbandonedFile);
+        let (at, what) = (Location::of_path("file"), RemovalTarget::AbandonedFile);
         let abandoned = TreeOperation::Remove { at, what };
         for tree in &trees {
             assert!(is_refused(tree.unname(abandoned.clone()).await, TreeRefusal::Busy));
@@ -1279,7 +1279,7 @@ pub fn too_long_names_and_values_are_rejected(testbed: &impl Testbed, base: Base
                 TreeOperation::Rename { from: Location::of_path("file"), to: path, mode: RenameMode::Keep };
             let too_long = [
                 TreeOperation::Look { at: at.clone(), follow: true },
-                TreeOperation::Remove { at, what: WhatToRemove::File },
+                TreeOperation::Remove { at, what: RemovalTarget::File },
                 TreeOperation::GetExtended { number, name: long.clone() },
                 link,
                 rename,

@@ -301,7 +301,7 @@ fn unread_replies_occupy_no_memory_that_random_reads_need() {
         threads: Threads::Pool(64),
         cache_blocks: CACHED as usize,
         block_bytes_max: PAGE,
-        patience: None,
+        wait_timeout: None,
         ..IoNodeSettings::agent()
     };
     let alone = |tag: u64| {

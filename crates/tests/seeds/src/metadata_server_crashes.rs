@@ -5,7 +5,7 @@ use description::{Description, MachineDescription};
 use fs::{Configuration, Error, FileId, IoNodeSettings, ListedStripe, OpenTreeFile, Tree};
 use layout::Striping;
 use machine::{Duration, Machine, NodeId, Payload};
-use namespace::{NewInode, TreeOperation, TreeRefusal, WhatToRemove};
+use namespace::{NewInode, RemovalTarget, TreeOperation, TreeRefusal};
 use sim::conformance::metadata_costs;
 use sim::{SimMachine, Simulation};
 
@@ -67,7 +67,7 @@ impl Crashing {
 }
 
 fn remove() -> TreeOperation {
-    TreeOperation::Remove { at: at("file"), what: WhatToRemove::File }
+    TreeOperation::Remove { at: at("file"), what: RemovalTarget::File }
 }
 
 /// Creates a file of two stripes.

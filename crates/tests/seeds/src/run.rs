@@ -23,8 +23,8 @@ use fs::{
 use layout::{Extent, Selection, Striping};
 use machine::{Duration, InFlight, Instant, Machine, Memory, NodeId, Payload, first_of};
 use namespace::{
-    FileNumber, Location, NewInode, RenameMode, SurveyedRecord, TreeOperation, TreeRefusal, WhatToRemove,
-    complaints,
+    FileNumber, Location, NewInode, RemovalTarget, RenameMode, SurveyedRecord, TreeOperation, TreeRefusal,
+    defects,
 };
 use sim::conformance::{end_after, metadata_costs};
 use sim::{Layout, SimMachine, Simulation, TaskOrder};
@@ -617,7 +617,7 @@ impl Process {
 
     async fn remove(&mut self, name: u64) -> Done {
         let (tree, at) = (self.tree.clone(), at(&self.path(name)));
-        let remove = tree.unname(TreeOperation::Remove { at, what: WhatToRemove::File });
+        let remove = tree.unname(TreeOperation::Remove { at, what: RemovalTarget::File });
         let perform = |state: &State| {
             let mut after = state.clone();
             after.remove(&name).map(|_| after)
@@ -1151,7 +1151,7 @@ impl World {
     async fn check_all(&self) -> Result<(), String> {
         let tree = self.tree().await?;
         let records = tree.survey().await.map_err(told)?;
-        if let Some(complaint) = complaints(&records).first() {
+        if let Some(complaint) = defects(&records).first() {
             self.break_law("namespace", complaint.text.clone());
         }
         for client in 0..self.schedule.clients.len() {

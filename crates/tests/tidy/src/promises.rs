@@ -33,21 +33,21 @@ const APART: [&str; 4] = [
 pub fn every_promise_is_checked_in_both_configurations(tree: &Tree) -> Vec<String> {
     let Some(list) = tree.get(LIST) else { return vec![format!("{LIST}: there is no list of promises")] };
     let listed: Vec<&str> = list.text.lines().filter_map(|line| line.trim().strip_suffix(',')).collect();
-    let mut complaints = Vec::new();
+    let mut defects = Vec::new();
     for text in tree.ending(".rs").filter(|text| text.path.starts_with(PROMISES)) {
         let left_out = promises_of(text).filter(|name| !listed.contains(name) && !APART.contains(name));
-        complaints.extend(left_out.map(|name| format!("{}: {name} is not on the list in {LIST}", text.path)));
+        defects.extend(left_out.map(|name| format!("{}: {name} is not on the list in {LIST}", text.path)));
     }
     if !list.text.contains(BOTH) {
-        complaints.push(format!("{LIST}: check_all does not check each promise in both configurations"));
+        defects.push(format!("{LIST}: check_all does not check each promise in both configurations"));
     }
     for (path, signs) in CHECKED {
         let text = tree.get(path).map_or("", |text| &text.text);
         let missing = signs.iter().filter(|sign| !text.contains(**sign));
-        complaints
+        defects
             .extend(missing.map(|sign| format!("{path}: `{sign}` is not there: are all promises checked?")));
     }
-    complaints
+    defects
 }
 
 /// Returns the functions with the signature of a promise: a testbed and a base.

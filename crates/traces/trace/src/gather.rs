@@ -111,7 +111,7 @@ pub(crate) struct FlowEnd {
 
 /// Position in a file, for notes.
 #[derive(Clone, Copy)]
-pub(crate) struct At {
+pub(crate) struct FilePosition {
     pub(crate) file: u32,
     pub(crate) offset: u64,
 }
@@ -133,12 +133,12 @@ impl SpansSoFar {
 }
 
 impl Gathered {
-    pub(crate) fn note(&mut self, at: At, kind: NoteKind, count: u64) {
+    pub(crate) fn note(&mut self, at: FilePosition, kind: NoteKind, count: u64) {
         self.notes.add(at.file, kind, count, Some(at.offset));
     }
 
     /// Handles the time of the next record of this thread.
-    pub(crate) fn time(&mut self, at: At, thread: u32, time_ns: u64) {
+    pub(crate) fn time(&mut self, at: FilePosition, thread: u32, time_ns: u64) {
         let so_far = &mut self.threads[thread as usize].so_far;
         so_far.times = (so_far.times.0.min(time_ns), so_far.times.1.max(time_ns));
         let before = std::mem::replace(&mut so_far.before, time_ns);
@@ -163,7 +163,7 @@ impl Gathered {
         so_far.last_span = None;
     }
 
-    pub(crate) fn end(&mut self, at: At, thread: u32, state: u32, time_ns: u64) {
+    pub(crate) fn end(&mut self, at: FilePosition, thread: u32, state: u32, time_ns: u64) {
         let so_far = &mut self.threads[thread as usize].so_far;
         so_far.last_span = None;
         let Some(span) = so_far.open.get_mut(&state).and_then(Vec::pop) else {
@@ -189,7 +189,7 @@ impl Gathered {
 
     pub(crate) fn argument(
         &mut self,
-        at: At,
+        at: FilePosition,
         thread: u32,
         time_ns: u64,
         (name, value): (u32, ArgumentValue),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::assemble::{self, Alignment};
 use crate::chunk::{self, ChunkKind, Upcoming, VERSION};
-use crate::gather::{At, Declared, FlowEnd, Gathered, ThreadName, ThreadSoFar};
+use crate::gather::{Declared, FilePosition, FlowEnd, Gathered, ThreadName, ThreadSoFar};
 use crate::model::{
     ClockOffset, CounterId, CounterInfo, NameId, ProcessId, ProcessInfo, RecordedEvent, RecordedValue,
     StateId, StateInfo, ThreadId, ThreadInfo,
@@ -143,7 +143,7 @@ impl TraceReader {
     pub fn feed(&mut self, file: usize, bytes: &[u8]) -> Result<(), ReadError> {
         let mut input = std::mem::take(&mut self.inputs[file]);
         input.pending.extend_from_slice(bytes);
-        let at = At { file: file as u32, offset: input.offset };
+        let at = FilePosition { file: file as u32, offset: input.offset };
         let taken = self.take_in(at, &mut input.place, &input.pending)?;
         input.pending.drain(..taken);
         input.offset += taken as u64;
@@ -159,13 +159,13 @@ impl TraceReader {
         }
         let mut rest = &pending[..];
         while !rest.is_empty() {
-            let at = At { file: file as u32, offset: offset + (pending.len() - rest.len()) as u64 };
+            let at = FilePosition { file: file as u32, offset: offset + (pending.len() - rest.len()) as u64 };
             // A truncated chunk may seem to contain the section that was appended after it.
             let torn = chunk::bytes_before_section(rest);
             let kind = if torn == rest.len() { NoteKind::Cut } else { NoteKind::Damaged };
             self.gathered.note(at, kind, torn as u64);
             rest = &rest[torn..];
-            let at = At { offset: at.offset + torn as u64, ..at };
+            let at = FilePosition { offset: at.offset + torn as u64, ..at };
             place = Place::Lost;
             rest = &rest[self.take_in(at, &mut place, rest)?..];
         }
@@ -178,11 +178,11 @@ impl TraceReader {
     }
 
     /// Reads all complete chunks of these bytes, which are at this position of a file, and returns their length.
-    fn take_in(&mut self, start: At, place: &mut Place, bytes: &[u8]) -> Result<usize, ReadError> {
+    fn take_in(&mut self, start: FilePosition, place: &mut Place, bytes: &[u8]) -> Result<usize, ReadError> {
         let mut taken = 0;
         loop {
             let rest = &bytes[taken..];
-            let at = At { offset: start.offset + taken as u64, ..start };
+            let at = FilePosition { offset: start.offset + taken as u64, ..start };
             let next = chunk::next(rest);
             taken += match (&next, &mut *place) {
                 (Upcoming::Partial, Place::Beginning | Place::Section(_)) => return Ok(taken),
@@ -238,23 +238,23 @@ impl Room {
 
 /// Destination of a chunk's content.
 struct Chunk<'a> {
-    at: At,
+    at: FilePosition,
     section: &'a mut Section,
     room: &'a mut Room,
     gathered: &'a mut Gathered,
 }
 
 /// Reason why a part of a chunk is left out.
-enum Left {
+enum OmissionReason {
     /// Its content does not decode.
     Undecodable,
     /// Content beyond the limits.
     NoRoom,
 }
 
-impl From<postcard::Error> for Left {
+impl From<postcard::Error> for OmissionReason {
     fn from(_: postcard::Error) -> Self {
-        Left::Undecodable
+        OmissionReason::Undecodable
     }
 }
 
@@ -273,12 +273,12 @@ impl Chunk<'_> {
         };
         match result {
             Ok(()) => {}
-            Err(Left::Undecodable) => self.gathered.note(self.at, NoteKind::Undecodable, 1),
-            Err(Left::NoRoom) => self.gathered.note(self.at, NoteKind::DeclarationsLeftOut, 1),
+            Err(OmissionReason::Undecodable) => self.gathered.note(self.at, NoteKind::Undecodable, 1),
+            Err(OmissionReason::NoRoom) => self.gathered.note(self.at, NoteKind::DeclarationsLeftOut, 1),
         }
     }
 
-    fn process(&mut self, content: &[u8]) -> Result<(), Left> {
+    fn process(&mut self, content: &[u8]) -> Result<(), OmissionReason> {
         let (ProcessId(id), info): (_, ProcessInfo) = whole(content)?;
         let index = self.process_index(id)?;
         self.texts(&[&info.host, &info.program, &info.command_line])?;
@@ -286,7 +286,7 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    fn thread(&mut self, content: &[u8]) -> Result<(), Left> {
+    fn thread(&mut self, content: &[u8]) -> Result<(), OmissionReason> {
         let (ThreadId(id), ThreadInfo { process, name }) = whole(content)?;
         let index = self.thread_index(id)?;
         let process = self.process_index(process.0)?;
@@ -295,7 +295,7 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    fn state(&mut self, content: &[u8]) -> Result<(), Left> {
+    fn state(&mut self, content: &[u8]) -> Result<(), OmissionReason> {
         let (StateId(id), info): (_, StateInfo) = whole(content)?;
         let index = self.state_index(id)?;
         self.texts(&[&info.name, &info.category])?;
@@ -303,7 +303,7 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    fn counter(&mut self, content: &[u8]) -> Result<(), Left> {
+    fn counter(&mut self, content: &[u8]) -> Result<(), OmissionReason> {
         let (CounterId(id), info): (_, CounterInfo) = whole(content)?;
         let index = self.counter_index(id)?;
         self.texts(&[&info.name, &info.unit])?;
@@ -311,7 +311,7 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    fn name(&mut self, content: &[u8]) -> Result<(), Left> {
+    fn name(&mut self, content: &[u8]) -> Result<(), OmissionReason> {
         let (NameId(id), name): (_, String) = whole(content)?;
         let index = self.name_index(id)?;
         self.texts(&[&name])?;
@@ -319,14 +319,14 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    fn dropped(&mut self, content: &[u8]) -> Result<(), Left> {
+    fn dropped(&mut self, content: &[u8]) -> Result<(), OmissionReason> {
         let (ThreadId(id), records): (_, u64) = whole(content)?;
         let index = self.thread_index(id)?;
         self.gathered.dropped(index, records);
         Ok(())
     }
 
-    fn clock_offset(&mut self, content: &[u8]) -> Result<(), Left> {
+    fn clock_offset(&mut self, content: &[u8]) -> Result<(), OmissionReason> {
         let (ProcessId(id), offset): (_, ClockOffset) = whole(content)?;
         let index = self.process_index(id)?;
         let known = &mut self.gathered.processes[index as usize].so_far;
@@ -336,7 +336,7 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    fn records(&mut self, content: &[u8]) -> Result<(), Left> {
+    fn records(&mut self, content: &[u8]) -> Result<(), OmissionReason> {
         let (ThreadId(id), mut rest) = postcard::take_from_bytes(content)?;
         let thread = self.thread_index(id)?;
         let mut time_ns: u64 = 0;
@@ -353,7 +353,7 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    fn record(&mut self, thread: u32, time_ns: u64, event: RecordedEvent) -> Result<(), Left> {
+    fn record(&mut self, thread: u32, time_ns: u64, event: RecordedEvent) -> Result<(), OmissionReason> {
         self.gathered.time(self.at, thread, time_ns);
         match event {
             RecordedEvent::Begin(StateId(id)) => {
@@ -396,29 +396,29 @@ impl Chunk<'_> {
         Ok(())
     }
 
-    fn process_index(&mut self, id: u32) -> Result<u32, Left> {
+    fn process_index(&mut self, id: u32) -> Result<u32, OmissionReason> {
         index(&mut self.section.processes, &mut self.gathered.processes, id, self.at, self.room, || None)
     }
 
-    fn thread_index(&mut self, id: u32) -> Result<u32, Left> {
+    fn thread_index(&mut self, id: u32) -> Result<u32, OmissionReason> {
         let section_process = self.process_index(0)?;
         let so_far = || ThreadSoFar::new(section_process);
         index(&mut self.section.threads, &mut self.gathered.threads, id, self.at, self.room, so_far)
     }
 
-    fn state_index(&mut self, id: u32) -> Result<u32, Left> {
+    fn state_index(&mut self, id: u32) -> Result<u32, OmissionReason> {
         index(&mut self.section.states, &mut self.gathered.states, id, self.at, self.room, || ())
     }
 
-    fn counter_index(&mut self, id: u32) -> Result<u32, Left> {
+    fn counter_index(&mut self, id: u32) -> Result<u32, OmissionReason> {
         index(&mut self.section.counters, &mut self.gathered.counters, id, self.at, self.room, || ())
     }
 
-    fn name_index(&mut self, id: u32) -> Result<u32, Left> {
+    fn name_index(&mut self, id: u32) -> Result<u32, OmissionReason> {
         index(&mut self.section.names, &mut self.gathered.names, id, self.at, self.room, || ())
     }
 
-    fn text_index(&mut self, text: &str) -> Result<u32, Left> {
+    fn text_index(&mut self, text: &str) -> Result<u32, OmissionReason> {
         match self.gathered.text(text) {
             Some(index) => Ok(index),
             None => {
@@ -428,15 +428,15 @@ impl Chunk<'_> {
         }
     }
 
-    fn texts(&mut self, texts: &[&str]) -> Result<(), Left> {
-        self.room.for_texts(texts).then_some(()).ok_or(Left::NoRoom)
+    fn texts(&mut self, texts: &[&str]) -> Result<(), OmissionReason> {
+        self.room.for_texts(texts).then_some(()).ok_or(OmissionReason::NoRoom)
     }
 }
 
 /// Decodes the single value that is the whole content of a chunk.
-fn whole<T: for<'a> Deserialize<'a>>(content: &[u8]) -> Result<T, Left> {
+fn whole<T: for<'a> Deserialize<'a>>(content: &[u8]) -> Result<T, OmissionReason> {
     let (value, rest) = postcard::take_from_bytes(content)?;
-    if rest.is_empty() { Ok(value) } else { Err(Left::Undecodable) }
+    if rest.is_empty() { Ok(value) } else { Err(OmissionReason::Undecodable) }
 }
 
 /// Returns the index for this number in a section; adds a new one at its first use.
@@ -444,15 +444,15 @@ fn index<I, S>(
     indices: &mut BTreeMap<u32, u32>,
     all: &mut Vec<Declared<I, S>>,
     number: u32,
-    at: At,
+    at: FilePosition,
     room: &mut Room,
     so_far: impl FnOnce() -> S,
-) -> Result<u32, Left> {
+) -> Result<u32, OmissionReason> {
     if let Some(index) = indices.get(&number) {
         return Ok(*index);
     }
     if !room.for_declaration() {
-        return Err(Left::NoRoom);
+        return Err(OmissionReason::NoRoom);
     }
     let index = all.len() as u32;
     all.push(Declared { file: at.file, number, info: None, so_far: so_far() });

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
-use web::{Visitor, WebListener, WebReply, WebRequest};
+use web::{WebClient, WebListener, WebReply, WebRequest};
 
 use crate::PAGE;
 use crate::files::{FileError, Followed, TraceFiles};
@@ -64,14 +64,14 @@ impl Server {
     /// Answers requests until the process ends.
     pub fn answer(self) -> ! {
         let Server { door, shared } = self;
-        door.let_in(move |request, visitor| shared.answer(request, visitor))
+        door.let_in(move |request, client| shared.answer(request, client))
     }
 }
 
 impl Shared {
-    fn answer(&self, request: &WebRequest, visitor: Visitor) -> io::Result<()> {
+    fn answer(&self, request: &WebRequest, client: WebClient) -> io::Result<()> {
         match self.below_token(&request.path) {
-            Some("") => visitor.reply(&WebReply {
+            Some("") => client.reply(&WebReply {
                 status: "200 OK",
                 kind: "text/html; charset=utf-8",
                 fields: String::new(),
@@ -83,16 +83,16 @@ impl Shared {
                     files.news(request.query.strip_prefix("known="))
                 };
                 match news {
-                    Some((columns, version)) => visitor.reply(&WebReply {
+                    Some((columns, version)) => client.reply(&WebReply {
                         status: "200 OK",
                         kind: "application/octet-stream",
                         fields: format!("X-Version: {version}\r\n"),
                         body: &columns,
                     }),
-                    None => visitor.reply(&WebReply::plain("204 No Content", "")),
+                    None => client.reply(&WebReply::plain("204 No Content", "")),
                 }
             }
-            _ => visitor.reply(&WebReply::plain("404 Not Found", "there is nothing here\n")),
+            _ => client.reply(&WebReply::plain("404 Not Found", "there is nothing here\n")),
         }
     }
 

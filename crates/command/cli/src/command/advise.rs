@@ -22,11 +22,11 @@ use studies::described::load_machine_of_agents;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    about: About,
+    about: AdviceSubject,
 }
 
 #[derive(Subcommand)]
-enum About {
+enum AdviceSubject {
     Placement(PlacementArguments),
     Io(io::IoArguments),
 }
@@ -100,8 +100,8 @@ const MOST_BLOCKS: u64 = 10_000_000;
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.about {
-        About::Placement(arguments) => of_placement(&arguments),
-        About::Io(arguments) => io::run(&arguments),
+        AdviceSubject::Placement(arguments) => of_placement(&arguments),
+        AdviceSubject::Io(arguments) => io::run(&arguments),
     }
 }
 

@@ -159,8 +159,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let (keys, listen) = (settings.keys.clone(), settings.listen);
     let kept = kept_in(settings.metadata.as_ref()).map(Path::to_owned);
     let copied = store_and_copies(&settings);
-    let patience = settings.limits.silence;
-    let io_node = IoNodeSettings { patience: Some(patience.into()), ..io_node_settings(&arguments)? };
+    let wait_timeout = settings.limits.silence;
+    let io_node = IoNodeSettings { wait_timeout: Some(wait_timeout.into()), ..io_node_settings(&arguments)? };
     check_used(&arguments)?;
     let stop = interrupt::channel()?;
     allow_many_descriptors();
@@ -198,7 +198,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             agent_metrics::serve(server, &machine, service.clone(), directories)?;
         }
         let key_file = arguments.key.file().map(Path::to_owned);
-        removed_files::begin(&machine, service.clone(), set, key_file, patience);
+        removed_files::begin(&machine, service.clone(), set, key_file, wait_timeout);
         let served = service.serve().await;
         trace.map_or(Ok(()), NodeTrace::end)?;
         match &served {

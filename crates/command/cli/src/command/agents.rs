@@ -344,10 +344,10 @@ impl Plan {
             all.map(|agent| (&*agent.name, agent.address.clone())).unzip();
         let left_out = names.join(", ");
         let why = match files_on(&cluster_of(addresses, self.key.as_ref())?)? {
-            FilesThere { keeps_names: true, .. } => format!("{left_out} has the names of all files"),
-            FilesThere { count: 0, .. } => return Ok(()),
-            FilesThere { count: 1, .. } => format!("1 file has a stripe on {left_out}"),
-            FilesThere { count, .. } => format!("{count} files have a stripe on {left_out}"),
+            FilesOnAgents { keeps_names: true, .. } => format!("{left_out} has the names of all files"),
+            FilesOnAgents { count: 0, .. } => return Ok(()),
+            FilesOnAgents { count: 1, .. } => format!("1 file has a stripe on {left_out}"),
+            FilesOnAgents { count, .. } => format!("{count} files have a stripe on {left_out}"),
         };
         let up = arguments.common.command("up");
         Err(Failure::new("fewer agents than before", why).remedy(format!(
@@ -464,7 +464,7 @@ fn in_words(options: &[String]) -> String {
 }
 
 /// Files on some agents.
-struct FilesThere {
+struct FilesOnAgents {
     /// Number of files with stripes on them.
     count: usize,
     /// True if one of them keeps the names.
@@ -472,13 +472,13 @@ struct FilesThere {
 }
 
 /// Returns a summary of the files on these agents.
-fn files_on(cluster: &Cluster) -> Result<FilesThere> {
+fn files_on(cluster: &Cluster) -> Result<FilesOnAgents> {
     cluster.run(|connection| async move {
         let stripes =
             connection.explained("cannot list the files", connection.client.list_numbered().await)?;
         let files: BTreeSet<_> = stripes.iter().map(|(_, stripe)| stripe.file).collect();
         let keeps_names = Namespace::find(&connection).await?.is_some();
-        Ok(FilesThere { count: files.len(), keeps_names })
+        Ok(FilesOnAgents { count: files.len(), keeps_names })
     })
 }
 

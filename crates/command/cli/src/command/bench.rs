@@ -53,7 +53,7 @@ use viewer::{FirstLook, TraceFiles};
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    which: Option<Which>,
+    which: Option<Benchmark>,
 
     /// Measure with modelled disks: four agents, then one.
     #[arg(long, conflicts_with = "agents")]
@@ -95,7 +95,7 @@ pub(crate) struct Arguments {
 
 /// Benchmark with its own options.
 #[derive(Subcommand)]
-enum Which {
+enum Benchmark {
     Pdiol(pdiol::Arguments),
     Enwrich(enwrich::Arguments),
     Names(names::Arguments),
@@ -175,10 +175,10 @@ const NAME: &str = "bench";
 /// Runs the command.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     match arguments.which {
-        Some(Which::Pdiol(arguments)) => return pdiol::run(arguments),
-        Some(Which::Enwrich(arguments)) => return enwrich::run(&arguments),
-        Some(Which::Names(arguments)) => return names::run(&arguments),
-        Some(Which::Placement(arguments)) => return placement::run(&arguments),
+        Some(Benchmark::Pdiol(arguments)) => return pdiol::run(arguments),
+        Some(Benchmark::Enwrich(arguments)) => return enwrich::run(&arguments),
+        Some(Benchmark::Names(arguments)) => return names::run(&arguments),
+        Some(Benchmark::Placement(arguments)) => return placement::run(&arguments),
         None => {}
     }
     if arguments.agents.is_asked_for() {

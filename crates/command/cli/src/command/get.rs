@@ -17,11 +17,11 @@ use account::explained::explained;
 use node::BlockingWork;
 use replacement::LocalPlace;
 use transfer::cluster::Cluster;
-use transfer::get_tree::{self, DamagedFile, Manner, TreeDownload};
+use transfer::get_tree::{self, DamagedFile, DownloadOptions, TreeDownload};
 use transfer::interrupt;
 use transfer::local::{self, Hashing, STANDARD};
 use transfer::namespace::{FoundPath, Namespace};
-use transfer::one_file::{self, Salvaged};
+use transfer::one_file::{self, SalvageResult};
 use transfer::{globs, namespace, parallel};
 
 /// Get files from the agents, reading all their disks at once.
@@ -125,11 +125,11 @@ async fn get_one(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     let progress = Progress::bytes(arguments.progress.show, name);
     let output = target.output(output).map_err(|error| Failure::new(local.display().to_string(), error))?;
     let output = Hashing::new(output, arguments.hash);
-    let Salvaged { hash, lost, inode, absence } = if arguments.skip_damaged {
+    let SalvageResult { hash, lost, inode, absence } = if arguments.skip_damaged {
         one_file::salvage(namespace, name, output, &progress).await?
     } else {
         let done = one_file::get(namespace, name, arguments.method.method, output, &progress).await?;
-        Salvaged { hash: done.hash, lost: Vec::new(), inode: done.inode, absence: None }
+        SalvageResult { hash: done.hash, lost: Vec::new(), inode: done.inode, absence: None }
     };
     let noted = match (target.file(), inode) {
         (Some(file), Some(inode)) => get_tree::note(file, &inode, lost.is_empty()),
@@ -192,7 +192,7 @@ fn check_many(arguments: &Arguments) -> Result<()> {
 async fn get_many(namespace: &Namespace, arguments: Arguments) -> Result<()> {
     check_many(&arguments)?;
     let Arguments { name, recursive, .. } = arguments;
-    let manner = Manner {
+    let manner = DownloadOptions {
         method: arguments.method.method,
         force: arguments.force,
         resume: arguments.resume,

@@ -28,7 +28,7 @@ use transfer::namespace::{Namespace, joined};
 use transfer::one_file::{self, Attributes, Done, Put};
 use transfer::parallel;
 use transfer::preflight;
-use transfer::put_tree::{LocalTree, PutTree, TreeUpload, noted_of};
+use transfer::put_tree::{LocalTree, TreeUpload, UploadOptions, noted_of};
 
 /// Put a local file or directory onto the agents, in stripes over all their disks.
 ///
@@ -271,7 +271,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
         (true, own) => joined(name.as_bytes(), own?.as_bytes()),
         (false, _) => name.into(),
     };
-    let put = PutTree {
+    let put = UploadOptions {
         path,
         block_bytes: arguments.block.0,
         disks: arguments.disks,
@@ -286,7 +286,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
     let put = cluster.run_with_present(move |connection| async move {
         let namespace = reach(&connection, without_missing).await?;
         preflight::check_space(&connection, &owned, local.data_bytes).await?;
-        let half_done = one_file::begin_hidden(&interruption, &owned);
+        let undo_guard = one_file::begin_hidden(&interruption, &owned);
         let upload = TreeUpload::new(&namespace, put, &shown)?;
         match interruption.unless(upload.run(local)).await {
             Some(Ok(counts)) => Ok(counts),
@@ -299,7 +299,7 @@ fn put_tree(cluster: &Cluster, name: &str, arguments: &Arguments) -> Result<()> 
                 shown.finish();
                 let interrupted = Failure::new(&owned, "interrupted. The files put so far are complete");
                 let interrupted = interrupted.remedy("`starfish put -r --resume` puts the others.");
-                Err(half_done.undone(interrupted, upload.discard().await))
+                Err(undo_guard.undone(interrupted, upload.discard().await))
             }
         }
     });

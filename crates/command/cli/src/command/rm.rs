@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use command_line::failure::{Failure, Result};
 use command_line::say;
-use namespace::{Location, TreeOperation, TreeRefusal, WhatToRemove};
+use namespace::{Location, RemovalTarget, TreeOperation, TreeRefusal};
 use node::ErrorKind;
 
 use crate::options::agents::AgentsArgs;
@@ -150,9 +150,10 @@ async fn remove_all(
     };
     let machine = &namespace.connection.machine;
     let of_files = unname.clone();
-    let mut failed = parallel::each(machine, files, move |found| of_files(found, WhatToRemove::File)).await?;
+    let mut failed =
+        parallel::each(machine, files, move |found| of_files(found, RemovalTarget::File)).await?;
     for directory in directories.into_iter().rev() {
-        if let Err(failure) = unname(directory, WhatToRemove::Directory).await {
+        if let Err(failure) = unname(directory, RemovalTarget::Directory).await {
             failed.note(&failure);
         }
     }
@@ -219,7 +220,7 @@ async fn report_young(namespace: &Namespace, young: &[FoundPath], least: Duratio
 
 /// Removes a file unless a client has it open. Returns true if it was removed by this call.
 async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
-    let remove = TreeOperation::Remove { at: Location::of_path(path), what: WhatToRemove::AbandonedFile };
+    let remove = TreeOperation::Remove { at: Location::of_path(path), what: RemovalTarget::AbandonedFile };
     match namespace.perform(path, remove).await {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) if error.kind() == ErrorKind::Refused(TreeRefusal::Busy) => Ok(false),

@@ -7,7 +7,8 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use experiment::{
-    Choices, FIELDS, Field, FieldOf, FieldSet, Given, Options, PLACEMENT_FIELDS, PlacementChoices, TakesOf,
+    Choices, FIELDS, Field, FieldOf, FieldSet, FieldValuesOf, Given, Options, PLACEMENT_FIELDS,
+    PlacementChoices,
 };
 use request_log::RequestLog;
 
@@ -41,15 +42,15 @@ fn argument<C: FieldSet>(field: &'static FieldOf<C>) -> Arg {
     let long: &'static str = field.name.replace('_', "-").leak();
     let argument = Arg::new(field.name).long(long).help(field.meaning.trim_end_matches('.'));
     let argument = match &field.takes {
-        TakesOf::Flag(_) => return argument.action(ArgAction::SetTrue),
-        TakesOf::Size(..) => argument.value_name("SIZE").value_parser(words(field)),
-        TakesOf::Whole(..) => argument.value_name("N").value_parser(words(field)),
-        TakesOf::Text(TIME, ..) => argument.value_name(TIME).value_parser(time),
-        TakesOf::Text(name, ..) => argument.value_name(*name).value_parser(words(field)),
-        TakesOf::WholeOrName(..) | TakesOf::WholeOrUnlimited(..) => {
+        FieldValuesOf::Flag(_) => return argument.action(ArgAction::SetTrue),
+        FieldValuesOf::Size(..) => argument.value_name("SIZE").value_parser(words(field)),
+        FieldValuesOf::Whole(..) => argument.value_name("N").value_parser(words(field)),
+        FieldValuesOf::Text(TIME, ..) => argument.value_name(TIME).value_parser(time),
+        FieldValuesOf::Text(name, ..) => argument.value_name(*name).value_parser(words(field)),
+        FieldValuesOf::WholeOrName(..) | FieldValuesOf::WholeOrUnlimited(..) => {
             argument.value_name("N").value_parser(words(field))
         }
-        TakesOf::Name(names, _) => {
+        FieldValuesOf::Name(names, _) => {
             argument.value_name("NAME").value_parser(PossibleValuesParser::new(*names))
         }
     };
@@ -92,7 +93,7 @@ fn given<C: FieldSet>(
     let mut choices = C::default();
     for field in fields {
         let given = match field.takes {
-            TakesOf::Flag(_) => Some(Given::Flag(matches.get_flag(field.name))),
+            FieldValuesOf::Flag(_) => Some(Given::Flag(matches.get_flag(field.name))),
             _ => matches.get_one::<String>(field.name).map(|word| Given::Word(word)),
         };
         let Some(given) = given else { continue };

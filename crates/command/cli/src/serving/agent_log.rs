@@ -74,7 +74,7 @@ fn priority(level: Level) -> u8 {
 
 /// Returns a reporter that logs the events of a node with this key file. Repeated disk errors are rate-limited.
 pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
-    let failures = Mutex::new(Repeated::default());
+    let failures = Mutex::new(RepeatedLines::default());
     Reporter::new(move |report| match report {
         Report::PeerCame { peer, .. } => log::debug!("{peer} connected"),
         Report::PeerGone { peer, why, .. } => log::debug!("{peer} disconnected: {why}"),
@@ -116,7 +116,7 @@ pub(crate) fn reporter(key_file: Option<PathBuf>) -> Reporter {
 /// Returns a function that logs the full errors behind the numbers that programs receive. Repeated errors are
 /// rate-limited.
 pub(crate) fn error_logger() -> impl Fn(&node::Error) + Send {
-    let failures = Mutex::new(Repeated::default());
+    let failures = Mutex::new(RepeatedLines::default());
     move |error| {
         let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
         match failures.note(error.to_string(), Instant::now()) {
@@ -135,9 +135,9 @@ const TEXTS_MAX: usize = 1000;
 
 /// Written texts, each with the time of the last line and the number of repetitions suppressed since then.
 #[derive(Default)]
-struct Repeated(BTreeMap<String, (Instant, u64)>);
+struct RepeatedLines(BTreeMap<String, (Instant, u64)>);
 
-impl Repeated {
+impl RepeatedLines {
     /// Returns the number of repetitions suppressed before this line, or `None` if the text must not be written now.
     fn note(&mut self, text: String, now: Instant) -> Option<u64> {
         let is_old = |written: Instant| now.duration_since(written) >= REPEATED_EVERY;
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_repeated_message_is_logged_once_a_minute_with_its_count() {
-        let (mut repeated, start) = (Repeated::default(), Instant::now());
+        let (mut repeated, start) = (RepeatedLines::default(), Instant::now());
         assert_eq!(repeated.note("full".into(), start), Some(0));
         for seconds in [1, 2, 59] {
             assert_eq!(repeated.note("full".into(), start + Duration::from_secs(seconds)), None);

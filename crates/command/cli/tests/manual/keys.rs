@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use description::{Bytes, Frequency, Rate, Rpm, Time, WrittenAsText};
-use experiment::{FIELDS, FieldOf, FieldSet, PLACEMENT_FIELDS, TakesOf};
+use experiment::{FIELDS, FieldOf, FieldSet, FieldValuesOf, PLACEMENT_FIELDS};
 use machine::Work;
 use plan::reference::{PLACEMENT_TOP, PlanKey, TABLES, TOP};
 
@@ -115,13 +115,13 @@ fn python_fields<C: FieldSet>(fields: &[FieldOf<C>], optional: fn(&str) -> Strin
     let mut module = String::new();
     for field in fields.iter().filter(|field| !NAMED_IN_PYTHON.contains(&field.name)) {
         let kind = match &field.takes {
-            TakesOf::Flag(_) => "bool",
-            TakesOf::Size(..) => "Size",
-            TakesOf::Whole(..) => "int",
-            TakesOf::Name(..) => "str",
-            TakesOf::WholeOrName(..) | TakesOf::WholeOrUnlimited(..) => "int | str",
-            TakesOf::Text("RxC", ..) => "Sides",
-            TakesOf::Text(..) => "str",
+            FieldValuesOf::Flag(_) => "bool",
+            FieldValuesOf::Size(..) => "Size",
+            FieldValuesOf::Whole(..) => "int",
+            FieldValuesOf::Name(..) => "str",
+            FieldValuesOf::WholeOrName(..) | FieldValuesOf::WholeOrUnlimited(..) => "int | str",
+            FieldValuesOf::Text("RxC", ..) => "Sides",
+            FieldValuesOf::Text(..) => "str",
         };
         let kind = optional(kind);
         let (name, meaning) = (field.name, field.meaning.replace('`', "``"));

@@ -77,7 +77,7 @@ impl ReplayTask {
             let bytes = self.job.files().map(|(_, bytes, _)| bytes).fold(0, u64::saturating_add);
             preflight::check_space(&connection, "the files of the log", bytes).await?;
             let failure = Failure::new("replay", "interrupted, and there was no time to remove the files");
-            let half_done = interruption.begin(failure.remedy(scratch::LEFT));
+            let undo_guard = interruption.begin(failure.remedy(scratch::LEFT));
             let mut files = JobFiles::new();
             for (name, _, _) in self.job.files() {
                 let file = scratch::describe(&connection, &self.label, self.block_bytes).await?;
@@ -85,7 +85,7 @@ impl ReplayTask {
             }
             let outcome = interruption.unless(self.make_and_use(&connection, &files)).await;
             match (outcome, scratch::remove(&connection, files.values()).await) {
-                (None, removed) => Err(half_done.undone(Failure::new("replay", "interrupted"), removed)),
+                (None, removed) => Err(undo_guard.undone(Failure::new("replay", "interrupted"), removed)),
                 (Some(Err(failure)), Err(_)) => Err(failure.also(scratch::LEFT)),
                 (Some(outcome), removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),
             }

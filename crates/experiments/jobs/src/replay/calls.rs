@@ -5,7 +5,7 @@
 //! request to each I/O node that holds some of them. Through a write cache or a page cache, both kinds of call move
 //! every piece separately.
 
-use fs::{CollectiveMethod, Company, Group, SelectedSettings};
+use fs::{CollectiveMethod, Group, Participants, SelectedSettings};
 use layout::{Operation, Selection};
 use machine::{Machine, NodeId, mix};
 use request_log::{LoggedCall, Stretch};
@@ -53,13 +53,14 @@ impl<M: Machine> ReplayPart<M> {
         match (self.job.access, group) {
             (ReplayAccess::Calls { method, queued }, Some(group)) => {
                 let settings = SelectedSettings { method, queued, to_media: false };
-                let company = Company::Group(group);
+                let company = Participants::Group(group);
                 self.move_selected(*file, (*operation, selection), company, settings, outcome).await
             }
             (ReplayAccess::Calls { .. } | ReplayAccess::Requests, _) if selection.runs() > 1 => {
                 let method = CollectiveMethod::DiskDirected { presort: true };
                 let settings = SelectedSettings { method, queued: true, to_media: false };
-                self.move_selected(*file, (*operation, selection), Company::Alone, settings, outcome).await
+                self.move_selected(*file, (*operation, selection), Participants::Alone, settings, outcome)
+                    .await
             }
             _ => self.move_pieces(*file, (*operation, selection), outcome).await,
         }
@@ -91,7 +92,7 @@ impl<M: Machine> ReplayPart<M> {
         &self,
         file: u32,
         (operation, selection): (Operation, &Selection),
-        company: Company<'_, M>,
+        company: Participants<'_, M>,
         settings: SelectedSettings,
         outcome: &mut Outcome,
     ) -> Result<(), Error> {

@@ -20,7 +20,7 @@ use namespace::TreeRefusal;
 use super::Inner;
 use super::failures::Reported;
 use super::files::LogicalFile;
-use super::table::{Look, PageKey};
+use super::table::{PageKey, PageLookup};
 use super::transfer::{PinnedPage, about};
 use super::window::{Order, Window};
 use crate::File;
@@ -272,11 +272,11 @@ impl<M: Machine> PagedFile<M> {
 
     /// Looks up part of a page, and starts to read it at demand priority if necessary. Also returns true if the page
     /// was in flight before.
-    fn look(&self, pin: &PinnedPage<M>, range: &Range<u64>) -> (Look, bool) {
+    fn look(&self, pin: &PinnedPage<M>, range: &Range<u64>) -> (PageLookup, bool) {
         let look = self.cache.table.borrow_mut().look(pin.place, range);
-        let waits = matches!(look, Look::Pending(_));
-        self.cache.count_read(matches!(look, Look::Here(_)), range.end - range.start);
-        if matches!(look, Look::Missing) {
+        let waits = matches!(look, PageLookup::Pending(_));
+        self.cache.count_read(matches!(look, PageLookup::Here(_)), range.end - range.start);
+        if matches!(look, PageLookup::Missing) {
             return (self.start_reading(pin, range), waits);
         }
         if waits {
@@ -286,27 +286,32 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Blocks until part of a page has arrived.
-    async fn wait_for(&self, pin: &PinnedPage<M>, range: &Range<u64>, mut look: Look) -> Result<Payload> {
+    async fn wait_for(
+        &self,
+        pin: &PinnedPage<M>,
+        range: &Range<u64>,
+        mut look: PageLookup,
+    ) -> Result<Payload> {
         loop {
             match look {
-                Look::Here(data) => return Ok(data),
-                Look::Pending(settled) => {
+                PageLookup::Here(data) => return Ok(data),
+                PageLookup::Pending(settled) => {
                     let page = self.cache.table.borrow().page(pin.place).key.page;
                     let _span = self.file.file.notes().span("wait for page", || [("page", page)]);
                     settled.wait().await;
                 }
-                Look::Missing => {}
-                Look::Failed(error) => return Err(error),
+                PageLookup::Missing => {}
+                PageLookup::Failed(error) => return Err(error),
             }
             self.file.cuts.none().await;
             look = self.cache.table.borrow_mut().look(pin.place, range);
-            if matches!(look, Look::Missing) {
+            if matches!(look, PageLookup::Missing) {
                 look = self.start_reading(pin, range);
             }
         }
     }
 
-    fn start_reading(&self, pin: &PinnedPage<M>, range: &Range<u64>) -> Look {
+    fn start_reading(&self, pin: &PinnedPage<M>, range: &Range<u64>) -> PageLookup {
         self.cache.start_reading(&self.file, pin.place, range.end, Class::Demand);
         self.cache.table.borrow_mut().look(pin.place, range)
     }

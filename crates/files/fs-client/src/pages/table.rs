@@ -33,7 +33,7 @@ pub(super) struct PageKey {
 }
 
 /// Slot of a page in the table. Valid while the page is pinned or pending.
-pub(super) type Place = usize;
+pub(super) type PageSlot = usize;
 
 /// State of a page in the table, with the transfer it waits for, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Page {
 }
 
 /// Result of a reader's lookup of a page.
-pub(super) enum Look {
+pub(super) enum PageLookup {
     /// The bytes.
     Here(Payload),
     /// The page is being read, or is unreadable during a write; the condition is woken at the end of the transfer.
@@ -114,7 +114,7 @@ pub(super) enum Look {
 
 /// Result of freeing space.
 #[derive(Debug, PartialEq)]
-pub(super) enum Room {
+pub(super) enum EvictionResult {
     /// There is space now.
     Made,
     /// There will be space when pages are no longer pending or in use.
@@ -132,9 +132,9 @@ pub(super) struct PageTable {
     bytes_max: u64,
     bytes: u64,
     pages: Slab<Page>,
-    by_key: BTreeMap<PageKey, Place>,
+    by_key: BTreeMap<PageKey, PageSlot>,
     /// The queue of clean and dirty pages, by position.
-    line: BTreeMap<i64, Place>,
+    line: BTreeMap<i64, PageSlot>,
     first_turn: i64,
     last_turn: i64,
     /// Keys of the dirty pages that are not being written.
@@ -174,7 +174,7 @@ impl PageTable {
     }
 
     /// Returns the slot of a page. If the page is neither pinned nor pending, any call that frees space can drop it.
-    pub(super) fn find(&self, key: PageKey) -> Option<Place> {
+    pub(super) fn find(&self, key: PageKey) -> Option<PageSlot> {
         self.by_key.get(&key).copied()
     }
 
@@ -183,18 +183,18 @@ impl PageTable {
         self.by_key.get(&key).is_some_and(|&place| self.pages[place].valid.contains(&(0..bytes)))
     }
 
-    pub(super) fn page(&self, place: Place) -> &Page {
+    pub(super) fn page(&self, place: PageSlot) -> &Page {
         &self.pages[place]
     }
 
     /// Finds a page and pins it.
-    pub(super) fn pin(&mut self, key: PageKey) -> Option<Place> {
+    pub(super) fn pin(&mut self, key: PageKey) -> Option<PageSlot> {
         let place = *self.by_key.get(&key)?;
         self.pages[place].pins += 1;
         Some(place)
     }
 
-    pub(super) fn unpin(&mut self, place: Place) {
+    pub(super) fn unpin(&mut self, place: PageSlot) {
         self.pages[place].pins -= 1;
         self.drop_if_done(place);
     }
@@ -206,7 +206,7 @@ impl PageTable {
 
     /// Frees space for a page of `bytes` by dropping clean pages. Begins to write the dirty pages it examines; the
     /// caller must write the pages in `to_write`, even without space.
-    pub(super) fn make_room(&mut self, bytes: u64, to_write: &mut Vec<Place>) -> Room {
+    pub(super) fn make_room(&mut self, bytes: u64, to_write: &mut Vec<PageSlot>) -> EvictionResult {
         let mut failure = None;
         // Two passes over the queue: the first clears each page's reference, the second finds pages to drop.
         let mut looks = 2 * self.line.len();
@@ -231,17 +231,17 @@ impl PageTable {
             }
         }
         if self.bytes + bytes <= self.bytes_max {
-            return Room::Made;
+            return EvictionResult::Made;
         }
         let nothing_moves = || self.pages.iter().all(|(_, page)| page.turn.is_some() && page.pins == 0);
         match failure {
-            Some(error) if to_write.is_empty() && nothing_moves() => Room::Never(error),
-            _ => Room::Later,
+            Some(error) if to_write.is_empty() && nothing_moves() => EvictionResult::Never(error),
+            _ => EvictionResult::Later,
         }
     }
 
     /// Adds an empty, pinned page to the table; `ahead` if it is prefetched. Call [`make_room`](Self::make_room) first.
-    pub(super) fn insert(&mut self, key: PageKey, buffer: Buf, ahead: bool) -> Place {
+    pub(super) fn insert(&mut self, key: PageKey, buffer: Buf, ahead: bool) -> PageSlot {
         self.bytes += buffer.len();
         assert!(self.bytes <= self.bytes_max, "the caller has made room");
         let place = self.pages.insert(Page {
@@ -269,23 +269,23 @@ impl PageTable {
     }
 
     /// Uses `range` of a pinned page, if it is valid.
-    pub(super) fn look(&mut self, place: Place, range: &Range<u64>) -> Look {
+    pub(super) fn look(&mut self, place: PageSlot, range: &Range<u64>) -> PageLookup {
         let page = &mut self.pages[place];
         (page.referenced, page.ahead) = (true, false);
         if page.valid.contains(range) {
-            Look::Here(page.buffer.slice(range.clone()))
+            PageLookup::Here(page.buffer.slice(range.clone()))
         } else if matches!(page.state, State::PendingRead | State::PendingWrite) {
-            Look::Pending(page.settled.clone())
+            PageLookup::Pending(page.settled.clone())
         } else if let Some(error) = page.read_failure.take() {
-            Look::Failed(error)
+            PageLookup::Failed(error)
         } else {
-            Look::Missing
+            PageLookup::Missing
         }
     }
 
     /// Writes data to a pinned page. Returns true if the page is now dirty in one range up to its last byte, so that
     /// its transfer can begin.
-    pub(super) fn write(&mut self, place: Place, at: u64, data: Payload) -> bool {
+    pub(super) fn write(&mut self, place: PageSlot, at: u64, data: Payload) -> bool {
         let page = &mut self.pages[place];
         let (range, bytes) = (at..at + data.len(), page.buffer.len());
         if range == (0..bytes) {
@@ -310,7 +310,7 @@ impl PageTable {
 
     /// Begins to read a page, with the number of the read if in the background. The page stays in the table until
     /// [`finish_read`](Self::finish_read).
-    pub(super) fn begin_read(&mut self, place: Place, background: Option<u64>) {
+    pub(super) fn begin_read(&mut self, place: PageSlot, background: Option<u64>) {
         self.leave_line(place);
         let page = &mut self.pages[place];
         debug_assert!(matches!(page.state, State::Clean | State::Dirty), "read once at a time");
@@ -319,13 +319,13 @@ impl PageTable {
     }
 
     /// Returns the number of a page's background read, which is at demand priority from now on.
-    pub(super) fn promote(&mut self, place: Place) -> Option<u64> {
+    pub(super) fn promote(&mut self, place: PageSlot) -> Option<u64> {
         self.pages[place].background.take()
     }
 
     /// Completes a read with the bytes from the page's beginning on, or with a failure. Bytes written to the page
     /// during the read take precedence.
-    pub(super) fn finish_read(&mut self, place: Place, outcome: Result<Payload>) {
+    pub(super) fn finish_read(&mut self, place: PageSlot, outcome: Result<Payload>) {
         let page = &mut self.pages[place];
         let stale = std::mem::take(&mut page.stale);
         page.background = None;
@@ -347,7 +347,7 @@ impl PageTable {
 
     /// Begins to write a page's dirty bytes. The page stays in the table until [`finish_write`](Self::finish_write).
     /// Returns false, without effect, if the page is clean or already has a transfer in flight.
-    pub(super) fn begin_write(&mut self, place: Place) -> bool {
+    pub(super) fn begin_write(&mut self, place: PageSlot) -> bool {
         if self.pages[place].state != State::Dirty {
             return false;
         }
@@ -363,7 +363,7 @@ impl PageTable {
 
     /// Returns the dirty bytes of a page whose write has begun, each run with its offset in the page. Bytes written to
     /// the page from now on are dirty again.
-    pub(super) fn take_dirty(&mut self, place: Place) -> Vec<(u64, Payload)> {
+    pub(super) fn take_dirty(&mut self, place: PageSlot) -> Vec<(u64, Payload)> {
         let page = &mut self.pages[place];
         page.leaving = std::mem::take(&mut page.dirty);
         page.slices(&page.leaving)
@@ -371,7 +371,7 @@ impl PageTable {
 
     /// Completes a write of a page. After a failure its bytes are dirty again, and stay until a caller requests a
     /// retry.
-    pub(super) fn finish_write(&mut self, place: Place, outcome: Result<()>) {
+    pub(super) fn finish_write(&mut self, place: PageSlot, outcome: Result<()>) {
         let page = &mut self.pages[place];
         debug_assert_eq!(page.state, State::PendingWrite, "begun before");
         self.pending_writes -= 1;
@@ -389,7 +389,7 @@ impl PageTable {
 
     /// Returns the pages of a file with dirty bytes not in flight, in order. They include pages that cannot be written
     /// yet because they are being read, and with `failed_too` those whose last write failed.
-    pub(super) fn unwritten(&self, file: u64, failed_too: bool) -> Vec<Place> {
+    pub(super) fn unwritten(&self, file: u64, failed_too: bool) -> Vec<PageSlot> {
         let keys = PageKey { file, page: 0 }..=PageKey { file, page: u64::MAX };
         let places = self.dirty.range(keys).map(|key| self.by_key[key]);
         places.filter(|&place| failed_too || self.pages[place].write_failure.is_none()).collect()
@@ -463,13 +463,13 @@ impl PageTable {
         pending.then(|| page.settled.clone())
     }
 
-    fn places(&self, file: u64, pages: Range<u64>) -> Vec<Place> {
+    fn places(&self, file: u64, pages: Range<u64>) -> Vec<PageSlot> {
         let keys = PageKey { file, page: pages.start }..PageKey { file, page: pages.end.max(pages.start) };
         self.by_key.range(keys).map(|(_, &place)| place).collect()
     }
 
     /// Returns a page to the queue after a transfer.
-    fn settle(&mut self, place: Place) {
+    fn settle(&mut self, place: PageSlot) {
         let page = &mut self.pages[place];
         page.settled.wake_all();
         page.state = if page.dirty.is_empty() { State::Clean } else { State::Dirty };
@@ -485,7 +485,7 @@ impl PageTable {
     }
 
     /// Removes a page from the table if it is useless, unpinned and not pending.
-    fn drop_if_done(&mut self, place: Place) {
+    fn drop_if_done(&mut self, place: PageSlot) {
         let page = &self.pages[place];
         let idle = page.pins == 0 && matches!(page.state, State::Clean | State::Dirty);
         if idle && (page.forgotten || page.valid.is_empty()) {
@@ -493,7 +493,7 @@ impl PageTable {
         }
     }
 
-    fn remove(&mut self, place: Place) {
+    fn remove(&mut self, place: PageSlot) {
         self.leave_line(place);
         let page = self.pages.remove(place);
         if !page.forgotten {
@@ -506,23 +506,23 @@ impl PageTable {
         }
     }
 
-    fn stand_at_end(&mut self, place: Place) {
+    fn stand_at_end(&mut self, place: PageSlot) {
         self.last_turn += 1;
         self.stand(place, self.last_turn);
     }
 
-    fn stand_in_front(&mut self, place: Place) {
+    fn stand_in_front(&mut self, place: PageSlot) {
         self.first_turn -= 1;
         self.stand(place, self.first_turn);
     }
 
-    fn stand(&mut self, place: Place, turn: i64) {
+    fn stand(&mut self, place: PageSlot, turn: i64) {
         debug_assert!(self.pages[place].turn.is_none(), "stands in the line once");
         self.pages[place].turn = Some(turn);
         self.line.insert(turn, place);
     }
 
-    fn leave_line(&mut self, place: Place) {
+    fn leave_line(&mut self, place: PageSlot) {
         if let Some(turn) = self.pages[place].turn.take() {
             self.line.remove(&turn);
         }
@@ -574,7 +574,7 @@ mod tests {
 
     fn touch(table: &mut PageTable, page: u64) {
         let place = table.pin(key(page)).expect("there");
-        assert!(matches!(table.look(place, &(0..1)), Look::Here(_)));
+        assert!(matches!(table.look(place, &(0..1)), PageLookup::Here(_)));
         table.unpin(place);
     }
 
@@ -586,11 +586,11 @@ mod tests {
     fn a_recently_used_page_gets_a_second_chance() {
         let mut table = table_of(&[1, 2, 3]);
         let mut none = Vec::new();
-        assert_eq!(table.make_room(PAGE, &mut none), Room::Made);
+        assert_eq!(table.make_room(PAGE, &mut none), EvictionResult::Made);
         assert_eq!(there(&table, 0..9), [2, 3], "all had been used, so the first goes");
         enter(&mut table, 4, None);
         touch(&mut table, 2);
-        assert_eq!(table.make_room(PAGE, &mut none), Room::Made);
+        assert_eq!(table.make_room(PAGE, &mut none), EvictionResult::Made);
         assert_eq!(there(&table, 0..9), [2, 4], "3 was the first not used since");
         assert!(none.is_empty());
     }
@@ -602,9 +602,9 @@ mod tests {
         let reading = table.pin(key(2)).expect("there");
         table.begin_read(reading, None);
         table.unpin(reading);
-        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Later);
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), EvictionResult::Later);
         table.finish_read(reading, Ok(Payload::zeros(PAGE)));
-        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), EvictionResult::Made);
         assert_eq!(there(&table, 0..9), [1]);
         table.unpin(pinned);
     }
@@ -614,12 +614,12 @@ mod tests {
         let mut table = PageTable::new(PAGE);
         enter(&mut table, 1, Some(2..5));
         let mut to_write = Vec::new();
-        assert_eq!(table.make_room(PAGE, &mut to_write), Room::Later);
+        assert_eq!(table.make_room(PAGE, &mut to_write), EvictionResult::Later);
         let runs: Vec<_> = table.take_dirty(to_write[0]).iter().map(|(at, data)| (*at, data.len())).collect();
         assert_eq!(runs, [(2, 3)], "only the written bytes");
-        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Later);
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), EvictionResult::Later);
         table.finish_write(to_write[0], Ok(()));
-        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), EvictionResult::Made);
         assert!(table.find(key(1)).is_none());
     }
 
@@ -645,7 +645,7 @@ mod tests {
         table.begin_write(place);
         table.take_dirty(place);
         table.finish_write(place, Err(failure()));
-        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Never(failure()));
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), EvictionResult::Never(failure()));
         assert!(table.unwritten(1, false).is_empty(), "not retried without a request");
         assert_eq!(table.unwritten(1, true), [place]);
         assert!(table.begin_write(place));
@@ -671,13 +671,13 @@ mod tests {
         let mut table = PageTable::new(PAGE);
         let place = table.insert(key(1), buffer(), false);
         table.write(place, 2, Payload::from(vec![9, 9]));
-        assert!(matches!(table.look(place, &(0..4)), Look::Missing));
+        assert!(matches!(table.look(place, &(0..4)), PageLookup::Missing));
         table.begin_read(place, None);
         table.write(place, 6, Payload::from(vec![8]));
         table.finish_read(place, Ok(Payload::from(vec![1; 7])));
-        let Look::Here(data) = table.look(place, &(0..7)) else { panic!("it has been read") };
+        let PageLookup::Here(data) = table.look(place, &(0..7)) else { panic!("it has been read") };
         assert_eq!(data.to_vec(), Some(vec![1, 1, 9, 9, 1, 1, 8]));
-        assert!(matches!(table.look(place, &(0..8)), Look::Missing), "the file had no more");
+        assert!(matches!(table.look(place, &(0..8)), PageLookup::Missing), "the file had no more");
         assert_eq!(table.page(place).state, State::Dirty);
     }
 
@@ -687,8 +687,8 @@ mod tests {
         let place = table.insert(key(1), buffer(), false);
         table.write(place, 2, Payload::zeros(2));
         table.begin_write(place);
-        assert!(matches!(table.look(place, &(0..8)), Look::Pending(_)));
-        assert!(matches!(table.look(place, &(2..4)), Look::Here(_)), "cached bytes can be used");
+        assert!(matches!(table.look(place, &(0..8)), PageLookup::Pending(_)));
+        assert!(matches!(table.look(place, &(2..4)), PageLookup::Here(_)), "cached bytes can be used");
     }
 
     #[test]
@@ -698,8 +698,8 @@ mod tests {
         table.write(place, 3, Payload::zeros(2));
         table.forget_clean(1);
         assert_eq!(there(&table, 0..9), [2]);
-        assert!(matches!(table.look(place, &(3..5)), Look::Here(_)));
-        assert!(matches!(table.look(place, &(0..1)), Look::Missing));
+        assert!(matches!(table.look(place, &(3..5)), PageLookup::Here(_)));
+        assert!(matches!(table.look(place, &(0..1)), PageLookup::Missing));
     }
 
     #[test]
@@ -715,8 +715,8 @@ mod tests {
             table.finish_read(place, Ok(Payload::from(vec![1; PAGE as usize])));
         }
         assert_eq!(there(&table, 0..9), [2]);
-        assert!(matches!(table.look(written, &(0..1)), Look::Here(_)));
-        assert!(matches!(table.look(written, &(1..2)), Look::Missing));
+        assert!(matches!(table.look(written, &(0..1)), PageLookup::Here(_)));
+        assert!(matches!(table.look(written, &(1..2)), PageLookup::Missing));
     }
 
     #[test]
@@ -726,7 +726,7 @@ mod tests {
         table.begin_read(place, None);
         table.finish_read(place, Ok(Payload::zeros(PAGE)));
         table.unpin(place);
-        assert_eq!(table.make_room(PAGE, &mut Vec::new()), Room::Made);
+        assert_eq!(table.make_room(PAGE, &mut Vec::new()), EvictionResult::Made);
         assert_eq!(table.take_wasted(), [1]);
     }
 
@@ -762,23 +762,23 @@ mod tests {
     /// Model of the pages at an I/O node and an application, to compare with the table.
     #[derive(Default)]
     struct World {
-        reads: Vec<Place>,
-        writes: Vec<(Place, u64, Runs)>,
-        to_write: Vec<Place>,
-        pinned: Vec<Place>,
+        reads: Vec<PageSlot>,
+        writes: Vec<(PageSlot, u64, Runs)>,
+        to_write: Vec<PageSlot>,
+        pinned: Vec<PageSlot>,
         sent: BTreeMap<u64, [u8; PAGE as usize]>,
         written: BTreeMap<u64, [u8; PAGE as usize]>,
         stamp: u8,
     }
 
     impl World {
-        fn find(&mut self, table: &mut PageTable, page: u64) -> Option<Place> {
+        fn find(&mut self, table: &mut PageTable, page: u64) -> Option<PageSlot> {
             let found = table.pin(key(page));
             if found.is_some() {
                 return found;
             }
             let room = table.make_room(PAGE, &mut self.to_write);
-            (room == Room::Made).then(|| table.insert(key(page), buffer(), false))
+            (room == EvictionResult::Made).then(|| table.insert(key(page), buffer(), false))
         }
 
         fn take(&mut self, table: &mut PageTable, step: Step) {
@@ -786,15 +786,15 @@ mod tests {
                 Step::Read(page) => {
                     let Some(place) = self.find(table, page) else { return };
                     match table.look(place, &(0..PAGE)) {
-                        Look::Missing => {
+                        PageLookup::Missing => {
                             table.begin_read(place, None);
                             self.reads.push(place);
                         }
-                        Look::Here(data) => {
+                        PageLookup::Here(data) => {
                             let expected = self.written.get(&page).copied().unwrap_or_default();
                             assert_eq!(data.to_vec(), Some(expected.to_vec()), "page {page}");
                         }
-                        Look::Pending(_) | Look::Failed(_) => {}
+                        PageLookup::Pending(_) | PageLookup::Failed(_) => {}
                     }
                     table.unpin(place);
                 }

@@ -14,7 +14,7 @@ use machine::{Class, Machine, OperationInFlight, Payload, Permit};
 use super::Inner;
 use super::failures::Reported;
 use super::files::LogicalFile;
-use super::table::{PageKey, Place, Room};
+use super::table::{EvictionResult, PageKey, PageSlot};
 use super::window::Bounds;
 use crate::error::{FailureKind, Result};
 
@@ -30,7 +30,7 @@ const WINDOW_PER_DISK_MAX: u64 = 32;
 /// A page in use: it stays in the table until this is dropped.
 pub(super) struct PinnedPage<M: Machine> {
     cache: Rc<Inner<M>>,
-    pub(super) place: Place,
+    pub(super) place: PageSlot,
 }
 
 impl<M: Machine> Drop for PinnedPage<M> {
@@ -50,12 +50,12 @@ impl<M: Machine> Inner<M> {
                 return Ok(pin);
             }
             match self.make_room(file.page_bytes()) {
-                Room::Made => {
+                EvictionResult::Made => {
                     let place = self.insert(file, key, false);
                     return Ok(PinnedPage { cache: self.clone(), place });
                 }
-                Room::Later => self.wait_for_room().await,
-                Room::Never(error) => return Err(error),
+                EvictionResult::Later => self.wait_for_room().await,
+                EvictionResult::Never(error) => return Err(error),
             }
         }
     }
@@ -92,7 +92,7 @@ impl<M: Machine> Inner<M> {
         self.room.wait().await;
     }
 
-    fn make_room(self: &Rc<Self>, bytes: u64) -> Room {
+    fn make_room(self: &Rc<Self>, bytes: u64) -> EvictionResult {
         let (mut to_write, mut table) = (Vec::new(), self.table.borrow_mut());
         let room = table.make_room(bytes, &mut to_write);
         let wasted = table.take_wasted();
@@ -106,7 +106,7 @@ impl<M: Machine> Inner<M> {
         room
     }
 
-    fn insert(&self, file: &LogicalFile<M>, key: PageKey, ahead: bool) -> Place {
+    fn insert(&self, file: &LogicalFile<M>, key: PageKey, ahead: bool) -> PageSlot {
         let buffer = self.buffers.try_take(file.page_bytes()).expect("a pool without a bound");
         self.table.borrow_mut().insert(key, buffer, ahead)
     }
@@ -122,7 +122,7 @@ impl<M: Machine> Inner<M> {
             }
             return true;
         }
-        if !file.cuts.is_empty() || self.make_room(file.page_bytes()) != Room::Made {
+        if !file.cuts.is_empty() || self.make_room(file.page_bytes()) != EvictionResult::Made {
             return false;
         }
         let place = self.insert(file, key, true);
@@ -135,7 +135,7 @@ impl<M: Machine> Inner<M> {
     pub(super) fn start_reading(
         self: &Rc<Self>,
         file: &Rc<LogicalFile<M>>,
-        place: Place,
+        place: PageSlot,
         least: u64,
         class: Class,
     ) {
@@ -165,7 +165,7 @@ impl<M: Machine> Inner<M> {
 
     /// Records that a caller waits for a page that is being read. Promotes a background read at the I/O node if that
     /// helps.
-    pub(super) fn promote(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, place: Place) {
+    pub(super) fn promote(self: &Rc<Self>, file: &Rc<LogicalFile<M>>, place: PageSlot) {
         let Some(number) = self.table.borrow_mut().promote(place) else { return };
         let offset = self.table.borrow().page(place).key.page * file.page_bytes();
         if self.reads.promote(file.file.home(offset), number) {
@@ -183,7 +183,7 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Begins to write a page. Returns true if it had bytes to write.
-    pub(super) fn start_writing(self: &Rc<Self>, place: Place, class: Class) -> bool {
+    pub(super) fn start_writing(self: &Rc<Self>, place: PageSlot, class: Class) -> bool {
         let begun = self.table.borrow_mut().begin_write(place);
         if begun {
             self.list_for_writing(&[place], class);
@@ -192,7 +192,7 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Adds pages whose write has begun to the write list, and starts write agents for them as needed.
-    fn list_for_writing(self: &Rc<Self>, places: &[Place], class: Class) {
+    fn list_for_writing(self: &Rc<Self>, places: &[PageSlot], class: Class) {
         for &place in places {
             let file = self.file_of(place);
             if let Some(permit) = self.write_list.put(place, class, file.writes.begin()) {
@@ -202,7 +202,7 @@ impl<M: Machine> Inner<M> {
         }
     }
 
-    fn file_of(&self, place: Place) -> Rc<LogicalFile<M>> {
+    fn file_of(&self, place: PageSlot) -> Rc<LogicalFile<M>> {
         let number = self.table.borrow().page(place).key.file;
         self.files.get(number).expect("a file with pages to write is not forgotten")
     }
@@ -215,7 +215,7 @@ impl<M: Machine> Inner<M> {
         Ok(())
     }
 
-    async fn write_page(self: &Rc<Self>, place: Place, operation: OperationInFlight) {
+    async fn write_page(self: &Rc<Self>, place: PageSlot, operation: OperationInFlight) {
         let file = self.file_of(place);
         // Take the lease now: the locks may end while the data are in flight.
         let lease = file.file.lease();
@@ -292,7 +292,7 @@ impl<M: Machine> Inner<M> {
     /// Promotes all background writes of a file to demand.
     fn hurry(&self, file: &Rc<LogicalFile<M>>) {
         let table = self.table.borrow();
-        let of_file = |place: Place| table.page(place).key.file == file.number;
+        let of_file = |place: PageSlot| table.page(place).key.file == file.number;
         for place in self.write_list.hurry(of_file) {
             self.ask_to_promote(file, table.page(place).key.page * file.page_bytes());
         }

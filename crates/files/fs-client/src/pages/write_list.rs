@@ -9,18 +9,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 use machine::{Class, OperationInFlight, Permit, Permits};
 
-use super::table::Place;
+use super::table::PageSlot;
 
 /// The write list of a page cache.
 pub(super) struct WriteList {
     waiting: RefCell<VecDeque<Waiting>>,
-    being_sent: RefCell<BTreeMap<Place, Class>>,
+    being_sent: RefCell<BTreeMap<PageSlot, Class>>,
     /// One permit for each possible write agent.
     agents: Permits,
 }
 
 struct Waiting {
-    place: Place,
+    place: PageSlot,
     class: Class,
     /// Counts as a write in flight of its file.
     operation: OperationInFlight,
@@ -38,37 +38,37 @@ impl WriteList {
 
     /// Adds a page whose write has begun. Returns a permit if the caller should start another agent.
     #[must_use]
-    pub(super) fn put(&self, place: Place, class: Class, operation: OperationInFlight) -> Option<Permit> {
+    pub(super) fn put(&self, place: PageSlot, class: Class, operation: OperationInFlight) -> Option<Permit> {
         self.waiting.borrow_mut().push_back(Waiting { place, class, operation });
         self.agents.try_take()
     }
 
     /// Takes the next page, which is being sent from now on.
-    pub(super) fn next(&self) -> Option<(Place, OperationInFlight)> {
+    pub(super) fn next(&self) -> Option<(PageSlot, OperationInFlight)> {
         let Waiting { place, class, operation } = self.waiting.borrow_mut().pop_front()?;
         self.being_sent.borrow_mut().insert(place, class);
         Some((place, operation))
     }
 
     /// Returns the class of a page that is being sent.
-    pub(super) fn class(&self, place: Place) -> Class {
+    pub(super) fn class(&self, place: PageSlot) -> Class {
         self.being_sent.borrow()[&place]
     }
 
     /// Records that a page has been sent, or that sending it failed.
-    pub(super) fn end(&self, place: Place) {
+    pub(super) fn end(&self, place: PageSlot) {
         self.being_sent.borrow_mut().remove(&place);
     }
 
     /// Returns all pages of the list.
-    pub(super) fn places(&self) -> Vec<Place> {
+    pub(super) fn places(&self) -> Vec<PageSlot> {
         let waiting = self.waiting.borrow();
         let waiting = waiting.iter().map(|waiting| waiting.place);
         waiting.chain(self.being_sent.borrow().keys().copied()).collect()
     }
 
     /// Promotes pages to demand. Returns those that were being sent in the background.
-    pub(super) fn hurry(&self, is_meant: impl Fn(Place) -> bool) -> Vec<Place> {
+    pub(super) fn hurry(&self, is_meant: impl Fn(PageSlot) -> bool) -> Vec<PageSlot> {
         for waiting in self.waiting.borrow_mut().iter_mut().filter(|waiting| is_meant(waiting.place)) {
             waiting.class = Class::Demand;
         }
@@ -90,11 +90,11 @@ mod tests {
 
     use super::*;
 
-    fn put(list: &WriteList, place: Place) -> Option<Permit> {
+    fn put(list: &WriteList, place: PageSlot) -> Option<Permit> {
         list.put(place, Class::Background, InFlight::new().begin())
     }
 
-    fn next(list: &WriteList) -> Option<Place> {
+    fn next(list: &WriteList) -> Option<PageSlot> {
         list.next().map(|(place, _)| place)
     }
 
@@ -115,7 +115,7 @@ mod tests {
             let _ = put(&list, place);
         }
         assert_eq!((next(&list), next(&list)), (Some(0), Some(1)));
-        let is_odd = |place: Place| place % 2 == 1;
+        let is_odd = |place: PageSlot| place % 2 == 1;
         assert_eq!(list.hurry(is_odd), [1], "3 has not been sent: it will be on demand");
         assert_eq!(list.hurry(is_odd), [0; 0]);
         assert_eq!((next(&list), next(&list)), (Some(2), Some(3)));

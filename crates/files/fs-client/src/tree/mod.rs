@@ -34,9 +34,9 @@ pub use listing::SomeEntries;
 use locks::TreeLocks;
 pub use open_file::OpenTreeFile;
 use open_file::TreeFileState;
-use open_refs::TreeOpenRefs;
-use orphans::{OrphanFile, PartlyGone};
-use prefetched_entries::{PrefetchedEntries, Touched};
+use open_refs::ClientOpenRefs;
+use orphans::{OrphanFile, PartlyRemovedOrphans};
+use prefetched_entries::{AffectedEntries, PrefetchedEntries};
 use unflushed_names::{Change, UnflushedNames};
 
 use super::deadline_timer::DeadlineTimer;
@@ -65,7 +65,7 @@ struct TreeInner<M: Machine> {
     cache: PageCache<M>,
     /// The metadata server's node.
     metadata_server: NodeId,
-    holds: TreeOpenRefs,
+    holds: ClientOpenRefs,
     disk_lists: RefCell<BTreeMap<u32, Rc<[u64]>>>,
     states: RefCell<BTreeMap<FileNumber, Rc<TreeFileState>>>,
     /// Timer for writes to publish.
@@ -74,7 +74,7 @@ struct TreeInner<M: Machine> {
     orphans: RefCell<Vec<OrphanFile>>,
     removing: InFlight,
     /// Orphans that remain because some of their disks are missing.
-    partly_gone: RefCell<PartlyGone>,
+    partly_gone: RefCell<PartlyRemovedOrphans>,
     /// Callers that wait for the removal, and the signal that ends the gathering of a batch for them.
     awaited: InFlight,
     hurry: Condition,
@@ -160,8 +160,8 @@ impl<M: Machine> Tree<M> {
     /// benchmarks.
     ///
     /// # Errors
-    /// Fails with [`Error::NoMetadataServer`] if disks are marked: an I/O node that was not asked keeps the namespace, or it is
-    /// lost.
+    /// Fails with [`Error::NoMetadataServer`] if disks are marked: an I/O node that was not asked keeps the namespace,
+    /// or it is lost.
     pub async fn check_none(client: &Client<M>) -> Result<()> {
         let stripes = client.list_numbered_and_marks().await.found;
         let is_mark = |stripe: &ListedStripe| stripe.file == number::MARK;
@@ -236,7 +236,7 @@ impl<M: Machine> Tree<M> {
             inner: Rc::new(TreeInner {
                 cache: cache.clone(),
                 metadata_server,
-                holds: TreeOpenRefs::new(cache.client().disconnects_of(metadata_server)),
+                holds: ClientOpenRefs::new(cache.client().disconnects_of(metadata_server)),
                 disk_lists: RefCell::default(),
                 states: RefCell::default(),
                 unpublished: DeadlineTimer::default(),
@@ -329,7 +329,8 @@ impl<M: Machine> Tree<M> {
     async fn call(&self, request: Request) -> Result<(TreeAnswer, bool)> {
         let metadata_server = self.inner.metadata_server;
         let endpoint = &self.inner.cache.client().inner.endpoint;
-        let (asked, change, touched) = (self.machine().now(), Change::by(&request), Touched::by(&request));
+        let (asked, change, touched) =
+            (self.machine().now(), Change::by(&request), AffectedEntries::by(&request));
         let called = endpoint.call(metadata_server, request, Payload::empty()).await;
         if let Some(touched) = touched {
             // Also after a failure, since the operation may have been performed.

@@ -21,11 +21,11 @@ use namespace::{
 
 use super::Tree;
 use crate::error::Result;
+use crate::group_operation::{decoded, encoded};
 use crate::protocol::{Direction, FileId, OpenFor};
 use crate::range_locks::LEASE;
-use crate::rendezvous::{decoded, encoded};
 use crate::selected::SelectedOperation;
-use crate::{Company, NumberedFile, PagedFile, SelectedSettings, TeamTurn, unexpected};
+use crate::{NumberedFile, PagedFile, Participants, SelectedSettings, TeamTurn, unexpected};
 
 /// First and longest pause before the client asks the metadata server again for the report of earlier appends. The
 /// first is about the duration of a write and its report.
@@ -610,6 +610,6 @@ impl<M: Machine> OpenTreeFile<M> {
     }
 }
 
-fn company<'a, M: Machine>(team: Option<&'a TeamTurn<'a, M>>) -> Company<'a, M> {
-    team.map_or(Company::Alone, Company::Team)
+fn company<'a, M: Machine>(team: Option<&'a TeamTurn<'a, M>>) -> Participants<'a, M> {
+    team.map_or(Participants::Alone, Participants::Team)
 }

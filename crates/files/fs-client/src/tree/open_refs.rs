@@ -21,7 +21,7 @@ use crate::unexpected;
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Open files of a namespace.
-pub(super) struct TreeOpenRefs {
+pub(super) struct ClientOpenRefs {
     /// Open count of each file.
     files: RefCell<BTreeMap<FileNumber, OpenCount>>,
     /// Disconnect count of the metadata server at the last report of open files.
@@ -33,10 +33,10 @@ pub(super) struct TreeOpenRefs {
     is_kept: Cell<bool>,
 }
 
-impl TreeOpenRefs {
+impl ClientOpenRefs {
     /// Returns an empty set. `disconnects` is the metadata server's disconnect count so far.
     pub(super) fn new(disconnects: u64) -> Self {
-        TreeOpenRefs {
+        ClientOpenRefs {
             files: RefCell::default(),
             reported_at: Cell::new(disconnects),
             reporting: Permits::new(1),

@@ -17,7 +17,7 @@ use machine::{Duration, Machine, first_of};
 use namespace::{FileNumber, Location, RenameMode, TreeAnswer, TreeOperation};
 
 use super::Tree;
-use super::unflushed_names::Flushed;
+use super::unflushed_names::ReportedLosses;
 use crate::error::Result;
 use crate::protocol::{FileId, OpenFor};
 use crate::unexpected;
@@ -38,7 +38,7 @@ pub(super) struct OrphanFile {
 }
 
 /// Orphans whose contents on these disks have been removed, but that the metadata server still records.
-pub(super) type PartlyGone = BTreeMap<FileNumber, Rc<BTreeSet<u64>>>;
+pub(super) type PartlyRemovedOrphans = BTreeMap<FileNumber, Rc<BTreeSet<u64>>>;
 
 impl<M: Machine> Tree<M> {
     /// Removes or renames a name, and removes the contents of the file that loses its last name. A file that replaces
@@ -120,7 +120,7 @@ impl<M: Machine> Tree<M> {
     /// orphan with contents on missing disks remains. Files that may have their names again, or are open here, are
     /// skipped.
     async fn remove_contents(&self, orphans: &[OrphanFile]) -> Result<u64> {
-        self.flush_names(Flushed::Nobody).await?;
+        self.flush_names(ReportedLosses::Nobody).await?;
         let crashes = self.crashes();
         let sure =
             orphans.iter().filter(|orphan| orphan.crashes == crashes && !self.inner.holds.has(orphan.number));

@@ -31,10 +31,10 @@ const DIRECTORIES_MAX: usize = 16;
 
 /// Directories in which names are looked up.
 #[derive(Default)]
-pub(super) struct PrefetchedEntries(RefCell<BTreeMap<FileNumber, Followed>>);
+pub(super) struct PrefetchedEntries(RefCell<BTreeMap<FileNumber, FollowedDirectory>>);
 
 /// A directory in which names are looked up.
-struct Followed {
+struct FollowedDirectory {
     /// The last name looked up, and the time of that lookup.
     last: Vec<u8>,
     used: Instant,
@@ -54,21 +54,21 @@ struct Listing {
     /// The name after which it begins.
     after: Vec<u8>,
     /// Changes since its request.
-    touched: Vec<Touched>,
+    touched: Vec<AffectedEntries>,
 }
 
 /// Listed entries that a request may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Touched {
+pub(super) enum AffectedEntries {
     /// The entries of these names, and of these files and directories.
     Some { names: Vec<(FileNumber, Vec<u8>)>, numbers: Vec<FileNumber> },
     /// Unknown entries: any may have changed.
     Everything,
 }
 
-impl Touched {
+impl AffectedEntries {
     /// Returns the entries that a request changes, or `None` if it changes none.
-    pub(super) fn by(request: &Request) -> Option<Touched> {
+    pub(super) fn by(request: &Request) -> Option<AffectedEntries> {
         let Change::Of(number) = Change::by(request) else { return None };
         let operation = match request {
             Request::Tree { operation, .. } => Some(&**operation),
@@ -88,17 +88,20 @@ impl Touched {
         // With several names in a path the directories are unknown.
         let has_way = places.iter().any(|at| at.path.contains(&b'/'));
         if has_way || (places.is_empty() && number.is_none()) {
-            return Some(Touched::Everything);
+            return Some(AffectedEntries::Everything);
         }
         let names = places.iter().map(|at| (at.base, at.path.clone())).collect();
-        Some(Touched::Some { names, numbers: places.iter().map(|at| at.base).chain(number).collect() })
+        Some(AffectedEntries::Some {
+            names,
+            numbers: places.iter().map(|at| at.base).chain(number).collect(),
+        })
     }
 
     /// Returns true if it may change an entry of this directory.
     fn has(&self, directory: FileNumber, entry: &DirectoryEntry) -> bool {
         match self {
-            Touched::Everything => true,
-            Touched::Some { names, numbers } => {
+            AffectedEntries::Everything => true,
+            AffectedEntries::Some { names, numbers } => {
                 numbers.contains(&entry.inode.number)
                     || names.iter().any(|(base, name)| *base == directory && *name == entry.name)
             }
@@ -106,9 +109,9 @@ impl Touched {
     }
 }
 
-impl Followed {
+impl FollowedDirectory {
     fn new(name: &[u8], now: Instant) -> Self {
-        Followed {
+        FollowedDirectory {
             last: name.to_vec(),
             used: now,
             in_order: 1,
@@ -122,7 +125,7 @@ impl Followed {
     /// Records the lookup of a name.
     fn note(&mut self, name: &[u8], now: Instant) {
         if name < &*self.last {
-            *self = Followed::new(name, now);
+            *self = FollowedDirectory::new(name, now);
         } else if name > &*self.last {
             self.in_order += 1;
             self.last = name.to_vec();
@@ -196,7 +199,7 @@ impl PrefetchedEntries {
                 directories.iter().min_by_key(|(_, followed)| followed.used).map(|(number, _)| *number);
             oldest.and_then(|oldest| directories.remove(&oldest));
         }
-        let followed = directories.entry(directory).or_insert_with(|| Followed::new(name, now));
+        let followed = directories.entry(directory).or_insert_with(|| FollowedDirectory::new(name, now));
         followed.note(name, now);
         followed.begin_listing()
     }
@@ -208,9 +211,9 @@ impl PrefetchedEntries {
     }
 
     /// Drops entries that a completed request may have changed.
-    pub(super) fn forget(&self, touched: &Touched) {
+    pub(super) fn forget(&self, touched: &AffectedEntries) {
         let mut directories = self.0.borrow_mut();
-        if *touched == Touched::Everything {
+        if *touched == AffectedEntries::Everything {
             directories.clear();
         }
         for (&directory, followed) in &mut *directories {
@@ -264,7 +267,7 @@ impl<M: Machine> Tree<M> {
 
 #[cfg(test)]
 mod tests {
-    use namespace::{InodeKind, WhatToRemove};
+    use namespace::{InodeKind, RemovalTarget};
 
     use super::*;
 
@@ -378,14 +381,15 @@ mod tests {
             TreeOperation::Rename { from: place(6), to: place(7), mode: namespace::RenameMode::Replace };
         let changes = namespace::AttributeChanges::default();
         vec![
-            TreeOperation::Remove { at: place(5), what: WhatToRemove::File },
+            TreeOperation::Remove { at: place(5), what: RemovalTarget::File },
             rename,
             TreeOperation::Change { number: FileNumber(108), changes },
         ]
     }
 
-    fn touched(operation: TreeOperation) -> Touched {
-        Touched::by(&Request::Tree { operation: operation.into(), hold: None }).expect("it changes something")
+    fn touched(operation: TreeOperation) -> AffectedEntries {
+        AffectedEntries::by(&Request::Tree { operation: operation.into(), hold: None })
+            .expect("it changes something")
     }
 
     #[test]
@@ -407,7 +411,7 @@ mod tests {
     fn a_change_below_an_unresolved_path_forgets_all_entries() {
         let prefetched = some_prefetched();
         let at_path = Location { base: FileNumber(7), path: b"some/where".to_vec() };
-        prefetched.forget(&touched(TreeOperation::Remove { at: at_path, what: WhatToRemove::File }));
+        prefetched.forget(&touched(TreeOperation::Remove { at: at_path, what: RemovalTarget::File }));
         assert_eq!(take(&prefetched, 3, at(1)), None);
     }
 

@@ -31,7 +31,7 @@ pub(super) struct UnflushedNames {
 
 /// Losses that a flush reports.
 #[derive(Clone, Copy)]
-pub(super) enum Flushed {
+pub(super) enum ReportedLosses {
     /// No losses.
     Nobody,
     /// Losses of a file or directory.
@@ -57,11 +57,11 @@ impl UnflushedNames {
     }
 
     /// Returns true if changes may be lost. Reports each loss once.
-    fn take_lost(&self, whose: Flushed) -> bool {
+    fn take_lost(&self, whose: ReportedLosses) -> bool {
         match whose {
-            Flushed::Nobody => false,
-            Flushed::One(number) => self.by_number.borrow_mut().take_lost_of(number, &self.durability),
-            Flushed::All => self.all.borrow_mut().take_lost_of((), &self.durability),
+            ReportedLosses::Nobody => false,
+            ReportedLosses::One(number) => self.by_number.borrow_mut().take_lost_of(number, &self.durability),
+            ReportedLosses::All => self.all.borrow_mut().take_lost_of((), &self.durability),
         }
     }
 }
@@ -72,7 +72,7 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// Fails if the metadata server cannot flush; once with [`Error::NamesLost`] if it has lost changes of this client.
     pub async fn flush(&self) -> Result<()> {
-        self.flush_names(Flushed::All).await
+        self.flush_names(ReportedLosses::All).await
     }
 
     /// Flushes as [`flush`](Self::flush) does, and reports only losses of one file or directory.
@@ -80,10 +80,10 @@ impl<M: Machine> Tree<M> {
     /// # Errors
     /// Fails as [`flush`](Self::flush) does, as far as the file or directory is concerned.
     pub async fn flush_of(&self, number: FileNumber) -> Result<()> {
-        self.flush_names(Flushed::One(number)).await
+        self.flush_names(ReportedLosses::One(number)).await
     }
 
-    pub(super) async fn flush_names(&self, whose: Flushed) -> Result<()> {
+    pub(super) async fn flush_names(&self, whose: ReportedLosses) -> Result<()> {
         let (metadata_server, unflushed) = (self.metadata_server(), &self.inner.unflushed_names);
         let noted = unflushed.durability.last();
         let endpoint = &self.cache().client().inner.endpoint;
@@ -162,9 +162,9 @@ mod tests {
         // The first change is lost, whichever incarnation made the last one.
         names.note(METADATA_SERVER, 8, [OTHER].into_iter());
         flush(8);
-        assert!(!names.take_lost(Flushed::Nobody) && !names.take_lost(Flushed::One(ONE)));
-        assert!(names.take_lost(Flushed::One(OTHER)) && !names.take_lost(Flushed::One(OTHER)));
-        assert!(names.take_lost(Flushed::All) && !names.take_lost(Flushed::All));
+        assert!(!names.take_lost(ReportedLosses::Nobody) && !names.take_lost(ReportedLosses::One(ONE)));
+        assert!(names.take_lost(ReportedLosses::One(OTHER)) && !names.take_lost(ReportedLosses::One(OTHER)));
+        assert!(names.take_lost(ReportedLosses::All) && !names.take_lost(ReportedLosses::All));
     }
 
     #[test]
@@ -175,6 +175,6 @@ mod tests {
         names.note(METADATA_SERVER, 7, [ONE].into_iter());
         names.note_flushed(METADATA_SERVER, 7, begun);
         names.note_flushed(METADATA_SERVER, 8, begun);
-        assert!(names.take_lost(Flushed::One(ONE)) && names.take_lost(Flushed::All));
+        assert!(names.take_lost(ReportedLosses::One(ONE)) && names.take_lost(ReportedLosses::All));
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Logs {
 
 /// Reason why a write must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoRoom {
+pub(super) enum WriteDelay {
     /// This section is full.
     Full(Section),
     /// All logs are being flushed.
@@ -58,11 +58,11 @@ impl Logs {
     }
 
     /// Returns the number of bytes to write next, out of `bytes` bytes at `offset` of a file: see [`Log::room_for`].
-    pub(super) fn room_for(&self, striping: Striping, offset: u64, bytes: u64) -> Result<u64, NoRoom> {
+    pub(super) fn room_for(&self, striping: Striping, offset: u64, bytes: u64) -> Result<u64, WriteDelay> {
         if self.closed || self.held {
-            return Err(NoRoom::Flushing);
+            return Err(WriteDelay::Flushing);
         }
-        self.logs[self.latest].room_for(striping, offset, bytes).map_err(NoRoom::Full)
+        self.logs[self.latest].room_for(striping, offset, bytes).map_err(WriteDelay::Full)
     }
 
     /// Appends an entry for a write that fits and returns the offset of its data. The time of a write is never before
@@ -162,7 +162,7 @@ mod tests {
 
     const DIVISION: Division = Division::Fixed { directory: 0.5 };
 
-    fn write(logs: &mut Logs, file: usize, bytes: u64) -> Result<u64, NoRoom> {
+    fn write(logs: &mut Logs, file: usize, bytes: u64) -> Result<u64, WriteDelay> {
         let striping = Striping::new(512, 2).expect("it is one");
         logs.room_for(striping, 0, bytes).map(|_| logs.append(file, 0, bytes, 0))
     }
@@ -176,7 +176,7 @@ mod tests {
         let mut logs = Logs::new(1, 4096, DIVISION);
         write(&mut logs, 0, 10).expect("room");
         logs.begin_flush();
-        assert_eq!((write(&mut logs, 0, 10), leaving(&logs, 0)), (Err(NoRoom::Flushing), vec![0]));
+        assert_eq!((write(&mut logs, 0, 10), leaving(&logs, 0)), (Err(WriteDelay::Flushing), vec![0]));
         logs.end_failed_flush();
         assert_eq!(write(&mut logs, 0, 10), Ok(10));
         logs.begin_flush();
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(logs.data_capacities().sum::<u64>(), 2048);
         assert_eq!(write(&mut logs, 0, 10), Ok(0));
         logs.begin_flush();
-        assert_eq!(write(&mut logs, 0, 10), Err(NoRoom::Flushing));
+        assert_eq!(write(&mut logs, 0, 10), Err(WriteDelay::Flushing));
         logs.all_have_begun();
         assert_eq!((write(&mut logs, 0, 10), leaving(&logs, 0)), (Ok(1024), vec![0]));
         logs.end_flush(None);
@@ -202,7 +202,7 @@ mod tests {
         write(&mut logs, 0, 20).expect("the first is free");
         logs.end_failed_flush();
         logs.begin_flush();
-        assert_eq!((write(&mut logs, 0, 10), leaving(&logs, 0)), (Err(NoRoom::Flushing), vec![1024, 0]));
+        assert_eq!((write(&mut logs, 0, 10), leaving(&logs, 0)), (Err(WriteDelay::Flushing), vec![1024, 0]));
         logs.end_flush(None);
         assert!(logs.is_empty());
     }

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use machine::{Machine, NodeId, Payload, Work};
 
 use crate::error::{Error, Result};
+use crate::group_operation::{BarrierMembers, BarrierResult, brought, taken_apart};
 use crate::protocol::{CollectiveId, FileId, Reply, Request};
-use crate::rendezvous::{BarrierResult, Gathering, brought, taken_apart};
 use crate::{Client, unexpected};
 
 /// Reason why a member requests a flush.
@@ -119,7 +119,7 @@ impl<'a, M: Machine> FlushBarriers<'a, M> {
     }
 }
 
-impl<M: Machine> Gathering<M> for FlushBarriers<'_, M> {
+impl<M: Machine> BarrierMembers<M> for FlushBarriers<'_, M> {
     fn next(&self) -> CollectiveId {
         self.id()
     }

@@ -39,7 +39,7 @@ use crate::error::{Error, Failure, FailureKind, Result};
 use crate::protocol::{Direction, FileId, Reply};
 use failures::FlushFailures;
 use layout::Extent;
-use logs::{Logs, NoRoom};
+use logs::{Logs, WriteDelay};
 use membership::{FlushBarriers, Membership, Reason};
 
 /// Settings of a write cache.
@@ -390,8 +390,8 @@ impl<M: Machine> Inner<M> {
                     self.machine().compute(Work::Copy { bytes }).await;
                     done += bytes;
                 }
-                Err(NoRoom::Flushing) => self.flushes.changed.wait().await,
-                Err(NoRoom::Full(section)) => self.make_room(section).await?,
+                Err(WriteDelay::Flushing) => self.flushes.changed.wait().await,
+                Err(WriteDelay::Full(section)) => self.make_room(section).await?,
             }
         }
         Ok(())

@@ -37,12 +37,12 @@ struct DirtyBytes {
 }
 
 /// A block's turn to be written to its disk, until this is dropped.
-struct AtDisk<'a, M: Machine> {
+struct DiskWriteTurn<'a, M: Machine> {
     blocks: &'a Blocks<M>,
     place: CacheSlot,
 }
 
-impl<M: Machine> Drop for AtDisk<'_, M> {
+impl<M: Machine> Drop for DiskWriteTurn<'_, M> {
     fn drop(&mut self) {
         let mut cache = self.blocks.cache.borrow_mut();
         let block = cache.block(self.place);
@@ -223,13 +223,13 @@ impl<M: Machine> Blocks<M> {
 
     /// Waits until no task is writing this block to the disk. Only one task waits here at a time, since only
     /// one is queued to write the dirty bytes.
-    async fn enter_disk(&self, place: CacheSlot) -> AtDisk<'_, M> {
+    async fn enter_disk(&self, place: CacheSlot) -> DiskWriteTurn<'_, M> {
         loop {
             let written = {
                 let mut cache = self.cache.borrow_mut();
                 let block = cache.block(place);
                 if !std::mem::replace(&mut block.at_disk, true) {
-                    return AtDisk { blocks: self, place };
+                    return DiskWriteTurn { blocks: self, place };
                 }
                 block.written.clone()
             };

@@ -62,15 +62,15 @@ pub struct Label {
 
 /// A label of version 1. Files with such labels were never unfinished.
 #[derive(Deserialize)]
-struct LabelWithoutBeginning {
+struct LabelV1 {
     file: FileId,
     striping: Striping,
     stripe: u32,
 }
 
-impl From<LabelWithoutBeginning> for Label {
-    fn from(label: LabelWithoutBeginning) -> Self {
-        let LabelWithoutBeginning { file, striping, stripe } = label;
+impl From<LabelV1> for Label {
+    fn from(label: LabelV1) -> Self {
+        let LabelV1 { file, striping, stripe } = label;
         Label { file, striping, stripe, begun: 0, replaces: None }
     }
 }
@@ -89,7 +89,7 @@ impl Label {
     /// Decodes a label from a disk.
     pub fn decode(bytes: &[u8]) -> Result<Label, String> {
         let label = if bytes.get(2) == Some(&LABEL_WITHOUT_BEGINNING) {
-            decode::<LabelWithoutBeginning>(LABEL_MAGIC, LABEL_WITHOUT_BEGINNING, bytes)?.into()
+            decode::<LabelV1>(LABEL_MAGIC, LABEL_WITHOUT_BEGINNING, bytes)?.into()
         } else {
             decode::<Label>(LABEL_MAGIC, LABEL_VERSION, bytes)?
         };

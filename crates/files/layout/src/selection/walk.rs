@@ -31,12 +31,12 @@ struct Place<'a> {
     run: u64,
     /// Bytes left in the node with the run and its siblings.
     left: u64,
-    brothers: Brothers<'a>,
+    brothers: Siblings<'a>,
 }
 
 /// The siblings that follow a run in its node.
 #[derive(Clone, Debug)]
-enum Brothers<'a> {
+enum Siblings<'a> {
     /// Runs of equal length, with equal gaps.
     Equal { run: u64, gap: u64 },
     /// The rest of a list that begins at file offset `start`.
@@ -82,7 +82,7 @@ impl<'a> Place<'a> {
     /// Returns the place of the selected byte at `position` of a tree that begins at byte `start`.
     fn of(mut tree: &'a Tree, mut start: u64, mut position: u64) -> Self {
         let mut left = tree.bytes().saturating_sub(position);
-        let mut brothers = Brothers::Listed { start, parts: &[] };
+        let mut brothers = Siblings::Listed { start, parts: &[] };
         loop {
             match tree {
                 Tree::Run(bytes) => {
@@ -95,13 +95,13 @@ impl<'a> Place<'a> {
                     (times, position) = repeat.place_of(position);
                     start += times * repeat.stride;
                     tree = &repeat.of;
-                    brothers = Brothers::Equal { run: tree.bytes(), gap: repeat.stride - tree.bytes() };
+                    brothers = Siblings::Equal { run: tree.bytes(), gap: repeat.stride - tree.bytes() };
                 }
                 Tree::Parts(parts) => {
                     left = left.min(tree.bytes() - position);
                     let index = parts.index_of(position);
                     let part = &parts.list[index];
-                    brothers = Brothers::Listed { start, parts: &parts.list[index + 1..] };
+                    brothers = Siblings::Listed { start, parts: &parts.list[index + 1..] };
                     start += part.offset;
                     position -= part.before;
                     tree = &part.tree;
@@ -119,12 +119,12 @@ impl<'a> Place<'a> {
             return false;
         }
         match &mut self.brothers {
-            Brothers::Equal { run, gap } => {
+            Siblings::Equal { run, gap } => {
                 self.file_offset += *gap;
                 self.run = *run;
                 true
             }
-            Brothers::Listed { start, parts } => match parts {
+            Siblings::Listed { start, parts } => match parts {
                 [Part { offset, tree: Tree::Run(run), .. }, rest @ ..] => {
                     self.file_offset = *start + offset;
                     self.run = *run;

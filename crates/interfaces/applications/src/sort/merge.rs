@@ -12,10 +12,10 @@ use std::thread::{self, Scope};
 
 use super::order::Order;
 use super::resources::Sorting;
-use crate::ahead::fill;
-use crate::behind::Behind;
 use crate::failure::{Failure, Result};
+use crate::read_ahead::fill;
 use crate::store::Temporary;
+use crate::write_behind::WriteBehind;
 
 /// Number of buffers per run.
 const BUFFERS: u64 = 2;
@@ -113,7 +113,7 @@ fn merge(
     }
     let failed = |error| Failure::io("a temporary file", &error);
     thread::scope(|scope| {
-        let mut behind = Behind::new(scope, sorting.store.temporary()?);
+        let mut behind = WriteBehind::new(scope, sorting.store.temporary()?);
         let mut merging = Merging::begin(scope, runs, sorting.order, buffer_bytes)?;
         while let Some(line) = merging.line() {
             behind.write_all(line).map_err(failed)?;

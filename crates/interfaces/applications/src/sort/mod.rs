@@ -26,7 +26,6 @@ use std::thread;
 
 use clap::{Parser, ValueHint};
 
-use crate::behind::Behind;
 use crate::failure::{Failure, Result};
 use crate::files::{Files, FilesArgs, NAMES};
 use crate::name::FileName;
@@ -34,6 +33,7 @@ use crate::placed_sort::{PlacedSort, SortNumber, SortPlacement};
 use crate::program::FileProgram;
 use crate::store::Storage;
 use crate::usage::{self, Stopwatch};
+use crate::write_behind::WriteBehind;
 use merge::Merging;
 use node::Size;
 use order::Order;
@@ -180,7 +180,7 @@ impl Sorting<'_> {
         };
         let output = self.store.create(name, true)?;
         let output = thread::scope(|scope| {
-            let mut behind = Behind::new(scope, output);
+            let mut behind = WriteBehind::new(scope, output);
             match sorted {
                 Sorted::Nothing => {}
                 Sorted::Block(block) => block.write(self.order, &mut behind).map_err(failed)?,

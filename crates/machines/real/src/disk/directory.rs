@@ -209,7 +209,7 @@ impl Directory {
 
     /// Creates an object.
     pub(crate) fn create(&self, name: &str, label: &[u8]) -> Result<Found> {
-        let begin_of_file = BeginOfFile::of(name, label)?;
+        let begin_of_file = FileStart::of(name, label)?;
         let failed = |error| io_error(&self.describe(name, Stage::Pending), error);
         self.check_path()?;
         if self.is_there(name, ObjectFileKind::Pending).map_err(failed)? {
@@ -399,13 +399,13 @@ fn sync_parent(path: &Path) -> io::Result<()> {
 }
 
 /// First bytes of the file of an object.
-struct BeginOfFile {
+struct FileStart {
     header: Header,
     seal: Seal,
     bytes: Vec<u8>,
 }
 
-impl BeginOfFile {
+impl FileStart {
     /// Returns the first bytes of the file of an empty object.
     fn of(name: &str, label: &[u8]) -> Result<Self> {
         let mut bytes = Header::encode(name, label)?;
@@ -418,7 +418,7 @@ impl BeginOfFile {
         bytes.resize(seal.layout.groups as usize, 0);
         let (name, label) = (name.to_owned(), label.to_vec());
         let header = Header { layout: seal.layout, name, label, identity: seal.identity };
-        Ok(BeginOfFile { header, seal, bytes })
+        Ok(FileStart { header, seal, bytes })
     }
 
     /// Writes the bytes to an empty file.

@@ -16,7 +16,7 @@ use super::sync_failure::SyncFailure;
 
 /// Opened objects of one disk; `F` is an open file.
 pub(crate) struct Objects<F> {
-    by_id: BTreeMap<ObjectId, Known<F>>,
+    by_id: BTreeMap<ObjectId, OpenedObject<F>>,
     by_name: BTreeMap<(String, Stage), ObjectId>,
     last_id: u64,
     /// Objects with an open file, by the time of its last use.
@@ -25,7 +25,7 @@ pub(crate) struct Objects<F> {
     uses: u64,
 }
 
-struct Known<F> {
+struct OpenedObject<F> {
     name: String,
     stage: Stage,
     identity: Identity,
@@ -88,8 +88,15 @@ impl<F> Objects<F> {
             before.map(|before| (before.sync_failure, before.file)).unwrap_or_default();
         let file = file.unwrap_or_else(|| open(sync_failure.clone()).into());
         let (is_new, open_file) = (false, Some(file.clone()));
-        let known =
-            Known { name, stage, identity, is_new, sync_failure, file: open_file, last_use: self.uses };
+        let known = OpenedObject {
+            name,
+            stage,
+            identity,
+            is_new,
+            sync_failure,
+            file: open_file,
+            last_use: self.uses,
+        };
         self.by_id.insert(id, known);
         self.by_use.insert(self.uses, id);
         self.close_excess();

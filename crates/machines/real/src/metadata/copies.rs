@@ -31,12 +31,12 @@ pub(super) struct Copies {
     pub(super) due: Instant,
     /// [Changes](super::database::Database::changes) in the copy at the destination, if known.
     copied: Option<u64>,
-    on_its_way: Option<OnItsWay>,
+    on_its_way: Option<CopyInFlight>,
     reports: Reports,
 }
 
 /// Copy in flight to its destination.
-struct OnItsWay {
+struct CopyInFlight {
     changes: u64,
     /// Receives a message once the copy has arrived; disconnected without one if the transfer failed.
     there: flume::Receiver<()>,
@@ -100,7 +100,7 @@ impl Copies {
             Err(error) => reports.failed(&error),
         };
         match thread::Builder::new().name("metadata copy".to_owned()).spawn(send) {
-            Ok(_) => self.on_its_way = Some(OnItsWay { changes, there }),
+            Ok(_) => self.on_its_way = Some(CopyInFlight { changes, there }),
             Err(error) => self.reports.failed(&io_error(&describe_copy(&self.file), error)),
         }
     }

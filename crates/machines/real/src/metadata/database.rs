@@ -4,7 +4,7 @@ use std::fs::File;
 
 use machine::Result;
 
-use super::asked::Asked;
+use super::erased_transaction::ErasedTransaction;
 
 /// Database of a store, opened on first use.
 pub(super) trait Database: Send {
@@ -13,10 +13,10 @@ pub(super) trait Database: Send {
 
     /// Runs transactions as one commit. With `is_flush`, waits until this commit and all earlier ones are in stable
     /// storage. If it fails, none of the transactions has changed anything.
-    fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()>;
+    fn commit(&self, all: &mut [Box<dyn ErasedTransaction>], is_flush: bool) -> Result<()>;
 
     /// Runs a read-only transaction if this needs no I/O. Returns true if it did.
-    fn look(&self, _asked: &mut dyn Asked) -> bool {
+    fn look(&self, _asked: &mut dyn ErasedTransaction) -> bool {
         false
     }
 

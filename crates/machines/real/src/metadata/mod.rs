@@ -2,7 +2,7 @@
 //!
 //! Reading order:
 //!
-//! - `asked.rs`: a transaction requested by a caller.
+//! - `erased_transaction.rs`: a transaction requested by a caller.
 //! - `database.rs`: interface of the database.
 //! - `sqlite.rs`: a SQLite file, and transactions on it.
 //! - `reserve.rs`: space for these on a full disk.
@@ -19,10 +19,10 @@
 //! itself. The node therefore runs read-only transactions on its own thread while the store's thread is idle and the
 //! whole database is in memory.
 
-mod asked;
 mod copies;
 mod database;
 mod entries;
+mod erased_transaction;
 mod failures;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -45,9 +45,9 @@ use crate::computer;
 use crate::hang_watch::HangWatch;
 use crate::random::draw;
 use crate::settings::{MetadataPlace, Settings};
-use asked::{Asked, Body};
 use copies::{Copies, PATIENCE};
 use database::Database;
+use erased_transaction::{Body, ErasedTransaction};
 #[cfg(feature = "postgres")]
 use postgres::Postgres;
 use reports::Reports;
@@ -86,7 +86,7 @@ type Run = Arc<AtomicU64>;
 
 /// Request to the thread.
 enum Request {
-    Transaction(Box<dyn Asked>),
+    Transaction(Box<dyn ErasedTransaction>),
     Flush(flume::Sender<Result<()>>),
     Close(flume::Sender<()>),
 }
@@ -159,7 +159,10 @@ impl Metadata {
 }
 
 /// Runs a read-only transaction at once if this needs no waiting; otherwise returns it.
-fn look_at_once(metadata: &Metadata, mut asked: Box<dyn Asked>) -> Option<Box<dyn Asked>> {
+fn look_at_once(
+    metadata: &Metadata,
+    mut asked: Box<dyn ErasedTransaction>,
+) -> Option<Box<dyn ErasedTransaction>> {
     // Earlier requests must run first.
     let store = metadata.handed_over.is_empty().then(|| metadata.store_thread.try_lock().ok()).flatten();
     match store {
@@ -252,7 +255,7 @@ type Served = ControlFlow<Option<flume::Sender<()>>>;
 /// Requests served together.
 #[derive(Default)]
 struct Batch {
-    transactions: Vec<Box<dyn Asked>>,
+    transactions: Vec<Box<dyn ErasedTransaction>>,
     flushes: Vec<flume::Sender<Result<()>>>,
     close: Option<flume::Sender<()>>,
 }
@@ -366,7 +369,7 @@ impl StoreThread {
     }
 
     /// Runs transactions as one commit or, if that fails, one by one, and flushes with them or after them.
-    fn carry_out(&self, mut all: Vec<Box<dyn Asked>>, flushes: Vec<flume::Sender<Result<()>>>) {
+    fn carry_out(&self, mut all: Vec<Box<dyn ErasedTransaction>>, flushes: Vec<flume::Sender<Result<()>>>) {
         let flushed = match self.database.commit(&mut all, !flushes.is_empty()) {
             Ok(()) => {
                 all.into_iter().for_each(|asked| self.answer(asked));
@@ -391,7 +394,7 @@ impl StoreThread {
         self.database.commit(&mut [], true).inspect_err(|error| self.reports.failed(error))
     }
 
-    fn answer(&self, mut asked: Box<dyn Asked>) {
+    fn answer(&self, mut asked: Box<dyn ErasedTransaction>) {
         if let Some(error) = asked.take_defect() {
             self.reports.defect(error);
         }
@@ -419,7 +422,7 @@ mod tests {
         server.give_up();
         let store = StoreThread { database: Box::new(server), copies: None, reports };
         let (sender, answers) = flume::unbounded();
-        let ask = |_| -> Box<dyn Asked> {
+        let ask = |_| -> Box<dyn ErasedTransaction> {
             let body = |_: &mut dyn Transaction| Ok(Ok::<(), ()>(()));
             Box::new(Body::new(body, sender.clone()))
         };

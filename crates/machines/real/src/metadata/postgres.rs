@@ -23,8 +23,8 @@ use postgres::config::Host;
 use postgres::{Client, Config, NoTls};
 
 use super::Run;
-use super::asked::Asked;
 use super::database::Database;
+use super::erased_transaction::ErasedTransaction;
 use super::reports::Reports;
 use crate::random::draw;
 
@@ -84,7 +84,7 @@ pub(super) struct Postgres {
     number: Cell<Option<i64>>,
     /// Number of the store instead, if the last statement was executed: the server has not confirmed this.
     unsure: Cell<Option<i64>>,
-    remembered: RefCell<Remembered>,
+    remembered: RefCell<CachedEntries>,
     /// Time of the last answer of the server.
     answered: Cell<Option<Instant>>,
     /// Time of the first failed attempt, if the server has been unreachable for too long and has not answered since.
@@ -95,12 +95,12 @@ pub(super) struct Postgres {
 
 /// Entries as last read or written; `None` for a missing entry.
 #[derive(Default)]
-struct Remembered {
+struct CachedEntries {
     entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     bytes: usize,
 }
 
-impl Remembered {
+impl CachedEntries {
     fn put(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
         let bytes = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
         let (added, length) = (bytes(&value), key.len());
@@ -111,7 +111,7 @@ impl Remembered {
         self.bytes += added;
         if self.bytes > REMEMBERED_BYTES_MAX {
             // Some entries are then read once more.
-            *self = Remembered::default();
+            *self = CachedEntries::default();
         }
     }
 }
@@ -161,7 +161,11 @@ impl Postgres {
         *self.session.borrow_mut() = None;
     }
 
-    fn try_commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> std::result::Result<(), Fault> {
+    fn try_commit(
+        &self,
+        all: &mut [Box<dyn ErasedTransaction>],
+        is_flush: bool,
+    ) -> std::result::Result<(), Fault> {
         let is_believed = self.answered.get().is_some_and(|answered| answered.elapsed() < BELIEVED);
         self.connect(is_believed && !is_flush)?;
         let fault = RefCell::new(None);
@@ -195,7 +199,7 @@ impl Postgres {
                         // The outcome is unknown; the next session starts from the state found then.
                         fault => {
                             self.unsure.set(Some(number));
-                            *self.remembered.borrow_mut() = Remembered::default();
+                            *self.remembered.borrow_mut() = CachedEntries::default();
                             return Err(Fault::Refused(fault.into_error()));
                         }
                     }
@@ -266,7 +270,7 @@ impl Postgres {
 
     /// Records that the store is not in the state in which this node left it.
     fn note_other_run(&self) -> std::result::Result<(), Fault> {
-        *self.remembered.borrow_mut() = Remembered::default();
+        *self.remembered.borrow_mut() = CachedEntries::default();
         let run = draw("the number of a run of the metadata store").map_err(Fault::Refused)?;
         self.run.store(run, Ordering::Relaxed);
         self.reports.changed_by_others(format!(
@@ -344,7 +348,7 @@ impl Postgres {
 impl Database for Postgres {
     /// Each commit is in stable storage. Before a flush, the number shows if the store is as this node left it. If the
     /// commit fails because the server does not answer for long, its changes may still have been applied.
-    fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
+    fn commit(&self, all: &mut [Box<dyn ErasedTransaction>], is_flush: bool) -> Result<()> {
         // After one timeout, later commits do not wait as long again until the server has answered.
         let started = self.given_up.get().unwrap_or(Instant::now());
         loop {

@@ -20,9 +20,9 @@ use rusqlite::hooks::Wal;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
-use super::asked::Asked;
 use super::database::Database;
 use super::entries::{Entries, TABLE};
+use super::erased_transaction::ErasedTransaction;
 use super::failures::{describe, failure, is_of_a_sync};
 use super::reserve::Reserve;
 use crate::disk::{Identity, SyncFailure, io_error};
@@ -122,7 +122,7 @@ impl Sqlite {
     fn attempt_making_room(
         &self,
         connection: &Connection,
-        all: &mut [Box<dyn Asked>],
+        all: &mut [Box<dyn ErasedTransaction>],
         is_flush: bool,
     ) -> Result<bool> {
         let mut committed = self.attempt(connection, all, is_flush);
@@ -140,7 +140,12 @@ impl Sqlite {
     }
 
     /// Commits, or rolls back all changes. Returns true if anything has changed.
-    fn attempt(&self, connection: &Connection, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<bool> {
+    fn attempt(
+        &self,
+        connection: &Connection,
+        all: &mut [Box<dyn ErasedTransaction>],
+        is_flush: bool,
+    ) -> Result<bool> {
         if self.waits.get() != Some(is_flush) {
             let mode = if is_flush { "FULL" } else { "NORMAL" };
             let set = connection.pragma_update(None, "synchronous", mode);
@@ -156,7 +161,7 @@ impl Sqlite {
     }
 
     /// Returns true if none of the transactions changes an empty store; all of them have then run.
-    fn changes_nothing(&self, all: &mut [Box<dyn Asked>]) -> bool {
+    fn changes_nothing(&self, all: &mut [Box<dyn ErasedTransaction>]) -> bool {
         let none = MetadataTable::in_run(self.run);
         all.iter_mut().all(|asked| {
             let attempt = none.attempt(|entries| Ok(asked.carry_out(entries)));
@@ -165,7 +170,12 @@ impl Sqlite {
     }
 
     /// Commits. Returns true if anything has changed.
-    fn commit_on(&self, connection: &Connection, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<bool> {
+    fn commit_on(
+        &self,
+        connection: &Connection,
+        all: &mut [Box<dyn ErasedTransaction>],
+        is_flush: bool,
+    ) -> Result<bool> {
         let failed = |error| self.failed(&error);
         let perform =
             |sql: &str| connection.prepare_cached(sql).and_then(|mut sql| sql.execute([])).map_err(failed);
@@ -276,7 +286,7 @@ impl Database for Sqlite {
     }
 
     /// On a full disk uses the reserve, if each transaction removes something. After a failed sync every flush fails.
-    fn commit(&self, all: &mut [Box<dyn Asked>], is_flush: bool) -> Result<()> {
+    fn commit(&self, all: &mut [Box<dyn ErasedTransaction>], is_flush: bool) -> Result<()> {
         if is_flush {
             self.check_syncs()?;
         }
@@ -301,7 +311,7 @@ impl Database for Sqlite {
     }
 
     /// Runs only if the file is open and fits completely into memory. Returns false after a failure.
-    fn look(&self, asked: &mut dyn Asked) -> bool {
+    fn look(&self, asked: &mut dyn ErasedTransaction) -> bool {
         let Some(connection) = self.open.get().filter(|_| self.fits_memory.get()) else { return false };
         // Only this connection uses the file, and only this call uses the connection, so no change can intervene.
         let mut entries = Entries::new(connection, &self.path, self.run);
@@ -462,14 +472,14 @@ mod tests {
     use nix::unistd::{Uid, geteuid, setfsuid};
     use rusqlite::ffi;
 
-    use super::super::asked::Body;
+    use super::super::erased_transaction::Body;
     use super::*;
 
     type Answer = flume::Receiver<Result<std::result::Result<usize, ()>>>;
 
     /// Creates a transaction that puts values of this size under these keys, and returns the resulting number of
     /// entries.
-    fn puts(keys: std::ops::Range<u64>, bytes: usize) -> (Box<dyn Asked>, Answer) {
+    fn puts(keys: std::ops::Range<u64>, bytes: usize) -> (Box<dyn ErasedTransaction>, Answer) {
         let (sender, answer) = flume::bounded(1);
         let body = move |entries: &mut dyn Transaction| {
             keys.clone().try_for_each(|key| entries.put(&key.to_be_bytes(), &vec![1; bytes]))?;
@@ -485,7 +495,7 @@ mod tests {
     }
 
     /// Commits a transaction, and sends its outcome.
-    fn commit(database: &Sqlite, asked: Box<dyn Asked>) {
+    fn commit(database: &Sqlite, asked: Box<dyn ErasedTransaction>) {
         let mut all = [asked];
         let committed = database.commit(&mut all, false);
         let [asked] = all;

@@ -18,7 +18,7 @@ use super::frame::Prelude;
 use super::inbox::InboxShare;
 use super::lane::{Lane, LinkNotes, MESSAGE};
 use super::outbox::{Batch, Outbox};
-use super::reader::{Broken, Incoming, Reader, Room};
+use super::reader::{Incoming, LaneError, Reader, Room};
 use super::writer::Writer;
 
 /// Connection to another node: the state shared by its senders and its tasks.
@@ -148,7 +148,7 @@ impl Connection {
         lane: Lane,
         reader: &mut Reader,
         room: &Room,
-    ) -> std::result::Result<Incoming, Broken> {
+    ) -> std::result::Result<Incoming, LaneError> {
         reader.next(lane, room, &self.share, &self.noted).await
     }
 

@@ -190,12 +190,12 @@ pub(crate) struct Introduction {
     /// Calling node.
     pub(crate) from: NodeId,
     /// Node that the caller wants to reach.
-    pub(crate) to: Whom,
+    pub(crate) to: IntendedReceiver,
 }
 
 /// Intended receiver of an introduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whom {
+pub(crate) enum IntendedReceiver {
     /// Node of this name.
     Node(NodeId),
     /// Any node that listens at the address; the answer contains its name.
@@ -219,12 +219,12 @@ impl Introduction {
     pub(crate) fn encode(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         let whom = match self.to {
-            Whom::Node(node) => {
+            IntendedReceiver::Node(node) => {
                 bytes[16..24].copy_from_slice(&node.0.to_le_bytes());
                 TO_THE_NODE_NAMED
             }
-            Whom::Anyone => TO_WHOEVER_LISTENS,
-            Whom::Ticket(ticket) => {
+            IntendedReceiver::Anyone => TO_WHOEVER_LISTENS,
+            IntendedReceiver::Ticket(ticket) => {
                 bytes[16..32].copy_from_slice(&ticket);
                 TO_WHO_GAVE_THE_TICKET
             }
@@ -236,10 +236,10 @@ impl Introduction {
 
     pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Result<Self, NotUnderstood> {
         let to = match u32_at(bytes, 0) {
-            TO_THE_NODE_NAMED => Whom::Node(NodeId(u64_at(bytes, 16))),
-            TO_WHOEVER_LISTENS => Whom::Anyone,
-            TO_WHO_GAVE_THE_TICKET => Whom::Ticket(*bytes.last_chunk().expect("more than that")),
-            whom => return Err(NotUnderstood::Whom(whom)),
+            TO_THE_NODE_NAMED => IntendedReceiver::Node(NodeId(u64_at(bytes, 16))),
+            TO_WHOEVER_LISTENS => IntendedReceiver::Anyone,
+            TO_WHO_GAVE_THE_TICKET => IntendedReceiver::Ticket(*bytes.last_chunk().expect("more than that")),
+            whom => return Err(NotUnderstood::IntendedReceiver(whom)),
         };
         Ok(Introduction { from: NodeId(u64_at(bytes, 8)), to })
     }
@@ -319,7 +319,7 @@ pub(crate) enum NotUnderstood {
     #[error("it has the unknown kind {0} of encryption")]
     Encryption(u32),
     #[error("it requested a node in the unknown way {0}")]
-    Whom(u32),
+    IntendedReceiver(u32),
     #[error("it sent the unknown answer {0}")]
     Answer(u32),
 }
@@ -349,7 +349,12 @@ mod tests {
             let greeting = Greeting { encrypts, random: [9; 32] };
             assert_eq!(Greeting::decode(&greeting.encode()), Ok(greeting));
         }
-        for to in [Whom::Node(NodeId(1)), Whom::Node(NodeId(u64::MAX)), Whom::Ticket([7; 16]), Whom::Anyone] {
+        for to in [
+            IntendedReceiver::Node(NodeId(1)),
+            IntendedReceiver::Node(NodeId(u64::MAX)),
+            IntendedReceiver::Ticket([7; 16]),
+            IntendedReceiver::Anyone,
+        ] {
             let introduction = Introduction { from: NodeId(u64::MAX), to };
             assert_eq!(Introduction::decode(&introduction.encode()), Ok(introduction));
         }

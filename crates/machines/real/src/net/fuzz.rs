@@ -2,7 +2,7 @@
 
 use machine::{Class, Message, NodeId};
 
-use super::frame::{Greeting, HandshakeAnswer, Introduction, Kind, Prelude, Verdict, Whom};
+use super::frame::{Greeting, HandshakeAnswer, IntendedReceiver, Introduction, Kind, Prelude, Verdict};
 
 /// Checks that a decoded value is within its limits, and encodes to the same bytes.
 fn look_at(bytes: &[u8]) {
@@ -33,9 +33,9 @@ fn examples() -> Vec<Vec<u8>> {
         Prelude::PING.encode().to_vec(),
         Prelude::BYE.encode().to_vec(),
         greeting.encode().to_vec(),
-        introduction(Whom::Node(NodeId(1))),
-        introduction(Whom::Anyone),
-        introduction(Whom::Ticket([7; 16])),
+        introduction(IntendedReceiver::Node(NodeId(1))),
+        introduction(IntendedReceiver::Anyone),
+        introduction(IntendedReceiver::Ticket([7; 16])),
         HandshakeAnswer { verdict: Verdict::Full, node: NodeId(3), ticket: [4; 16] }.encode().to_vec(),
     ]
 }

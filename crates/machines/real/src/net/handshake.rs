@@ -18,13 +18,15 @@ use machine::{Condition, Error, KeyMismatch, NodeId, NodePart, Permits, Result};
 use socket2::{Domain, SockRef, Socket, TcpKeepalive, Type};
 
 use super::connection::{Connection, TcpHalves};
-use super::frame::{Greeting, HandshakeAnswer, Introduction, NotUnderstood, Ticket, VERSION, Verdict, Whom};
+use super::frame::{
+    Greeting, HandshakeAnswer, IntendedReceiver, Introduction, NotUnderstood, Ticket, VERSION, Verdict,
+};
 use super::noise::{Handshake, MESSAGE_BYTES, Sealed, Secrets, UNREADABLE};
 use super::reader::Reader;
 use super::records::RecordStream;
 use super::staging::Staging;
 use super::writer::Writer;
-use super::{Called, Joining, Net, Origin, in_words};
+use super::{CalledPeer, Net, Origin, PendingConnection, in_words};
 use crate::release::once_released;
 use crate::report::Report;
 use crate::settings::{Key, Keys, Peer, SocketBuffers};
@@ -166,7 +168,7 @@ impl Net {
         to: Option<NodeId>,
         known_as: Option<NodeId>,
     ) -> std::result::Result<NodeId, Fault> {
-        let whom = to.map_or(Whom::Anyone, Whom::Node);
+        let whom = to.map_or(IntendedReceiver::Anyone, IntendedReceiver::Node);
         let (control, HandshakeAnswer { verdict, node, ticket }) = self.introduce(address, whom).await?;
         if node == self.inner.node {
             return Err("this node listens there, or a node with the same ID".into());
@@ -183,7 +185,7 @@ impl Net {
             Verdict::AlreadyConnected => return Err(Fault::AlreadyConnected),
             refusal => return Err(refusal.reason().into()),
         }
-        let (data, answer) = self.introduce(address, Whom::Ticket(ticket)).await?;
+        let (data, answer) = self.introduce(address, IntendedReceiver::Ticket(ticket)).await?;
         if answer.verdict != Verdict::Welcome {
             return Err(answer.verdict.reason().into());
         }
@@ -193,11 +195,11 @@ impl Net {
         }
         let peer = known_as.unwrap_or(node);
         if self.connection(peer).is_none() {
-            self.begin(peer, [control, data], Origin::Called);
+            self.begin(peer, [control, data], Origin::CalledPeer);
             self.inner.called.borrow_mut().entry(peer).or_insert_with(|| {
                 let (turns, loss, failed) = (Permits::new(1), RefCell::default(), RefCell::default());
                 let last_word = Cell::new(Instant::now());
-                Rc::new(Called { address, is_named: to.is_some(), turns, loss, last_word, failed })
+                Rc::new(CalledPeer { address, is_named: to.is_some(), turns, loss, last_word, failed })
             });
         }
         Ok(peer)
@@ -207,7 +209,7 @@ impl Net {
     async fn introduce(
         &self,
         address: SocketAddr,
-        to: Whom,
+        to: IntendedReceiver,
     ) -> std::result::Result<(TcpHalves, HandshakeAnswer), Fault> {
         let Keys { current, previous, .. } = &self.inner.keys;
         let introduced = self.introduce_by(current, address, to).await;
@@ -224,11 +226,11 @@ impl Net {
         &self,
         key: &Key,
         address: SocketAddr,
-        to: Whom,
+        to: IntendedReceiver,
     ) -> std::result::Result<(TcpHalves, HandshakeAnswer), Fault> {
         let stream = TcpStream::connect(address).await.map_err(text)?;
         prepare(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
-        let mut stream = Greeted::new(stream);
+        let mut stream = HandshakeStream::new(stream);
         let mine = self.greeting()?;
         stream.say(mine.encode()).await?;
         let theirs = stream.receive_greeting().await?;
@@ -284,7 +286,7 @@ impl Net {
 
     async fn let_in(&self, stream: TcpStream, caller: &Caller) -> std::result::Result<(), Fault> {
         prepare_called(&SockRef::from(&stream), self.inner.sockets).map_err(text)?;
-        let mut stream = Greeted::new(stream);
+        let mut stream = HandshakeStream::new(stream);
         let mine = self.greeting()?;
         let theirs = match stream.receive_greeting().await {
             // A caller of another protocol would not understand an answer.
@@ -303,10 +305,10 @@ impl Net {
         };
         caller.has_proved.set(true);
         let introduction = Introduction::decode(&introduction)?;
-        let entrant = Entrant { introduction, stream, greeting: mine, handshake };
+        let entrant = AuthenticatedCaller { introduction, stream, greeting: mine, handshake };
         match introduction.to {
-            Whom::Ticket(ticket) => self.join(entrant, ticket).await,
-            Whom::Node(_) | Whom::Anyone => self.let_in_for_control(entrant).await,
+            IntendedReceiver::Ticket(ticket) => self.join(entrant, ticket).await,
+            IntendedReceiver::Node(_) | IntendedReceiver::Anyone => self.let_in_for_control(entrant).await,
         }
     }
 
@@ -323,7 +325,7 @@ impl Net {
     }
 
     /// Accepts the first connection of a node, which then waits for the second.
-    async fn let_in_for_control(&self, entrant: Entrant) -> std::result::Result<(), Fault> {
+    async fn let_in_for_control(&self, entrant: AuthenticatedCaller) -> std::result::Result<(), Fault> {
         let introduction = entrant.introduction;
         let from = introduction.from;
         let mut verdict = self.judge(introduction);
@@ -338,7 +340,7 @@ impl Net {
         let (control, answer) = self.welcome(entrant, ticket);
         let mut stream = control.stream.clone();
         // Inserted before the caller gets the ticket and can return with it.
-        self.inner.joining.borrow_mut().insert(ticket, Joining { from, control });
+        self.inner.joining.borrow_mut().insert(ticket, PendingConnection { from, control });
         // If this write fails, the caller does not open the second connection.
         let BufResult(_, _) = stream.write_all(answer).await;
         let net = self.clone();
@@ -363,7 +365,7 @@ impl Net {
     }
 
     /// Joins the second connection of a node to the first.
-    async fn join(&self, entrant: Entrant, ticket: Ticket) -> std::result::Result<(), Fault> {
+    async fn join(&self, entrant: AuthenticatedCaller, ticket: Ticket) -> std::result::Result<(), Fault> {
         let from = entrant.introduction.from;
         let Some(control) = self.take_joining(from, ticket) else {
             return self.refuse(entrant, Verdict::NoSuchTicket).await;
@@ -389,7 +391,7 @@ impl Net {
         let is_known = || self.connection(from).is_some() || joining.values().any(|half| half.from == from);
         if inner.closed.get() {
             Verdict::Closed
-        } else if matches!(introduction.to, Whom::Node(to) if to != inner.node) {
+        } else if matches!(introduction.to, IntendedReceiver::Node(to) if to != inner.node) {
             Verdict::OtherNode
         } else if from == inner.node || is_known() {
             Verdict::AlreadyConnected
@@ -401,7 +403,11 @@ impl Net {
     }
 
     /// Answers a caller with a refusal, and disconnects.
-    async fn refuse(&self, mut entrant: Entrant, verdict: Verdict) -> std::result::Result<(), Fault> {
+    async fn refuse(
+        &self,
+        mut entrant: AuthenticatedCaller,
+        verdict: Verdict,
+    ) -> std::result::Result<(), Fault> {
         let answer = self.answer_to(&mut entrant, verdict, Ticket::default());
         let stream = &mut entrant.stream.stream;
         // A caller that no longer reads does not need the answer.
@@ -411,30 +417,30 @@ impl Net {
     }
 
     /// Returns the connection of an accepted caller, and the answer to the caller.
-    fn welcome(&self, mut entrant: Entrant, ticket: Ticket) -> (TcpHalves, Vec<u8>) {
+    fn welcome(&self, mut entrant: AuthenticatedCaller, ticket: Ticket) -> (TcpHalves, Vec<u8>) {
         let answer = self.answer_to(&mut entrant, Verdict::Welcome, ticket);
-        let Entrant { stream, greeting, handshake, .. } = entrant;
+        let AuthenticatedCaller { stream, greeting, handshake, .. } = entrant;
         (stream.finish(Role::Listener, greeting, handshake), answer)
     }
 
     /// Returns an answer in wire format.
-    fn answer_to(&self, entrant: &mut Entrant, verdict: Verdict, ticket: Ticket) -> Vec<u8> {
+    fn answer_to(&self, entrant: &mut AuthenticatedCaller, verdict: Verdict, ticket: Ticket) -> Vec<u8> {
         let answer = HandshakeAnswer { verdict, node: self.inner.node, ticket };
         entrant.handshake.seal(&answer.encode()).to_vec()
     }
 }
 
 /// Caller that has introduced itself and proved that it has the key.
-struct Entrant {
+struct AuthenticatedCaller {
     introduction: Introduction,
-    stream: Greeted,
+    stream: HandshakeStream,
     /// Greeting of this side.
     greeting: Greeting,
     handshake: Handshake,
 }
 
 /// TCP connection during its handshake.
-struct Greeted {
+struct HandshakeStream {
     stream: TcpStream,
     bytes: Staging,
 }
@@ -446,9 +452,9 @@ enum Role {
     Listener,
 }
 
-impl Greeted {
+impl HandshakeStream {
     fn new(stream: TcpStream) -> Self {
-        Greeted { bytes: Staging::new(stream.clone()), stream }
+        HandshakeStream { bytes: Staging::new(stream.clone()), stream }
     }
 
     /// Ends the handshake: from now on the connection carries frames.
@@ -555,7 +561,11 @@ fn explain_refusal(verdict: Verdict, introduction: Introduction) -> String {
     let from = introduction.from;
     match verdict {
         Verdict::OtherNode => {
-            let to = if let Whom::Node(to) = introduction.to { to.to_string() } else { "another".to_owned() };
+            let to = if let IntendedReceiver::Node(to) = introduction.to {
+                to.to_string()
+            } else {
+                "another".to_owned()
+            };
             format!("{from} wants to talk to {to}")
         }
         Verdict::AlreadyConnected => format!("{from} is connected already"),

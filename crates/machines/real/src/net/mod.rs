@@ -47,7 +47,7 @@ pub(crate) use handshake::HANDSHAKES_MAX;
 use handshake::Handshakes;
 use inbox::Inbox;
 use lane::{Lane, LinkNotes};
-use reader::{Broken, Incoming, Reader, Room};
+use reader::{Incoming, LaneError, Reader, Room};
 use refusals::Refusals;
 
 /// Connections of a node. A clone is another handle.
@@ -66,12 +66,12 @@ struct Inner {
     /// Connections, including ended ones until their loss has been received.
     connections: RefCell<BTreeMap<NodeId, Rc<Connection>>>,
     /// Connections for control that wait for their connection for data, by ticket.
-    joining: RefCell<BTreeMap<Ticket, Joining>>,
+    joining: RefCell<BTreeMap<Ticket, PendingConnection>>,
     /// Callers in a handshake.
     handshakes: Handshakes,
     refusals: Rc<Refusals>,
     /// Nodes that this node has called.
-    called: RefCell<BTreeMap<NodeId, Rc<Called>>>,
+    called: RefCell<BTreeMap<NodeId, Rc<CalledPeer>>>,
     inbox: Inbox,
     room: Room,
     closed: Cell<bool>,
@@ -85,13 +85,13 @@ struct Inner {
 }
 
 /// Connection for control that waits for its connection for data.
-struct Joining {
+struct PendingConnection {
     from: NodeId,
     control: TcpHalves,
 }
 
 /// Node that this one has called, and calls again after a loss.
-struct Called {
+struct CalledPeer {
     address: SocketAddr,
     /// True if the node must keep its name. Otherwise any node that listens at the address counts as the same node
     /// after a restart.
@@ -109,7 +109,7 @@ struct Called {
 /// Side that opened a connection.
 enum Origin {
     /// This node has called. It watches the other node, which is lost if silent.
-    Called,
+    CalledPeer,
     /// This node was called. The answer to the connection for data is written before any frame.
     WasCalled { answer: Vec<u8> },
 }
@@ -193,7 +193,7 @@ impl Net {
         let noted = LinkNotes { notes: self.inner.notes.clone(), number };
         let connection = Connection::new(peer, self.inner.room.share_bytes(), noted);
         let (watched, answer) = match origin {
-            Origin::Called => (true, Vec::new()),
+            Origin::CalledPeer => (true, Vec::new()),
             Origin::WasCalled { answer } => (false, answer),
         };
         self.inner.connections.borrow_mut().insert(peer, connection.clone());
@@ -288,8 +288,8 @@ impl Net {
     }
 
     /// Returns the reason of a broken lane, and reports altered frames.
-    fn explain(&self, connection: &Connection, broken: Broken) -> String {
-        if let Broken::Altered(_) = broken {
+    fn explain(&self, connection: &Connection, broken: LaneError) -> String {
+        if let LaneError::AlteredRecord(_) = broken {
             self.inner.tasks.report(&Report::Altered { node: self.inner.node, peer: connection.peer });
         }
         broken.to_string()
@@ -348,7 +348,7 @@ impl Net {
     async fn recall_once(
         &self,
         node: NodeId,
-        called: &Called,
+        called: &CalledPeer,
         limit: Duration,
     ) -> std::result::Result<(), String> {
         if let Some(connection) = self.connection(node) {

@@ -7,7 +7,7 @@ use machine::{BufferPool, CHECKSUM_UNIT_BYTES, Checksums, Message, Payload};
 use super::arrivals::{Arrival, Arrivals};
 use super::frame::{Kind, Prelude};
 use super::lane::{Lane, LinkNotes, MESSAGE};
-use super::records::{Altered, RECORD_BYTES_MAX, RecordStream, Tag};
+use super::records::{AlteredRecord, RECORD_BYTES_MAX, RecordStream, Tag};
 use super::staging::Staging;
 use crate::task::unless;
 
@@ -63,20 +63,20 @@ pub(crate) struct Reader {
 
 /// Reason for which a lane cannot be read any more.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum LaneError {
     #[error("{0}")]
-    Altered(#[from] Altered),
+    AlteredRecord(#[from] AlteredRecord),
     #[error("{0}")]
     Other(String),
 }
 
-impl<T: Into<String>> From<T> for Broken {
+impl<T: Into<String>> From<T> for LaneError {
     fn from(why: T) -> Self {
-        Broken::Other(why.into())
+        LaneError::Other(why.into())
     }
 }
 
-type Result<T> = std::result::Result<T, Broken>;
+type Result<T> = std::result::Result<T, LaneError>;
 
 impl Reader {
     /// Creates a reader for the bytes after the handshake.

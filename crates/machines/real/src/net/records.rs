@@ -51,7 +51,7 @@ struct Encryption {
     "received data differ from the sent data: a network, a program in between or memory altered, lost or \
      repeated them"
 )]
-pub(crate) struct Altered;
+pub(crate) struct AlteredRecord;
 
 impl RecordStream {
     pub(crate) fn encrypted(secret: Secret) -> RecordStream {
@@ -73,12 +73,12 @@ impl RecordStream {
     }
 
     /// Converts `record` in place from its wire format to the sent contents.
-    pub(crate) fn open(&mut self, record: &mut [u8], tag: Tag) -> Result<(), Altered> {
+    pub(crate) fn open(&mut self, record: &mut [u8], tag: Tag) -> Result<(), AlteredRecord> {
         let number = self.count();
         match &mut self.form {
             Form::Encrypted(encryption) => encryption.open(number, record, tag),
             Form::Clear if hash(number, record) == tag => Ok(()),
-            Form::Clear => Err(Altered),
+            Form::Clear => Err(AlteredRecord),
         }
     }
 
@@ -106,11 +106,11 @@ impl Encryption {
         tag.expect("a short record").as_ref().try_into().expect("a tag of this length")
     }
 
-    fn open(&mut self, number: u64, record: &mut [u8], tag: Tag) -> Result<(), Altered> {
+    fn open(&mut self, number: u64, record: &mut [u8], tag: Tag) -> Result<(), AlteredRecord> {
         self.renew(record.len());
         let opened =
             self.key.open_in_place_separate_tag(nonce(number), Aad::empty(), AeadTag::from(tag), record, 0..);
-        opened.map(drop).map_err(|_| Altered)
+        opened.map(drop).map_err(|_| AlteredRecord)
     }
 
     /// Switches to the next key if this one has reached its limit. Both sides count the same bytes, so they switch at
@@ -160,13 +160,13 @@ mod tests {
         for [mut sender, mut receiver] in ends() {
             let mut records = [[1; 40], [1; 40]];
             let tags = records.each_mut().map(|record| sender.seal(record));
-            assert_eq!(receiver.open(&mut records[1].clone(), tags[1]), Err(Altered), "out of turn");
+            assert_eq!(receiver.open(&mut records[1].clone(), tags[1]), Err(AlteredRecord), "out of turn");
             let mut receiver = match receiver.form {
                 Form::Encrypted(_) => RecordStream::encrypted([5; 32]),
                 Form::Clear => RecordStream::clear(),
             };
             assert_eq!(receiver.open(&mut records[0].clone(), tags[0]), Ok(()));
-            assert_eq!(receiver.open(&mut records[0].clone(), tags[0]), Err(Altered), "repeated");
+            assert_eq!(receiver.open(&mut records[0].clone(), tags[0]), Err(AlteredRecord), "repeated");
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
     fn a_record_of_another_secret_is_rejected() {
         let mut record = [1; 40];
         let tag = RecordStream::encrypted([5; 32]).seal(&mut record);
-        assert_eq!(RecordStream::encrypted([6; 32]).open(&mut record, tag), Err(Altered));
+        assert_eq!(RecordStream::encrypted([6; 32]).open(&mut record, tag), Err(AlteredRecord));
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
                 let bit = bit.index(8 * wire.len());
                 wire[bit / 8] ^= 1 << (bit % 8);
                 let (tag, record) = wire.split_at_mut(TAG_BYTES);
-                prop_assert_eq!(receiver.open(record, (&*tag).try_into().expect("its length")), Err(Altered));
+                prop_assert_eq!(receiver.open(record, (&*tag).try_into().expect("its length")), Err(AlteredRecord));
             }
         }
     }

@@ -25,8 +25,8 @@ pub(super) struct Arguments {
     range: RangeArgs,
 
     /// Rows of the table.
-    #[arg(long, value_enum, default_value_t = By::Thread)]
-    by: By,
+    #[arg(long, value_enum, default_value_t = RowGrouping::Thread)]
+    by: RowGrouping,
 
     /// Output format. As CSV and JSON, times are in nanoseconds.
     #[arg(long, value_enum, default_value_t = RowFormat::Table)]
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
 
 /// Rows of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
+enum RowGrouping {
     /// Each state of each thread.
     Thread,
     /// Each state of each process, all its threads together.
@@ -63,9 +63,9 @@ struct Row<'a> {
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let timeline = arguments.traces.read()?;
     let grouping = match arguments.by {
-        By::Thread => Grouping::Thread,
-        By::Process => Grouping::Process,
-        By::State => Grouping::State,
+        RowGrouping::Thread => Grouping::Thread,
+        RowGrouping::Process => Grouping::Process,
+        RowGrouping::State => Grouping::State,
     };
     let totals = timeline.totals(grouping, arguments.range.of(&timeline)?);
     let rows: Vec<Row> = totals.iter().map(|totals| row(&timeline, totals)).collect();
@@ -90,11 +90,11 @@ fn row<'a>(timeline: &'a Timeline, totals: &StateTotals) -> Row<'a> {
     }
 }
 
-fn lines(rows: &[Row<'_>], by: By) -> Vec<String> {
+fn lines(rows: &[Row<'_>], by: RowGrouping) -> Vec<String> {
     let names = match by {
-        By::Thread => &["process", "thread", "state"][..],
-        By::Process => &["process", "state"],
-        By::State => &["state"],
+        RowGrouping::Thread => &["process", "thread", "state"][..],
+        RowGrouping::Process => &["process", "state"],
+        RowGrouping::State => &["state"],
     };
     let mut table = TextTable::new(names.len());
     let numbers = ["count", "total", "mean", "median", "99 %", "longest", "share"];
@@ -103,9 +103,9 @@ fn lines(rows: &[Row<'_>], by: By) -> Vec<String> {
         let (process, thread, state) =
             (shown::text(&row.process), shown::text(row.thread), shown::text(row.state));
         let names = match by {
-            By::Thread => vec![process, thread, state],
-            By::Process => vec![process, state],
-            By::State => vec![state],
+            RowGrouping::Thread => vec![process, thread, state],
+            RowGrouping::Process => vec![process, state],
+            RowGrouping::State => vec![state],
         };
         let times = [row.total_ns, row.mean_ns, row.median_ns, row.p99_ns, row.max_ns].map(shown::time);
         let share = explain::percent(row.share);

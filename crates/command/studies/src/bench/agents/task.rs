@@ -45,11 +45,11 @@ impl Task {
         let cluster = self.cluster.clone();
         cluster.run(move |connection| async move {
             let failure = Failure::new("bench", "interrupted, and there was no time to remove the file");
-            let half_done = interruption.begin(failure.remedy(scratch::LEFT));
+            let undo_guard = interruption.begin(failure.remedy(scratch::LEFT));
             let file = scratch::describe(&connection, &self.label, self.block_bytes).await?;
             let outcome = interruption.unless(self.make_and_use(&connection, &file)).await;
             match (outcome, scratch::remove(&connection, [&file]).await) {
-                (None, removed) => Err(half_done.undone(Failure::new("bench", "interrupted"), removed)),
+                (None, removed) => Err(undo_guard.undone(Failure::new("bench", "interrupted"), removed)),
                 (Some(Err(failure)), Err(_)) => Err(failure.also(scratch::LEFT)),
                 (Some(outcome), removed) => outcome.and_then(|outcome| Ok(removed.map(|()| outcome)?)),
             }

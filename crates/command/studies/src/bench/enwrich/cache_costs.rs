@@ -37,7 +37,7 @@ pub struct CacheCosts {
 }
 
 /// Processor time of each node for writing and flushing, and of agents for each node.
-struct Worked {
+struct NodeTimes {
     writing: Duration,
     flushing: Duration,
     agents: Duration,
@@ -48,8 +48,8 @@ impl CacheCosts {
     /// nodes share the processors and their caches.
     pub fn measure(agents: &Agents, processes: u32) -> Result<CacheCosts> {
         // Large records measure the costs that do not depend on the number of entries; subtract them.
-        let large = Worked::measure(agents, processes, LARGE_BYTES, 1)?;
-        let small = Worked::measure(agents, processes, RECORD_BYTES, PASSES)?;
+        let large = NodeTimes::measure(agents, processes, LARGE_BYTES, 1)?;
+        let small = NodeTimes::measure(agents, processes, RECORD_BYTES, PASSES)?;
         let each = |all: Duration, but: Duration| all.saturating_sub(but) / RECORDS as u32;
         Ok(CacheCosts {
             write: each(small.writing, Duration::ZERO),
@@ -87,9 +87,9 @@ impl CacheCosts {
     }
 }
 
-impl Worked {
+impl NodeTimes {
     /// Runs `nodes` nodes at once, each of which writes and flushes a separate file in records of this size.
-    fn measure(agents: &Agents, nodes: u32, record_bytes: u64, passes: u64) -> Result<Worked> {
+    fn measure(agents: &Agents, nodes: u32, record_bytes: u64, passes: u64) -> Result<NodeTimes> {
         let of_agents = agents.processor_clock();
         let before = of_agents();
         let all: Vec<u32> = (0..nodes).collect();
@@ -101,7 +101,7 @@ impl Worked {
         let outcomes: Vec<[Duration; 2]> = agents.explain(outcomes.into_iter().collect::<Result<_>>())?;
         let mean = |phase: usize| outcomes.iter().map(|worked| worked[phase]).sum::<Duration>() / nodes;
         let agents = of_agents().saturating_sub(before) / nodes;
-        Ok(Worked { writing: mean(0), flushing: mean(1), agents })
+        Ok(NodeTimes { writing: mean(0), flushing: mean(1), agents })
     }
 }
 

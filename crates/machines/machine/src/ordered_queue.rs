@@ -10,7 +10,7 @@ use crate::condition::Condition;
 
 /// Queue that tasks join before they prepare an action. Cloning returns another handle to the same queue.
 #[derive(Clone, Default)]
-pub struct Line(Rc<Inner>);
+pub struct OrderedQueue(Rc<Inner>);
 
 #[derive(Default)]
 struct Inner {
@@ -20,29 +20,29 @@ struct Inner {
     left: Condition,
 }
 
-impl Line {
+impl OrderedQueue {
     /// Returns an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Joins the queue behind all others.
-    pub fn join(&self) -> PlaceInLine {
+    pub fn join(&self) -> QueuePosition {
         let place = self.0.joined.get();
         self.0.joined.set(place + 1);
         self.0.places.borrow_mut().insert(place);
-        PlaceInLine { line: self.0.clone(), place }
+        QueuePosition { line: self.0.clone(), place }
     }
 }
 
 /// Place in a queue. Dropping it leaves the queue.
 #[must_use = "dropped at once, the place is left at once"]
-pub struct PlaceInLine {
+pub struct QueuePosition {
     line: Rc<Inner>,
     place: u64,
 }
 
-impl PlaceInLine {
+impl QueuePosition {
     /// Waits until all earlier tasks have left, then runs `act`. Leaves the queue after the first poll of `act`: when
     /// it waits for the first time, or is done.
     pub async fn begin<T>(self, act: impl Future<Output = T>) -> T {
@@ -59,7 +59,7 @@ impl PlaceInLine {
     }
 }
 
-impl Drop for PlaceInLine {
+impl Drop for QueuePosition {
     fn drop(&mut self) {
         self.line.places.borrow_mut().remove(&self.place);
         self.line.left.wake_all();
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_ready_member_waits_for_members_that_joined_before() {
-        let line = Line::new();
+        let line = OrderedQueue::new();
         let (one, two, three) = (line.join(), line.join(), line.join());
         let (begun, acted) = (Cell::new(false), Cell::new(0));
         let mut third = pin!(three.begin(async { acted.set(3) }));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_member_delays_no_others() {
-        let line = Line::new();
+        let line = OrderedQueue::new();
         let (one, two, three) = (line.join(), line.join(), line.join());
         let mut third = pin!(three.begin(async {}));
         {

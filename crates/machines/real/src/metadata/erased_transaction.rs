@@ -7,7 +7,7 @@ use machine::{Error, Result, Transaction};
 use crate::task::panicked;
 
 /// Transaction whose types only its caller knows.
-pub(super) trait Asked: Send {
+pub(super) trait ErasedTransaction: Send {
     /// Runs the body. Returns true if its changes are to be kept. May be called again.
     fn carry_out(&mut self, entries: &mut dyn Transaction) -> bool;
 
@@ -32,7 +32,7 @@ impl<T, E, F> Body<T, E, F> {
     }
 }
 
-impl<T: Send, E: Send, F> Asked for Body<T, E, F>
+impl<T: Send, E: Send, F> ErasedTransaction for Body<T, E, F>
 where
     F: FnMut(&mut dyn Transaction) -> Result<std::result::Result<T, E>> + Send,
 {

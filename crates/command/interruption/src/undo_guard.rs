@@ -1,7 +1,7 @@
 //! Unfinished work to undo: temporary files, and files that are not yet complete.
 //!
-//! Each item is undone when its [`HalfDone`] is dropped, or when the program is interrupted. It is registered before it
-//! is created, and created under a lock. An interruption holds this lock until the process has ended. So all items
+//! Each item is undone when its [`UndoGuard`] is dropped, or when the program is interrupted. It is registered before
+//! it is created, and created under a lock. An interruption holds this lock until the process has ended. So all items
 //! created in time are undone and no new ones are created. If the time limit expires first, the program reports the
 //! items left.
 
@@ -18,15 +18,15 @@ use crate::signals::{INTERRUPTED, end_when_interrupted};
 static MAKING: Mutex<()> = Mutex::new(());
 
 /// Held briefly by each update; an interruption keeps it until the process ends.
-static NOTED: Mutex<Notes> = Mutex::new(Notes { last: 0, things: Vec::new() });
+static NOTED: Mutex<UnfinishedItems> = Mutex::new(UnfinishedItems { last: 0, things: Vec::new() });
 
 /// All unfinished items, in order of creation.
-struct Notes {
+struct UnfinishedItems {
     last: u64,
-    things: Vec<Noted>,
+    things: Vec<UnfinishedItem>,
 }
 
-struct Noted {
+struct UnfinishedItem {
     number: u64,
     /// Text that names the item, reported if there is no time to undo it.
     left: String,
@@ -35,9 +35,9 @@ struct Noted {
 
 /// Guard that undoes an item when it is dropped, unless the item is kept.
 #[must_use = "dropped at once, it is undone at once"]
-pub struct HalfDone(u64);
+pub struct UndoGuard(u64);
 
-impl HalfDone {
+impl UndoGuard {
     /// Registers the item and creates it with `make`. `left` names the item in the report if there is no time to `undo`
     /// it.
     ///
@@ -47,11 +47,11 @@ impl HalfDone {
         left: impl Into<String>,
         undo: impl FnOnce() + Send + 'static,
         make: impl FnOnce() -> Result<T, E>,
-    ) -> Result<(T, HalfDone), E> {
+    ) -> Result<(T, UndoGuard), E> {
         let _making = lock(&MAKING);
         let number = note(left.into(), Box::new(undo));
         match make() {
-            Ok(made) => Ok((made, HalfDone(number))),
+            Ok(made) => Ok((made, UndoGuard(number))),
             Err(error) => {
                 take(number);
                 Err(error)
@@ -60,8 +60,8 @@ impl HalfDone {
     }
 
     /// Registers an item that exists already, or is created later without [`make`](Self::make).
-    pub fn begin(left: impl Into<String>, undo: impl FnOnce() + Send + 'static) -> HalfDone {
-        let made = HalfDone::make(left, undo, || Ok::<_, std::convert::Infallible>(()));
+    pub fn begin(left: impl Into<String>, undo: impl FnOnce() + Send + 'static) -> UndoGuard {
+        let made = UndoGuard::make(left, undo, || Ok::<_, std::convert::Infallible>(()));
         made.unwrap_or_else(|never| match never {}).1
     }
 
@@ -71,7 +71,7 @@ impl HalfDone {
     }
 }
 
-impl Drop for HalfDone {
+impl Drop for UndoGuard {
     fn drop(&mut self) {
         if let Some(noted) = take(self.0) {
             (noted.undo)();
@@ -79,7 +79,7 @@ impl Drop for HalfDone {
     }
 }
 
-impl fmt::Debug for HalfDone {
+impl fmt::Debug for UndoGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("HalfDone").field(&self.0).finish()
     }
@@ -88,14 +88,14 @@ impl fmt::Debug for HalfDone {
 /// Registers an item and returns its number.
 fn note(left: String, undo: Box<dyn FnOnce() + Send>) -> u64 {
     let mut noted = lock(&NOTED);
-    // Numbers are never reused, because the `HalfDone` of a kept item may not have been dropped yet.
+    // Numbers are never reused, because the `UndoGuard` of a kept item may not have been dropped yet.
     noted.last += 1;
     let number = noted.last;
-    noted.things.push(Noted { number, left, undo });
+    noted.things.push(UnfinishedItem { number, left, undo });
     number
 }
 
-fn take(number: u64) -> Option<Noted> {
+fn take(number: u64) -> Option<UnfinishedItem> {
     let mut noted = lock(&NOTED);
     let index = noted.things.iter().position(|other| other.number == number)?;
     Some(noted.things.remove(index))
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn an_endless_creation_is_named_and_delays_no_interruption() {
         if env::var_os(IS_INTERRUPTED).is_none() {
-            let this = "half_done::tests::an_endless_creation_is_named_and_delays_no_interruption";
+            let this = "undo_guard::tests::an_endless_creation_is_named_and_delays_no_interruption";
             let program = env::current_exe().expect("this one");
             let output =
                 Command::new(program).args(["--exact", this, "--nocapture"]).env(IS_INTERRUPTED, "").output();
@@ -161,8 +161,8 @@ mod tests {
         }
         let out_of_time = |left: &[String]| eprintln!("left: {}", left.join(", "));
         undo_when_interrupted(Duration::from_millis(100), out_of_time).expect("prepared");
-        let _whole = HalfDone::begin("the file", || {});
-        let made = HalfDone::make(
+        let _whole = UndoGuard::begin("the file", || {});
+        let made = UndoGuard::make(
             "the thing",
             || {},
             || {
@@ -184,10 +184,10 @@ mod tests {
                 undone.fetch_add(by, Ordering::Relaxed);
             }
         };
-        let first = HalfDone::begin("first", undo(1));
-        let (made, second) = HalfDone::make("second", undo(10), || Ok::<_, ()>(7)).expect("it is made");
-        let third = HalfDone::begin("third", undo(100));
-        assert!(HalfDone::make("never", undo(1000), || Err::<(), _>("no room")).is_err());
+        let first = UndoGuard::begin("first", undo(1));
+        let (made, second) = UndoGuard::make("second", undo(10), || Ok::<_, ()>(7)).expect("it is made");
+        let third = UndoGuard::begin("third", undo(100));
+        assert!(UndoGuard::make("never", undo(1000), || Err::<(), _>("no room")).is_err());
         drop(second);
         first.keep();
         assert_eq!((made, undone.load(Ordering::Relaxed)), (7, 10));

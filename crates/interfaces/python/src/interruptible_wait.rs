@@ -76,10 +76,10 @@ pub(crate) fn run<T: Send + 'static>(
     });
     worker.map_err(|error| Failure::Simulation(format!("cannot start a thread: {error}")))?;
     let mut reporter = Reporter { report, total, reported: None };
-    py.detach(|| attend(receiver, &watch, &mut reporter))
+    py.detach(|| interruptible_wait(receiver, &watch, &mut reporter))
 }
 
-fn attend<T>(receiver: Receiver<Result<T>>, watch: &Watch, reporter: &mut Reporter) -> Result<T> {
+fn interruptible_wait<T>(receiver: Receiver<Result<T>>, watch: &Watch, reporter: &mut Reporter) -> Result<T> {
     loop {
         let outcome = receiver.recv_timeout(INTERVAL);
         let attended = Python::attach(|py| {

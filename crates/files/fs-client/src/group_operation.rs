@@ -65,7 +65,7 @@ impl MoveTimes {
 }
 
 /// Members with barriers before and after an operation.
-pub(super) trait Gathering<M: Machine> {
+pub(super) trait BarrierMembers<M: Machine> {
     /// Begins the next operation and returns its name, which also identifies the memory of its members.
     fn next(&self) -> CollectiveId;
 
@@ -77,7 +77,8 @@ pub(super) trait Gathering<M: Machine> {
         brings: std::result::Result<Vec<u8>, &Error>,
     ) -> Result<BarrierResult>;
 
-    /// Enters the barrier as [`enter_barrier`](Self::enter_barrier) does, for members that contribute only the outcome of their work.
+    /// Enters the barrier as [`enter_barrier`](Self::enter_barrier) does, for members that contribute only the outcome
+    /// of their work.
     async fn enter_barrier_after(&self, client: &Client<M>, outcome: Result<()>) -> Result<()> {
         let entered =
             self.enter_barrier(client, outcome.as_ref().map(|()| Vec::new()).map_err(|error| &**error)).await;
@@ -87,14 +88,15 @@ pub(super) trait Gathering<M: Machine> {
 }
 
 /// Members that can reach each other and so can exchange data.
-pub(super) trait Exchanging<M: Machine>: Gathering<M> {
+pub(super) trait ExchangeMembers<M: Machine>: BarrierMembers<M> {
     /// Returns the members, in order.
     fn members(&self) -> &Rc<[NodeId]>;
 
     /// Returns the index of this node among the members.
     fn rank(&self) -> usize;
 
-    /// Begins the next operation as [`next`](Gathering::next) does, with a second name for more memory of its members.
+    /// Begins the next operation as [`next`](BarrierMembers::next) does, with a second name for more memory of its
+    /// members.
     fn next_two(&self) -> [CollectiveId; 2];
 }
 
@@ -158,7 +160,7 @@ impl<M: Machine> Client<M> {
     /// all members share.
     pub(super) async fn attempt<Send, Ask>(
         &self,
-        gathering: &impl Gathering<M>,
+        gathering: &impl BarrierMembers<M>,
         operation: CommonOperation<'_, Send, Ask>,
     ) -> (Result<Moved>, Result<()>)
     where

@@ -11,19 +11,19 @@ const BUFFER_BYTES: usize = 512 << 10;
 const WAITING: usize = 2;
 
 /// Reader of an input that a thread reads ahead.
-pub(crate) struct Ahead<'scope> {
+pub(crate) struct ReadAhead<'scope> {
     buffers: Option<Receiver<io::Result<Vec<u8>>>>,
     buffer: Vec<u8>,
     used: usize,
     thread: Option<ScopedJoinHandle<'scope, ()>>,
 }
 
-impl<'scope> Ahead<'scope> {
+impl<'scope> ReadAhead<'scope> {
     /// Starts a thread that reads `input` until it ends or the reader is dropped.
     pub(crate) fn new<'env>(scope: &'scope Scope<'scope, 'env>, input: impl Read + Send + 'scope) -> Self {
         let (full, buffers) = sync_channel(WAITING);
         let thread = scope.spawn(move || read_all(input, &full));
-        Ahead { buffers: Some(buffers), buffer: Vec::new(), used: 0, thread: Some(thread) }
+        ReadAhead { buffers: Some(buffers), buffer: Vec::new(), used: 0, thread: Some(thread) }
     }
 
     fn next_buffer(&mut self) -> io::Result<()> {
@@ -34,7 +34,7 @@ impl<'scope> Ahead<'scope> {
     }
 }
 
-impl Read for Ahead<'_> {
+impl Read for ReadAhead<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.used == self.buffer.len() {
             self.next_buffer()?;
@@ -46,7 +46,7 @@ impl Read for Ahead<'_> {
     }
 }
 
-impl Drop for Ahead<'_> {
+impl Drop for ReadAhead<'_> {
     fn drop(&mut self) {
         self.buffers = None;
         if let Some(thread) = self.thread.take()
@@ -97,12 +97,12 @@ mod tests {
         let bytes: Vec<u8> = (0..3_000_001_u32).map(|index| (index / 7) as u8).collect();
         std::thread::scope(|scope| {
             let mut read = Vec::new();
-            Ahead::new(scope, &bytes[..]).read_to_end(&mut read).expect("memory");
+            ReadAhead::new(scope, &bytes[..]).read_to_end(&mut read).expect("memory");
             assert!(read == bytes);
             let mut few = [0; 10];
-            Ahead::new(scope, io::repeat(7)).read_exact(&mut few).expect("endless");
+            ReadAhead::new(scope, io::repeat(7)).read_exact(&mut few).expect("endless");
             assert_eq!(few, [7; 10]);
-            assert_eq!(Ahead::new(scope, io::empty()).read(&mut few).expect("empty"), 0);
+            assert_eq!(ReadAhead::new(scope, io::empty()).read(&mut few).expect("empty"), 0);
         });
     }
 
@@ -116,7 +116,7 @@ mod tests {
         }
         let whole = vec![1; BUFFER_BYTES];
         std::thread::scope(|scope| {
-            let mut ahead = Ahead::new(scope, (&whole[..]).chain(Broken));
+            let mut ahead = ReadAhead::new(scope, (&whole[..]).chain(Broken));
             let mut read = vec![0; BUFFER_BYTES];
             ahead.read_exact(&mut read).expect("it was read");
             assert_eq!(ahead.read(&mut read).expect_err("broken").to_string(), "broken");

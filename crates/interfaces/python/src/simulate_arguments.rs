@@ -14,13 +14,13 @@ use experiment::{
 use plan::PlannedTrial;
 use pyo3::prelude::*;
 
-use crate::attend::Watch;
 use crate::error::{Failure, Result};
+use crate::interruptible_wait::Watch;
 
 /// The arguments of `starfish.simulate`, with the same names.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Ask {
+pub(crate) struct SimulateArguments {
     machine_name: String,
     machine_text: String,
     method: Vec<String>,
@@ -83,7 +83,7 @@ pub(crate) struct Outcome {
 /// A trial and its run time on this host, in seconds.
 type Timed = (TrialNumbers, f64);
 
-impl Ask {
+impl SimulateArguments {
     /// Returns the machine name as given by the user.
     pub(crate) fn machine_name(&self) -> &str {
         &self.machine_name

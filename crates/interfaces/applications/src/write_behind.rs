@@ -11,18 +11,18 @@ const BUFFER_BYTES: usize = 512 << 10;
 const WAITING: usize = 2;
 
 /// Writer whose bytes a thread writes to the output.
-pub(crate) struct Behind<'scope, W> {
+pub(crate) struct WriteBehind<'scope, W> {
     buffer: Vec<u8>,
     full: Option<SyncSender<Vec<u8>>>,
     thread: Option<ScopedJoinHandle<'scope, io::Result<W>>>,
 }
 
-impl<'scope, W: Write + Send + 'scope> Behind<'scope, W> {
+impl<'scope, W: Write + Send + 'scope> WriteBehind<'scope, W> {
     /// Starts a thread that writes to `output`.
     pub(crate) fn new<'env>(scope: &'scope Scope<'scope, 'env>, output: W) -> Self {
         let (full, buffers) = sync_channel(WAITING);
         let thread = scope.spawn(move || write_all(output, &buffers));
-        Behind { buffer: Vec::with_capacity(BUFFER_BYTES), full: Some(full), thread: Some(thread) }
+        WriteBehind { buffer: Vec::with_capacity(BUFFER_BYTES), full: Some(full), thread: Some(thread) }
     }
 
     /// Waits until everything is written, and returns the output.
@@ -51,7 +51,7 @@ impl<'scope, W: Write + Send + 'scope> Behind<'scope, W> {
     }
 }
 
-impl<'scope, W: Write + Send + 'scope> Write for Behind<'scope, W> {
+impl<'scope, W: Write + Send + 'scope> Write for WriteBehind<'scope, W> {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         if self.buffer.len() == BUFFER_BYTES {
             self.send()?;
@@ -82,12 +82,12 @@ mod tests {
     fn all_bytes_are_written_in_order() {
         let bytes: Vec<u8> = (0..3_000_001_u32).map(|index| (index / 7) as u8).collect();
         std::thread::scope(|scope| {
-            let mut behind = Behind::new(scope, Vec::new());
+            let mut behind = WriteBehind::new(scope, Vec::new());
             for part in bytes.chunks(1009) {
                 behind.write_all(part).expect("memory");
             }
             assert!(behind.finish().expect("memory") == bytes);
-            assert_eq!(Behind::new(scope, Vec::new()).finish().expect("nothing"), [0; 0]);
+            assert_eq!(WriteBehind::new(scope, Vec::new()).finish().expect("nothing"), [0; 0]);
         });
     }
 
@@ -103,13 +103,13 @@ mod tests {
             }
         }
         std::thread::scope(|scope| {
-            let mut behind = Behind::new(scope, Full);
+            let mut behind = WriteBehind::new(scope, Full);
             let error = behind.write_all(&vec![0; 10 << 20]).expect_err("it is full");
             assert_eq!(error.to_string(), "full");
-            let mut few = Behind::new(scope, Full);
+            let mut few = WriteBehind::new(scope, Full);
             few.write_all(b"few").expect("it is kept");
             assert_eq!(few.finish().err().expect("it is full").to_string(), "full");
-            let mut late = Behind::new(scope, Full);
+            let mut late = WriteBehind::new(scope, Full);
             late.write_all(&vec![0; BUFFER_BYTES + 1]).expect("the first buffer is handed over");
             while late.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
                 std::thread::yield_now();

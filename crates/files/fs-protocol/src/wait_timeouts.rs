@@ -26,7 +26,7 @@ pub enum Awaited {
 }
 
 /// A node's waits for others, with their time limit.
-pub struct Patience<M: Machine> {
+pub struct WaitTimeouts<M: Machine> {
     machine: M,
     limit: Duration,
     /// Peers for which the node waits, or waited at the last check.
@@ -52,10 +52,10 @@ impl Wait {
     }
 }
 
-impl<M: Machine> Patience<M> {
+impl<M: Machine> WaitTimeouts<M> {
     /// Creates the waits of a node that waits for at most `limit`.
     pub fn new(machine: M, limit: Duration) -> Rc<Self> {
-        Rc::new(Patience { machine, limit, peers: RefCell::default() })
+        Rc::new(WaitTimeouts { machine, limit, peers: RefCell::default() })
     }
 
     /// Begins a wait for `peer`.
@@ -70,9 +70,9 @@ impl<M: Machine> Patience<M> {
         }
         drop(peers);
         if is_new {
-            let patience = self.clone();
+            let wait_timeouts = self.clone();
             self.machine.spawn("patience", async move {
-                patience.look_after(peer).await;
+                wait_timeouts.look_after(peer).await;
                 Ok(())
             });
         }
