@@ -168,7 +168,7 @@ impl Fsck {
         let mut report = Report::of(connection, Check::default(), |_| String::new());
         let mut check = TreeCheck::of(namespace).await?;
         if self.options.repair {
-            let mended = check.mend(namespace, self.options.remove_unnamed).await?;
+            let mended = check.repair(namespace, self.options.remove_unnamed).await?;
             report.mended = mended.done;
             report.failures.extend(mended.failures);
             report.findings.extend(mended.findings);

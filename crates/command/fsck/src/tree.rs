@@ -138,7 +138,7 @@ impl TreeCheck {
     }
 
     /// Repairs as much as possible. A failure with one file does not stop the repair of others.
-    pub(super) async fn mend(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<RepairResult> {
+    pub(super) async fn repair(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<RepairResult> {
         if let Some(error) = self.failures.first() {
             // Unlisted stripes must not be taken for lost.
             return Err(namespace.connection.explain("cannot list the stripes", error).into());
@@ -149,7 +149,7 @@ impl TreeCheck {
             namespace.perform(b"cannot repair the namespace", TreeOperation::Mend { repair }).await?;
         }
         let mut mended = RepairResult {
-            done: mend_records(namespace, self.defects.clone()).await?,
+            done: repair_records(namespace, self.defects.clone()).await?,
             ..RepairResult::default()
         };
         if remove_unnamed {
@@ -262,7 +262,7 @@ async fn surveyed(namespace: &Namespace) -> Result<(Vec<SurveyedRecord>, Vec<Def
     Ok((records, found))
 }
 
-async fn mend_records(namespace: &Namespace, mut found: Vec<Defect>) -> Result<Vec<String>> {
+async fn repair_records(namespace: &Namespace, mut found: Vec<Defect>) -> Result<Vec<String>> {
     let mut done = Vec::new();
     for _ in 0..ROUNDS {
         if found.is_empty() {

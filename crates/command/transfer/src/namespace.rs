@@ -258,13 +258,13 @@ impl Namespace {
         let remove = TreeOperation::Remove { at: Location::of_path(path), what };
         let removed = self.connection.explained(&shown(path), self.tree.unname(remove).await);
         // Wait for the removal of contents: the command may end after this.
-        self.tree.contents_gone().await;
+        self.tree.contents_removed().await;
         removed
     }
 
     /// Flushes the namespace to stable storage, after the contents of orphans were removed.
     pub async fn flush(&self) -> Result<()> {
-        self.tree.contents_gone().await;
+        self.tree.contents_removed().await;
         self.connection.explained("cannot flush the namespace", self.tree.flush().await)
     }
 

@@ -79,7 +79,7 @@ impl ReadableFile {
         let now = namespace.connection.explained(name, open.attributes().await);
         let closed = namespace.connection.explained(name, open.close().await);
         // The file may have been replaced since, and the command may end after this.
-        namespace.tree.contents_gone().await;
+        namespace.tree.contents_removed().await;
         check_unchanged(name, &known, &now?)?;
         closed
     }
@@ -185,7 +185,7 @@ impl HiddenFile {
                 return done;
             }
             // A metadata server that does not answer gets the reclaim next time; if it stays absent, `work` fails.
-            let _ = self.namespace.tree.hold_again().await;
+            let _ = self.namespace.tree.reclaim_open_files().await;
         }
     }
 
@@ -236,7 +236,7 @@ impl HiddenFile {
         let removed = self.namespace.tree.unname(remove).await;
         // Closing the unlinked file removes its contents.
         let closed = open.close().await;
-        self.namespace.tree.contents_gone().await;
+        self.namespace.tree.contents_removed().await;
         self.namespace.connection.explained(&shown(&self.path), removed.and(closed))
     }
 }

@@ -183,7 +183,7 @@ impl<M: Machine> NamesPart<M> {
         })
         .await?;
         // Wait for the background removal of contents that the last operations caused.
-        self.member.tree.contents_gone().await;
+        self.member.tree.contents_removed().await;
         Ok(taken.take())
     }
 

@@ -58,7 +58,7 @@ impl Attachments {
     }
 
     /// Returns true if none of the I/O nodes has the disk of a stripe, so that its contents are unknown.
-    pub(super) fn is_nowhere(&self, stripe: u32) -> bool {
+    pub(super) fn has_no_disk(&self, stripe: u32) -> bool {
         self.nowhere.contains(&stripe)
     }
 

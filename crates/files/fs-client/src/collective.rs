@@ -16,7 +16,7 @@ use std::rc::Rc;
 use layout::View;
 use machine::{Machine, Memory, NodeId, Payload, Work};
 
-use super::group_operation::{BarrierMembers, BarrierResult, ExchangeMembers, taken_apart};
+use super::group_operation::{BarrierMembers, BarrierResult, ExchangeMembers, split_contribution};
 use super::{Client, ClientInner, File};
 use crate::endpoint::Caller;
 use crate::error::{Error, Failure, Result};
@@ -188,7 +188,7 @@ impl<M: Machine> File<M> {
         if group.rank > 0 {
             return Ok(());
         }
-        self.once_more(async || {
+        self.retry_once(async || {
             // Even a read needs all stripes to exist, so that each I/O node can report on its stripes.
             self.attach_all(true).await?;
             self.ask_homes(|_| Some(Request::Collective(Box::new(request.clone())))).await
@@ -217,11 +217,11 @@ impl<M: Machine> BarrierMembers<M> for Group {
     async fn enter_barrier(
         &self,
         client: &Client<M>,
-        brings: std::result::Result<Vec<u8>, &Error>,
+        contribution: std::result::Result<Vec<u8>, &Error>,
     ) -> Result<BarrierResult> {
-        let (own, error) = taken_apart(brings);
+        let (own, error) = split_contribution(contribution);
         client.enter_group_barrier(self, error.map(|error| Failure::from(error.clone()))).await?;
-        Ok(BarrierResult { members: self.members.clone(), brought: vec![own] })
+        Ok(BarrierResult { members: self.members.clone(), contributions: vec![own] })
     }
 }
 
@@ -255,7 +255,8 @@ impl<M: Machine> Client<M> {
         if group.rank == 0 {
             inner.coordinate_barrier(group, id, failure).await
         } else {
-            let request = Request::EnterBarrier { barrier: id, step: None, brings: Vec::new(), failure };
+            let request =
+                Request::EnterBarrier { barrier: id, step: None, contribution: Vec::new(), failure };
             inner.endpoint.call(group.members[0], request, Payload::empty()).await.map(drop)
         }
     }
@@ -271,7 +272,7 @@ impl<M: Machine> ClientInner<M> {
         failure: Option<Failure>,
     ) -> machine::Result<()> {
         // A disconnected node has reconnected.
-        self.gone.borrow_mut().remove(&node.node);
+        self.disconnected.borrow_mut().remove(&node.node);
         let is_early = |barrier: &&Barrier| barrier.has(node.node);
         if self.barriers.borrow().values().filter(is_early).count() >= EARLY_MAX {
             return self.refuse(node, "has entered too many barriers").await;
@@ -301,7 +302,7 @@ impl<M: Machine> ClientInner<M> {
     /// Coordinates a barrier as the first member of the group: waits for the others, then releases all of them.
     async fn coordinate_barrier(&self, group: &Group, id: CollectiveId, own: Option<Failure>) -> Result<()> {
         let others: BTreeSet<NodeId> = group.members[1..].iter().copied().collect();
-        while !self.is_complete(id, &others) && !self.any_gone(&others) {
+        while !self.is_complete(id, &others) && !self.any_disconnected(&others) {
             self.barrier_changed.wait().await;
         }
         let barrier = self.barriers.borrow_mut().remove(&id).unwrap_or_default();
@@ -309,8 +310,8 @@ impl<M: Machine> ClientInner<M> {
             .then(|| Failure::new(crate::error::FailureKind::Io, "a member of the group disconnected"));
         let (entered, strangers): (Vec<_>, Vec<_>) =
             barrier.entered.into_iter().partition(|(node, _)| others.contains(&node.node));
-        let brought = entered.iter().find_map(|(_, failure)| failure.clone());
-        let failure = own.or(brought).or(lost);
+        let reported = entered.iter().find_map(|(_, failure)| failure.clone());
+        let failure = own.or(reported).or(lost);
         for (member, _) in entered {
             let outcome =
                 failure.clone().map_or(Ok((Reply::Done, Payload::empty())), |failure| Err(failure.into()));
@@ -326,7 +327,7 @@ impl<M: Machine> ClientInner<M> {
         self.barriers.borrow().get(&id).map_or(members.is_empty(), |barrier| barrier.is_complete(members))
     }
 
-    fn any_gone(&self, members: &BTreeSet<NodeId>) -> bool {
-        !self.gone.borrow().is_disjoint(members)
+    fn any_disconnected(&self, members: &BTreeSet<NodeId>) -> bool {
+        !self.disconnected.borrow().is_disjoint(members)
     }
 }

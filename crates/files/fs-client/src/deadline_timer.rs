@@ -42,7 +42,7 @@ impl DeadlineTimer {
 }
 
 /// Records that an entry of `owner` waits, and makes sure that a task called `name` processes it after `limit`.
-pub(super) fn see_to<T: Timed>(owner: &Rc<T>, limit: Duration, name: &'static str) {
+pub(super) fn start_timer<T: Timed>(owner: &Rc<T>, limit: Duration, name: &'static str) {
     let in_time = owner.in_time();
     in_time.wait(owner.machine());
     if !in_time.is_timed.replace(true) {

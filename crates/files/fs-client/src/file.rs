@@ -255,7 +255,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Makes the I/O nodes of these stripes flush them with the requests of `request_to`; see [`flush`](Self::flush).
-    pub(super) async fn bring_to_media(
+    pub(super) async fn flush_to_media(
         &self,
         stripes: &BTreeSet<u32>,
         request_to: impl Fn(NodeId) -> Option<Request>,
@@ -278,7 +278,7 @@ impl<M: Machine> File<M> {
             let answers = self.ask_homes_with(&request_to, on_answer).await.into_iter();
             joint_outcome(answers.map(|(node, answer)| answer.and_then(|(reply, _)| run_of(node, &reply))))
         };
-        let outcome = self.once_more(flush).await;
+        let outcome = self.retry_once(flush).await;
         let lost = writes.take_lost();
         let Some(&node) = lost.first() else { return outcome };
         // Stripes that were created there may be lost, too.
@@ -305,9 +305,9 @@ impl<M: Machine> File<M> {
     }
 
     /// Makes a request. If an I/O node restarted, opens the file again and retries once.
-    pub(super) async fn once_more<T>(&self, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
+    pub(super) async fn retry_once<T>(&self, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
         match ask().await {
-            Err(error) if error.is_of_new_start() => {
+            Err(error) if error.is_restart() => {
                 self.refresh();
                 ask().await
             }
@@ -430,8 +430,8 @@ impl<M: Machine> File<M> {
     }
 
     /// Returns true if none of the I/O nodes has the disk of a stripe.
-    pub(super) fn is_nowhere(&self, stripe: u32) -> bool {
-        self.attachments().is_nowhere(stripe)
+    pub(super) fn has_no_disk(&self, stripe: u32) -> bool {
+        self.attachments().has_no_disk(stripe)
     }
 
     /// Returns true if the stripe is known to be missing.
@@ -451,7 +451,7 @@ impl<M: Machine> File<M> {
     async fn ask_for_block(&self, ask: impl AsyncFnMut() -> Answer) -> Answer {
         let machine = self.client.inner.endpoint.machine();
         machine.compute(Work::BuildRequest).await;
-        let answer = self.once_more(ask).await;
+        let answer = self.retry_once(ask).await;
         machine.compute(Work::HandleReply).await;
         answer
     }
@@ -469,7 +469,7 @@ impl<M: Machine> File<M> {
         let may_be_new = || {
             attachments.is_wanted(stripe, true)
                 && !attachments.is_stored(stripe)
-                && !attachments.is_nowhere(stripe)
+                && !attachments.has_no_disk(stripe)
         };
         // Check again after the query: another client may have created the stripe during the wait.
         let is_made_here =
@@ -517,7 +517,7 @@ impl<M: Machine> File<M> {
     }
 
     /// Carries out a file request, and retries it once if an I/O node restarted. Returns the number of bytes moved.
-    // Inlined instead of calling `once_more`: an extra future around each small request is measurable.
+    // Inlined instead of calling `retry_once`: an extra future around each small request is measurable.
     async fn transfer(&self, access: Access, extent: Extent, memory: &Memory, at: u64) -> Result<u64> {
         let about = || [("file", self.inner.file.0), ("offset", extent.offset), ("bytes", extent.bytes)];
         let _span = self.notes().span(access.name(), about);
@@ -537,7 +537,7 @@ impl<M: Machine> File<M> {
                 failed => failed,
             };
             match moved {
-                Err(error) if again && error.is_of_new_start() => {
+                Err(error) if again && error.is_restart() => {
                     again = false;
                     self.refresh();
                 }
@@ -731,5 +731,5 @@ impl<'a, M: Machine> FileRequest<'a, M> {
 /// Only in the second case a caller may repeat the requests: an I/O node reports a failed write once, so a repetition
 /// after the first case would hide it.
 pub(super) fn joint_outcome<T>(answers: impl Iterator<Item = Result<T>>) -> Result<()> {
-    answers.filter_map(Result::err).min_by_key(|error| error.is_of_new_start()).map_or(Ok(()), Err)
+    answers.filter_map(Result::err).min_by_key(|error| error.is_restart()).map_or(Ok(()), Err)
 }

@@ -74,7 +74,7 @@ pub(super) trait BarrierMembers<M: Machine> {
     async fn enter_barrier(
         &self,
         client: &Client<M>,
-        brings: std::result::Result<Vec<u8>, &Error>,
+        contribution: std::result::Result<Vec<u8>, &Error>,
     ) -> Result<BarrierResult>;
 
     /// Enters the barrier as [`enter_barrier`](Self::enter_barrier) does, for members that contribute only the outcome
@@ -105,25 +105,27 @@ pub(super) struct BarrierResult {
     /// The members, in order.
     pub(super) members: Rc<[NodeId]>,
     /// All contributions in the order of the members, if the members share them; otherwise only this member's.
-    pub(super) brought: Vec<Vec<u8>>,
+    pub(super) contributions: Vec<Vec<u8>>,
 }
 
 impl BarrierResult {
     /// Returns the greatest of the contributed numbers.
     pub(super) fn greatest(&self) -> Result<u64> {
-        let mut numbers = self.brought.iter().map(|bytes| decoded(bytes, self.members[0]));
+        let mut numbers = self.contributions.iter().map(|bytes| decoded(bytes, self.members[0]));
         numbers.try_fold(0, |greatest, number| number.map(|number: u64| greatest.max(number)))
     }
 
     /// Returns the first member's contribution, or this member's if the members do not share them.
-    pub(super) fn of_first(self) -> Vec<u8> {
-        self.brought.into_iter().next().unwrap_or_default()
+    pub(super) fn first_contribution(self) -> Vec<u8> {
+        self.contributions.into_iter().next().unwrap_or_default()
     }
 }
 
 /// Splits a contribution into its bytes and its error, if any.
-pub(super) fn taken_apart(brings: std::result::Result<Vec<u8>, &Error>) -> (Vec<u8>, Option<&Error>) {
-    brings.map_or_else(|error| (Vec::new(), Some(error)), |bytes| (bytes, None))
+pub(super) fn split_contribution(
+    contribution: std::result::Result<Vec<u8>, &Error>,
+) -> (Vec<u8>, Option<&Error>) {
+    contribution.map_or_else(|error| (Vec::new(), Some(error)), |bytes| (bytes, None))
 }
 
 /// Encodes a contribution.
@@ -138,7 +140,7 @@ pub(super) fn decoded<T: DeserializeOwned>(bytes: &[u8], sender: NodeId) -> Resu
 
 /// Returns the failure to report to the other members for an error. Its text names the failed node, since the others
 /// receive it from the coordinator of the barrier.
-pub(super) fn brought(error: &Error) -> Failure {
+pub(super) fn failure_for_members(error: &Error) -> Failure {
     let text = error.to_string();
     Failure { text, ..Failure::from(error.clone()) }
 }
@@ -195,7 +197,7 @@ impl<M: Machine> Client<M> {
         };
         let message = own.as_ref().map(|moved| moved.message.clone()).map_err(|error| &**error);
         let (message, done) = match gathering.enter_barrier(self, message).await {
-            Ok(entered) => (entered.of_first(), Ok(())),
+            Ok(entered) => (entered.first_contribution(), Ok(())),
             Err(error) => (Vec::new(), Err(error)),
         };
         if let Ok(moved) = &mut own {
@@ -236,7 +238,7 @@ pub(super) async fn attempts(
     let (own, common) = attempt(&fits).await;
     let (own, common) = match common {
         // Decide by the shared outcome, so that either all members retry or none does.
-        Err(error) if error.is_of_new_start() => {
+        Err(error) if error.is_restart() => {
             reopen();
             attempt(&fits).await
         }

@@ -17,7 +17,7 @@ impl<M: Machine> File<M> {
     /// # Errors
     /// Fails if an I/O node does not answer.
     pub async fn next_data(&self, offset: u64) -> Result<Option<u64>> {
-        let data = self.once_more(async || self.find_data(offset).await).await?;
+        let data = self.retry_once(async || self.find_data(offset).await).await?;
         Ok(data.iter().filter_map(|(&stripe, data)| self.offset_of(stripe, data.start)).min())
     }
 
@@ -27,7 +27,7 @@ impl<M: Machine> File<M> {
     /// # Errors
     /// Fails if an I/O node does not answer.
     pub async fn next_hole(&self, offset: u64) -> Result<Option<u64>> {
-        let data = self.once_more(async || self.find_data(offset).await).await?;
+        let data = self.retry_once(async || self.find_data(offset).await).await?;
         let holes = (0..self.striping().stripe_count()).filter_map(|stripe| {
             let from = self.striping().stripe_bytes(offset, stripe);
             let hole = data.get(&stripe).filter(|data| data.start <= from).map_or(from, |data| data.end);
@@ -42,7 +42,7 @@ impl<M: Machine> File<M> {
         let (file, striping) = (self.id(), self.striping());
         let (mut unknown, mut known) = (Vec::new(), Vec::new());
         for stripe in 0..striping.stripe_count() {
-            let reports_holes = !self.is_nowhere(stripe)
+            let reports_holes = !self.has_no_disk(stripe)
                 && (self.is_absent(stripe)
                     || self.client.can(self.home_of(stripe), Features::FINDING_DATA).await?);
             if reports_holes { known.push(stripe) } else { unknown.push(stripe) }

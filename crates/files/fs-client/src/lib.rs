@@ -132,7 +132,7 @@ struct ClientInner<M: Machine> {
     /// Barriers that this node coordinates as the first member of its group.
     barriers: RefCell<BTreeMap<CollectiveId, Barrier>>,
     barrier_changed: Condition,
-    gone: RefCell<BTreeSet<NodeId>>,
+    disconnected: RefCell<BTreeSet<NodeId>>,
     /// Number of disconnects of each peer.
     disconnects: RefCell<BTreeMap<NodeId, u64>>,
     /// Wakes tasks when a peer disconnects.
@@ -171,7 +171,7 @@ impl<M: Machine> Client<M> {
             memories: RefCell::default(),
             barriers: RefCell::default(),
             barrier_changed: Condition::new(),
-            gone: RefCell::default(),
+            disconnected: RefCell::default(),
             disconnects: RefCell::default(),
             lost: Condition::new(),
             joining: InFlight::new(),
@@ -270,7 +270,7 @@ impl<M: Machine> Client<M> {
             bytes_sent,
             bytes_received,
             disconnects: self.disconnects(),
-            waiting: endpoint.calls_under_way(),
+            waiting: endpoint.calls_in_flight(),
         }
     }
 
@@ -302,7 +302,7 @@ impl<M: Machine> Client<M> {
 
     /// Connects to every reachable I/O node, including restarted ones. An I/O node serves a group only if it knows all
     /// of the group's members.
-    async fn show_up(&self) {
+    async fn connect_to_all(&self) {
         // Ignore errors: an unreachable node fails at the next request.
         drop(self.ask_all(|_| Some(Request::Describe)).await);
     }

@@ -340,7 +340,7 @@ impl<M: Machine> File<M> {
         let SelectedOperation { direction, memory, settings, .. } = *operation;
         for part in parts {
             let parts = [part];
-            self.once_more(async || {
+            self.retry_once(async || {
                 let touched = self.attach_selected(direction, &parts).await?.remove(0);
                 let (opened, disconnects) =
                     (self.client.inner.open_for_request(memory), self.client.disconnects());

@@ -79,7 +79,7 @@ impl<M: Machine> File<M> {
         let entered =
             company.enter_barrier(&self.client, outcome.as_ref().cloned().map_err(|error| &**error)).await;
         // Prefer the local error: it has more detail than the failure that the barrier returns.
-        let message = outcome.and(entered)?.of_first();
+        let message = outcome.and(entered)?.first_contribution();
         let (barrier, moving) = (all_entered.since(begun), machine.now().since(all_entered));
         Ok(Moved {
             times: MoveTimes { barrier, moving, ..MoveTimes::default() },

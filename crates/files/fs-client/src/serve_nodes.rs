@@ -78,8 +78,8 @@ impl<M: Machine> RequestHandler for ClientInner<M> {
         }
     }
 
-    fn peer_gone(self: &Rc<Self>, peer: NodeId) {
-        self.gone.borrow_mut().insert(peer);
+    fn peer_disconnected(self: &Rc<Self>, peer: NodeId) {
+        self.disconnected.borrow_mut().insert(peer);
         *self.disconnects.borrow_mut().entry(peer).or_default() += 1;
         self.leave(peer);
         self.barrier_changed.wake_all();

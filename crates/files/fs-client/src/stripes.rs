@@ -230,7 +230,7 @@ impl<M: Machine> Client<M> {
         let lost = unflushed.settle().into_iter();
         failures.extend(lost.map(|node| Box::new(Error::WriteLost { name: SOME_FILE.into(), node })));
         // Report data loss in preference to an unreachable node: loss is worse.
-        failures.into_iter().min_by_key(|error| error.is_of_peer_gone()).map_or(Ok(()), Err)
+        failures.into_iter().min_by_key(|error| error.is_disconnect()).map_or(Ok(()), Err)
     }
 
     /// Removes all stripes of these files from all I/O nodes; files without stripes are allowed. Clients with such a
@@ -337,7 +337,7 @@ impl<M: Machine> Client<M> {
     /// Returns the existing stripes of a file on the disks of the I/O nodes, with the length of each in bytes.
     pub async fn numbered_stripes(&self, file: &NumberedFile) -> Result<BTreeMap<u32, u64>> {
         let opened = self.numbered(file.clone()).await?;
-        let all = (0..file.striping.stripe_count()).filter(|&stripe| !opened.is_nowhere(stripe)).collect();
+        let all = (0..file.striping.stripe_count()).filter(|&stripe| !opened.has_no_disk(stripe)).collect();
         let answers = opened.ask_numbered(&all, |stripes| Request::Attach { stripes, create: false }).await;
         let mut found = BTreeMap::new();
         for (node, answer) in answers {
@@ -452,7 +452,7 @@ impl<M: Machine> File<M> {
     /// Fails if none of the I/O nodes has the disk of one of these stripes.
     fn check_places(&self, stripes: &BTreeSet<u32>) -> Result<()> {
         let attachments = self.attachments();
-        match stripes.iter().find(|&&stripe| attachments.is_nowhere(stripe)) {
+        match stripes.iter().find(|&&stripe| attachments.has_no_disk(stripe)) {
             None => Ok(()),
             Some(&index) if attachments.disks[index as usize] == NO_DISK => {
                 let (name, count) = (self.name().to_owned(), self.striping().stripe_count());
@@ -496,13 +496,13 @@ impl<M: Machine> File<M> {
         if all {
             // Skip stripes on missing disks: other clients that wrote to them reach these disks and flush them.
             let count = self.striping().stripe_count();
-            stripes.extend((0..count).filter(|&stripe| !attachments.is_nowhere(stripe)));
+            stripes.extend((0..count).filter(|&stripe| !attachments.has_no_disk(stripe)));
         } else if !attachments.is_old_flushed() {
             stripes.extend(self.stripes_of(Extent::new(0, self.bytes())));
         }
         let request = |node| self.of_node(node, &stripes).map(|here| Request::Flush(Flushing::Stripes(here)));
         let flushed = match self.check_places(&stripes) {
-            Ok(()) => self.bring_to_media(&stripes, request).await,
+            Ok(()) => self.flush_to_media(&stripes, request).await,
             unknown => unknown,
         };
         if flushed.is_ok() {
@@ -517,7 +517,7 @@ impl<M: Machine> File<M> {
         let attachments = self.attachments();
         // Others may have created stripes since this client found none there: all existing ones change their length.
         attachments.forget_absent();
-        self.once_more(async || {
+        self.retry_once(async || {
             // A lost stripe needs no truncation.
             self.attach_unknown((0..self.striping().stripe_count()).collect(), false).await?;
             let attached: Vec<u32> = (0..self.striping().stripe_count())
@@ -550,10 +550,10 @@ impl<M: Machine> File<M> {
 
     /// Fails if `other`, or an I/O node that may have stripes of the file, does not answer.
     pub(super) async fn check_answers(&self, other: NodeId) -> Result<()> {
-        let stripes = (0..self.striping().stripe_count()).filter(|&stripe| !self.is_nowhere(stripe));
+        let stripes = (0..self.striping().stripe_count()).filter(|&stripe| !self.has_no_disk(stripe));
         let mut asked: BTreeSet<NodeId> = stripes.map(|stripe| self.home_of(stripe)).collect();
         asked.insert(other);
-        self.once_more(async || {
+        self.retry_once(async || {
             let request = |index| asked.contains(&self.client.io_nodes()[index]).then_some(Request::Describe);
             let answers = self.client.ask_all(request).await;
             answers.into_iter().try_for_each(|(_, answer)| answer.map(drop))

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use machine::{Condition, Machine, NodeId, Payload, Work};
 
 use super::group_operation::{
-    BarrierMembers, BarrierResult, ExchangeMembers, brought, decoded, encoded, taken_apart,
+    BarrierMembers, BarrierResult, ExchangeMembers, decoded, encoded, failure_for_members, split_contribution,
 };
 use super::{Client, unexpected};
 use crate::error::{Error, Failure, FailureKind, Result};
@@ -155,32 +155,35 @@ impl<M: Machine> TeamTurn<'_, M> {
     ///
     /// # Errors
     /// Fails as [`gather_bytes`](Self::gather_bytes) does.
-    pub async fn gather(&self, brings: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
-        let brought = self.gather_bytes(brings.map(encoded)).await?;
-        brought.iter().map(|bytes| decoded(bytes, self.team.coordinator)).collect()
+    pub async fn gather(&self, contribution: std::result::Result<u64, &Error>) -> Result<Vec<u64>> {
+        let contributions = self.gather_bytes(contribution.map(encoded)).await?;
+        contributions.iter().map(|bytes| decoded(bytes, self.team.coordinator)).collect()
     }
 
     /// Blocks until all members have entered the barrier and returns their contributions, by rank. A contribution has
-    /// at most [`BROUGHT_BYTES_MAX`](crate::protocol::BROUGHT_BYTES_MAX) bytes.
+    /// at most [`CONTRIBUTION_BYTES_MAX`](crate::protocol::CONTRIBUTION_BYTES_MAX) bytes.
     ///
     /// # Errors
     /// Fails for all members alike if one of them contributes a failure or disconnects.
-    pub async fn gather_bytes(&self, brings: std::result::Result<Vec<u8>, &Error>) -> Result<Vec<Vec<u8>>> {
+    pub async fn gather_bytes(
+        &self,
+        contribution: std::result::Result<Vec<u8>, &Error>,
+    ) -> Result<Vec<Vec<u8>>> {
         let (barrier, step) = (self.next(), self.step);
         self.barriers.set(self.barriers.get() + 1);
         if self.is_alone() {
-            return brings.map(|bytes| vec![bytes]).map_err(|error| Box::new(error.clone()));
+            return contribution.map(|bytes| vec![bytes]).map_err(|error| Box::new(error.clone()));
         }
         let TeamMembership { client, coordinator, .. } = self.team;
         client.inner.endpoint.machine().compute(Work::Barrier).await;
-        let (brings, error) = taken_apart(brings);
+        let (contribution, error) = split_contribution(contribution);
         let failure = error.map(failure_of);
-        let request = Request::EnterBarrier { barrier, step: Some(step), brings, failure };
+        let request = Request::EnterBarrier { barrier, step: Some(step), contribution, failure };
         match client.inner.endpoint.call(*coordinator, request, Payload::empty()).await?.0 {
-            Reply::BarrierDone { brought, .. } => {
-                let brought: Vec<Vec<u8>> = decoded(&brought, *coordinator)?;
-                if brought.len() == self.team.members.len() {
-                    Ok(brought)
+            Reply::BarrierDone { contributions, .. } => {
+                let contributions: Vec<Vec<u8>> = decoded(&contributions, *coordinator)?;
+                if contributions.len() == self.team.members.len() {
+                    Ok(contributions)
                 } else {
                     Err(unexpected(*coordinator))
                 }
@@ -202,8 +205,8 @@ impl<M: Machine> TeamTurn<'_, M> {
 /// Returns the failure to report to the other members for an error. If an I/O node may have restarted, the kind is
 /// [`FailureKind::NotOpen`], so that all members retry.
 fn failure_of(error: &Error) -> Failure {
-    let failure = brought(error);
-    match error.is_of_new_start() {
+    let failure = failure_for_members(error);
+    match error.is_restart() {
         true => Failure { kind: FailureKind::NotOpen, ..failure },
         false => failure,
     }
@@ -217,10 +220,10 @@ impl<M: Machine> BarrierMembers<M> for TeamTurn<'_, M> {
     async fn enter_barrier(
         &self,
         _client: &Client<M>,
-        brings: std::result::Result<Vec<u8>, &Error>,
+        contribution: std::result::Result<Vec<u8>, &Error>,
     ) -> Result<BarrierResult> {
-        let brought = self.gather_bytes(brings).await?;
-        Ok(BarrierResult { members: self.team.members.clone(), brought })
+        let contributions = self.gather_bytes(contribution).await?;
+        Ok(BarrierResult { members: self.team.members.clone(), contributions })
     }
 }
 

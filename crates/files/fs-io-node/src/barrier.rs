@@ -46,14 +46,14 @@ impl<K: Ord, B, T: Clone> BarrierState<K, B, T> {
         &self,
         client: NodeId,
         key: K,
-        brought: B,
+        contribution: B,
         failure: Option<Failure>,
     ) -> Result<(), Box<Failure>> {
         let mut present = self.present.borrow_mut();
         if present.contains_key(&key) {
             return Err(Failure::invalid(format!("{client} has already entered this barrier")).into());
         }
-        present.insert(key, brought);
+        present.insert(key, contribution);
         if let Some(failure) = failure {
             self.failure.borrow_mut().get_or_insert(failure);
         }

@@ -298,7 +298,7 @@ where
         let disks = &self.node.disks;
         disks.write_runs(stripe.home, offset, buffer, runs.iter().cloned(), self.client).await?;
         for Range { start, end } in runs {
-            stripe.losses.mend(&(offset + start..offset + end));
+            stripe.losses.clear(&(offset + start..offset + end));
         }
         Ok(())
     }

@@ -385,7 +385,7 @@ impl<M: Machine> Blocks<M> {
         let block = cache.block(place);
         let offset = block.key.block * stripe.block_bytes() + range.start;
         stripe.length.reach(offset + data.len());
-        stripe.losses.mend(&(offset..offset + data.len()));
+        stripe.losses.clear(&(offset..offset + data.len()));
         block.write(range.start, data, writer);
         block.room.join(room, stripe.block_bytes());
         block.dirty == RangeSet::from(0..stripe.block_bytes())

@@ -255,7 +255,7 @@ impl Cache {
 
     /// Returns the condition to wait for if any byte of `range` is not at the disk yet. It is woken when a
     /// task that writes this block to the disk is done.
-    pub(crate) fn on_its_way(&mut self, key: BlockKey, range: &Range<u64>) -> Option<Rc<Condition>> {
+    pub(crate) fn in_flight(&mut self, key: BlockKey, range: &Range<u64>) -> Option<Rc<Condition>> {
         let block = &self.blocks[*self.by_key.get(&key)?];
         (block.at_disk || block.dirty.overlaps(range)).then(|| block.written.clone())
     }

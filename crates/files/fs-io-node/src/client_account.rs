@@ -66,7 +66,7 @@ impl Accounts {
     }
 
     /// True if a client is connected.
-    pub(super) fn is_there(&self, client: NodeId) -> bool {
+    pub(super) fn is_connected(&self, client: NodeId) -> bool {
         self.0.borrow().contains_key(&client)
     }
 

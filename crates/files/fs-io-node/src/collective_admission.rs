@@ -74,7 +74,7 @@ impl Collectives {
     }
 
     /// Wakes waiting requests, so that those of a disconnected client fail.
-    pub(super) fn client_gone(&self) {
+    pub(super) fn client_disconnected(&self) {
         self.done.wake_all();
     }
 

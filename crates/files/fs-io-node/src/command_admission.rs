@@ -87,7 +87,7 @@ impl Commands {
     }
 
     /// Wakes waiting commands, so that those of a disconnected client fail.
-    pub(super) fn client_gone(&self) {
+    pub(super) fn client_disconnected(&self) {
         self.changed.wake_all();
     }
 }

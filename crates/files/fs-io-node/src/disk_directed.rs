@@ -107,7 +107,7 @@ impl<M: Machine> IoNode<M> {
         let members: Vec<NodeId> = members.iter().map(|&member| NodeId(member)).collect();
         let mut seen = BTreeSet::new();
         for &member in &members {
-            if !self.accounts.is_there(member) {
+            if !self.accounts.is_connected(member) {
                 // The member may not have reconnected since this I/O node was restarted.
                 let text = format!("{member} is of the group, and is not connected to this I/O node");
                 return Err(Failure::new(FailureKind::NotOpen, text).into());

@@ -101,7 +101,7 @@ impl<M: Machine> IoNode<M> {
 
     /// Flushes accepted data of stripes to stable storage: `settle` performs the last step for each stripe,
     /// when all its data are at its disk.
-    pub(super) async fn bring_to_media(
+    pub(super) async fn flush_to_media(
         self: &Rc<Self>,
         account: &Rc<Account>,
         stripes: &[Rc<OpenStripe>],

@@ -234,7 +234,7 @@ impl<M: Machine> Memberships<M> {
         barrier.enter(client, client, (), failure.map(|failure| flush.with_names(failure)))?;
         job_members.settle(self.machine.now());
         let members = barrier.outcome(&job_members.changed).await?;
-        Ok(Reply::BarrierDone { members, brought: Vec::new() })
+        Ok(Reply::BarrierDone { members, contributions: Vec::new() })
     }
 
     /// Removes a client from the members of a group, after the flush in progress.
@@ -247,7 +247,7 @@ impl<M: Machine> Memberships<M> {
     }
 
     /// Removes a disconnected client from all groups.
-    pub(super) fn gone(&self, client: NodeId) {
+    pub(super) fn client_disconnected(&self, client: NodeId) {
         let with_client: Vec<_> =
             self.by_group.borrow().values().filter(|job_members| job_members.has(client)).cloned().collect();
         for job_members in with_client {

@@ -64,7 +64,7 @@ impl Fences {
     }
 
     /// Handles the disconnect of a client. Its leases stay fenced: data may still arrive late.
-    pub(super) fn client_gone(&self, client: NodeId) {
+    pub(super) fn client_disconnected(&self, client: NodeId) {
         let Fenced { leases, of_clients, of_gone } = &mut *self.0.borrow_mut();
         of_gone.extend(of_clients.remove(&client).into_iter().flatten());
         Fenced::forget(leases, of_gone, OF_GONE_MAX);
@@ -98,15 +98,15 @@ mod tests {
         many.chunks(FENCED_MAX).for_each(|some| fences.raise(other, some).expect("raised"));
         assert!(fences.check(Some(7)).is_err(), "it is another client's");
         assert_eq!(fences.check(Some(100)), Ok(()), "the oldest of a client go");
-        fences.client_gone(client);
+        fences.client_disconnected(client);
         many.chunks(FENCED_MAX).take(60).for_each(|some| {
             assert!(fences.check(Some(8)).is_err(), "they stay");
             fences.raise(other, some).expect("raised");
-            fences.client_gone(other);
+            fences.client_disconnected(other);
         });
         many.chunks(FENCED_MAX).for_each(|some| {
             fences.raise(other, some).expect("raised");
-            fences.client_gone(other);
+            fences.client_disconnected(other);
         });
         let fenced = fences.0.borrow();
         assert!(fenced.of_gone.len() == OF_GONE_MAX && fenced.of_clients.is_empty());

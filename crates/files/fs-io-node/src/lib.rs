@@ -305,10 +305,12 @@ impl<M: Machine> IoNode<M> {
             Request::Gather { group, flush, file, for_room } => {
                 self.memberships.gather(client, group, FlushRequest { flush, file, for_room }).await
             }
-            Request::EnterBarrier { barrier, step: Some(step), brings, failure } => {
-                self.teams.enter_barrier(client, barrier, BarrierEntry { step, brings }, failure).await
+            Request::EnterBarrier { barrier, step: Some(step), contribution, failure } => {
+                self.teams.enter_barrier(client, barrier, BarrierEntry { step, contribution }, failure).await
             }
-            Request::EnterBarrier { barrier, step: None, brings, failure } if brings.is_empty() => {
+            Request::EnterBarrier { barrier, step: None, contribution, failure }
+                if contribution.is_empty() =>
+            {
                 self.memberships.enter(client, barrier, failure).await
             }
             Request::Leave { group } if self.teams.has(client, group) => {
@@ -370,13 +372,15 @@ impl<M: Machine> IoNode<M> {
             Request::Tree { operation, hold } => {
                 self.metadata_server.perform(client, account, *operation, hold).await
             }
-            Request::LetGo { number, used, written: None } => {
-                Ok(self.metadata_server.let_go(client, number, used))
+            Request::CloseFile { number, used, written: None } => {
+                Ok(self.metadata_server.close_file(client, number, used))
             }
-            Request::LetGo { number, used, written: Some(written) } => {
-                self.metadata_server.let_go_written(client, number, used, written).await
+            Request::CloseFile { number, used, written: Some(written) } => {
+                self.metadata_server.close_written(client, number, used, written).await
             }
-            Request::HoldAgain { files } => self.metadata_server.hold_again(client, account, &files).await,
+            Request::ReclaimOpenFiles { files } => {
+                self.metadata_server.reclaim_open_files(client, account, &files).await
+            }
             Request::Select(selecting) => self.take_selecting(client, *selecting).await,
             Request::Lock { lease, change: Some(change) } => self.metadata_server.lock(client, lease, change),
             Request::Lock { lease, change: None } => Ok(self.metadata_server.renew_lease(client, lease)),
@@ -416,18 +420,18 @@ impl<M: Machine> RequestHandler for IoNode<M> {
         Ok(())
     }
 
-    fn peer_gone(self: &Rc<Self>, peer: NodeId) {
+    fn peer_disconnected(self: &Rc<Self>, peer: NodeId) {
         self.pool.forget(peer);
         self.accounts.end(peer);
         self.directories.forget(peer);
         self.selections.forget(peer);
-        self.stored.gone(peer);
-        self.teams.gone(peer);
-        self.memberships.gone(peer);
-        self.metadata_server.gone(peer);
-        self.blocks.fences.client_gone(peer);
+        self.stored.client_disconnected(peer);
+        self.teams.client_disconnected(peer);
+        self.memberships.client_disconnected(peer);
+        self.metadata_server.client_disconnected(peer);
+        self.blocks.fences.client_disconnected(peer);
         self.listings.forget_if_unread();
-        self.collectives.client_gone();
-        self.commands.client_gone();
+        self.collectives.client_disconnected();
+        self.commands.client_disconnected();
     }
 }

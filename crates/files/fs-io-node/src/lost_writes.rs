@@ -29,7 +29,7 @@ impl LostWrites {
     }
 
     /// Marks a range as written again.
-    pub(super) fn mend(&self, range: &Range<u64>) {
+    pub(super) fn clear(&self, range: &Range<u64>) {
         if !self.is_empty() {
             self.bytes.borrow_mut().remove(range);
         }

@@ -96,9 +96,9 @@ impl<M: Machine> MetadataServer<M> {
     }
 
     /// Handles the disconnect of a client. Its locks end with its lease.
-    pub(super) fn gone(&self, client: NodeId) {
+    pub(super) fn client_disconnected(&self, client: NodeId) {
         self.locks.end_leases(self.machine.now());
-        self.open.holds.gone(client);
+        self.open.holds.client_disconnected(client);
     }
 
     /// Performs an operation on names for a client.
@@ -253,14 +253,14 @@ impl<M: Machine> MetadataServer<M> {
 
     /// Handles a client's close of a file. If this was the last one and the file has no names, the answer
     /// permits the removal of its contents.
-    pub(super) fn let_go(&self, client: NodeId, number: FileNumber, used: OpenFor) -> Reply {
+    pub(super) fn close_file(&self, client: NodeId, number: FileNumber, used: OpenFor) -> Reply {
         let run = self.machine.metadata().map_or(0, MetadataStore::run);
         let orphan = self.orphaned_by_closing(client, number, used, run);
         tree_reply(TreeAnswer::Removed { orphan }, Vec::new(), run)
     }
 
     /// Handles a client's close of a file, after the client has written to it.
-    pub(super) async fn let_go_written(
+    pub(super) async fn close_written(
         &self,
         client: NodeId,
         number: FileNumber,
@@ -285,13 +285,13 @@ impl<M: Machine> MetadataServer<M> {
         used: OpenFor,
         run: u64,
     ) -> Option<FileNumber> {
-        self.open.holds.let_go(client, number, used);
+        self.open.holds.release(client, number, used);
         let is_orphan = self.open.orphans_here(run).contains_key(&number);
         Some(number).filter(|_| is_orphan && self.open.is_free(number, run, self.machine.now()))
     }
 
     /// Restores the holds of a client that has reconnected. Skips files that do not exist.
-    pub(super) async fn hold_again(
+    pub(super) async fn reclaim_open_files(
         &self,
         client: NodeId,
         account: &Account,
@@ -304,7 +304,7 @@ impl<M: Machine> MetadataServer<M> {
         for &(number, count) in files {
             if self.inode(number).await?.is_some() {
                 account.check()?;
-                if !self.open.holds.hold_again(client, number, count) {
+                if !self.open.holds.reclaim(client, number, count) {
                     return Err(too_many().into());
                 }
             }
@@ -437,7 +437,7 @@ mod tests {
         assert!(!may_be_open(Some(100), 60) && !may_be_open(None, 60));
         assert!(files.holds.hold(NodeId(1), FileNumber(1), OpenFor::Reading));
         assert!(may_be_open(Some(9), 10) && may_be_open(Some(100), 60));
-        files.holds.let_go(NodeId(1), FileNumber(1), OpenFor::Reading);
+        files.holds.release(NodeId(1), FileNumber(1), OpenFor::Reading);
         assert!(!may_be_open(Some(9), 10));
     }
 }

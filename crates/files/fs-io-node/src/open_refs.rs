@@ -40,7 +40,7 @@ impl OpenRefs {
 
     /// Sets the number of a client's holds on a file, whatever it was before. Returns false if the client has
     /// too many.
-    pub(super) fn hold_again(&self, client: NodeId, number: FileNumber, times: OpenCount) -> bool {
+    pub(super) fn reclaim(&self, client: NodeId, number: FileNumber, times: OpenCount) -> bool {
         self.change(client, number, |count| *count = times)
     }
 
@@ -55,7 +55,7 @@ impl OpenRefs {
     }
 
     /// Removes one hold of a client on a file.
-    pub(super) fn let_go(&self, client: NodeId, number: FileNumber, used: OpenFor) {
+    pub(super) fn release(&self, client: NodeId, number: FileNumber, used: OpenFor) {
         let mut clients = self.of_clients.borrow_mut();
         let Some(files) = clients.get_mut(&client) else { return };
         if let Some(count) = files.get_mut(&number) {
@@ -68,7 +68,7 @@ impl OpenRefs {
     }
 
     /// Removes all holds of a disconnected client.
-    pub(super) fn gone(&self, client: NodeId) {
+    pub(super) fn client_disconnected(&self, client: NodeId) {
         self.of_clients.borrow_mut().remove(&client);
         self.shares.remove_all(client);
     }
@@ -105,13 +105,13 @@ mod tests {
         let holds = OpenRefs::default();
         let hold = || holds.hold(ONE, FILE, OpenFor::Reading);
         assert!(hold() && hold() && holds.is_held(FILE));
-        holds.gone(ONE);
+        holds.client_disconnected(ONE);
         assert!(!holds.is_held(FILE));
         // A client may report its holds twice.
-        assert!(holds.hold_again(ONE, FILE, TWICE) && holds.hold_again(ONE, FILE, TWICE));
-        holds.let_go(ONE, FILE, OpenFor::Reading);
+        assert!(holds.reclaim(ONE, FILE, TWICE) && holds.reclaim(ONE, FILE, TWICE));
+        holds.release(ONE, FILE, OpenFor::Reading);
         assert!(holds.is_held(FILE));
-        holds.let_go(ONE, FILE, OpenFor::Reading);
+        holds.release(ONE, FILE, OpenFor::Reading);
         assert!(!holds.is_held(FILE));
     }
 
@@ -122,12 +122,12 @@ mod tests {
         assert!(holds.hold(ONE, FILE, OpenFor::Writing) && holds.hold(ONE, FILE, OpenFor::Reading));
         assert!(holds.hold(NodeId(2), FILE, OpenFor::Reading));
         assert_eq!([1, 2].map(other_writes), [false, true]);
-        holds.let_go(ONE, FILE, OpenFor::Writing);
+        holds.release(ONE, FILE, OpenFor::Writing);
         assert!(!other_writes(2) && holds.has(ONE, FILE), "it still reads");
-        assert!(holds.hold_again(ONE, FILE, FOR_WRITING) && other_writes(2));
-        holds.let_go(ONE, FILE, OpenFor::Reading);
+        assert!(holds.reclaim(ONE, FILE, FOR_WRITING) && other_writes(2));
+        holds.release(ONE, FILE, OpenFor::Reading);
         assert!(other_writes(2), "it has no reference for reading");
-        holds.gone(ONE);
+        holds.client_disconnected(ONE);
         assert!(!other_writes(2));
     }
 
@@ -135,11 +135,10 @@ mod tests {
     fn a_client_with_too_many_open_files_does_not_limit_others() {
         let holds = OpenRefs::default();
         let hold = |client, number| holds.hold(client, number, OpenFor::Reading);
-        let held =
-            (0..).take_while(|&number| holds.hold_again(ONE, FileNumber(number), TWICE)).count() as u64;
+        let held = (0..).take_while(|&number| holds.reclaim(ONE, FileNumber(number), TWICE)).count() as u64;
         assert!((FILES.1 / 2..=FILES.0 + FILES.1 / 2).contains(&held) && hold(ONE, FILE));
         assert!(!hold(ONE, FileNumber(1 << 40)) && hold(NodeId(2), FileNumber(1 << 40)));
-        holds.gone(ONE);
+        holds.client_disconnected(ONE);
         assert!(hold(ONE, FileNumber(1 << 40)) && !holds.has(ONE, FILE));
     }
 }

@@ -55,7 +55,7 @@ impl StoredStripes {
     }
 
     /// Forgets a disconnected client.
-    pub(super) fn gone(&self, client: NodeId) {
+    pub(super) fn client_disconnected(&self, client: NodeId) {
         self.closed_unflushed.borrow_mut().remove(&client);
     }
 }
@@ -248,7 +248,7 @@ impl<M: Machine> IoNode<M> {
         stripes: &StripePlaces,
     ) -> Result<Reply, Box<Failure>> {
         let attached = self.attach_all(stripes, false).await?;
-        self.bring_to_media(account, &attached, async |stripe| self.flush_disk(stripe).await).await
+        self.flush_to_media(account, &attached, async |stripe| self.flush_disk(stripe).await).await
     }
 
     /// Removes all stripes of files. The failure of a stripe or a disk does not prevent the removal of

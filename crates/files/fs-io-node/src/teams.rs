@@ -20,7 +20,7 @@ use super::barrier::{BarrierState, Served, with_names};
 use super::client_quotas::{Share, Shares};
 use crate::error::{Failure, FailureKind};
 use crate::name;
-use crate::protocol::{BROUGHT_BY_ALL_MAX, BROUGHT_BYTES_MAX, CollectiveId, Reply, TeamStep};
+use crate::protocol::{CONTRIBUTION_BYTES_MAX, CONTRIBUTIONS_BYTES_MAX, CollectiveId, Reply, TeamStep};
 
 /// Limit of memberships in teams, formed or forming: of each client in any case, and of all clients beyond
 /// that.
@@ -74,7 +74,7 @@ pub(super) struct BarrierEntry {
     /// Step for which the member enters.
     pub(super) step: TeamStep,
     /// Contribution, which all members receive.
-    pub(super) brings: Vec<u8>,
+    pub(super) contribution: Vec<u8>,
 }
 
 /// A barrier of members by their ranks. Its result is all contributions, encoded as in the answer.
@@ -144,13 +144,14 @@ impl Teams {
         mut entry: BarrierEntry,
         mut failure: Option<Failure>,
     ) -> Served {
-        let bytes = entry.brings.len();
-        if bytes > BROUGHT_BYTES_MAX {
+        let bytes = entry.contribution.len();
+        if bytes > CONTRIBUTION_BYTES_MAX {
             // The member enters all the same, so that the others need not wait.
-            let text =
-                format!("{client} contributes {bytes} bytes to a barrier; the limit is {BROUGHT_BYTES_MAX}");
+            let text = format!(
+                "{client} contributes {bytes} bytes to a barrier; the limit is {CONTRIBUTION_BYTES_MAX}"
+            );
             failure.get_or_insert(Failure::invalid(text));
-            entry.brings.clear();
+            entry.contribution.clear();
         }
         let team = self.formed.borrow().get(&id.group).cloned();
         let team = team.and_then(|team| Some((team.rank_of(client)?, team)));
@@ -166,7 +167,7 @@ impl Teams {
         if barrier.all_have_result() {
             team.barriers.borrow_mut().remove(&id.operation);
         }
-        Ok(Reply::BarrierDone { members: Vec::new(), brought: outcome?.to_vec() })
+        Ok(Reply::BarrierDone { members: Vec::new(), contributions: outcome?.to_vec() })
     }
 
     /// True if a client is a member of a team of this group.
@@ -186,7 +187,7 @@ impl Teams {
     }
 
     /// Removes a disconnected client from its teams.
-    pub(super) fn gone(&self, client: NodeId) {
+    pub(super) fn client_disconnected(&self, client: NodeId) {
         let is_its = |team: &Rc<Team>| team.rank_of(client).is_some();
         self.forming.borrow_mut().retain(|_, team| {
             let keeps = !is_its(team);
@@ -291,13 +292,14 @@ impl Team {
         if barrier.is_over() || !all_have_come && lost.is_none() {
             return;
         }
-        let brought: Vec<&[u8]> = present.values().map(|entry| &*entry.brings).collect();
-        let brought = postcard::to_extend(&brought, Vec::new()).expect("a vector takes any encoding");
-        let too_much = (brought.len() > BROUGHT_BY_ALL_MAX).then(|| {
-            let text = format!("the members contribute {} bytes to a barrier", brought.len());
-            Failure::invalid(format!("{text}; the limit is {BROUGHT_BY_ALL_MAX}"))
+        let contributions: Vec<&[u8]> = present.values().map(|entry| &*entry.contribution).collect();
+        let contributions =
+            postcard::to_extend(&contributions, Vec::new()).expect("a vector takes any encoding");
+        let too_much = (contributions.len() > CONTRIBUTIONS_BYTES_MAX).then(|| {
+            let text = format!("the members contribute {} bytes to a barrier", contributions.len());
+            Failure::invalid(format!("{text}; the limit is {CONTRIBUTIONS_BYTES_MAX}"))
         });
-        barrier.end(lost.or(too_much), brought.into());
+        barrier.end(lost.or(too_much), contributions.into());
         self.changed.wake_all();
     }
 
@@ -391,7 +393,7 @@ mod tests {
         failure: Option<&str>,
     ) -> Serving<'a> {
         let (entering, failure) = (
-            BarrierEntry { step: TeamStep::Barrier, brings: vec![node as u8] },
+            BarrierEntry { step: TeamStep::Barrier, contribution: vec![node as u8] },
             failure.map(Failure::invalid),
         );
         Box::pin(teams.enter_barrier(NodeId(node), CollectiveId { group, operation }, entering, failure))
@@ -399,14 +401,14 @@ mod tests {
 
     /// Returns the result of a barrier for the members of a pair.
     fn completed() -> Reply {
-        let brought = postcard::to_extend(&vec![vec![10_u8], vec![11]], Vec::new()).expect("encoded");
-        Reply::BarrierDone { members: Vec::new(), brought }
+        let contributions = postcard::to_extend(&vec![vec![10_u8], vec![11]], Vec::new()).expect("encoded");
+        Reply::BarrierDone { members: Vec::new(), contributions }
     }
 
     fn move_data(teams: &Teams, group: u64, node: u64, direction: Direction) -> Serving<'_> {
         let step = TeamStep::Move { direction, in_two_phases: false };
         let id = CollectiveId { group, operation: 0 };
-        Box::pin(teams.enter_barrier(NodeId(node), id, BarrierEntry { step, brings: Vec::new() }, None))
+        Box::pin(teams.enter_barrier(NodeId(node), id, BarrierEntry { step, contribution: Vec::new() }, None))
     }
 
     fn text(served: Option<Served>) -> String {
@@ -468,7 +470,8 @@ mod tests {
     fn too_much_data_at_a_barrier_is_rejected() {
         let teams = Teams::default();
         let group = pair(&teams);
-        let entering = BarrierEntry { step: TeamStep::Barrier, brings: vec![0; BROUGHT_BYTES_MAX + 1] };
+        let entering =
+            BarrierEntry { step: TeamStep::Barrier, contribution: vec![0; CONTRIBUTION_BYTES_MAX + 1] };
         let barrier = CollectiveId { group, operation: 1 };
         let mut one: Serving = Box::pin(teams.enter_barrier(NodeId(10), barrier, entering, None));
         assert!(poll(&mut one).is_none());
@@ -495,7 +498,7 @@ mod tests {
         let group = pair(&teams);
         let mut waiting = enter_barrier(&teams, group, 1, 10, None);
         assert!(poll(&mut waiting).is_none());
-        teams.gone(NodeId(11));
+        teams.client_disconnected(NodeId(11));
         for mut entering in [waiting, enter_barrier(&teams, group, 2, 10, None)] {
             let failure = poll(&mut entering).expect("answered").expect_err("refused");
             assert_eq!(
@@ -530,10 +533,10 @@ mod tests {
             assert!(text(poll(&mut entering)).contains(why), "{why}");
         }
         let mut third = form(&teams, 12, 0, 2);
-        teams.gone(NodeId(11));
+        teams.client_disconnected(NodeId(11));
         assert!(text(poll(&mut waiting)).contains("rank 1 of the team team disconnected"));
         assert!(poll(&mut third).is_none(), "it waits for another one");
-        teams.gone(NodeId(12));
+        teams.client_disconnected(NodeId(12));
         pair(&teams);
     }
 }

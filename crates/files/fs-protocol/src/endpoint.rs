@@ -135,7 +135,7 @@ pub trait RequestHandler {
     ) -> machine::Result<()>;
 
     /// Handles the disconnect of a peer.
-    fn peer_gone(self: &Rc<Self>, peer: NodeId);
+    fn peer_disconnected(self: &Rc<Self>, peer: NodeId);
 }
 
 /// Returns the failure of a message whose payload does not match its checksums although no connection
@@ -318,7 +318,7 @@ impl<M: Machine> Endpoint<M> {
                     self.fail_calls(from, |node| {
                         Error::Machine(machine::Error::PeerGone { node, why: why.clone() })
                     });
-                    service.peer_gone(from);
+                    service.peer_disconnected(from);
                 }
             }
         }
@@ -399,7 +399,7 @@ impl<M: Machine> Endpoint<M> {
     }
 
     /// Returns the number of requests in flight.
-    pub fn calls_under_way(&self) -> u64 {
+    pub fn calls_in_flight(&self) -> u64 {
         self.calls.borrow().len() as u64
     }
 

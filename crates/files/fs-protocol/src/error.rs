@@ -286,12 +286,12 @@ impl Error {
     }
 
     /// True if the I/O node may have been restarted: reopening the file and retrying may help.
-    pub fn is_of_new_start(&self) -> bool {
-        self.is_remote(FailureKind::NotOpen) || self.is_of_peer_gone()
+    pub fn is_restart(&self) -> bool {
+        self.is_remote(FailureKind::NotOpen) || self.is_disconnect()
     }
 
     /// True if the I/O node did not answer.
-    pub fn is_of_peer_gone(&self) -> bool {
+    pub fn is_disconnect(&self) -> bool {
         matches!(self, Error::Machine(machine::Error::PeerGone { .. }))
     }
 }

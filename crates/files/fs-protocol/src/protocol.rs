@@ -29,7 +29,7 @@ pub use lock::{HeldLock, LockAnswer, LockChange, LockStep};
 pub use reply::Reply;
 pub use report::{Damage, ExaminedComputer, ExaminedDisk, ExaminedHeldUp, ListedStripe};
 pub use request::{
-    BROUGHT_BY_ALL_MAX, BROUGHT_BYTES_MAX, ENTRIES_MAX, FENCED_MAX, HELD_MAX, LISTED_STRIPES, PIECES_MAX,
-    RECORDED_BYTES_MAX, REMOVED_MAX, SCRUB_BYTES_MAX,
+    CONTRIBUTION_BYTES_MAX, CONTRIBUTIONS_BYTES_MAX, ENTRIES_MAX, FENCED_MAX, HELD_MAX, LISTED_STRIPES,
+    PIECES_MAX, RECORDED_BYTES_MAX, REMOVED_MAX, SCRUB_BYTES_MAX,
 };
 pub use request::{Flushing, OpenCount, OpenFor, RecordingStep, Request, StripePlaces};

@@ -160,7 +160,7 @@ fn of_circles(inodes: &BTreeMap<FileNumber, &Inode>) -> Vec<Defect> {
 
 impl Records<'_> {
     /// Repairs a record.
-    pub(crate) fn mend(&mut self, repair: &Repair) -> Step<()> {
+    pub(crate) fn repair(&mut self, repair: &Repair) -> Step<()> {
         match repair {
             Repair::Erase { key } => Ok(self.transaction.remove(key)?),
             Repair::RemoveEntry { directory, name } => self.remove_entry(*directory, name),

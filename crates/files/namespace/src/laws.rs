@@ -360,15 +360,15 @@ fn a_file_is_unfinished_until_its_first_name_is_renamed() {
 fn numbers_of_existing_contents_are_not_assigned_to_files() {
     let mut tree = Tree::new();
     let before = tree.file("before").expect("a file");
-    let mend =
+    let repair =
         |tree: &mut Tree, repair| assert_eq!(tree.ask(TreeOperation::Mend { repair }), Ok(TreeAnswer::Done));
     let ahead = |files: u64| FileNumber(before.number.0 + files * RUN_STEP);
     // The records are those of an older copy, and files were created since: the next three numbers have contents.
     let layout = before.layout().expect("a file");
-    mend(&mut tree, Repair::Adopt { number: ahead(1), layout, bytes: 9, stored_stripes: 1 });
-    mend(&mut tree, Repair::Adopt { number: ahead(3), layout, bytes: 9, stored_stripes: 1 });
-    mend(&mut tree, Repair::Reserve { number: ahead(2) });
-    mend(&mut tree, Repair::Reserve { number: ahead(1 << 33) });
+    repair(&mut tree, Repair::Adopt { number: ahead(1), layout, bytes: 9, stored_stripes: 1 });
+    repair(&mut tree, Repair::Adopt { number: ahead(3), layout, bytes: 9, stored_stripes: 1 });
+    repair(&mut tree, Repair::Reserve { number: ahead(2) });
+    repair(&mut tree, Repair::Reserve { number: ahead(1 << 33) });
     let after = tree.file("after").expect("a file");
     assert!((4..10).contains(&((after.number.0 - before.number.0) / RUN_STEP)), "{after:?}");
     assert_eq!(tree.look("lost+found").map(|found| found.size), Ok(2));

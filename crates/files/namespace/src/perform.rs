@@ -207,7 +207,7 @@ impl Records<'_> {
             TreeOperation::Forget { numbers, disks } => TreeAnswer::Forgotten(self.forget(numbers, disks)?),
             TreeOperation::Survey { after, bytes_max } => self.survey(after, *bytes_max as usize)?,
             TreeOperation::Mend { repair } => {
-                self.mend(repair)?;
+                self.repair(repair)?;
                 TreeAnswer::Done
             }
         };

@@ -150,7 +150,7 @@ impl MountedTree {
         self.spare.give(bytes as usize, |bytes| cache.spare_memory(bytes));
         self.settle(about(open.file.number()), wrote)?;
         if !appends {
-            open.let_go_of_passed(offset, bytes.into());
+            open.evict_passed(offset, bytes.into());
         }
         if open.used.is_direct {
             self.note_written_past_pages(open.file.number());
@@ -250,12 +250,12 @@ fn used_for(flags: i32) -> OpenFor {
 
 /// True if the file may exist after a failed creation: another client created it, or the outcome is unknown.
 fn may_be_there(error: &fs::Error) -> bool {
-    error.is_refused(TreeRefusal::Exists) || error.is_of_new_start()
+    error.is_refused(TreeRefusal::Exists) || error.is_restart()
 }
 
 impl MountedFile {
     /// Records a write, and drops pages well behind it from the page cache.
-    fn let_go_of_passed(&self, offset: u64, bytes: u64) {
+    fn evict_passed(&self, offset: u64, bytes: u64) {
         let mut passing = self.passing.get();
         let passed = passing.note(offset, bytes);
         self.passing.set(passing);

@@ -158,7 +158,7 @@ pub(crate) async fn serve(
     mounted.unlocked.wake_all();
     mounted.calls.none().await;
     mounted.close_all().await;
-    mounted.tree().contents_gone().await;
+    mounted.tree().contents_removed().await;
     if mounted.settings.read_only {
         return Ok(());
     }

@@ -54,7 +54,7 @@ impl ClientNode {
     pub(crate) async fn remove_temporary_files(&self) -> Result<()> {
         let removed =
             self.temporary_paths.remove_all(&self.tree, |name, removed| self.explained(name, removed)).await;
-        self.tree.contents_gone().await;
+        self.tree.contents_removed().await;
         removed
     }
 

@@ -76,8 +76,8 @@ impl Node {
     }
 
     /// Waits until the contents of files that have lost their names are removed.
-    pub(crate) async fn contents_gone(&self) {
-        self.client.tree.contents_gone().await;
+    pub(crate) async fn contents_removed(&self) {
+        self.client.tree.contents_removed().await;
     }
 
     /// Flushes all writes through the write cache, and leaves the job. Then closes files that could not be closed
@@ -252,7 +252,7 @@ fn run(
         under_way.none().await;
         // Ignore the outcome: a program that needs it finishes the session.
         drop(node.end_write_cache().await);
-        node.contents_gone().await;
+        node.contents_removed().await;
         if let Some(Err(error)) = trace.map(NodeTrace::end) {
             let why = machine::Error::Failed { task: "tracing".to_owned(), why: error.to_string() };
             reporter.report(&Report::TaskFailed { node: machine.node(), task: "tracing", error: why });

@@ -375,7 +375,7 @@ pub fn only_members_count_at_a_barrier(testbed: &impl Testbed, base: Base) {
         let enter = |operation| Request::EnterBarrier {
             barrier: CollectiveId { group: 5, operation },
             step: None,
-            brings: Vec::new(),
+            contribution: Vec::new(),
             failure: None,
         };
         for tag in 1..=200 {

@@ -162,7 +162,8 @@ pub fn a_client_can_lock_only_its_open_files(testbed: &impl Testbed, base: Base)
         assert!(not_open.text.contains("is not open"), "{not_open}");
         failure(ask(elsewhere, lock_whole(0, number)).await);
         assert_eq!(
-            ask(metadata_server, Request::HoldAgain { files: vec![(number, ONCE), (NO_FILE, ONCE)] }).await,
+            ask(metadata_server, Request::ReclaimOpenFiles { files: vec![(number, ONCE), (NO_FILE, ONCE)] })
+                .await,
             Reply::Done
         );
         failure(ask(metadata_server, lock_whole(0, NO_FILE)).await);
@@ -240,7 +241,7 @@ pub fn the_failure_text_of_a_member_has_a_limited_length(testbed: &impl Testbed,
         let enter = |text: &str| Request::EnterBarrier {
             barrier: CollectiveId { group, operation: 0 },
             step: Some(TeamStep::Barrier),
-            brings: Vec::new(),
+            contribution: Vec::new(),
             failure: Some(Failure::invalid(text)),
         };
         send(&nodes[2], to, Class::Control, 2, enter(text), Payload::empty()).await;

@@ -44,15 +44,15 @@ pub fn an_unlinked_open_file_outlives_a_broken_connection(testbed: &impl Testbed
         // The metadata server sees the disconnect first, and then the close of the file.
         break_connection();
         other.close().await.expect("closed");
-        trees[0].contents_gone().await;
+        trees[0].contents_removed().await;
         assert!(is_whole().await);
         break_connection();
         write(&third, 0, &data[..10]).await;
         third.close().await.expect("closed");
-        trees[0].contents_gone().await;
+        trees[0].contents_removed().await;
         assert!(is_whole().await);
         kept.close().await.expect("closed");
-        trees[0].contents_gone().await;
+        trees[0].contents_removed().await;
         assert_eq!(files(&client).await, 0);
     });
 }
@@ -86,10 +86,10 @@ pub fn open_files_outlive_a_restart_of_the_metadata_server(testbed: &impl Testbe
         let new = make(&tree, "new", true).await.expect("made");
         write(&new, 0, &contents(BLOCK)).await;
         new.close().await.expect("closed");
-        tree.contents_gone().await;
+        tree.contents_removed().await;
         assert_eq!(files(&client).await, 4);
         remove(&tree, "new").await.expect("removed");
-        tree.contents_gone().await;
+        tree.contents_removed().await;
         assert_eq!((tree.remove_orphans().await, files(&client).await), (Ok(0), 3));
         let is_read = async |file: &OpenTreeFile<_>| {
             let mut blocks = 0;
@@ -130,7 +130,7 @@ pub fn an_open_over_a_broken_connection_leaves_no_reference(testbed: &impl Testb
         metadata_server.faults().release();
         opening.wait().await;
         remove(&trees[1], "file").await.expect("removed");
-        trees[1].contents_gone().await;
+        trees[1].contents_removed().await;
         assert_eq!(files(trees[1].cache().client()).await, 0);
     });
 }

@@ -334,7 +334,7 @@ impl<M: Machine> RandomAsker<M> {
                 Request::EnterBarrier {
                     barrier: CollectiveId { group, operation: number },
                     step,
-                    brings: Vec::new(),
+                    contribution: Vec::new(),
                     failure,
                 }
             }

@@ -546,7 +546,7 @@ pub fn no_second_namespace_is_created(testbed: &impl Testbed, base: Base) {
         }
         assert!(Tree::find(tree.cache()).await.expect("one").is_some());
         remove(&tree, "file").await.expect("removed");
-        tree.contents_gone().await;
+        tree.contents_removed().await;
         assert_eq!(client.list_numbered().await, Ok(Vec::new()), "a mark is no file");
         refused(&added, 0).await;
         let other = Tree::begin(&partial, NEW).await.expect("whatever there was");
@@ -921,10 +921,10 @@ pub fn an_unlinked_file_exists_until_its_last_close(testbed: &impl Testbed, base
         let client = trees[0].cache().client().clone();
         assert_eq!(files(&client).await, 2);
         removed.close().await.expect("closed");
-        trees[0].contents_gone().await;
+        trees[0].contents_removed().await;
         assert_eq!(files(&client).await, 1);
         replaced.close().await.expect("closed");
-        trees[1].contents_gone().await;
+        trees[1].contents_removed().await;
         assert_eq!(files(&client).await, 0);
         assert_eq!(trees[0].remove_orphans().await, Ok(0), "nothing is left");
     });
@@ -950,7 +950,7 @@ pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Bas
         assert_eq!(listed.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [number]);
         assert_eq!(trees[0].remove_orphans().await, Ok(1));
         held.close().await.expect("closed");
-        trees[0].contents_gone().await;
+        trees[0].contents_removed().await;
         // List of disks with an unknown one.
         let disks = trees[0].cache().client().disks_by_identity().await.expect("known");
         let disks: Vec<u64> = disks.keys().copied().take(2).chain([4711]).collect();
@@ -961,7 +961,7 @@ pub fn open_orphans_do_not_hide_deletable_ones(testbed: &impl Testbed, base: Bas
         let make = TreeOperation::Make { at, new, mode: 0o644, uid: 1, gid: 2, exclusive: true };
         trees[0].perform(make).await.expect("made");
         remove(&trees[0], "lost").await.expect("removed");
-        trees[0].contents_gone().await;
+        trees[0].contents_removed().await;
         let metadata_server =
             nodes.iter().find(|node| node.node() == trees[0].metadata_server()).expect("one of them");
         let flushes = |tree: usize| {
@@ -1089,7 +1089,7 @@ pub fn restored_names_have_their_contents(testbed: &impl Testbed, base: Base) {
         open(&trees[1], "closed").await.expect("it has its name again").close().await.expect("closed");
         held.close().await.expect("closed");
         for tree in &trees {
-            tree.contents_gone().await;
+            tree.contents_removed().await;
         }
         for path in ["closed", "open"] {
             let file = open(&trees[1], path).await.expect("it has its name again");
@@ -1123,7 +1123,7 @@ pub fn contents_removed_while_an_io_node_is_away_are_deleted_later(testbed: &imp
         for path in ["one", "other"] {
             remove(&without, path).await.expect("removed");
         }
-        without.contents_gone().await;
+        without.contents_removed().await;
         let listed = client.list_numbered().await.expect("listed");
         let on = |wanted| listed.iter().filter(|(node, _)| node == wanted).count();
         assert_eq!((on(away), listed.len()), (3, 3 + 2), "{listed:?}");
@@ -1190,7 +1190,7 @@ pub fn a_missing_disk_does_not_hide_others(testbed: &impl Testbed, base: Base) {
         for path in ["there", "beside"] {
             remove(&later, path).await.expect("removed");
         }
-        later.contents_gone().await;
+        later.contents_removed().await;
         assert_eq!(client.list_numbered_partly().await.found.len(), 2 * 2);
         assert_eq!(later.remove_orphans().await, Ok(0), "it is still missing");
         away.faults().gone.set(false);

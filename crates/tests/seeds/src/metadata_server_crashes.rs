@@ -171,7 +171,7 @@ pub fn a_removed_file_comes_back(seed: u64) -> bool {
         test.crash_metadata_server();
         // The client has noticed the crash before it deletes the contents.
         test.wait(UNTIL_NOTICED).await;
-        test.tree.contents_gone().await;
+        test.tree.contents_removed().await;
         let other = match test.other_tree().await?.open(look("file")).await {
             Err(error) if error.is_refused(TreeRefusal::NotFound) => return Ok(false),
             opened => opened.map_err(told)?,

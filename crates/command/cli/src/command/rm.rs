@@ -157,7 +157,7 @@ async fn remove_all(
             failed.note(&failure);
         }
     }
-    contents_gone(namespace).await?;
+    contents_removed(namespace).await?;
     Ok(failed)
 }
 
@@ -191,7 +191,7 @@ async fn remove_hidden(
         }
     });
     let failed = failed.await?;
-    contents_gone(namespace).await?;
+    contents_removed(namespace).await?;
     let mut lines = lines.take();
     lines.sort();
     local::print(lines)?;
@@ -229,7 +229,7 @@ async fn remove_abandoned(namespace: &Namespace, path: &[u8]) -> Result<bool> {
 }
 
 /// Removes the contents of orphans.
-async fn contents_gone(namespace: &Namespace) -> Result<()> {
+async fn contents_removed(namespace: &Namespace) -> Result<()> {
     namespace.connection.explained("cannot remove contents", namespace.tree.remove_orphans().await)?;
     Ok(namespace.flush().await?)
 }

@@ -328,7 +328,7 @@ impl<M: Machine> PagedFile<M> {
         if self.bytes() > self.cache.settings.bytes
             && let Some(passed) = window.passed()
         {
-            self.cache.table.borrow_mut().let_go_of(self.file.number, passed..passed + 1);
+            self.cache.table.borrow_mut().evict_pages(self.file.number, passed..passed + 1);
         }
         let stop = self.bring_in(wanted, window.class());
         window.asked_to(stop.unwrap_or(end));
@@ -548,7 +548,7 @@ impl<M: Machine> PagedFile<M> {
             Advice::Sequential => self.window.borrow_mut().set_order(Order::Sequential),
             Advice::Random => self.window.borrow_mut().set_order(Order::Random),
             Advice::WillNeed { offset, bytes } => self.bring_in_range(Extent::new(offset, bytes)),
-            Advice::DontNeed { offset, bytes } => self.let_go_of(Extent::new(offset, bytes)),
+            Advice::DontNeed { offset, bytes } => self.evict_pages(Extent::new(offset, bytes)),
             Advice::FinalWrite => self.file.temporary.set(false),
             Advice::Temporary => self.file.temporary.set(true),
         }
@@ -566,7 +566,7 @@ impl<M: Machine> PagedFile<M> {
     }
 
     /// Drops the pages that lie entirely within the extent, after sending dirty ones.
-    fn let_go_of(&self, extent: Extent) {
+    fn evict_pages(&self, extent: Extent) {
         let end = if extent.end() >= self.bytes() { u64::MAX } else { extent.end() / self.page_bytes() };
         let pages = extent.offset.div_ceil(self.page_bytes())..end;
         if !self.file.stays_here() {
@@ -577,7 +577,7 @@ impl<M: Machine> PagedFile<M> {
                 }
             }
         }
-        self.cache.table.borrow_mut().let_go_of(self.file.number, pages);
+        self.cache.table.borrow_mut().evict_pages(self.file.number, pages);
         self.cache.room.wake_all();
     }
 }

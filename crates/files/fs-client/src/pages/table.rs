@@ -432,7 +432,7 @@ impl PageTable {
     }
 
     /// Drops the clean ones of these pages of a file. The others become the next to be evicted.
-    pub(super) fn let_go_of(&mut self, file: u64, pages: Range<u64>) {
+    pub(super) fn evict_pages(&mut self, file: u64, pages: Range<u64>) {
         for place in self.places(file, pages) {
             let page = &mut self.pages[place];
             page.referenced = false;

@@ -251,7 +251,7 @@ impl<M: Machine> Inner<M> {
     /// Sends all dirty bytes of a file, and blocks until they have been accepted or have failed. Retries earlier
     /// failures once. Does not wait for writes that begin later: there may be no end of them.
     pub(super) async fn write_out(self: &Rc<Self>, file: &Rc<LogicalFile<M>>) {
-        self.hurry(file);
+        self.promote_writes(file);
         let (mut due, mut again) = (self.dirty_pages(file), true);
         loop {
             due.retain(|&key| !self.is_leaving(key, again));
@@ -290,10 +290,10 @@ impl<M: Machine> Inner<M> {
     }
 
     /// Promotes all background writes of a file to demand.
-    fn hurry(&self, file: &Rc<LogicalFile<M>>) {
+    fn promote_writes(&self, file: &Rc<LogicalFile<M>>) {
         let table = self.table.borrow();
         let of_file = |place: PageSlot| table.page(place).key.file == file.number;
-        for place in self.write_list.hurry(of_file) {
+        for place in self.write_list.promote_writes(of_file) {
             self.ask_to_promote(file, table.page(place).key.page * file.page_bytes());
         }
     }
@@ -307,7 +307,7 @@ impl<M: Machine> Inner<M> {
         all: bool,
     ) -> Result<()> {
         self.write_out(file).await;
-        file.failures.note(self.bring_to_media(file, all).await);
+        file.failures.note(self.flush_to_media(file, all).await);
         file.failures.report(reported)
     }
 
@@ -315,12 +315,12 @@ impl<M: Machine> Inner<M> {
     /// report the loss before the file is closed, or before a file that is never flushed is read.
     pub(super) async fn look_for_losses(&self, file: &Rc<LogicalFile<M>>) {
         if file.file.may_have_lost() {
-            file.failures.note(self.bring_to_media(file, false).await);
+            file.failures.note(self.flush_to_media(file, false).await);
         }
     }
 
     /// Makes the I/O nodes flush their data of a file, after sending them the size.
-    async fn bring_to_media(&self, file: &Rc<LogicalFile<M>>, all: bool) -> Result<()> {
+    async fn flush_to_media(&self, file: &Rc<LogicalFile<M>>, all: bool) -> Result<()> {
         if file.unlinked.get() {
             return Ok(());
         }

@@ -68,7 +68,7 @@ impl WriteList {
     }
 
     /// Promotes pages to demand. Returns those that were being sent in the background.
-    pub(super) fn hurry(&self, is_meant: impl Fn(PageSlot) -> bool) -> Vec<PageSlot> {
+    pub(super) fn promote_writes(&self, is_meant: impl Fn(PageSlot) -> bool) -> Vec<PageSlot> {
         for waiting in self.waiting.borrow_mut().iter_mut().filter(|waiting| is_meant(waiting.place)) {
             waiting.class = Class::Demand;
         }
@@ -116,8 +116,8 @@ mod tests {
         }
         assert_eq!((next(&list), next(&list)), (Some(0), Some(1)));
         let is_odd = |place: PageSlot| place % 2 == 1;
-        assert_eq!(list.hurry(is_odd), [1], "3 has not been sent: it will be on demand");
-        assert_eq!(list.hurry(is_odd), [0; 0]);
+        assert_eq!(list.promote_writes(is_odd), [1], "3 has not been sent: it will be on demand");
+        assert_eq!(list.promote_writes(is_odd), [0; 0]);
         assert_eq!((next(&list), next(&list)), (Some(2), Some(3)));
         let classes = [Class::Background, Class::Demand, Class::Background, Class::Demand];
         assert_eq!([0, 1, 2, 3].map(|place| list.class(place)), classes);

@@ -229,7 +229,7 @@ impl<M: Machine> Tree<M> {
                     self.machine().sleep_until(next).await;
                 }
                 // Retry: lock requests are idempotent.
-                Err(error) if error.is_of_new_start() && !was_gone => was_gone = true,
+                Err(error) if error.is_restart() && !was_gone => was_gone = true,
                 Err(error) => return Err(error),
             }
         }
@@ -244,7 +244,7 @@ impl<M: Machine> Tree<M> {
         claims: bool,
     ) -> Result<LockAnswer> {
         // The metadata server grants locks only on files that it knows to be open here.
-        self.hold_again().await?;
+        self.reclaim_open_files().await?;
         let lease = self.inner.locks.lease.get();
         self.ask_about_locks(lease, Some(LockChange { number, owner, range, step, claims })).await
     }

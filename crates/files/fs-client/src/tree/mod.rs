@@ -308,12 +308,12 @@ impl<M: Machine> Tree<M> {
         operation: TreeOperation,
         hold: Option<OpenFor>,
     ) -> Result<(TreeAnswer, bool)> {
-        self.hold_again().await?;
+        self.reclaim_open_files().await?;
         let again = operation.may_be_repeated().then(|| operation.clone());
         let outcome = self.ask_once(operation, hold).await;
         match (outcome, again) {
-            (Err(error), Some(operation)) if error.is_of_new_start() => {
-                self.hold_again().await?;
+            (Err(error), Some(operation)) if error.is_restart() => {
+                self.reclaim_open_files().await?;
                 self.ask_once(operation, hold).await
             }
             (outcome, _) => outcome,
@@ -367,7 +367,7 @@ impl<M: Machine> Tree<M> {
     /// and that no handle has reported is a failure, too; the handles still report it.
     pub async fn sync(&self) -> Result<()> {
         // Wait for removals first: removed contents need no flush, and must not make it fail.
-        self.contents_gone().await;
+        self.contents_removed().await;
         let contents = self.inner.cache.client().flush_own().await;
         let names = self.flush().await;
         contents.and(self.inner.cache.check_failures()).and(names)

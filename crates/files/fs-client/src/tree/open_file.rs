@@ -130,7 +130,7 @@ impl<M: Machine> Tree<M> {
         let opened = self.open_held(inode, used, had_other_writers).await;
         if opened.is_err() {
             // Report the first failure.
-            let _ = self.let_go(number, used).await;
+            let _ = self.release_file(number, used).await;
         }
         opened
     }
@@ -448,9 +448,9 @@ impl<M: Machine> OpenTreeFile<M> {
         let _turn = self.state.reporting.take().await;
         self.state.handles.set(self.state.handles.get() - 1);
         let Some(unreported) = self.take_unreported(sent_end).await else {
-            return self.tree.let_go(self.number(), self.used).await;
+            return self.tree.release_file(self.number(), self.used).await;
         };
-        let answer = self.tree.let_go_written(self.number(), self.used, unreported.written).await;
+        let answer = self.tree.close_written(self.number(), self.used, unreported.written).await;
         self.note_answer(unreported, answer)
     }
 
@@ -524,12 +524,12 @@ impl<M: Machine> OpenTreeFile<M> {
     /// # Errors
     /// Fails as [`flush`](Self::flush) does, or if the flush to stable storage fails.
     pub async fn sync(&self) -> Result<()> {
-        self.bring_to_media().await?;
+        self.flush_to_media().await?;
         self.tree.flush_of(self.number()).await
     }
 
     /// Blocks until all writes are on stable storage and reported to the metadata server.
-    pub(super) async fn bring_to_media(&self) -> Result<()> {
+    pub(super) async fn flush_to_media(&self) -> Result<()> {
         self.send_and_report(async || self.paged.flush().await).await
     }
 
@@ -600,13 +600,13 @@ impl<M: Machine> OpenTreeFile<M> {
     pub async fn close(self) -> Result<()> {
         let written_end = self.state.written_end.get();
         let sent = self.paged.send().await;
-        let let_go = self.report_and_close(if sent.is_ok() { written_end } else { 0 }).await;
+        let release_file = self.report_and_close(if sent.is_ok() { written_end } else { 0 }).await;
         let OpenTreeFile { tree, paged, state, .. } = self;
         let closed = paged.close().await;
         if state.handles.get() == 0 {
             tree.inner.states.borrow_mut().remove(&state.number());
         }
-        sent.and(closed).and(let_go)
+        sent.and(closed).and(release_file)
     }
 }
 

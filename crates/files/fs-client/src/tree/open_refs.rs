@@ -82,29 +82,31 @@ impl<M: Machine> Tree<M> {
     }
 
     /// Closes an open file. If no client needs its contents any more, they are removed.
-    pub(super) async fn let_go(&self, number: FileNumber, used: OpenFor) -> Result<()> {
-        let outcome = match self.begin_to_let_go(number, used).await {
-            Ok(true) => self.request_close(Request::LetGo { number, used, written: None }).await.map(drop),
+    pub(super) async fn release_file(&self, number: FileNumber, used: OpenFor) -> Result<()> {
+        let outcome = match self.begin_release(number, used).await {
+            Ok(true) => {
+                self.request_close(Request::CloseFile { number, used, written: None }).await.map(drop)
+            }
             begun => begun.map(drop),
         };
         match outcome {
             // Ignore the error: the client reports its open files again when the metadata server is back.
-            Err(error) if error.is_of_new_start() => Ok(()),
+            Err(error) if error.is_restart() => Ok(()),
             outcome => outcome,
         }
     }
 
     /// Closes a file and reports writes to it. Returns the resulting inode, or `None` if the file is removed.
-    pub(super) async fn let_go_written(
+    pub(super) async fn close_written(
         &self,
         number: FileNumber,
         used: OpenFor,
         written: WrittenContents,
     ) -> Result<Option<Inode>> {
-        self.begin_to_let_go(number, used).await?;
-        match self.request_close(Request::LetGo { number, used, written: Some(written) }).await {
+        self.begin_release(number, used).await?;
+        match self.request_close(Request::CloseFile { number, used, written: Some(written) }).await {
             // The report may not have arrived, so report the writes again.
-            Err(error) if error.is_of_new_start() => {
+            Err(error) if error.is_restart() => {
                 self.inode(TreeOperation::Wrote { number, written }).await.map(Some)
             }
             answer => answer?.map(|answer| self.inode_of(answer)).transpose(),
@@ -114,8 +116,8 @@ impl<M: Machine> Tree<M> {
     /// Decrements the open count of a file, even after an error. Returns true if the file was open. Before that it
     /// reports the old counts if the metadata server may not know them: otherwise the server would take this handle for
     /// the last one.
-    async fn begin_to_let_go(&self, number: FileNumber, used: OpenFor) -> Result<bool> {
-        let reported = self.hold_again().await;
+    async fn begin_release(&self, number: FileNumber, used: OpenFor) -> Result<bool> {
+        let reported = self.reclaim_open_files().await;
         let was_held = self.inner.holds.note_let_go(number, used);
         reported.map(|()| was_held)
     }
@@ -139,7 +141,7 @@ impl<M: Machine> Tree<M> {
     ///
     /// # Errors
     /// Fails if the report cannot be delivered.
-    pub async fn hold_again(&self) -> Result<()> {
+    pub async fn reclaim_open_files(&self) -> Result<()> {
         let holds = &self.inner.holds;
         if holds.reported_at.get() == self.disconnects() {
             return Ok(());
@@ -158,7 +160,7 @@ impl<M: Machine> Tree<M> {
     async fn report_holds(&self, files: &[(FileNumber, OpenCount)]) -> Result<()> {
         let (metadata_server, endpoint) = (self.metadata_server(), &self.cache().client().inner.endpoint);
         for some in files.chunks(HELD_MAX) {
-            let request = Request::HoldAgain { files: some.to_vec() };
+            let request = Request::ReclaimOpenFiles { files: some.to_vec() };
             let (Reply::Done, _) = endpoint.call(metadata_server, request, Payload::empty()).await? else {
                 return Err(unexpected(metadata_server));
             };
@@ -181,7 +183,7 @@ impl<M: Machine> Tree<M> {
 async fn keep<M: Machine>(tree: Weak<TreeInner<M>>) {
     while let Some(inner) = tree.upgrade() {
         let tree = Tree { inner };
-        let (client, reported) = (tree.cache().client().clone(), tree.hold_again().await);
+        let (client, reported) = (tree.cache().client().clone(), tree.reclaim_open_files().await);
         drop(tree);
         match reported {
             Ok(()) => client.inner.lost.wait().await,

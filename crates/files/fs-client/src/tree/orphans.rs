@@ -49,7 +49,7 @@ impl<M: Machine> Tree<M> {
     /// no error: they are orphans, and are removed later.
     pub async fn unname(&self, operation: TreeOperation) -> Result<()> {
         if let TreeOperation::Rename { from, to, mode: RenameMode::Replace } = &operation {
-            self.bring_to_media_before(from, to).await?;
+            self.flush_to_media_before(from, to).await?;
         }
         let crashes = self.crashes();
         match self.perform(operation).await? {
@@ -62,7 +62,7 @@ impl<M: Machine> Tree<M> {
     }
 
     /// Flushes the file at `from` to stable storage, if `to` exists.
-    async fn bring_to_media_before(&self, from: &Location, to: &Location) -> Result<()> {
+    async fn flush_to_media_before(&self, from: &Location, to: &Location) -> Result<()> {
         let look = |at: &Location| TreeOperation::Look { at: at.clone(), follow: false };
         // Ignore errors of the names: the rename reports them.
         let replaced = self.inode(look(to)).await;
@@ -70,9 +70,9 @@ impl<M: Machine> Tree<M> {
             return Ok(());
         }
         let Ok(file) = self.open_for(look(from), OpenFor::Reading).await else { return Ok(()) };
-        let brought = file.bring_to_media().await;
+        let flushed = file.flush_to_media().await;
         let closed = file.close().await;
-        brought.and(closed)
+        flushed.and(closed)
     }
 
     /// Removes the contents of a file, if given, in the background. `crashes` is the value of
@@ -110,7 +110,7 @@ impl<M: Machine> Tree<M> {
     }
 
     /// Blocks until all contents orphaned by this client have been removed, or their removal has failed.
-    pub async fn contents_gone(&self) {
+    pub async fn contents_removed(&self) {
         let _awaited = self.inner.awaited.begin();
         self.inner.hurry.wake_all();
         self.inner.removing.none().await;

@@ -13,7 +13,7 @@ use machine::Machine;
 
 use super::open_file::{OpenTreeFile, TreeFileState};
 use super::{Tree, TreeInner};
-use crate::deadline_timer::{DeadlineTimer, Timed, see_to};
+use crate::deadline_timer::{DeadlineTimer, Timed, start_timer};
 use crate::error::Error;
 use crate::protocol::{FileId, OpenFor};
 
@@ -21,7 +21,7 @@ impl<M: Machine> Tree<M> {
     /// Starts the timer that publishes writes.
     pub(super) fn publish_in_time(&self) {
         if let Some(limit) = self.cache().settings().send_parts_after {
-            see_to(&self.inner, limit, "publish writes in time");
+            start_timer(&self.inner, limit, "publish writes in time");
         }
     }
 

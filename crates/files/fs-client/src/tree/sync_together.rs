@@ -30,7 +30,7 @@ impl<M: Machine> OpenTreeFile<M> {
         let flushed = match (sent, entered) {
             (Ok(()), Ok(runs)) if turn.is_first() => self.sync_for_all(&runs).await,
             (Ok(()), Ok(runs)) if mark.is_flushed_with(runs[0]) => Ok(Vec::new()),
-            (Ok(()), Ok(_)) => self.bring_to_media().await.map(|()| Vec::new()),
+            (Ok(()), Ok(_)) => self.flush_to_media().await.map(|()| Vec::new()),
             (sent, entered) => sent.and(entered.map(|_| Vec::new())),
         };
         let entered = turn.gather_bytes(flushed.as_ref().cloned().map_err(|error| &**error)).await;
@@ -39,7 +39,7 @@ impl<M: Machine> OpenTreeFile<M> {
             (Ok(_), Err(error)) => {
                 // Report this member's losses now. Writes that the first member could not flush stay recorded as
                 // unflushed.
-                self.bring_to_media().await.and(Err(error))
+                self.flush_to_media().await.and(Err(error))
             }
             (Err(error), _) => Err(error),
         }

@@ -132,7 +132,7 @@ pub(super) enum Change {
 impl Change {
     pub(super) fn by(request: &Request) -> Self {
         match request {
-            Request::LetGo { number, written: Some(_), .. } => Change::Of(Some(*number)),
+            Request::CloseFile { number, written: Some(_), .. } => Change::Of(Some(*number)),
             Request::Tree { operation, .. } => match &**operation {
                 // After a loss they would be orphans again.
                 TreeOperation::Forget { .. } => Change::Nothing,

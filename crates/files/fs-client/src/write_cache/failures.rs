@@ -50,7 +50,7 @@ impl FlushFailures {
     }
 
     /// Records that the writes to a file, or to all files, were flushed.
-    pub(super) fn mend(&self, file: Option<FileId>) {
+    pub(super) fn clear(&self, file: Option<FileId>) {
         let mends = |failure: &Failure| file.is_none() || failure.file == file;
         self.of_flushes.borrow_mut().retain(|_, failure| !mends(failure));
         self.unreported.borrow_mut().take_if(|unreported| mends(unreported));
@@ -118,7 +118,7 @@ mod tests {
             (text_of(failures.report()).as_deref(), text_of(failures.report())),
             (Some("three"), None)
         );
-        failures.mend(None);
+        failures.clear(None);
         assert_eq!((text_of(failures.outcome_of(3)), text_of(failures.outcome_of(4))), (None, None));
     }
 
@@ -127,15 +127,15 @@ mod tests {
         let failures = FlushFailures::default();
         failures.note(1, Some(FileId(1)), &error("one"));
         failures.note(2, None, &error("all"));
-        failures.mend(Some(FileId(1)));
+        failures.clear(Some(FileId(1)));
         assert_eq!(
             (text_of(failures.outcome_of(1)), text_of(failures.outcome_of(2))),
             (None, Some("all".into()))
         );
-        failures.mend(Some(FileId(2)));
+        failures.clear(Some(FileId(2)));
         assert_eq!(text_of(failures.report()).as_deref(), Some("all"));
         failures.note_unreported(Some(FileId(1)), &error("one"));
-        failures.mend(Some(FileId(1)));
+        failures.clear(Some(FileId(1)));
         assert!(!failures.has_unreported());
     }
 
@@ -143,7 +143,7 @@ mod tests {
     fn abandoned_writes_are_reported_after_a_successful_flush() {
         let failures = FlushFailures::default();
         failures.give_up(error("removed").into());
-        failures.mend(None);
+        failures.clear(None);
         assert_eq!(text_of(failures.report_given_up()).as_deref(), Some("removed"));
         assert!(!failures.has_unreported());
     }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use machine::{Machine, NodeId, Payload, Work};
 
 use crate::error::{Error, Result};
-use crate::group_operation::{BarrierMembers, BarrierResult, brought, taken_apart};
+use crate::group_operation::{BarrierMembers, BarrierResult, failure_for_members, split_contribution};
 use crate::protocol::{CollectiveId, FileId, Reply, Request};
 use crate::{Client, unexpected};
 
@@ -89,7 +89,7 @@ impl<M: Machine> Membership<M> {
     /// Leaves the job. A coordinator that restarted or disconnected does not know this member any more.
     pub(super) async fn end(&self, client: &Client<M>) -> Result<()> {
         match self.ask(client, Request::Leave { group: self.group() }).await {
-            Err(error) if !error.is_of_new_start() => Err(error),
+            Err(error) if !error.is_restart() => Err(error),
             _ => Ok(()),
         }
     }
@@ -127,18 +127,19 @@ impl<M: Machine> BarrierMembers<M> for FlushBarriers<'_, M> {
     async fn enter_barrier(
         &self,
         client: &Client<M>,
-        brings: std::result::Result<Vec<u8>, &Error>,
+        contribution: std::result::Result<Vec<u8>, &Error>,
     ) -> Result<BarrierResult> {
-        let (own, error) = taken_apart(brings);
-        let failure = error.map(brought);
+        let (own, error) = split_contribution(contribution);
+        let failure = error.map(failure_for_members);
         client.inner.endpoint.machine().compute(Work::Barrier).await;
-        let request = Request::EnterBarrier { barrier: self.id(), step: None, brings: Vec::new(), failure };
+        let request =
+            Request::EnterBarrier { barrier: self.id(), step: None, contribution: Vec::new(), failure };
         self.next.set(self.next.get() + 1);
         match self.membership.ask(client, request).await? {
             Reply::BarrierDone { members, .. } => {
                 (self.on_barrier)();
                 let members = members.into_iter().map(NodeId).collect();
-                Ok(BarrierResult { members, brought: vec![own] })
+                Ok(BarrierResult { members, contributions: vec![own] })
             }
             _ => Err(unexpected(self.membership.coordinator)),
         }

@@ -31,7 +31,7 @@ use machine::{Condition, Duration, Machine, Memory, Payload, Work, first_of};
 
 pub use log::{Division, ENTRY_BYTES, Section};
 
-use super::deadline_timer::{DeadlineTimer, Timed, see_to};
+use super::deadline_timer::{DeadlineTimer, Timed, start_timer};
 use super::file::check_no_file_ends_before;
 use super::listed::ListedOperation;
 use super::{Client, ClientInner, File, FileEntries, ListedSettings, Moved};
@@ -413,7 +413,7 @@ impl<M: Machine> Inner<M> {
     /// Starts the timer or a background flush for new writes, as needed.
     fn note_written(self: &Rc<Self>) {
         if let Some(limit) = self.settings.flush_after {
-            see_to(self, limit, "flush in time");
+            start_timer(self, limit, "flush in time");
         }
         let is_full_enough = |fullness| self.logs.borrow().fullness() >= fullness;
         if !self.flushes.running.get() && self.settings.background.is_some_and(is_full_enough) {
@@ -467,7 +467,7 @@ impl<M: Machine> Inner<M> {
             }
             match self.failures.outcome_of(number) {
                 // Retry: the writers of a removed file have discarded its data by now.
-                Err(error) if again && (error.is_of_new_start() || is_removed(&error)) => again = false,
+                Err(error) if again && (error.is_restart() || is_removed(&error)) => again = false,
                 outcome => return outcome,
             }
         }
@@ -492,7 +492,7 @@ impl<M: Machine> Inner<M> {
     async fn gather(self: &Rc<Self>, reason: Reason) -> Result<u32> {
         let wanted = self.flushes.over.get() + 1;
         match self.membership.gather(&self.client, wanted, reason).await {
-            Err(error) if error.is_of_new_start() => {
+            Err(error) if error.is_restart() => {
                 let joining = self.client.inner.joining.begin();
                 let flushes = self.membership.renew(&self.client).await?;
                 self.flushes.over.set(flushes);
@@ -544,7 +544,7 @@ impl<M: Machine> Inner<M> {
                     Some(index) => self.logs.borrow_mut().end_flush(index),
                     None => self.logs.borrow_mut().end_flush(None),
                 }
-                self.failures.mend(file);
+                self.failures.clear(file);
                 self.moved.borrow_mut().push(moved);
             }
             Err(error) => {
@@ -552,7 +552,7 @@ impl<M: Machine> Inner<M> {
                 self.failures.note(flush, file, &error);
                 // An I/O node may have restarted: the next flush needs this member's connection and its open files
                 // there.
-                self.client.show_up().await;
+                self.client.connect_to_all().await;
                 self.refresh_files().await;
             }
         }

@@ -244,7 +244,7 @@ impl<M: Machine> Blocks<M> {
         let start = block.key.block * stripe.block_bytes();
         stripe.losses.note(range.clone(), failure);
         for again in block.lose(&(range.start - start..range.end - start)).ranges() {
-            stripe.losses.mend(&(start + again.start..start + again.end));
+            stripe.losses.clear(&(start + again.start..start + again.end));
         }
         stripe.length.fall_back(cache.dirty_end(stripe.key(), stripe.block_bytes()));
     }
@@ -276,8 +276,8 @@ impl<M: Machine> Blocks<M> {
         let part = Part::new(&stripe, range.start, range.end - range.start)?;
         loop {
             self.start_writing_block(&stripe, part.key).await;
-            let on_its_way = self.cache.borrow_mut().on_its_way(part.key, &part.range);
-            match on_its_way {
+            let in_flight = self.cache.borrow_mut().in_flight(part.key, &part.range);
+            match in_flight {
                 Some(written) => written.wait().await,
                 None => return stripe.losses.check(&range),
             }

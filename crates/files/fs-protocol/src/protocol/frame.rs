@@ -82,7 +82,7 @@ mod tests {
                     attach: Some(StripeHome { striping, disk: tag }),
                     ..BlockWrite::new(FileId(offset), bytes, offset)
                 })),
-                Frame::Request(tag, Request::LetGo {
+                Frame::Request(tag, Request::CloseFile {
                     number: FileNumber(offset),
                     used: OpenFor::Writing,
                     written: Some(WrittenContents { end: tag, stored_stripes: bytes, bytes: tag }),

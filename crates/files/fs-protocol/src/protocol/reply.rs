@@ -81,7 +81,7 @@ pub enum Reply {
         members: Vec<u64>,
         /// The contributions of the members of a team, by rank: a list of byte strings in postcard's
         /// encoding, which is encoded once for all of them.
-        brought: Vec<u8>,
+        contributions: Vec<u8>,
     },
     /// Answer to [`RecordingStep::ReadClock`].
     RecordingClock {
@@ -128,7 +128,7 @@ pub enum Reply {
         /// Reason why the stripes of a disk are missing from the list.
         failure: Option<Failure>,
     },
-    /// Answer to [`Request::Tree`] and [`Request::LetGo`].
+    /// Answer to [`Request::Tree`] and [`Request::CloseFile`].
     Tree {
         /// The answer.
         answer: Box<TreeAnswer>,

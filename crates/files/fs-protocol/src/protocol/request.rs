@@ -66,9 +66,9 @@ pub enum Request {
         barrier: CollectiveId,
         /// The step for which a member of a team enters.
         step: Option<TeamStep>,
-        /// The member's contribution, which all members of the team receive; at most [`BROUGHT_BYTES_MAX`]
+        /// The member's contribution, which all members of the team receive; at most [`CONTRIBUTION_BYTES_MAX`]
         /// bytes.
-        brings: Vec<u8>,
+        contribution: Vec<u8>,
         /// The member's failure before the barrier, if any.
         failure: Option<Failure>,
     },
@@ -208,7 +208,7 @@ pub enum Request {
     },
     /// Reports that the client has closed a file that it held; sent once for each open. If the client has
     /// written to the file, the answer is the file's current inode, unless the contents can be removed.
-    LetGo {
+    CloseFile {
         /// Number of the file.
         number: FileNumber,
         /// Use for which the client had opened the file: a reader's close may report writes made through an
@@ -252,7 +252,7 @@ pub enum Request {
         leases: Vec<u64>,
     },
     /// Restores the sender's holds on its open files after a reconnect; at most [`HELD_MAX`] files.
-    HoldAgain {
+    ReclaimOpenFiles {
         /// Number of each file, with the number of times that the client holds it.
         files: Vec<(FileNumber, OpenCount)>,
     },
@@ -351,8 +351,8 @@ impl Request {
             | Request::Remove { .. }
             | Request::ListStripes { .. }
             | Request::Tree { .. }
-            | Request::LetGo { .. }
-            | Request::HoldAgain { .. }
+            | Request::CloseFile { .. }
+            | Request::ReclaimOpenFiles { .. }
             | Request::FormTeam { .. }
             | Request::Lock { .. }
             | Request::Fence { .. }
@@ -382,7 +382,7 @@ pub const REMOVED_MAX: usize = 4096;
 /// Limit of leases in one [`Request::Fence`], and in one answer about a lock.
 pub const FENCED_MAX: usize = 1024;
 
-/// Limit of files in one [`Request::HoldAgain`]: more might make the header too long.
+/// Limit of files in one [`Request::ReclaimOpenFiles`]: more might make the header too long.
 pub const HELD_MAX: usize = 2048;
 
 /// Number of stripes in an answer to [`Request::ListStripes`] after which no further file is begun.
@@ -396,10 +396,10 @@ pub const SCRUB_BYTES_MAX: u32 = 4 << 20;
 pub const RECORDED_BYTES_MAX: usize = 16 * 1024;
 
 /// Limit of bytes of a member's contribution to a barrier of a team.
-pub const BROUGHT_BYTES_MAX: usize = 512;
+pub const CONTRIBUTION_BYTES_MAX: usize = 512;
 
 /// Limit of bytes of all members' contributions together: their list must fit in a header.
-pub const BROUGHT_BY_ALL_MAX: usize = 56 << 10;
+pub const CONTRIBUTIONS_BYTES_MAX: usize = 56 << 10;
 
 /// Limit of pieces in one message: more would make the header too long.
 pub const PIECES_MAX: usize = 4096;

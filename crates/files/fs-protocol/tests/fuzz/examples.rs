@@ -29,7 +29,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         collective("rbb"),
         collective("wc"),
         collective("ra"),
-        Request::EnterBarrier { barrier, step: None, brings: Vec::new(), failure: None },
+        Request::EnterBarrier { barrier, step: None, contribution: Vec::new(), failure: None },
         Request::MemputPieces { memory: MemoryId::Collective(barrier), pieces: vec![(0, 8), (96, 8)] },
         Request::Stretches {
             memory,
@@ -46,10 +46,15 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         move_selected(Selectors::Members(vec![1, 2])),
         move_selected(Selectors::Asker(selected_part())),
         Request::FormTeam { name: "a name".to_owned(), rank: 1, size: 2 },
-        Request::EnterBarrier { barrier, step: Some(TeamStep::Barrier), brings: vec![7; 100], failure: None },
+        Request::EnterBarrier {
+            barrier,
+            step: Some(TeamStep::Barrier),
+            contribution: vec![7; 100],
+            failure: None,
+        },
         Request::Lock { lease: 1 << 60, change: Some(lock()) },
         Request::Fence { leases: vec![1 << 60, 3] },
-        Request::LetGo { number: FileNumber(3), used: OpenFor::Writing, written: None },
+        Request::CloseFile { number: FileNumber(3), used: OpenFor::Writing, written: None },
         Request::Memput { memory, offset: 300 },
         Request::Memget { memory, offset: 300, bytes: 8192 },
         Request::MemgetPieces { memory, pieces: vec![(0, 8), (96, 8)] },
@@ -69,12 +74,12 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
         Request::Flush(Flushing::Names),
         Request::Record(RecordingStep::Fetch),
         Request::Lock { lease: 1 << 60, change: None },
-        Request::LetGo {
+        Request::CloseFile {
             number: FileNumber(3),
             used: OpenFor::Writing,
             written: Some(WrittenContents { end: 70_000, stored_stripes: 3, bytes: 300 }),
         },
-        Request::HoldAgain {
+        Request::ReclaimOpenFiles {
             files: vec![
                 (FileNumber(1 << 60), OpenCount { reading: 2, writing: 0 }),
                 (FileNumber(3), OpenCount { reading: 0, writing: 1 }),
@@ -97,7 +102,7 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
             failure: Some(fs_protocol::Failure::new(fs_protocol::FailureKind::Io, "a disk is gone")),
         },
         Reply::TeamFormed { group: 1 << 60, members: vec![1, 1 << 60] },
-        Reply::BarrierDone { members: vec![1, 1 << 60], brought: vec![2, 1, 0, 2, 7, 7] },
+        Reply::BarrierDone { members: vec![1, 1 << 60], contributions: vec![2, 1, 0, 2, 7, 7] },
         Reply::Failed(fs_protocol::Failure::new(fs_protocol::FailureKind::NoSpace, "the disk is full")),
         Reply::Accepted { run: 1 << 60 },
         Reply::Moved { blocks: vec![3, 300], hidden: 70_000 },

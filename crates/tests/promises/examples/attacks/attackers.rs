@@ -183,7 +183,8 @@ async fn holds(it: Attacker) {
     it.take_answers();
     let once = OpenCount { reading: 1, writing: 0 };
     let file = |message: u64, number: u64| (FileNumber((1 << 50) + 2048 * message + number), once);
-    let request = |tag| Request::HoldAgain { files: (0..2048).map(|number| file(tag, number)).collect() };
+    let request =
+        |tag| Request::ReclaimOpenFiles { files: (0..2048).map(|number| file(tag, number)).collect() };
     it.flood(Class::Control, u64::MAX, request).await;
 }
 
