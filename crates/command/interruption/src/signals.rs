@@ -27,7 +27,7 @@ pub enum Interrupt {
 /// Function to call on each interruption.
 type Reaction = Box<dyn FnMut(Interrupt) + Send>;
 
-/// Current reaction: the last one set. The system accepts only one handler for the whole process.
+/// Current reaction: the one set last. The system accepts only one handler for the whole process.
 static REACTION: Mutex<Option<Reaction>> = Mutex::new(None);
 
 /// True if the process is about to end because of an interruption.
@@ -36,8 +36,8 @@ static ENDING: AtomicBool = AtomicBool::new(false);
 /// Calls `reaction` with the cause, on a separate thread, each time the process is interrupted. Replaces any earlier
 /// reaction.
 ///
-/// Signals ignored at process start stay ignored. So a program started by `nohup` survives the end of its terminal, and
-/// one started by a script with `&` survives a Ctrl-C meant for another program.
+/// Signals that were ignored when the process started stay ignored. So a program started by `nohup` survives the end of
+/// its terminal, and one that a script started with `&` survives a Ctrl-C meant for another program.
 ///
 /// # Errors
 /// If the system rejects the handler, or cannot start a thread.
@@ -88,8 +88,8 @@ fn listen() -> io::Result<()> {
 #[expect(unsafe_code, reason = "nobody offers a safe way to ask for it")]
 fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: a null new action changes nothing. The system fills in the present action if it returns 0; the code reads
-    // it only then.
+    // SAFETY: a null new action changes nothing. The system fills in the current action if it returns 0, and the code
+    // reads the action only in this case.
     unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN

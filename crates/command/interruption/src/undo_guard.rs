@@ -1,9 +1,9 @@
 //! Unfinished work to undo: temporary files, and files that are not yet complete.
 //!
-//! Each item is undone when its [`UndoGuard`] is dropped, or when the program is interrupted. It is registered before
-//! it is created, and created under a lock. An interruption holds this lock until the process has ended. So all items
-//! created in time are undone and no new ones are created. If the time limit expires first, the program reports the
-//! items left.
+//! Each item is undone when its [`UndoGuard`] is dropped, or when the program is interrupted. It is registered before it
+//! is created, and created under a lock. An interruption holds this lock until the process has ended. So an
+//! interruption undoes all items that exist, and no item can be created after it. If the time limit expires first, the
+//! program reports the items that are left.
 
 use std::fmt;
 use std::io;
@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use crate::signals::{INTERRUPTED, end_when_interrupted};
 
-/// Held during each creation, which may last until a silent agent answers.
+/// Lock held while an item is created, which can last until a silent agent answers.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// Held briefly by each update; an interruption keeps it until the process ends.
+/// Lock held briefly for each update. An interruption holds it until the process ends.
 static NOTED: Mutex<UnfinishedItems> = Mutex::new(UnfinishedItems { last: 0, things: Vec::new() });
 
 /// All unfinished items, in order of creation.
@@ -28,7 +28,7 @@ struct UnfinishedItems {
 
 struct UnfinishedItem {
     number: u64,
-    /// Text that names the item, reported if there is no time to undo it.
+    /// Text that names the item. It is reported if there is no time to undo the item.
     left: String,
     undo: Box<dyn FnOnce() + Send>,
 }
@@ -125,9 +125,9 @@ pub fn undo_when_interrupted(
             exit(INTERRUPTED);
         });
         let _making = lock(&MAKING);
-        // Hold the lock to the end, so that no item that is being undone can be kept.
+        // Hold the lock until the process ends, so that `keep` cannot keep an item that is being undone.
         let mut noted = lock(&NOTED);
-        // In reverse order: an earlier item may contain later ones.
+        // In reverse order, because an earlier item may contain later ones.
         noted.things.drain(..).rev().for_each(|noted| (noted.undo)());
         exit(INTERRUPTED);
     })
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Environment variable set in the child process that the test interrupts.
+    /// Environment variable that is set in the child process, which interrupts itself.
     const IS_INTERRUPTED: &str = "STARFISH_TEST_IS_INTERRUPTED";
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
             "the thing",
             || {},
             || {
-                // Not SIGINT, which is ignored where tests run in the background.
+                // Not SIGINT, because a shell ignores SIGINT in tests that it runs in the background.
                 raise(SIGTERM).expect("sent");
                 thread::sleep(Duration::from_secs(60));
                 Err::<(), _>("the agent is silent")

@@ -1,8 +1,8 @@
 //! The agents that a command uses, and nodes of this process that connect to them.
 //!
-//! A command makes a [`Cluster`] from its options and passes it on. Each node that works on these agents starts from
-//! that value: the node has the cluster key and adds its work to the trace. To trace some work elsewhere, or not at
-//! all, pass a copy that [`Cluster::with_trace`] returns.
+//! A command makes a [`Cluster`] from its options and passes it on. Each node that connects to these agents is started
+//! from the cluster, which gives it the cluster key and the trace file. To use another trace file, or none, pass a copy
+//! that [`Cluster::with_trace`] returns.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use command_line::say;
 pub struct Cluster {
     /// Agents that the command uses.
     pub agents: Vec<Agent>,
-    /// File of the cluster key, if the command names one. Otherwise nodes use that of [`key::path`].
+    /// File of the cluster key, if the user named one. Otherwise nodes use the file of [`key::path`].
     pub key_file: Option<PathBuf>,
-    /// Trace file to which each node adds its work, if any.
+    /// Trace file to which each node appends the record of its work, if any.
     pub trace: Option<PathBuf>,
 }
 
@@ -35,13 +35,13 @@ impl Cluster {
         Cluster { agents, ..self.clone() }
     }
 
-    /// Returns a copy with only those agents to which a node is connected.
+    /// Returns a copy with only those agents to which `connection` is connected.
     pub fn with_present(&self, connection: &ConnectedNode) -> Cluster {
         let is_present = |agent: &&Agent| connection.present().any(|name| name == agent.name);
         self.with_agents(self.agents.iter().filter(is_present).cloned().collect())
     }
 
-    /// Returns a copy whose nodes add to this trace file; without a file, they record nothing.
+    /// Returns a copy whose nodes append to this trace file. Without a file, the nodes record nothing.
     pub fn with_trace(&self, trace: Option<&Path>) -> Cluster {
         Cluster { trace: trace.map(Path::to_owned), ..self.clone() }
     }
@@ -53,7 +53,7 @@ impl Cluster {
         settings(self.key_file.as_deref())
     }
 
-    /// Starts a node, connects it to the agents, and does `work` there.
+    /// Starts a node, connects it to the agents, and runs `work` with it.
     ///
     /// Fails if an agent does not answer.
     pub fn run<T, F>(&self, work: impl FnOnce(ConnectedNode) -> F + 'static) -> Result<T>
@@ -67,8 +67,8 @@ impl Cluster {
         })
     }
 
-    /// Starts a node, connects it to those agents that answer, and does `work` there. A file is whole if it has no
-    /// stripe on the other agents.
+    /// Starts a node, connects it to those agents that answer, and runs `work` with it. Files that have a stripe on one
+    /// of the other agents are incomplete.
     ///
     /// Fails if no agent answers.
     pub fn run_with_present<T, F>(&self, work: impl FnOnce(ConnectedNode) -> F + 'static) -> Result<T>
@@ -103,7 +103,7 @@ impl Cluster {
     }
 }
 
-/// Creates the cluster key of this user, if none exists and no file is named.
+/// Creates the cluster key of this user, unless one exists or `key_file` names another.
 pub fn make_key(key_file: Option<&Path>) -> Result<()> {
     if let Some(path) = key::make_usual(key_file)? {
         say!("Created the cluster key {}. Agents accept only programs with this key.", path.display());
@@ -121,7 +121,7 @@ fn settings(key_file: Option<&Path>) -> Result<Settings> {
     settings_with(key::find(key_file).map_err(|error| Failure::from(error).of_usage())?)
 }
 
-/// Returns the settings of a new node with these keys, for nodes that connect only to nodes of this process.
+/// Returns the settings of a new node with these keys, for nodes that connect only to other nodes of this process.
 pub fn settings_with(keys: Keys) -> Result<Settings> {
     let asked =
         node::Settings::of_environment(Vec::new()).map_err(|error| Failure::from(error).of_usage())?;
@@ -129,7 +129,7 @@ pub fn settings_with(keys: Keys) -> Result<Settings> {
     Ok(Settings { driver: asked.driver, limits, ..Settings::new(node::new_node_id()?, keys) })
 }
 
-/// Explains the failure of a named job on agents in the user's terms.
+/// Explains the failure of the job `what` on agents in the user's terms.
 pub fn explained_job<T>(
     connection: &ConnectedNode,
     what: &str,

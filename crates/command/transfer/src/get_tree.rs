@@ -1,4 +1,4 @@
-//! Copies a directory of a namespace with its contents to a local one, many files at once.
+//! Copies a directory of a namespace with its contents to a local directory, many files at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,16 +26,16 @@ use crate::parallel::{self, FailedFiles};
 use crate::put_tree::{mode_of_copy, noted_of};
 use crate::remote_file::{ReadableFile, is_unfinished};
 
-/// Options for getting a tree.
+/// Options for downloading a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct DownloadOptions {
     /// Transfer method.
     pub method: Method,
     /// True if existing local files are replaced.
     pub force: bool,
-    /// True if local files with the same size and time are skipped, and others replaced.
+    /// True if local files with the same size and modification time are skipped, and all others are replaced.
     pub resume: bool,
-    /// True if the readable part of damaged files is copied.
+    /// True if the readable part of a damaged file is copied.
     pub skip_damaged: bool,
 }
 
@@ -50,13 +50,13 @@ pub struct DamagedFile {
     pub bytes: u64,
 }
 
-/// Result of getting a tree.
+/// Result of downloading a directory.
 pub struct DownloadResult {
     /// Number of failed files; each has been reported.
     pub failed: FailedFiles,
-    /// Number of skipped files, which existed already.
+    /// Number of skipped files, which already existed with the same size and time.
     pub skipped: usize,
-    /// Damaged files of which the readable part was copied, by name.
+    /// Damaged files whose readable part was copied, by name.
     pub damaged: Vec<DamagedFile>,
     /// Error that names the agents that do not answer, if any.
     pub absence: Option<node::Error>,
@@ -67,7 +67,7 @@ struct DownloadState {
     namespace: Namespace,
     progress: Progress,
     manner: DownloadOptions,
-    /// Local places of copied files that have further names in the namespace.
+    /// Local places of copied files that have several names in the namespace.
     shared: RefCell<BTreeMap<FileNumber, LocalPlace>>,
     skipped: Cell<usize>,
     damaged: RefCell<Vec<DamagedFile>>,
@@ -77,14 +77,14 @@ struct DownloadState {
 #[derive(Clone)]
 pub struct TreeDownload(Rc<DownloadState>);
 
-/// Inode to get, and its local place.
+/// Inode to download, and its local place.
 struct PendingFile {
     found: FoundPath,
     local: LocalPlace,
 }
 
 impl PendingFile {
-    /// Returns the number of the file if it has further names.
+    /// Returns the number of the file if it has several names.
     fn shared(&self) -> Option<FileNumber> {
         let inode = &self.found.inode;
         (inode.links > 1).then_some(inode.number)
@@ -92,7 +92,7 @@ impl PendingFile {
 }
 
 impl TreeDownload {
-    /// Returns a download that begins with [`run`](Self::run).
+    /// Returns a download, which [`run`](Self::run) starts.
     pub fn new(namespace: &Namespace, progress: &Progress, manner: DownloadOptions) -> TreeDownload {
         TreeDownload(Rc::new(DownloadState {
             namespace: namespace.clone(),
@@ -104,7 +104,7 @@ impl TreeDownload {
         }))
     }
 
-    /// Gets each of these paths, and the contents of directories.
+    /// Downloads the inodes at these paths; directories with their contents.
     pub async fn run(&self, tops: Vec<(FoundPath, LocalPlace)>) -> Result<DownloadResult> {
         let (mut directories, mut files, mut failed) = (Vec::new(), Vec::new(), FailedFiles::default());
         let (mut more_names, mut known) = (Vec::new(), BTreeSet::new());
@@ -141,7 +141,8 @@ impl TreeDownload {
             async move { download.get_name(&wish).await }
         };
         failed += parallel::each(&self.0.namespace.connection.machine, more_names, name).await?;
-        // Set directories last: until then only their owner has access, and new entries change their times.
+        // Set the attributes of directories last: until then only their owner has access, and each new entry changes
+        // their times.
         for PendingFile { found, local } in directories.iter().rev() {
             let noted = local.directory().and_then(|directory| note(&directory.file()?, &found.inode, true));
             noted.map_err(|error| failed_at(local, error))?;
@@ -152,7 +153,7 @@ impl TreeDownload {
         Ok(DownloadResult { failed, skipped: self.0.skipped.get(), damaged, absence })
     }
 
-    /// Returns the inodes to get, each directory before its contents. Creates the directories here.
+    /// Returns the inodes to download, each directory before its contents. Creates the local directories.
     async fn wishes(&self, top: FoundPath, local: LocalPlace) -> Result<Vec<PendingFile>> {
         if !top.inode.is_directory() {
             return Ok(vec![PendingFile { found: top, local }]);
@@ -167,7 +168,7 @@ impl TreeDownload {
         if left_out > 0 {
             let top = shown(&top.path);
             say!(
-                "starfish: {top}: skipped {left_out} unfinished files, which clients are writing or were \
+                "starfish: {top}: skipped {left_out} unfinished files: clients are writing them, or were \
                  interrupted"
             );
         }
@@ -197,8 +198,8 @@ impl TreeDownload {
         made.map_err(|error| local::failed(&local.path(), error))
     }
 
-    /// Links a copied file to a further name. Copies the file again if the local file system has no hard links, or if
-    /// the first copy failed.
+    /// Links an already copied file to this further name. Copies the file again if the local file system has no hard
+    /// links, or if the first copy failed.
     async fn get_name(&self, wish: &PendingFile) -> Result<()> {
         let (getting, local) = (&*self.0, &wish.local);
         let first = wish.shared().and_then(|file| getting.shared.borrow().get(&file).cloned());
@@ -241,7 +242,7 @@ impl TreeDownload {
             note(file, &inode, lost == 0).map_err(|error| failed_at(local, error))?;
         }
         let is_file = target.file().is_some();
-        // Completing a file that replaces another one blocks until it is on disk.
+        // Completing a file that replaces another one blocks until the new file is on disk.
         BlockingWork::begin(move || target.complete()).outcome().await?;
         if is_file {
             self.note_shared(wish);
@@ -252,7 +253,7 @@ impl TreeDownload {
         Ok(())
     }
 
-    /// Records the local place of a copied file that has further names.
+    /// Records the local place of a copied file that has several names.
     fn note_shared(&self, wish: &PendingFile) {
         if let Some(file) = wish.shared() {
             self.0.shared.borrow_mut().insert(file, wish.local.clone());
@@ -265,8 +266,8 @@ impl DownloadState {
         self.manner.force || self.manner.resume
     }
 
-    /// Copies a file to a new local file, which gets its name when completed. If `skip_damaged` is set, copies the
-    /// readable part. Returns also the number of bytes that could not be read.
+    /// Copies a file to a new local file, which is renamed to its final name when completed. If `skip_damaged` is set,
+    /// copies the readable part of a damaged file. Returns also the number of bytes that could not be read.
     async fn copy(
         &self,
         stored: &ReadableFile,
@@ -281,7 +282,7 @@ impl DownloadState {
             Err(CopyError::Striped(_)) if self.manner.skip_damaged => {}
             Err(error) => return Err(failed_to_get(name, error)),
         }
-        // A thread of the first copy may still be writing to the first target: create another one.
+        // A thread of the first copy may still be writing to the first target, so create another one.
         drop(target);
         self.progress.expect_more(file.bytes());
         let (target, output) = self.create(local)?;
@@ -304,8 +305,8 @@ fn is_same_file(one: &LocalPlace, other: &LocalPlace) -> bool {
     identity(one).is_some_and(|found| identity(other) == Some(found))
 }
 
-/// Sets the permissions of a local file or directory to those of its original. Sets the time, too, if the copy is
-/// whole, since an equal time later marks it as identical.
+/// Sets the permissions of a local file or directory to those of its original. Sets the modification time only if the
+/// copy is whole, because `--resume` takes an equal time as a sign of an identical file.
 pub fn note(output: &File, inode: &Inode, is_whole: bool) -> std::io::Result<()> {
     output.set_permissions(permissions(&output.metadata()?, inode))?;
     match is_whole {
@@ -329,7 +330,7 @@ fn failed_at(local: &impl Display, error: std::io::Error) -> Failure {
     Failure::new(local.to_string(), error)
 }
 
-/// Returns the place in a local directory for a path of the namespace, under its last name.
+/// Returns the place in a local directory for a copy of `path`, under the last name of `path`.
 pub fn within(directory: &Path, path: &[u8]) -> Result<LocalPlace> {
     let (_, name) = split(path);
     let directory =
@@ -337,8 +338,8 @@ pub fn within(directory: &Path, path: &[u8]) -> Result<LocalPlace> {
     Ok(LocalPlace::new(directory, OsStr::from_bytes(name)))
 }
 
-/// Returns the place that the user has named. For a directory, follows a link to a directory, and creates missing
-/// parents.
+/// Returns the place for `local`, the path that the user gave. For a directory, follows a link to a directory, and
+/// creates missing parents.
 pub fn named(local: &Path, is_directory: bool) -> Result<LocalPlace> {
     let failed = |path: &Path| {
         let path = path.to_owned();

@@ -10,7 +10,7 @@ use node::{Error, ErrorKind};
 
 use crate::namespace::{FoundPath, Namespace, joined};
 
-/// Options of shells: only a pattern that begins with a dot matches names that do.
+/// Matching rules of shells: a name that begins with a dot is matched only by a pattern that begins with a dot.
 const AS_SHELLS: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
@@ -23,9 +23,9 @@ fn compiled(text: &str) -> Result<Pattern> {
     Pattern::new(text).map_err(|error| Failure::usage(text, format!("it is not a valid pattern: {error}")))
 }
 
-/// Returns the inodes that a path or a pattern matches, in the order of the paths. A path that exists literally is
-/// returned alone, even if it looks like a pattern. A name that is not UTF-8 is never a pattern. A link at the end is
-/// followed only if `follow` is set.
+/// Returns the inodes that a path or a pattern matches, in the order of the paths. If a file with exactly this path
+/// exists, only that file is returned, even if the path looks like a pattern. A path that is not UTF-8 is never a
+/// pattern. A link at the end is followed only if `follow` is set.
 pub async fn found(namespace: &Namespace, name: &OsStr, follow: bool) -> Result<Vec<FoundPath>> {
     let path = name.as_bytes();
     let meant = match name.to_str().filter(|text| is_pattern(text)) {
@@ -41,7 +41,7 @@ pub async fn found(namespace: &Namespace, name: &OsStr, follow: bool) -> Result<
     let mut all = Vec::new();
     for found in meant {
         let is_followed = follow && matches!(found.inode.kind, InodeKind::Link { .. });
-        // A dangling link is returned itself.
+        // For a dangling link, return the link.
         let led_to = if is_followed { namespace.find_at(&found.path, true).await? } else { None };
         all.push(led_to.unwrap_or(found));
     }

@@ -13,19 +13,19 @@ use machine::first_of;
 /// Time limit for undoing half-done work after Ctrl-C.
 const UNDOING_MAX: Duration = Duration::from_secs(3);
 
-/// Makes interruptions end the process after `tidy_up`. Replaces the previous handler.
+/// Makes an interruption run `tidy_up` and then end the process. Replaces the previous handler.
 pub fn tidy_up_and_exit(tidy_up: impl FnMut() + Send + 'static) -> Result<()> {
     interruption::end_when_interrupted(tidy_up).map_err(unprepared)
 }
 
-/// Makes interruptions end the process after undoing half-done work. Replaces the previous handler.
+/// Makes an interruption undo half-done work and then end the process. Replaces the previous handler.
 pub fn undo_and_exit() -> Result<()> {
     let out_of_time = |left: &[String]| left.iter().for_each(|left| say!("starfish: {left}"));
     interruption::undo_when_interrupted(UNDOING_MAX, out_of_time).map_err(unprepared)
 }
 
-/// Makes this process ignore interruptions and leave them to a child program that it waits for, which Ctrl-C interrupts
-/// as well. Replaces the previous handler.
+/// Makes this process ignore interruptions while it waits for a child program: Ctrl-C interrupts the child as well, and
+/// the child decides how to end. Replaces the previous handler.
 pub fn leave_to_program() -> Result<()> {
     interruption::on_interruption(|_| {}).map_err(unprepared)
 }
@@ -37,8 +37,8 @@ fn unprepared(error: std::io::Error) -> Failure {
 /// True if Ctrl-C has requested a clean end of the program.
 static ENDED_BY_CTRL_C: AtomicBool = AtomicBool::new(false);
 
-/// Returns the exit code of a program that ended cleanly. After Ctrl-C it is the usual code of interrupted programs, so
-/// that loops of shells stop.
+/// Returns the exit code of a program that ended cleanly. After Ctrl-C this is the usual code of interrupted programs,
+/// so that loops in shell scripts stop.
 pub fn code_of_success() -> ExitCode {
     match ENDED_BY_CTRL_C.load(Ordering::Acquire) {
         true => ExitCode::from(interruption::INTERRUPTED as u8),
@@ -46,8 +46,8 @@ pub fn code_of_success() -> ExitCode {
     }
 }
 
-/// Returns a channel that receives every interruption, for programs that then end cleanly. Replaces the previous
-/// handler.
+/// Returns a channel that receives a message at each interruption, for programs that end cleanly themselves. Replaces
+/// the previous handler.
 pub fn channel() -> Result<flume::Receiver<()>> {
     let (sender, receiver) = flume::unbounded();
     let react = move |interrupt| {
@@ -61,10 +61,11 @@ pub fn channel() -> Result<flume::Receiver<()>> {
     Ok(receiver)
 }
 
-/// End of the process on interruption, for a node's work that could leave something half done.
+/// Handle with which work registers itself as half done, so that a node undoes the work before an interruption ends the
+/// process.
 ///
-/// The process ends at once, unless half-done work exists then (see [`begin`](Self::begin)): its undoing has a few
-/// seconds. Clones share the state.
+/// Without registered work (see [`begin`](Self::begin)) an interruption ends the process at once. Otherwise the node
+/// has a few seconds to undo the work. Clones share the state.
 #[derive(Clone)]
 pub struct Interruption {
     /// `None` for [`never`](Self::never).
@@ -72,7 +73,8 @@ pub struct Interruption {
     happened: flume::Receiver<()>,
 }
 
-/// Half-done work, until this value is dropped. The node undoes the work, since only the node has its connections.
+/// Registration of half-done work, until this value is dropped. The node must undo the work, because only the node has
+/// connections to the agents.
 pub struct UnfinishedWork {
     noted: Option<interruption::UndoGuard>,
     /// Dropping this sender ends the handler's wait.
@@ -80,21 +82,21 @@ pub struct UnfinishedWork {
 }
 
 impl Interruption {
-    /// Makes interruptions end the process this way. Replaces the previous handler.
+    /// Makes interruptions end the process as described above. Replaces the previous handler.
     pub fn prepare() -> Result<Self> {
         undo_and_exit()?;
         let (sender, happened) = flume::unbounded();
         Ok(Interruption { sender: Some(sender), happened })
     }
 
-    /// Returns an interruption that never happens: another handler reacts to Ctrl-C.
+    /// Returns a handle that never reports an interruption, for programs in which another handler reacts to Ctrl-C.
     pub fn never() -> Self {
         let (_, happened) = flume::unbounded();
         Interruption { sender: None, happened }
     }
 
-    /// Registers half-done work, which must be undone if it does not complete. `failure` is printed if there is no time
-    /// for that.
+    /// Registers half-done work, which an interruption must undo. `failure` is printed if there is no time to undo the
+    /// work.
     pub fn begin(&self, failure: Failure) -> UnfinishedWork {
         let (being_undone, undone) = flume::bounded::<()>(0);
         let noted = self.sender.clone().map(|sender| {
@@ -111,7 +113,7 @@ impl Interruption {
     pub async fn unless<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let happened = async {
             if self.happened.recv_async().await.is_err() {
-                // All senders are dropped: no interruption can happen.
+                // All senders are dropped, so no interruption can happen.
                 pending::<()>().await;
             }
         };
@@ -129,7 +131,8 @@ pub async fn unless<T>(stop: impl Future<Output = ()>, work: impl Future<Output 
 }
 
 impl UnfinishedWork {
-    /// Completes the undoing. Prints the failure of the undoing, or else `interrupted`, and returns `interrupted`.
+    /// Ends the process after half-done work was undone. Prints the failure of the undoing, or else `interrupted`, and
+    /// returns `interrupted`.
     pub fn undone(self, interrupted: Failure, outcome: node::Result<()>) -> Failure {
         // Print here: failures that occur while the process ends are not reported.
         match outcome.map_err(Failure::from) {

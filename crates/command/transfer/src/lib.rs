@@ -4,11 +4,11 @@
 //! - `interrupt.rs`: handlers for Ctrl-C.
 //! - `namespace.rs`: the namespace of a set; `remote_file.rs`: files in it, hidden until they are whole; `globs.rs`:
 //!   patterns of paths.
-//! - `local.rs`: files of this computer; `memory.rs`: its memory.
-//! - `one_file.rs`: get and put by either method, and salvage of a damaged file; `preflight.rs`: checks before a file
-//!   is put.
+//! - `local.rs`: files of this computer; `memory.rs`: size of its memory.
+//! - `one_file.rs`: get and put by each transfer method, and salvage of a damaged file; `preflight.rs`: checks before a
+//! file is put.
 //! - `parallel.rs`: many files at once; `put_tree.rs`, `get_tree.rs`: whole directories.
-//! - `scratch.rs`: files without names, for measurements; `recordings.rs`: agents' records of their work, on demand.
+//! - `scratch.rs`: files without names, for measurements; `recordings.rs`: starts and stops recording on agents.
 
 pub mod cluster;
 pub mod get_tree;

@@ -1,7 +1,7 @@
 //! Local files: sources of put and targets of get.
 //!
 //! A new local file appears under its name only when it is whole (crate `replacement`). Until then only its owner has
-//! access, since the original may be private, too.
+//! access, because the original may be private.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -31,8 +31,8 @@ pub enum Destination {
     Stream,
 }
 
-/// Opens `path` to receive a file called `name`. A directory receives the file under the last part of `name`. Only the
-/// owner has access to a new file until the caller sets its permissions.
+/// Opens `path` to receive a file called `name`. If `path` is a directory, creates the file in it, under the last part
+/// of `name`. Only the owner has access to a new file until the caller sets its permissions.
 pub fn create(path: &Path, name: &str, replace: bool) -> Result<(Destination, File)> {
     if path.as_os_str() == STANDARD {
         let output = io::stdout().as_fd().try_clone_to_owned();
@@ -51,7 +51,7 @@ pub fn write(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result
     target.complete()
 }
 
-/// Writes a file like [`write()`], or standard output if the path stands for it.
+/// Writes a file like [`write()`], or standard output if `path` is `-`.
 pub fn write_or_print(
     path: &Path,
     write_to: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -62,7 +62,7 @@ pub fn write_or_print(
     let (_, file) = create(path, STANDARD, false)?;
     let mut buffered = BufWriter::new(file);
     match write_to(&mut buffered).and_then(|()| buffered.flush()) {
-        // The reader has closed the pipe.
+        // The reader of the pipe has closed it.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::writing("standard output", &error)),
     }
@@ -73,7 +73,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
     replacement::create(path, true, FilePermissions::Usual).map(drop).map_err(|error| failed(path, error))
 }
 
-/// Creates the new file for `path`, or opens the stream that it names.
+/// Creates the new file for `path`, or opens `path` if it is a stream.
 fn begin(path: &Path, replace: bool, permitted: FilePermissions<'_>) -> Result<(Destination, File)> {
     match replacement::create(path, replace, permitted).map_err(|error| failed(path, error))? {
         replacement::Target::Stream(stream) => Ok((Destination::Stream, stream)),
@@ -81,8 +81,8 @@ fn begin(path: &Path, replace: bool, permitted: FilePermissions<'_>) -> Result<(
     }
 }
 
-/// Creates a file at a place in a tree. Only the owner has access until the caller sets its permissions. No link is
-/// followed.
+/// Creates a file at a place in a directory tree, without following links. Only the owner has access until the caller
+/// sets the permissions.
 pub fn create_at(place: &LocalPlace, replace: bool) -> Result<(Destination, File)> {
     let path = place.path();
     let created = replacement::create_at(place, replace, FilePermissions::Owner);
@@ -91,7 +91,7 @@ pub fn create_at(place: &LocalPlace, replace: bool) -> Result<(Destination, File
 }
 
 impl Destination {
-    /// Returns a new file, which is removed if the program is interrupted.
+    /// Returns the destination for a new file, which an interruption of the program removes.
     fn begun(path: PathBuf, new: NewFile) -> Result<Destination> {
         let temporary = new.temporary().clone();
         let left = Failure::new(temporary.to_string(), "interrupted, and there was no time to remove it");
@@ -100,7 +100,7 @@ impl Destination {
         Ok(Destination::File(path, new, undo_guard))
     }
 
-    /// Returns the file, if it is a new one, whose times and permissions can be set.
+    /// Returns the file if it is a new one, so that the caller can set its times and permissions.
     pub fn file(&self) -> Option<&File> {
         match self {
             Destination::File(_, new, _) => Some(new.file()),
@@ -118,7 +118,7 @@ impl Destination {
         new.file().set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Returns the output for data: a file can have holes.
+    /// Returns the output for the data of `file`: a new file can have holes, a stream cannot.
     pub fn output(&self, file: File) -> io::Result<LocalOutput> {
         Ok(if self.file().is_some() {
             LocalOutput::File(SparseFile::new(file)?)
@@ -127,7 +127,7 @@ impl Destination {
         })
     }
 
-    /// Renames the complete file to its name.
+    /// Renames a complete file to its final name.
     pub fn complete(self) -> Result<()> {
         let Destination::File(path, new, undo_guard) = self else { return Ok(()) };
         new.complete().map_err(|error| failed(&path, error))?;
@@ -136,16 +136,16 @@ impl Destination {
     }
 }
 
-/// Returns the umask of this process. Reading it means setting it for a moment, to 077: a file that another thread
-/// creates then is private.
+/// Returns the umask of this process. The system can only report the umask by setting another one, so the umask is 077
+/// for a moment. A file that another thread creates at this moment is private.
 fn current_umask() -> Mode {
     let current = umask(Mode::from_bits_truncate(0o077));
     umask(current);
     current
 }
 
-/// Output for data. Only a file opened by this program gets holes. A stream gets zeros, even if it is a file opened by
-/// another program, which may want the data at its end.
+/// Output for data. Only a file that this program has opened gets holes. A stream gets zeros, even if it is a file: the
+/// program that opened the file may append, where holes are impossible.
 pub enum LocalOutput {
     /// File that this program has opened.
     File(SparseFile),
@@ -223,16 +223,17 @@ pub fn open(path: &Path) -> Result<(File, Option<u64>)> {
     Ok((file, found.is_file().then_some(found.len())))
 }
 
-/// Returns the number of bytes of a file that can be data, according to its file system: the rest is holes.
+/// Returns the maximum number of bytes of data in a file, according to the blocks that its file system has allocated.
+/// The rest is holes.
 pub fn data_bytes(found: &Metadata) -> u64 {
     found.len().min(found.blocks().saturating_mul(512))
 }
 
-/// Local file that is put. It must not change until it was read completely, so that the copy has its contents of one
+/// Local file that is uploaded. The file must not change while it is read, so that the copy has its contents of one
 /// moment.
 pub struct SteadyFile {
     file: SparseFile,
-    /// Length in bytes and modification time when it was opened; `None` for streams.
+    /// Length in bytes and modification time when the file was opened; `None` for streams.
     begun: Option<(u64, SystemTime)>,
 }
 
@@ -248,7 +249,7 @@ impl SteadyFile {
         self.file.file()
     }
 
-    /// Fails if the file has changed.
+    /// Fails if the file has changed since it was opened.
     fn check(&self) -> io::Result<()> {
         let now = length_and_time(self.file())?;
         if now == self.begun {
@@ -289,8 +290,8 @@ fn length_and_time(file: &File) -> io::Result<Option<(u64, SystemTime)>> {
     if found.is_file() { Ok(Some((found.len(), found.modified()?))) } else { Ok(None) }
 }
 
-/// True if standard input was closed when the program began. Rust's runtime then opens /dev/null for reading and
-/// writing in its place. A redirection from /dev/null opens it only for reading.
+/// True if standard input was closed when the program started. Rust's runtime then opens /dev/null in its place, for
+/// reading and writing. A redirection from /dev/null opens it only for reading.
 fn was_closed(input: &File) -> bool {
     let (Ok(found), Ok(null)) = (input.metadata(), std::fs::metadata("/dev/null")) else { return false };
     let is_null = found.file_type().is_char_device() && found.rdev() == null.rdev();
@@ -298,12 +299,12 @@ fn was_closed(input: &File) -> bool {
     is_null && flags.is_ok_and(|flags| flags & OFlag::O_ACCMODE == OFlag::O_RDWR)
 }
 
-/// Returns the last part of a path or of a name in the file system.
+/// Returns the last part of a local path or of a path in the namespace.
 pub fn last_part(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Formats a range of a file as its first and last byte.
+/// Formats a range of a file as the offsets of its first and last byte.
 pub fn range(extent: Extent) -> String {
     match extent.bytes {
         1 => extent.offset.to_string(),
@@ -383,7 +384,7 @@ impl<W: SparseWrite> SparseWrite for Hashing<W> {
     }
 }
 
-/// Prints lines on standard output. A closed pipe is no failure.
+/// Prints lines on standard output. A closed pipe is no error.
 pub fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
     let mut output = io::stdout().lock();
     let written =
@@ -393,7 +394,8 @@ pub fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
         other => other.map_err(|error| Failure::new("standard output", error)),
     }
 }
-/// Size in bytes at which a log is rotated when its program starts: some ten thousand lines. One old log is kept.
+/// Maximum size of a log in bytes (some ten thousand lines): a program that starts with a larger log rotates it. One old
+/// log is kept.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 
 /// Opens a log for appending.
@@ -408,7 +410,7 @@ pub fn open_log(path: &Path) -> Result<File> {
     File::options().create(true).read(true).append(true).open(path).map_err(failed)
 }
 
-/// Returns the contents of a text file from byte `begin` on.
+/// Returns the contents of a text file from byte `begin` to its end.
 pub fn read_from(path: &Path, begin: u64) -> io::Result<String> {
     let (mut file, mut text) = (File::open(path)?, String::new());
     file.seek(SeekFrom::Start(begin))?;

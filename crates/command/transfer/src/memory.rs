@@ -1,4 +1,4 @@
-//! Memory of this computer, as Linux reports it (proc_meminfo(5)).
+//! Memory size of this computer, as Linux reports it (proc_meminfo(5)).
 
 use std::fs;
 
@@ -15,11 +15,11 @@ fn available() -> Option<u64> {
     of_this_computer("MemAvailable:")
 }
 
-/// Remedy for simulated files that do not fit into memory.
+/// Remedy for simulated files that are too large for the memory.
 pub const PHANTOM: &str = "Add --phantom: phantom data take no memory, and are not checked.";
 
-/// Fails if `needed` bytes do not fit into 90 % of the available memory; a tenth is left to other programs. `refused`
-/// gets the needed and the available size and returns the failure.
+/// Fails if `needed` bytes do not fit into 90 % of the available memory; the other 10 % are left to other programs.
+/// `refused` receives the needed and the available size as texts and returns the failure.
 pub fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure) -> Result<()> {
     match available().filter(|available| needed > available / 10 * 9) {
         Some(free) => Err(refused(Size(needed).rounded(), Size(free).rounded())),
@@ -27,8 +27,8 @@ pub fn check(needed: u64, refused: impl FnOnce(String, String) -> Failure) -> Re
     }
 }
 
-/// Fails, before the start of a simulation, if its files would not fit into memory. Simulated disks keep their files
-/// there.
+/// Fails, before the start of a simulation, if its files would not fit into memory, because simulated disks keep their
+/// files in memory.
 pub fn check_stored(what: &str, needed: u64, remedy: &str) -> Result<()> {
     check(needed, |needed, free| {
         let why = format!("this needs about {needed} of memory, and {free} are free on this computer");
@@ -40,7 +40,7 @@ fn of_this_computer(key: &str) -> Option<u64> {
     bytes(&fs::read_to_string("/proc/meminfo").ok()?, key)
 }
 
-/// Returns the number of the line that begins with `key`, converted from KiB to bytes.
+/// Returns the number in the line that begins with `key`, converted from KiB to bytes.
 fn bytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)

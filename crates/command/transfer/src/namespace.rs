@@ -13,7 +13,7 @@ use real::RealMachine;
 /// Mode of a directory that a command creates.
 const DIRECTORY_MODE: u16 = 0o755;
 
-/// Size of the page cache in bytes. A tree needs one, but transfers of whole files bypass it.
+/// Size of the page cache in bytes. A file tree needs a page cache, although transfers of whole files bypass it.
 const CACHE_BYTES: u64 = 64 << 20;
 
 /// Namespace of a set, with the connection to its agents. Clones share both.
@@ -35,21 +35,21 @@ pub struct FoundPath {
 }
 
 impl Namespace {
-    /// Returns the namespace of the set. If the agents have none, creates one, for which all agents must answer.
+    /// Returns the namespace of the set. Creates one if the agents have none; then all agents must answer.
     pub async fn of(connection: &ConnectedNode) -> Result<Namespace> {
         let tree = connection.tree(&cache(connection)).await?;
         Ok(Namespace { connection: connection.clone(), tree })
     }
 
-    /// Returns the namespace, if the agents have one. Fails if its metadata server does not answer, as far as that can
-    /// be known.
+    /// Returns the namespace, if the agents have one. Fails if the agents that answer know of a metadata server, and it
+    /// does not answer.
     pub async fn find(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         let tree = connection.find_tree(&cache(connection)).await?;
         Ok(tree.map(|tree| Namespace { connection: connection.clone(), tree }))
     }
 
-    /// Returns the namespace like [`find`](Self::find). If the agents have none, fails unless all disks are free of
-    /// data of any namespace.
+    /// Returns the namespace like [`find`](Self::find). If the agents have none, fails unless no disk has data of any
+    /// namespace.
     pub async fn find_surely(connection: &ConnectedNode) -> Result<Option<Namespace>> {
         let found = Namespace::find(connection).await?;
         if found.is_none() {
@@ -59,7 +59,7 @@ impl Namespace {
         Ok(found)
     }
 
-    /// Creates a namespace in place of a lost one, although the disks have stripes of its files.
+    /// Creates a namespace in place of a lost one, although the disks still have stripes of the lost one's files.
     pub async fn begin_anew(connection: &ConnectedNode) -> Result<Namespace> {
         connection.incompleteness()?;
         let begun = fs::Tree::begin(&cache(connection), node::new_tree()?).await;
@@ -67,17 +67,17 @@ impl Namespace {
         Ok(Namespace { connection: connection.clone(), tree })
     }
 
-    /// Returns the name of the agent with the metadata server.
+    /// Returns the name of the agent that is the metadata server.
     pub fn metadata_server(&self) -> &str {
         self.connection.name(self.tree.metadata_server())
     }
 
-    /// Performs an operation on `path`, which errors name.
+    /// Performs an operation. Error messages name `path`.
     pub async fn perform(&self, path: &[u8], operation: TreeOperation) -> Result<TreeAnswer> {
         self.connection.explained(&shown(path), self.tree.perform(operation).await)
     }
 
-    /// Returns the usage of the namespace.
+    /// Returns the space that the namespace uses.
     pub async fn used(&self) -> Result<TreeUse> {
         match self.perform(b"/", TreeOperation::Describe).await? {
             TreeAnswer::Used(used) => Ok(used),
@@ -85,7 +85,7 @@ impl Namespace {
         }
     }
 
-    /// Returns the inode of a path, following links.
+    /// Returns the inode of a path. Follows a link at its end.
     pub async fn look(&self, path: &[u8]) -> Result<FoundPath> {
         self.look_at(path, true).await
     }
@@ -108,7 +108,7 @@ impl Namespace {
         Ok(FoundPath { path: path.to_vec(), inode })
     }
 
-    /// Adds a remedy: a missing path may be one with a link that leads nowhere, and a directory cannot be used as a
+    /// Adds a remedy to the error: a missing path may be a dangling link, and a directory may be used in place of a
     /// file.
     async fn advised(&self, path: &[u8], error: Error) -> Error {
         match error.kind() {
@@ -123,13 +123,13 @@ impl Namespace {
         error
     }
 
-    /// Returns the inode of a path, or `None` if it is missing. Does not follow a link at its end.
+    /// Returns the inode of a path, or `None` if the path does not exist. Does not follow a link at its end.
     pub async fn look_if_there(&self, path: &[u8]) -> Result<Option<Inode>> {
         if_there(self.look_without_advice(path, false).await).map(|found| found.map(|found| found.inode))
     }
 
-    /// Returns the inode of a path, or `None` if the path leads nowhere: a name is missing, a part is no directory, or
-    /// links form a circle. Follows a link at its end if `follow` is set.
+    /// Returns the inode of a path, or `None` if the path does not resolve: a name is missing, a parent is no
+    /// directory, or links form a loop. Follows a link at the end if `follow` is set.
     pub async fn find_at(&self, path: &[u8], follow: bool) -> Result<Option<FoundPath>> {
         match self.look_without_advice(path, follow).await {
             Err(error) if leads_nowhere(error.kind()) => Ok(None),
@@ -153,7 +153,7 @@ impl Namespace {
         }
     }
 
-    /// True if a path leads to a directory.
+    /// True if a path is a directory, or a link to one.
     pub async fn is_directory(&self, path: &[u8]) -> Result<bool> {
         let found = if_there(self.look_without_advice(path, true).await)?;
         Ok(found.is_some_and(|found| found.inode.is_directory()))
@@ -181,7 +181,7 @@ impl Namespace {
         Ok(all)
     }
 
-    /// Opens a file. Its contents stay while it is open, even if its name is removed.
+    /// Opens a file. Its contents persist while it is open, even if its name is removed.
     pub async fn open(&self, path: &[u8]) -> Result<OpenTreeFile<RealMachine>> {
         let look = TreeOperation::Look { at: Location::of_path(path), follow: true };
         match self.connection.explained(&shown(path), self.tree.open_for(look, OpenFor::Reading).await) {
@@ -207,7 +207,7 @@ impl Namespace {
         self.make(path, NewInode::Directory, DIRECTORY_MODE).await.map(drop)
     }
 
-    /// Creates a directory unless one exists. Returns its number.
+    /// Creates a directory unless the name exists already. Returns the number of the directory.
     pub async fn make_directory_unless_there(&self, path: &[u8], mode: u16) -> Result<FileNumber> {
         match self.make(path, NewInode::Directory, mode).await {
             Err(error) if error.kind() == ErrorKind::Exists => match self.look_if_there(path).await? {
@@ -253,28 +253,28 @@ impl Namespace {
         self.connection.explained(&shown(to), self.tree.unname(rename).await)
     }
 
-    /// Removes a name, and the contents of a file without further names.
+    /// Removes a name. Removes the contents of a file, too, if this was its only name.
     pub async fn remove(&self, path: &[u8], what: RemovalTarget) -> Result<()> {
         let remove = TreeOperation::Remove { at: Location::of_path(path), what };
         let removed = self.connection.explained(&shown(path), self.tree.unname(remove).await);
-        // Wait for the removal of contents: the command may end after this.
+        // Wait until the contents are removed: the command may end after this call.
         self.tree.contents_removed().await;
         removed
     }
 
-    /// Flushes the namespace to stable storage, after the contents of orphans were removed.
+    /// Flushes the namespace to stable storage, after the contents of all orphans were removed.
     pub async fn flush(&self) -> Result<()> {
         self.tree.contents_removed().await;
         self.connection.explained("cannot flush the namespace", self.tree.flush().await)
     }
 
-    /// Returns all records, for a check.
+    /// Returns all records of the namespace, for a check.
     pub async fn survey(&self) -> Result<Vec<namespace::SurveyedRecord>> {
         self.connection.explained("cannot read the namespace", self.tree.survey().await)
     }
 
-    /// Returns the stripes of these files that have bytes and lie on disks that no agent has. Skips orphans, since no
-    /// program can miss their bytes.
+    /// Returns those stripes of these files that have bytes and whose disk no agent has. Skips orphans, because no
+    /// program can open them again.
     pub async fn stripes_on_disks_that_are_nowhere(
         &self,
         places: &DisksByIdentity,
@@ -318,8 +318,8 @@ fn cache(connection: &ConnectedNode) -> PageCache<RealMachine> {
     PageCache::new(connection.client.clone(), settings)
 }
 
-/// Fails for a name that would lead elsewhere as the name of a local file. Names come from an agent and are not
-/// trusted.
+/// Fails if an entry has a name that would lead out of the directory when used as the name of a local file. Names are
+/// received from an agent and are not trusted.
 fn check_entry(directory: &[u8], name: &[u8]) -> Result<()> {
     let is_one = !matches!(name, b"" | b"." | b"..") && !name.iter().any(|byte| matches!(byte, b'/' | 0));
     if is_one {
@@ -344,12 +344,12 @@ pub fn is_removed(error: &fs::Error) -> bool {
     matches!(error, fs::Error::Remote { failure, .. } if failure.kind == fs::FailureKind::Removed)
 }
 
-/// True if the error means that a path leads nowhere.
+/// True if the error means that a path does not resolve.
 fn leads_nowhere(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Refused(TreeRefusal::NotDirectory | TreeRefusal::Loop))
 }
 
-/// Turns the error for a missing path into `None`.
+/// Converts the error for a missing path into `None`.
 pub fn if_there<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

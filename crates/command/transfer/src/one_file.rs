@@ -1,4 +1,4 @@
-//! Moves a whole file by either method, and returns its hash and the duration.
+//! Copies a whole file to or from the agents by a chosen method; returns its hash and the duration.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
@@ -25,11 +25,11 @@ pub struct Done {
     pub name: String,
     /// Size of the file in bytes.
     pub bytes: u64,
-    /// Time from the first request until the last byte has arrived.
+    /// Time from the first request until the last byte was received or acknowledged.
     pub elapsed: Duration,
     /// Hash of the file, if requested.
     pub hash: Option<blake3::Hash>,
-    /// Inode of a file that was read, or that existed already.
+    /// Inode of a file that was read, or that already existed.
     pub inode: Option<Inode>,
 }
 
@@ -60,7 +60,7 @@ pub async fn get<W: SparseWrite + Send + 'static>(
     Ok(Done { name: name.to_owned(), bytes, elapsed, hash: output.hash(), inode })
 }
 
-/// Returns a function that adds to a progress.
+/// Returns a function that adds a number of bytes to `progress`.
 pub fn adding_to(progress: &Progress) -> impl Fn(u64) + Clone + 'static {
     let progress = progress.clone();
     move |bytes| progress.add(bytes)
@@ -104,7 +104,7 @@ pub async fn salvage<W: SparseWrite + Send + 'static>(
     Ok(SalvageResult { hash: output.hash(), lost, inode, absence: connection.incompleteness().err() })
 }
 
-/// Options for putting a file.
+/// Options for uploading a file.
 #[derive(Clone, Debug)]
 pub struct Put {
     /// Size of a block in bytes: consecutive blocks lie on different disks.
@@ -115,15 +115,16 @@ pub struct Put {
     pub method: Method,
     /// True if a file of the same name is replaced, once the new one is complete.
     pub replace: bool,
-    /// Size and time of a file to skip: if a file of the same name has them, nothing is put.
+    /// Size in bytes and modification time. If the stored file of this name has both, it is kept and nothing is
+    /// uploaded.
     pub left_alone: Option<(u64, UnixTime)>,
-    /// Name of the file within a directory, used if the target is a directory.
+    /// Name of the new file within a directory, used if the target is a directory.
     pub own_name: Option<String>,
     /// Attributes of the new file.
     pub attributes: Attributes,
 }
 
-/// Attributes of a file that is put.
+/// Attributes of a file that is uploaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes {
     /// Permissions of the file.
@@ -137,8 +138,8 @@ pub fn is_same(inode: &Inode, (bytes, modified): (u64, UnixTime)) -> bool {
     inode.layout().is_some() && (inode.size, inode.modified) == (bytes, modified)
 }
 
-/// Creates a file of the contents of `input`, on stable storage when this returns. After a failure or interruption no
-/// new file is left, and a file to be replaced is unchanged.
+/// Creates a file with the contents of `input`. When the function returns, the file is on stable storage. After a
+/// failure or interruption no new file is left, and a file to be replaced is unchanged.
 pub async fn put<R: SparseRead + Send + 'static>(
     namespace: &Namespace,
     name: &str,
@@ -153,7 +154,7 @@ pub async fn put<R: SparseRead + Send + 'static>(
         return Ok(there);
     }
     for disk in connection.failing_disks() {
-        say!("starfish: {disk}. New files are not striped over it.");
+        say!("starfish: {disk}. New files are not striped over this disk.");
     }
     let left = left_hidden(&name);
     let undo_guard = begin(interruption, &name, &left);
@@ -167,7 +168,7 @@ pub async fn put<R: SparseRead + Send + 'static>(
             let (bytes, elapsed) = (uploaded.bytes, start.elapsed());
             Ok(Done { name, bytes, elapsed, hash: input.hash(), inode: None })
         }
-        // Return the first failure, but mention the remains, too.
+        // Report the first failure. If the unfinished file could not be removed, report that, too.
         Some(Err(error)) => {
             let failure = failed_to_put(&new.name(), error);
             Err(match new.discard().await {
@@ -190,7 +191,7 @@ impl Put {
         Put { block_bytes, disks: None, method, replace: false, left_alone: None, own_name: None, attributes }
     }
 
-    /// Returns the existing file if it is to be skipped.
+    /// Returns the existing file if it equals the new one, so that the upload is skipped.
     async fn there(&self, namespace: &Namespace, name: &str) -> Result<Option<Done>> {
         let Some(left_alone) = self.left_alone else { return Ok(None) };
         let there = namespace.look_if_there(name.as_bytes()).await?;
@@ -205,7 +206,7 @@ impl Put {
         }))
     }
 
-    /// Returns the name of the new file: within a directory, if `name` leads to one.
+    /// Returns the path of the new file: `name`, or `own_name` within it if `name` is a directory.
     async fn name_in(&self, namespace: &Namespace, name: &str) -> Result<String> {
         let is_directory = name.ends_with('/') || namespace.is_directory(name.as_bytes()).await?;
         match &self.own_name {
@@ -232,22 +233,22 @@ pub fn failed_to_put(name: &str, error: CopyError) -> Failure {
     }
 }
 
-/// Describes the remains of a file if there is no time to remove them.
+/// Returns the message about an unfinished file that could not be removed.
 fn left_hidden(name: &str) -> String {
     format!(
         "An unfinished part of {name} may be left under a hidden name. `starfish rm --unfinished` removes it \
-         an hour later; with --older-than 0s, at once."
+         when it is an hour old; with --older-than 0s, at once."
     )
 }
 
-/// Registers half-done work that is undone by removing the file. `left` describes the remains if there is no time for
-/// that.
+/// Registers an upload in progress, so that an interruption removes its file. `left` is the message if there is no time
+/// for the removal.
 fn begin(interruption: &Interruption, name: &str, left: &str) -> UnfinishedWork {
     let failure = Failure::new(name, "interrupted, and there was no time to remove the written part");
     interruption.begin(failure.remedy(left))
 }
 
-/// Registers half-done work that is undone by removing hidden files.
+/// Registers uploads in progress, so that an interruption removes their hidden files.
 pub fn begin_hidden(interruption: &Interruption, name: &str) -> UnfinishedWork {
     begin(interruption, name, &left_hidden(name))
 }

@@ -12,11 +12,11 @@ use real::RealMachine;
 
 use crate::namespace::shown;
 
-/// Number of files in flight at the same time: enough to keep every disk busy during requests for names, and few enough
-/// for the memory of their windows.
+/// Number of files in flight at the same time: enough to keep every disk busy during metadata requests, and few enough
+/// for the memory of their transfer windows.
 const AT_ONCE: usize = 16;
 
-/// Number of failed files.
+/// Numbers of failed files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FailedFiles {
     /// All failed files.
@@ -25,7 +25,7 @@ pub struct FailedFiles {
     pub existing: usize,
 }
 
-/// Limit of existing files reported by name; further ones are only counted.
+/// Maximum number of existing files that are reported by name; the others are only counted.
 const EXISTING_REPORTED: usize = 3;
 
 impl FailedFiles {
@@ -46,11 +46,11 @@ impl std::ops::AddAssign for FailedFiles {
     }
 }
 
-/// Runs `work` for each item, some at a time. Reports each failure on standard error and continues with the other
-/// items. Returns the number of failures.
+/// Runs `work` for each item, up to `AT_ONCE` items at a time. Reports each failure on standard error and continues
+/// with the other items. Returns the number of failures.
 ///
 /// # Errors
-/// At once if agents are disconnected or full, since the other items would fail, too.
+/// Fails at once if agents are disconnected or full, because all other items would fail, too.
 pub async fn each<T, F>(
     machine: &RealMachine,
     items: Vec<T>,
@@ -81,8 +81,8 @@ where
     Ok(failed.take())
 }
 
-/// Fails if two things get the same name, as the second would replace the first. Each item is the old name and the new
-/// name.
+/// Fails if two items get the same new name, because the second would replace the first. Each item is a pair of the old
+/// name and the new name.
 pub fn check_distinct<'a>(named: impl IntoIterator<Item = (&'a [u8], &'a [u8])>) -> Result<()> {
     let mut sources = BTreeMap::new();
     for (from, to) in named {
@@ -94,14 +94,14 @@ pub fn check_distinct<'a>(named: impl IntoIterator<Item = (&'a [u8], &'a [u8])>)
     Ok(())
 }
 
-/// True if the next file would fail in the same way.
+/// True if all further files would fail for the same reason.
 fn is_of_all(failure: &Failure) -> bool {
     let kinds = [ErrorKind::Gone, ErrorKind::Unreachable, ErrorKind::NoSpace, ErrorKind::Closed];
     failure.is_broken_pipe() || failure.kind().is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// Returns the failure of a command if some of its files failed, each of which was reported. `is_resumable` is true if
-/// the command accepts `--resume`.
+/// Returns the failure of a command if some of its files failed. Each of these files has already been reported.
+/// `is_resumable` is true if the command accepts `--resume`.
 pub fn outcome(what: &str, FailedFiles { all, existing }: FailedFiles, is_resumable: bool) -> Result<()> {
     let failure = match (all, existing) {
         (0, _) => return Ok(()),

@@ -1,15 +1,16 @@
-//! Checks before a file is put, which fail before half of the file has been moved.
+//! Checks before an upload, so that it does not fail in the middle of the file.
 
 use command_line::failure::{Failure, Result};
 use command_line::say;
 use machine::Message;
 use node::{ConnectedNode, Size};
 
-/// Size in bytes from which free space is checked before writing. For smaller files the query would take longer than
-/// the write.
+/// File size in bytes from which the free space is checked before the upload. For smaller files the query would take
+/// longer than the upload.
 const WORTH_ASKING: u64 = 64 << 20;
 
-/// Blocks smaller than this get a warning: each block is a request, so even a small file takes minutes.
+/// Block size in bytes below which the user gets a warning: each block is a request, so even a small file takes
+/// minutes.
 const BLOCK_BYTES_FEW: u64 = 4 << 10;
 
 /// Fails for block sizes that no agent accepts, and warns of those that are slow.
@@ -31,8 +32,8 @@ pub fn check_block(block: Size) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the agents report too little space for a file. A file to be replaced stays until the new one is complete,
-/// so its space does not count.
+/// Fails if the agents report too little free space for a file. A file to be replaced is kept until the new one is
+/// complete, so the space of the old file does not count as free.
 pub async fn check_space(connection: &ConnectedNode, name: &str, bytes: u64) -> Result<()> {
     if bytes < WORTH_ASKING {
         return Ok(());
@@ -40,7 +41,7 @@ pub async fn check_space(connection: &ConnectedNode, name: &str, bytes: u64) -> 
     check_room(name, bytes, room(&disks(connection).await?))
 }
 
-/// Fails if a file needs more bytes than the free space, as far as known.
+/// Fails if a file needs more bytes than are free. Succeeds if the free space is unknown.
 fn check_room(name: &str, bytes: u64, room: Option<u64>) -> Result<()> {
     match room {
         Some(free) if free < bytes => {
@@ -56,7 +57,7 @@ fn check_room(name: &str, bytes: u64, room: Option<u64>) -> Result<()> {
     }
 }
 
-/// Asks the agents for the free space of each disk.
+/// Requests the free space of each disk from the agents.
 async fn disks(connection: &ConnectedNode) -> Result<Vec<Free>> {
     let client = &connection.client;
     let mut disks = Vec::new();
@@ -71,7 +72,8 @@ async fn disks(connection: &ConnectedNode) -> Result<Vec<Free>> {
     Ok(disks)
 }
 
-/// Free space of a disk in bytes, and its device: a number of the computer and one of the device.
+/// Free space of a disk in bytes, and its device: the identity of the computer, and the number of the device on this
+/// computer.
 struct Free {
     device: Option<(u64, u64)>,
     free: Option<u64>,

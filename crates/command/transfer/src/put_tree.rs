@@ -1,4 +1,4 @@
-//! Copies a local directory with its contents to one of a namespace, many files at once.
+//! Copies a local directory with its contents into the namespace, many files at once.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,7 @@ use crate::remote_file::{HiddenFile, WantedFile, exists, mark_unfinished};
 /// Mode of a link, which is never checked.
 const LINK_MODE: u16 = 0o777;
 
-/// Target and options of putting a tree.
+/// Target and options for uploading a directory.
 pub struct UploadOptions {
     /// Path in the namespace.
     pub path: Vec<u8>,
@@ -41,18 +41,19 @@ pub struct UploadOptions {
     pub method: Method,
     /// True if existing files are replaced.
     pub replace: bool,
-    /// True if existing files that are whole and have the same size and time are skipped, and others replaced.
+    /// True if existing files that are whole and have the same size and modification time are skipped, and all others
+    /// are replaced.
     pub resume: bool,
 }
 
 /// Contents of a local directory.
 #[derive(Debug, Default)]
 pub struct LocalTree {
-    /// Directories, each before its contents, beginning with the top one, whose path is empty.
+    /// Directories, each before its contents. The first one is the top directory, whose path is empty.
     directories: Vec<LocalEntry>,
-    /// Files, each once, by its first name.
+    /// Files, each once, under the first of its names.
     files: Vec<LocalEntry>,
-    /// Further names of files.
+    /// All other names of files.
     more_names: Vec<LocalEntry>,
     links: Vec<LocalEntry>,
     /// Size of all files in bytes.
@@ -71,22 +72,22 @@ struct LocalEntry {
     found: Metadata,
 }
 
-/// Identity of a local file, independent of its names: its device, and its inode number.
+/// Identity of a local file, independent of its names: device number and inode number.
 type LocalFile = (u64, u64);
 
 impl LocalEntry {
-    /// Returns its path relative to the top.
+    /// Returns the path relative to the top directory.
     fn name(&self) -> &[u8] {
         self.place.below().as_os_str().as_bytes()
     }
 
-    /// Returns the identity of the file if it has further names.
+    /// Returns the identity of the file if it has several names.
     fn shared(&self) -> Option<LocalFile> {
         (self.found.nlink() > 1).then(|| (self.found.dev(), self.found.ino()))
     }
 
-    /// Returns the entries of this directory, in the order of their names. Entries that were removed since, or cannot
-    /// be read for another reason, are reported and counted as failed.
+    /// Returns the entries of this directory, in the order of their names. Entries that cannot be read, for example
+    /// because they were just removed, are reported and counted as failed.
     fn entries(&self, failed: &mut FailedFiles) -> Result<Vec<LocalEntry>> {
         let mut entries = Vec::new();
         let directory = self.place.directory().map_err(failed_at(&self.place))?;
@@ -100,7 +101,7 @@ impl LocalEntry {
         Ok(entries)
     }
 
-    /// Opens the file. Fails if a link has taken its place.
+    /// Opens the file. Fails if a link has replaced the file.
     fn open(&self) -> Result<SteadyFile> {
         let opened = self.place.parent().and_then(|(directory, name)| directory.open_file(name));
         let file = opened.and_then(SteadyFile::new).map_err(failed_at(&self.place))?;
@@ -119,8 +120,8 @@ fn failed_at(place: &dyn Display) -> impl Fn(std::io::Error) -> Failure + use<> 
 }
 
 impl LocalTree {
-    /// Reads the whole tree below a directory. Reports and skips entries that are no files, directories or links, and
-    /// reports unreadable ones.
+    /// Reads the whole tree below a directory. Reports and skips unreadable entries, and entries other than files,
+    /// directories and links.
     pub fn of(top: &Path) -> Result<LocalTree> {
         let (mut tree, mut known) = (LocalTree::default(), BTreeSet::new());
         let found = std::fs::metadata(top).map_err(failed_at(&top.display()))?;
@@ -156,7 +157,7 @@ impl LocalTree {
     }
 }
 
-/// Returns the modification time of a local file, and the mode for a copy owned by this user.
+/// Returns the modification time of a local file, and the mode for a copy that this user owns.
 pub fn noted_of(found: &Metadata) -> (UnixTime, u16) {
     let modified = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
     let is_own = (found.uid(), found.gid()) == (getuid().as_raw(), getgid().as_raw());
@@ -175,9 +176,9 @@ struct UploadState {
     put: UploadOptions,
     striping: Striping,
     progress: Progress,
-    /// Files in flight, to be discarded if the command is interrupted.
+    /// Hidden files in flight, which are removed if the command is interrupted.
     under_way: RefCell<BTreeMap<Vec<u8>, Option<Rc<HiddenFile>>>>,
-    /// Uploaded files that have further names here.
+    /// Uploaded files that have several names on this computer.
     shared: RefCell<BTreeMap<LocalFile, FileNumber>>,
     skipped: Cell<usize>,
 }
@@ -187,7 +188,7 @@ struct UploadState {
 pub struct TreeUpload(Rc<UploadState>);
 
 impl TreeUpload {
-    /// Returns an upload that begins with [`run`](Self::run).
+    /// Returns an upload, which [`run`](Self::run) starts.
     pub fn new(namespace: &Namespace, put: UploadOptions, progress: &Progress) -> Result<TreeUpload> {
         let striping = namespace.connection.striping(put.block_bytes, put.disks)?;
         Ok(TreeUpload(Rc::new(UploadState {
@@ -201,7 +202,7 @@ impl TreeUpload {
         })))
     }
 
-    /// Puts the whole tree. Returns the failed files, which have been reported, and the number of skipped files.
+    /// Uploads the whole tree. Returns the failed files, which have been reported, and the number of skipped files.
     pub async fn run(&self, local: LocalTree) -> Result<(FailedFiles, usize)> {
         let namespace = &self.0.namespace;
         let mut directories = Vec::new();
@@ -266,8 +267,8 @@ impl TreeUpload {
                 Ok(())
             }
             Some(inode) if inode.is_directory() || !self.may_replace() => Err(exists(&path).into()),
-            // Nothing to do: this name is one of the file already, and renaming one name of a file to another does
-            // nothing.
+            // Nothing to do: the existing name is already a name of this file. A rename of one name of a file to
+            // another name of it would do nothing.
             Some(inode) if inode.number == number => Ok(()),
             Some(_) => {
                 let link = async |hidden: &[u8]| {
@@ -296,7 +297,7 @@ impl TreeUpload {
         Ok(named?)
     }
 
-    /// Records the number of an uploaded file that has further names here.
+    /// Records the number of an uploaded file that has several names on this computer.
     fn note_shared(&self, entry: &LocalEntry, number: FileNumber) {
         if let Some(file) = entry.shared() {
             self.0.shared.borrow_mut().insert(file, number);
@@ -310,7 +311,7 @@ impl TreeUpload {
             if let Some(hidden) = hidden {
                 outcome = outcome.and(hidden.discard().await);
             }
-            // The interruption may have occurred just after its creation, or just before its rename.
+            // The interruption can occur just after the file was created, or just before its rename.
             match self.0.namespace.remove(&name, RemovalTarget::File).await {
                 Err(error) if error.kind() == node::ErrorKind::NotFound => {}
                 removed => outcome = outcome.and(removed),

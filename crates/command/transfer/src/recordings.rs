@@ -1,4 +1,4 @@
-//! Agents' records of their work, on demand.
+//! Starts and stops recording on agents, and writes their recordings.
 
 use std::io::{self, Write};
 
@@ -16,7 +16,7 @@ const REMEDY: &str = "Agents that were started with --trace FILE or STARFISH_TRA
 const ALREADY: &str = "`starfish trace stop -o FILE` ends the recording of `starfish trace start` and writes \
                        it; `starfish trace explain FILE` shows what limited the recorded work.";
 
-/// Recording of an agent, and its name for the user.
+/// Name of an agent, and its recording.
 pub type Recorded = (String, NodeRecording);
 
 /// Starts recording on all agents that answer. Returns their names. If `all` is set, fails if an agent does not answer.
@@ -35,7 +35,7 @@ pub fn start(cluster: &Cluster, all: bool) -> Result<Vec<String>> {
     })
 }
 
-/// Fails if agents are recording already for another command.
+/// Fails if agents are already recording for another command.
 pub fn check_that_none_goes_on(cluster: &Cluster) -> Result<()> {
     cluster.run_with_present(|connection| async move {
         if connection.client.is_recording().await {
@@ -49,7 +49,7 @@ pub fn check_that_none_goes_on(cluster: &Cluster) -> Result<()> {
     })
 }
 
-/// Stops the recordings. Returns the available ones, and an error if some are missing.
+/// Stops the recordings. Returns the available recordings, and an error if some are missing.
 pub fn stop(cluster: &Cluster) -> Result<(Vec<Recorded>, Option<node::Error>)> {
     cluster.run_with_present(|connection| async move {
         let (mut recorded, mut failure) = (Vec::new(), connection.absence().err());

@@ -1,4 +1,4 @@
-//! Existing files, and new files that are being put.
+//! Existing files that are read, and new files that are uploaded.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -17,11 +17,11 @@ use real::RealMachine;
 use crate::interrupt::unless;
 use crate::namespace::{FoundPath, Namespace, shown, split};
 
-/// Interval of checks for a restart of the metadata server: several in the minute that it grants for reclaiming open
-/// files.
+/// Interval of the checks for a restart of the metadata server. The server grants a minute for reclaiming open files,
+/// so several checks happen in this minute.
 const HOLD_EVERY: machine::Duration = machine::Duration::from_secs(10);
 
-/// True if this is a file or link whose put is in progress, or was not completed.
+/// True if the upload of this file or link is in progress, or was not completed.
 pub async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<bool> {
     let (_, name) = split(&found.path);
     if found.inode.is_directory() || !node::is_hidden(name) {
@@ -30,21 +30,21 @@ pub async fn is_unfinished(namespace: &Namespace, found: &FoundPath) -> Result<b
     let get = TreeOperation::GetExtended { number: found.inode.number, name: UNFINISHED.to_vec() };
     match namespace.perform(&found.path, get).await {
         Ok(TreeAnswer::Value(first_name)) => Ok(first_name == name),
-        // The file was removed, or has got its name.
+        // The file was removed, or renamed to its final name.
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         Err(error) if error.kind() == ErrorKind::Refused(TreeRefusal::NoAttribute) => Ok(false),
         answer => answer.map(|_| false),
     }
 }
 
-/// Marks a file as unfinished under this hidden name, until the file gets another one.
+/// Marks a file as unfinished while it has this hidden name. The rename to another name ends the mark.
 pub async fn mark_unfinished(namespace: &Namespace, number: FileNumber, hidden: &[u8]) -> Result<()> {
     let (name, value) = (UNFINISHED.to_vec(), split(hidden).1.to_vec());
     let mark = TreeOperation::SetExtended { number, name, value, mode: SetValue::Any };
     namespace.perform(hidden, mark).await.map(drop)
 }
 
-/// File open for reading. Its contents stay while it is open.
+/// File open for reading. Its contents persist while it is open.
 pub struct ReadableFile {
     namespace: Namespace,
     open: OpenTreeFile<RealMachine>,
@@ -60,25 +60,26 @@ impl ReadableFile {
         Ok(ReadableFile { namespace: namespace.clone(), open, known })
     }
 
-    /// Returns the contents, which bypass the page cache.
+    /// Returns the file for reads that bypass the page cache.
     pub fn file(&self) -> &File<RealMachine> {
         self.open.paged().file()
     }
 
-    /// Returns the inode when the file was opened.
+    /// Returns the inode as it was when the file was opened.
     pub fn inode(&self) -> Inode {
         self.known.clone()
     }
 
     /// Closes the file after it was read.
     ///
-    /// Fails if the data read may not be of one moment. Either the contents were changed, or the file lost its name
-    /// while the metadata server did not know that it was open, so that contents may have been removed.
+    /// Fails if the data read may be a mixture of old and new contents: the contents were changed, or the file lost its
+    /// name while the metadata server did not know that it was open, so that its contents may have been removed.
     pub async fn close(self, name: &str) -> Result<()> {
         let ReadableFile { namespace, open, known } = self;
         let now = namespace.connection.explained(name, open.attributes().await);
         let closed = namespace.connection.explained(name, open.close().await);
-        // The file may have been replaced since, and the command may end after this.
+        // The file may have been replaced since, so wait until its contents are removed: the command may end after this
+        // call.
         namespace.tree.contents_removed().await;
         check_unchanged(name, &known, &now?)?;
         closed
@@ -107,7 +108,8 @@ pub struct WantedFile {
     pub replace: bool,
 }
 
-/// File that is being put: under a hidden name in the same directory, until it is whole and gets its own name.
+/// File that is being uploaded. The file has a hidden name in the target directory until it is whole; then it is
+/// renamed to its final name.
 pub struct HiddenFile {
     namespace: Namespace,
     file: File<RealMachine>,
@@ -119,12 +121,12 @@ pub struct HiddenFile {
 }
 
 impl HiddenFile {
-    /// Creates a file. An existing file of the same name stays until [`complete`](Self::complete).
+    /// Creates the hidden file. An existing file at `path` is kept until [`complete`](Self::complete).
     pub async fn begin(namespace: &Namespace, path: &[u8], wanted: WantedFile) -> Result<HiddenFile> {
         HiddenFile::begin_as(namespace, node::hidden_name(path)?, path, wanted).await
     }
 
-    /// Creates a file under this hidden name.
+    /// Creates the hidden file under the name `hidden`.
     pub async fn begin_as(
         namespace: &Namespace,
         hidden: Vec<u8>,
@@ -160,22 +162,22 @@ impl HiddenFile {
         })
     }
 
-    /// Returns the contents, which bypass the page cache.
+    /// Returns the file for writes that bypass the page cache.
     pub fn file(&self) -> &File<RealMachine> {
         &self.file
     }
 
-    /// Returns the name for failures.
+    /// Returns the name for error messages.
     pub fn name(&self) -> String {
         shown(&self.path)
     }
 
-    /// Returns the inode, unless the file is completed or discarded.
+    /// Returns the inode, or `None` if the file is completed or discarded.
     pub fn inode(&self) -> Option<Inode> {
         self.open.borrow().as_ref().map(OpenTreeFile::known)
     }
 
-    /// Runs `work`, which writes the file. Reclaims the open file if the metadata server restarts in that time.
+    /// Runs `work`, which writes the file. If the metadata server restarts meanwhile, reclaims the open file.
     pub async fn while_open<T>(&self, work: impl Future<Output = T>) -> T {
         let machine = &self.namespace.connection.machine;
         let mut work = pin!(work);
@@ -184,12 +186,12 @@ impl HiddenFile {
             if let Some(done) = unless(pause, work.as_mut()).await {
                 return done;
             }
-            // A metadata server that does not answer gets the reclaim next time; if it stays absent, `work` fails.
+            // If the metadata server does not answer, reclaim at the next interval. If it stays silent, `work` fails.
             let _ = self.namespace.tree.reclaim_open_files().await;
         }
     }
 
-    /// Renames the flushed file to its name. Removes it if that fails.
+    /// Renames the flushed file to its final name. Removes the file if the rename fails.
     pub async fn complete(&self, uploaded: Uploaded) -> Result<()> {
         let taken = self.open.take();
         let Some(open) = taken else {

@@ -6,11 +6,11 @@ use fs::{FileId, NumberedFile};
 use layout::Striping;
 use node::{ConnectedNode, Result};
 
-/// Remedy for stripes that may be left of such a file.
+/// Remedy for stripes of such a file that may not have been removed.
 pub const LEFT: &str =
     "Stripes of unnamed files may be left: `starfish fsck --repair --remove-unnamed` removes them.";
 
-/// Describes a new file over all disks, in blocks of `block_bytes` bytes, with a name for errors.
+/// Describes a new file over all disks, in blocks of `block_bytes` bytes. Error messages call it `what`.
 pub async fn describe(connection: &ConnectedNode, what: &str, block_bytes: u64) -> Result<NumberedFile> {
     let striping = Striping::new(block_bytes, connection.client.disks()).map_err(Box::<fs::Error>::from);
     let striping = connection.explained(what, striping)?;
@@ -18,7 +18,7 @@ pub async fn describe(connection: &ConnectedNode, what: &str, block_bytes: u64) 
     connection.explained(what, described)
 }
 
-/// Describes a new file on these disks, in blocks of `block_bytes` bytes, with a name for errors.
+/// Describes a new file on these disks, in blocks of `block_bytes` bytes. Error messages call it by the given name.
 pub async fn describe_on(
     connection: &ConnectedNode,
     what: &str,
@@ -38,5 +38,5 @@ pub async fn remove<'a>(
     connection.explained("cannot remove files", connection.client.remove_numbered(&files).await).map(drop)
 }
 
-/// Files by the names that jobs give them.
+/// Files, by the names that jobs use for them.
 pub type JobFiles = BTreeMap<String, NumberedFile>;

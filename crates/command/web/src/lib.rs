@@ -1,13 +1,15 @@
-//! Small HTTP server for programs that display information. It accepts requests without a body, within limits, and
-//! closes the connection after one answer.
+//! Small HTTP server for programs that display information. It accepts requests of limited size and without a body, and
+//! closes each connection after one answer.
 //!
 //! ```text
-//!   listener --> a thread for each connection, 16 at most --> request, in 5 s --> host --> answer, while it is taken
+//!   listener --> a thread for each connection, 16 at most --> request, in 5 s --> host --> answer, while the client
+//! receives it
 //! ```
 //!
 //! A client can occupy one of these threads for a bounded time, and no other resource. A new connection replaces the
-//! oldest silent one. Requests must name this server as their host; otherwise a foreign page in a browser could read
-//! answers under a name that resolves to this address. The user of the crate decides which client gets which answer.
+//! oldest connection that has sent no request. A request must name this server as its host; otherwise a foreign page in
+//! a browser could read answers under a name that resolves to this address. The user of the crate decides which client
+//! gets which answer.
 //!
 //! - [`WebListener`] in `listener.rs`: accepts connections
 //! - [`WebRequest`], [`WebReply`] in `request.rs`: the supported part of HTTP

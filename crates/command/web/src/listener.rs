@@ -1,6 +1,7 @@
-//! Accepts a bounded number of connections. Each has a thread until its single request is answered.
+//! Accepts a bounded number of connections. Each has a thread until its only request is answered.
 //!
-//! If the limit is reached, a new connection replaces the oldest one without a complete request, or else the oldest.
+//! If the limit is reached, a new connection replaces the oldest connection without a complete request, or else the
+//! oldest of all.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,7 +39,7 @@ pub struct WebClient {
 }
 
 impl WebListener {
-    /// Listens at `address`, or at any free port if its port is 0. `name` is an additional host name for requests.
+    /// Listens at `address`; port 0 means any free port. `name` is an additional host name for requests.
     ///
     /// # Errors
     /// If the address is in use, or does not belong to this computer.
@@ -53,8 +54,8 @@ impl WebListener {
         self.address
     }
 
-    /// Calls `answer` for each request until the process ends. Ignores its result, because the client may have
-    /// disconnected.
+    /// Calls `answer` for each request until the process ends. Ignores the result of `answer`, because the client may
+    /// have disconnected.
     pub fn let_in(
         self,
         answer: impl Fn(&WebRequest, WebClient) -> io::Result<()> + Send + Sync + 'static,
@@ -106,7 +107,8 @@ impl<A> ListenerState<A> {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a connection. At the limit it first closes the oldest one without a request, or else the oldest.
+    /// Registers a connection. At the limit it first closes the oldest connection without a complete request, or else
+    /// the oldest of all.
     fn begin(&self, number: u64, stream: &TcpStream) -> io::Result<()> {
         let new = Connection { stream: stream.try_clone()?, has_asked: false };
         let mut connections = self.connections();
@@ -121,8 +123,8 @@ impl<A> ListenerState<A> {
         Ok(())
     }
 
-    /// Returns true if the `Host` of a request names this server: an address, `localhost`, or a name of this computer.
-    /// A page of a foreign site sends the name of its site, even if that name resolves to this address.
+    /// Returns true if the `Host` field of a request names this server: an address, `localhost`, or a name of this
+    /// computer. A page of a foreign site sends the name of that site, even if the name resolves to this address.
     fn is_meant(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -133,7 +135,7 @@ impl<A> ListenerState<A> {
         address.parse::<IpAddr>().is_ok()
             || is_named("localhost")
             || self.name.as_deref().is_some_and(is_named)
-            // Another site's name always contains a dot.
+            // The name of a foreign site always contains a dot.
             || !self.address.ip().is_loopback() && (!name.contains('.') || host_name().is_some_and(|own| is_named(&own)))
     }
 }
@@ -168,7 +170,7 @@ impl WebClient {
     /// Sends the answer and closes the connection.
     ///
     /// # Errors
-    /// If the client does not receive the answer, or not in time.
+    /// If the client does not receive the answer in time.
     pub fn reply(mut self, reply: &WebReply) -> io::Result<()> {
         request::write(&mut self.stream, reply, self.with_body)
     }
@@ -220,8 +222,8 @@ mod tests {
         let reply = ask(address, "POST /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(reply.starts_with("HTTP/1.1 405 ") && reply.contains("Allow: GET, HEAD\r\n"), "{reply}");
         assert!(ask(address, "\0\r\n\r\n").starts_with("HTTP/1.1 400 "));
-        // A request a little over the limit. The server reads all of it: closing with unread bytes would reset the
-        // connection and lose the answer.
+        // A request a little larger than the limit. The server reads all of it, because closing a connection with
+        // unread bytes would reset the connection and lose the answer.
         let begin = "GET / HTTP/1.1\r\nA: ";
         let long = format!("{begin}{}", "a".repeat((16 << 10) + 16 - begin.len()));
         assert!(ask(address, &long).starts_with("HTTP/1.1 400 "));
@@ -234,7 +236,7 @@ mod tests {
         let mut dripping: Vec<TcpStream> = (0..CONNECTIONS_MAX).map(|_| connect(address)).collect();
         let start = Instant::now();
         for n in 0..5 {
-            // Connections that the server has closed reject these bytes.
+            // Connections that the server has closed reject these bytes, which is no error.
             dripping.iter_mut().for_each(|stream| drop(stream.write_all(b"GET / HTTP/1.1\r\nA: ")));
             let reply = ask(address, &format!("GET /{n} HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n"));
             assert!(reply.ends_with(&format!("you want /{n}\n")), "{reply}");

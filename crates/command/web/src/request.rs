@@ -1,19 +1,19 @@
-//! The supported part of HTTP: requests without a body, within limits, and one answer each.
+//! The supported part of HTTP: requests of limited size without a body, and one answer each.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// Limit of a request in bytes. Browsers send less than one thousand, most of it about themselves.
+/// Maximum size of a request in bytes. Browsers send less than one thousand bytes, most of them about themselves.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
 
-/// Limit of header fields in a request.
+/// Maximum number of header fields in a request.
 const FIELDS_MAX: usize = 64;
 
 /// Time limit for receiving a whole request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Time limit for sending an answer, and the number of body bytes that extend it by one second.
+/// Time limit for sending an answer, and the number of body bytes for which the limit is extended by one second.
 const PATIENCE_WRITING: Duration = Duration::from_secs(30);
 const BYTES_A_SECOND: usize = 64 << 10;
 
@@ -50,8 +50,8 @@ impl<'a> WebReply<'a> {
     }
 }
 
-/// Reads a request. Returns `None` if it is invalid or too large. Fails, or returns `None`, if it is not received in
-/// time.
+/// Reads a request. Returns `None` if the request is invalid or too large. Fails, or returns `None`, if the request is
+/// not complete in time.
 pub(crate) fn read(stream: &mut TcpStream) -> io::Result<Option<WebRequest>> {
     let end = Instant::now() + PATIENCE;
     let mut bytes = Vec::new();
