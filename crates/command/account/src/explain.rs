@@ -1,25 +1,24 @@
-//! Explains the duration of a run, simulated or real: an account of busy resources, of waits, and of the limiting
-//! factor.
+//! Explains the duration of a simulated or real run: reports busy resources, waits, and the limiting factor.
 //!
 //! For each class of resource (disks, buses, links, processors) the account has the average utilisation of its members
-//! and the busiest member; for each queue, the waiting times.
+//! and the busiest member; for each queue, it has the waiting times.
 //!
-//! Four rules, in this order, decide on the limiting factor. The account includes the evidence:
+//! These rules, in this order, determine the limiting factor. The account includes the evidence:
 //!
-//! 1. The class with the busiest member, if that member was busy for `LIMIT` of the time.
-//! 2. Processors, if they account for half of the compute nodes' time: work and waits at their own processors, or at
-//!    processors of I/O nodes, whose replies they waited for. This happens if all nodes go through a file block by
-//!    block, so that each I/O node is busy only for a moment. (For a node with many requests in flight, this counts
-//!    waits that overlap.)
-//! 3. Queues at disks, if on average `QUEUED` requests or more waited at each disk: disks have long queues at some
-//!    times and are idle at others. This happens if jobs race.
+//! 1. A class of resources, if its busiest member was busy for `LIMIT` of the time.
+//! 2. Processors, if at least `PATH` of the compute nodes' time was work and waits at their own processors, or at the
+//! processors of I/O nodes whose replies they waited for. This happens if all nodes read a file block by block, so that
+//! each I/O node is busy only for a moment. (If a node has several requests in flight, their waits overlap, and each of
+//! them is counted.)
+//! 3. Queues at disks, if on average at least `QUEUED` requests waited at each disk: disks have long queues at some
+//! times and are idle at others. This happens if jobs race.
 //! 4. Otherwise latency: the nodes waited for each other.
 //!
-//! If no client was recorded, the trace does not say which node waited for which: only rules 1 and 3 apply.
+//! If the trace has no client, it does not show which node waited for which. Then only rules 1 and 3 apply.
 //!
-//! These count as busy: a disk whose arm moves or whose medium passes for a purpose, including read-ahead; a bus that
-//! carries bytes; a link occupied by a message; a working processor. A message also occupies a link while it waits for
-//! the next link, since no other message can use the first link then.
+//! A disk is busy while its arm moves or its medium passes under the head for an access, including read-ahead; a bus,
+//! while it carries bytes; a processor, while it works; a link, while a message occupies it. A message that waits for
+//! its next link still occupies the previous one, since no other message can use that link.
 
 use std::fmt;
 
@@ -32,17 +31,18 @@ use sim::{DiskStatistics, LinkStatistics, NodeStatistics, Statistics, Waits};
 use crate::recorded_run::{PartNames, RecordedRun};
 use command_line::durations::shown;
 
-/// Utilisation of the busiest member from which a class of resources is said to limit a run.
+/// Minimum utilisation of the busiest member at which a class of resources limits a run.
 const LIMIT: f64 = 0.7;
 
-/// Share of the compute nodes' time from which processors are said to limit a run without a busy class.
+/// Minimum share of the compute nodes' time at which processors limit a run without a busy class.
 const PATH: f64 = 0.5;
 
-/// Average number of waiting requests at each disk from which queues are said to limit a run without a busy disk. With
-/// one request always waiting, no disk would be idle if the requests were spread evenly.
+/// Minimum average number of waiting requests at each disk at which queues limit a run without a busy disk. If one
+/// request always waited for each disk, no disk would be idle if the requests were spread evenly.
 const QUEUED: f64 = 1.0;
 
-/// One member of a class is singled out if the average utilisation is below this share of the member's.
+/// If the average utilisation of a class is below this share of the busiest member's utilisation, the account names
+/// this member as the limit, not the class.
 const ALONE: f64 = 0.6;
 
 /// Account of one trial, or of a recorded run.
@@ -51,7 +51,7 @@ pub struct Account {
     /// Index of the trial in the experiment.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<u64>,
-    /// Number of events of the run that had no room in its trace.
+    /// Number of events of the run that did not fit into its trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     missing_events: Option<u64>,
     /// Duration of the measured part.
@@ -71,17 +71,17 @@ pub struct Account {
     write_cache: Option<Flushes>,
 }
 
-/// Work of the write cache, and its times.
+/// Flushes of the write cache, and their durations.
 #[derive(Clone, Debug, Serialize)]
 struct Flushes {
     flushes: u64,
     directory_flushes: u64,
-    /// Times of the member with the longest flushes: sending lists of cached writes, waiting for the other members, and
-    /// waiting for the I/O nodes.
+    /// Durations at the member with the longest flushes: sending lists of cached writes, waiting for the other members,
+    /// and waiting for the I/O nodes.
     telling_s: f64,
     meeting_s: f64,
     moving_s: f64,
-    /// Remaining time of the run: filling the caches.
+    /// Remaining time of the run, in which the caches were filled.
     filling_s: f64,
     write_mean_s: f64,
     write_99_s: f64,
@@ -99,10 +99,10 @@ struct Class {
     busiest: String,
     /// Utilisation of the busiest member.
     busiest_utilisation: f64,
-    /// Share of the mean that is interrupt work; for processors only.
+    /// Share of the mean that is interrupt work, for processors only.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_interrupts: Option<f64>,
-    /// Share of the mean in which bytes are carried; for links only.
+    /// Share of the mean in which the link carried bytes, for links only.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_carried: Option<f64>,
 }
@@ -195,7 +195,7 @@ impl Account {
         }
     }
 
-    /// Returns the account in plain words, for people.
+    /// Returns the account as text for people.
     pub fn lines(&self) -> Vec<String> {
         let missing = self.missing_events.map(|missing| {
             format!(
@@ -268,7 +268,7 @@ fn resources(statistics: &Statistics, compute_nodes: usize, names: &PartNames) -
     let (compute_names, io_names) = names.nodes.split_at(compute_nodes);
     let class = |name, members: Vec<Member>| Class::new(name, &members, statistics);
     let disks = named(&names.disks, &statistics.disks, |disk| {
-        // A disk writes its buffered data only after the end: do not count that.
+        // A disk writes its buffered data only after the end of the run. Do not count that time.
         disk.mechanics.busy().min(statistics.elapsed)
     });
     let buses = named(&names.buses, &statistics.buses, |bus| bus.busy);
@@ -356,7 +356,7 @@ fn waits<'a, T>(
     names.iter().cloned().zip(all.iter().map(waits))
 }
 
-/// Returns the limiting factor, a class or another factor by name, and a sentence with the reason.
+/// Returns the name of the limiting factor (a class or another factor), and a sentence with the reason.
 fn limit(resources: &[Class], unused: &UnusedTime) -> (&'static str, String) {
     let by_utilisation = |one: &&Class, other: &&Class| {
         one.busiest_utilisation.total_cmp(&other.busiest_utilisation).then(one.mean.total_cmp(&other.mean))
@@ -400,7 +400,7 @@ struct UnusedTime {
 
 impl UnusedTime {
     /// Returns the limiting factor of a run without a busy class, with the reason. `none` is the part of the sentence
-    /// about the missing busy class.
+    /// that says that no class was busy.
     fn limit(&self, none: &str) -> (&'static str, String) {
         let ProcessorPath { own, io } = self.path;
         let (own_part, io_part) = (percent(own), percent(io));
@@ -414,8 +414,8 @@ impl UnusedTime {
             let DiskQueues { waiting, mean } = self.queues;
             let sentence = format!(
                 "Queues at disks limited this run: {none}, but on average {waiting:.0} requests waited at each disk, {} \
-                 each. Queues were long while other disks, or the same at other times, had nothing to do, as where \
-                 jobs race.",
+                 each. Queues were long while other disks, or the same disk at other times, were idle, as when jobs \
+                 race.",
                 shown(mean.as_secs_f64())
             );
             (QUEUES, sentence)
@@ -445,7 +445,7 @@ impl DiskQueues {
     }
 }
 
-/// Share of the compute nodes' time spent at processors.
+/// Shares of the compute nodes' time that were spent at processors.
 struct ProcessorPath {
     /// Work and waits at their own processors.
     own: f64,
@@ -471,7 +471,7 @@ impl Class {
     fn new(name: &'static str, members: &[Member], statistics: &Statistics) -> Self {
         let count = members.len();
         let total: f64 = members.iter().map(|(_, busy)| statistics.utilisation(*busy)).sum();
-        // `max_by_key` returns the last of equals; reversed, that is the first.
+        // `max_by_key` returns the last of equal elements, which is the first one in reversed order.
         let busiest = members.iter().rev().max_by_key(|(_, busy)| *busy);
         let (busiest, busy) = busiest.cloned().unwrap_or_default();
         let busiest_utilisation = statistics.utilisation(busy);
@@ -518,8 +518,8 @@ impl fmt::Display for Queue {
 }
 
 impl Disks {
-    /// Sums the statistics of all disks. `is_whole`: all of their times are known; `has_mechanics`: at least their
-    /// mechanical times are.
+    /// Sums the statistics of all disks. `is_whole` is true if all times of the disks are known, `has_mechanics` if at
+    /// least their mechanical times are known.
     fn new(disks: &[DiskStatistics], is_whole: bool, has_mechanics: bool) -> Self {
         let count = |of: fn(&DiskStatistics) -> u64| disks.iter().map(of).sum::<u64>();
         let time = |of: fn(&DiskStatistics) -> Duration| {
@@ -574,9 +574,9 @@ impl MechanicsTimes {
     }
 }
 
-/// Formats a part of one in percent.
+/// Formats a share (1 is the whole) in percent.
 pub fn percent(part: f64) -> String {
-    // The sum of nothing is a negative zero.
+    // The sum of no elements is -0.0; adding 0.0 makes it 0.0.
     format!("{:.0} %", 100.0 * part + 0.0)
 }
 

@@ -16,10 +16,10 @@ use transfer::recordings;
 use crate::explain::Account;
 use crate::recorded_run::RecordedRun;
 
-/// Runs `work` on these agents. If `is_wanted`, all nodes record their work for that time, and standard error gets an
-/// account of the limiting factor. The records are also added to the trace of `cluster`, if it has one.
+/// Runs `work` on these agents. If `is_wanted`, all nodes record their work meanwhile, and an account of the limiting
+/// factor is printed on standard error. The records are also appended to the trace of `cluster`, if it has one.
 ///
-/// `work` receives the agents with the trace file for its nodes.
+/// `work` receives the agents, with the trace file for the nodes that it starts.
 pub fn explained<T>(
     is_wanted: bool,
     cluster: &Cluster,
@@ -35,9 +35,9 @@ pub fn explained<T>(
 /// Destination of the records of a run.
 #[derive(Clone, Copy)]
 pub enum Kept<'a> {
-    /// Appended to this trace, as with `--trace` of all commands on agents.
+    /// Appended to this trace file, as with option `--trace` of all commands on agents.
     AddedTo(&'a Path),
-    /// Replaces this file, as with `--output` of all commands.
+    /// Replaces this file, as with option `--output` of all commands.
     As(&'a Path),
 }
 
@@ -51,8 +51,8 @@ impl Kept<'_> {
     }
 }
 
-/// Has the agents record during `work`; the nodes of `work` append to the trace file that it receives. Prints the
-/// limiting factor on standard error, and keeps the records as `kept` says.
+/// Records the agents during `work`. The nodes of `work` append to the trace file whose path `work` receives. Prints
+/// the limiting factor on standard error, and saves the records to `kept`.
 pub fn recorded_with<T>(
     cluster: &Cluster,
     kept: Option<Kept<'_>>,
@@ -81,7 +81,7 @@ pub fn recorded_with<T>(
 fn begin(cluster: &Cluster) -> Result<UndoGuard> {
     recordings::check_that_none_goes_on(cluster)?;
     let again = cluster.clone();
-    // Discard the records and any error: the program is ending.
+    // Discard the records and any error, because the program is ending.
     let end = move || drop(recordings::stop(&again));
     let left = Failure::new("cannot record this run", "there was no time to end it on the agents");
     let recording = UndoGuard::begin(left.to_string(), end);
@@ -110,7 +110,7 @@ fn account(file: &NamedTempFile) -> Result<Vec<String>> {
         return Ok(Account::recorded(&run).lines());
     }
     let mut lines = NO_CLIENT.map(str::to_owned).to_vec();
-    // Idle agents waited, but no client waited for them.
+    // If the disks were idle, no client waited for the agents, so their account would be empty.
     if run.used_disks() {
         lines.push("  Activity of the agents during the run:".to_owned());
         lines.extend(Account::recorded(&run).lines());

@@ -6,13 +6,13 @@ use machine::{Duration, Instant, NodeId, NotedEvent, Recorder};
 
 /// Tracks of one trial.
 pub struct JobTracks {
-    /// Number of nodes of the machine. The tracks follow after these nodes.
+    /// Number of nodes of the machine. The node of the tracks has the next number.
     pub nodes: usize,
     /// Slices of each job, in the order of time.
     pub jobs: Vec<Vec<JobSlice>>,
 }
 
-/// Time range in which a job did one thing.
+/// Time range in which a job had one activity.
 pub struct JobSlice {
     /// Name of the activity.
     pub name: &'static str,
@@ -20,12 +20,12 @@ pub struct JobSlice {
     pub begin: Instant,
     /// End of the slice.
     pub end: Instant,
-    /// Index of the run of blocks that the job waited for, if any.
+    /// If the job waited for input: index of the run of blocks that it waited for.
     pub run: Option<u64>,
 }
 
 impl JobTracks {
-    /// Records the tracks as rows of an additional node after the others.
+    /// Records the tracks as rows of an additional node, which is numbered after the machine's nodes.
     pub fn write_to(&self, recorder: &mut dyn Recorder) {
         let node = NodeId(self.nodes as u64);
         for (job, slices) in self.jobs.iter().enumerate() {
@@ -50,7 +50,7 @@ impl JobTracks {
     }
 }
 
-/// Returns the slices of a job that began at `start`: it waited, or worked.
+/// Returns the slices of a job that began at `start`. In each slice the job either waited or worked.
 fn slices(trial: &Trial, job: usize, start: Instant) -> Vec<JobSlice> {
     let mut slices = Vec::new();
     let mut free = Duration::ZERO;

@@ -17,7 +17,8 @@ impl NodeNames {
         NodeNames { compute: machine.nodes.compute.value.into(), all: machine.node_count().into() }
     }
 
-    /// Returns the kind of a node and its number among nodes of its kind. The tracks of jobs follow after all nodes.
+    /// Returns the kind of a node, and its index among the nodes of this kind. The node of the jobs' tracks has the
+    /// last number.
     fn kind(self, NodeId(node): NodeId) -> (&'static str, u64) {
         match node.checked_sub(self.compute) {
             None => ("compute node", node),

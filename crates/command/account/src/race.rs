@@ -1,4 +1,4 @@
-//! Account of one run of jobs that share disks: the job that was ahead, the start of a race, and the prediction of the
+//! Account of one run of jobs that share disks: the leading job, the start of a race, and the prediction of the
 //! analysis.
 
 use command_line::counted;
@@ -7,7 +7,7 @@ use fs::Scheduling;
 use machine::Duration;
 use placement::{BlockTimes, ManyDisks, TwoDisks};
 
-/// Jobs race only if the first one ends before this share of the total time.
+/// A race requires that the first job ends before this share of the total time.
 const TOGETHER: f64 = 0.8;
 
 /// Events of one trial.
@@ -17,18 +17,18 @@ pub struct Race<'a> {
     outcome: &'a PlacementOutcome,
 }
 
-/// Prediction of the analysis for the case, with the measured r and w.
+/// Prediction of the analysis for a case, with the measured times r and w.
 struct Analysis {
-    /// Ratio that must be above 1 for a race, and its name.
+    /// Ratio that must be above 1 for a race to be possible, and its symbol.
     ratio: f64,
     called: &'static str,
     /// Threshold N* in blocks.
     threshold: u64,
 }
 
-/// Returns the caveat for a threshold with fewer jobs than disks.
+/// Returns the reservation about a threshold if there are fewer jobs than disks.
 pub fn proviso(jobs: u32, disks: u32) -> &'static str {
-    if jobs < disks { " (the analysis is of as many jobs as disks)" } else { "" }
+    if jobs < disks { " (the analysis assumes as many jobs as disks)" } else { "" }
 }
 
 impl<'a> Race<'a> {
@@ -48,8 +48,8 @@ impl<'a> Race<'a> {
         lines
     }
 
-    /// Returns the analysis, or `None` if no race is possible: one job, jobs placed so that none can race, or disks
-    /// that take no time.
+    /// Returns the analysis, or `None` if no race is possible: there is only one job, the jobs are placed so that none
+    /// can race, or the disks take no time.
     fn analysis(&self) -> Option<Analysis> {
         let times = BlockTimes { read: self.outcome.read_ms, write: self.outcome.write_ms };
         let read_blocks = self.case.options.read_blocks as u32;
@@ -133,9 +133,9 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// Returns the disk and the start time of a race: of the first queue that grew beyond twice the threshold while
-    /// another job was working. The start is the last time before that at which the queue was at the threshold. It is
-    /// no race if no job ends long before another.
+    /// Returns the disk and the start time of a race, or `None` without a race. The disk is the one whose queue was the
+    /// first to exceed twice the threshold while at least two jobs were working. The start is the last time before, at
+    /// which the queue was at the threshold. Without a job that ends long before the others there is no race.
     fn began(&self, threshold: u64) -> Option<(usize, Duration)> {
         let first = self.outcome.first().as_secs_f64();
         if threshold == 0 || first > TOGETHER * self.outcome.elapsed.as_secs_f64() {
@@ -153,7 +153,7 @@ impl<'a> Race<'a> {
         grown.min_by_key(|(_, time)| *time)
     }
 
-    /// Returns the job that had started the most block writes by this time.
+    /// Returns the job that had started the most block writes until this time.
     fn ahead_at(&self, time: Duration) -> usize {
         let started = |job: usize| {
             let since = time.as_nanos().saturating_sub((self.case.options.stagger * job as u64).as_nanos());
@@ -163,7 +163,7 @@ impl<'a> Race<'a> {
         (0..self.trial.jobs.len()).max_by_key(|&job| (started(job), usize::MAX - job)).unwrap_or(0)
     }
 
-    /// Describes each job, in the order of their ends: the time, and the reasons for waits.
+    /// Describes each job, in the order of their ends: its duration, and how long it waited for which reason.
     fn job_lines(&self) -> Vec<String> {
         let mut order: Vec<usize> = (0..self.outcome.ends.len()).collect();
         order.sort_by_key(|&job| self.outcome.ends[job]);

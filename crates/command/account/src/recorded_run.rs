@@ -1,9 +1,9 @@
 //! Utilisation of resources in a recorded run: the sums of a trace, simulated or real, in the form of the simulated
 //! machine's own statistics.
 //!
-//! A simulated machine records the work of its processors, links, buses and disks, each on its own row. A real machine
-//! records only times that the program can measure: processor time of its thread, send and receive times of messages
-//! with data, and times in which its file system used a disk.
+//! A simulated machine records the work of its processors, links, buses and disks, each in a separate row. A real
+//! machine records only times that the program can measure: processor time of its thread, send and receive times of
+//! messages with data, and times in which the file system used a disk.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,8 @@ pub struct RecordedRun {
     pub compute_nodes: usize,
     /// Names of the parts.
     pub names: PartNames,
-    /// Number of events that had no room in the recording. The sums then end at the last event that had room.
+    /// Number of events that did not fit into the recording. The sums then cover the time until the last recorded
+    /// event.
     pub missing: u64,
 }
 
@@ -34,7 +35,7 @@ pub struct PartNames {
 }
 
 impl PartNames {
-    /// Returns numbered names, for a machine whose parts have no others.
+    /// Returns numbered names, for a machine whose parts have no names.
     pub fn numbered(compute_nodes: usize, statistics: &Statistics) -> Self {
         let numbered = |name: &str, count| (0..count).map(|index| format!("{name} {index}")).collect();
         let mut nodes: Vec<String> = numbered("compute node", compute_nodes);
@@ -45,7 +46,7 @@ impl PartNames {
     }
 }
 
-/// Time range: begin and end in nanoseconds.
+/// Time range: start and end in nanoseconds.
 type Stretch = (u64, u64);
 
 /// Sums of a process, if it is a node.
@@ -58,10 +59,11 @@ struct RecordedNode {
     links: BTreeMap<&'static str, Vec<Stretch>>,
     /// Disks by their number in the node.
     disks: BTreeMap<u64, RecordedDisk>,
-    /// Numbers on the whole machine of the disks that record their own work, in the order of their numbers in the node.
+    /// Numbers (within the whole machine) of those disks of the node that record their own work, in the order of their
+    /// numbers in the node.
     disk_numbers: Vec<u64>,
     buses: BTreeMap<u64, BusStatistics>,
-    /// Range from the begin of the first span to the end of the last.
+    /// Range from the start of the first span to the end of the last one.
     extent: Option<Stretch>,
 }
 
@@ -88,7 +90,7 @@ impl RecordedRun {
         let missing = timeline.threads.iter().map(|thread| thread.dropped).sum();
         let mut end = extents().map(|(_, end)| end).max()?;
         if missing > 0 {
-            // Spans that began in time may end later, when no other events could be recorded.
+            // A span that began before the recording was full can end after the last recorded event.
             let begins = (0..timeline.spans.len()).map(|index| timeline.spans.get(index).begin_ns);
             end = end.min(begins.max()?);
         }
@@ -237,13 +239,14 @@ impl RecordedNode {
         count(&mut disk.sums.counts, direction, bytes, lasts);
     }
 
-    /// Returns the disk with this number on the whole machine, which records its own work.
+    /// Returns the disk that has this number within the whole machine and records its own work.
     fn recording_disk(&mut self, number: u64) -> &mut RecordedDisk {
         let index = self.disk_numbers.iter().position(|candidate| *candidate == number).unwrap_or(0);
         self.disks.entry(index as u64).or_default()
     }
 
-    /// Adds the processor time of the thread, from a real node's counter: per mille of the time until the next sample.
+    /// Adds the processor time of the thread. A real node records it as a counter: the busy share, in per mille, of the
+    /// time until the next sample.
     fn take_work(&mut self, timeline: &Timeline, threads: std::ops::Range<usize>) {
         let name = "processor 0: busy, per mille";
         let Some(counter) = timeline.counters.iter().position(|counter| counter.name == name) else { return };
@@ -277,7 +280,7 @@ impl<'a> Row<'a> {
         Row { timeline, name: &timeline.threads[thread].name }
     }
 
-    /// Returns the number of the disk if this row has its mechanics.
+    /// Returns the number of the disk if this row records its mechanical work.
     fn disk_number(&self) -> Option<u64> {
         match self.part() {
             ("mechanics", number) => number,
@@ -285,7 +288,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Returns the kind of the part that the row is about, and its number.
+    /// Returns the kind of the part that the row describes, and its number.
     fn part(&self) -> (&'a str, Option<u64>) {
         let (name, is_mechanics) = match self.name.strip_suffix(": mechanics") {
             Some(name) => (name, true),
@@ -334,7 +337,7 @@ fn wait(waits: &mut Waits, nanoseconds: u64) {
     }
 }
 
-/// Returns the total time within a range that at least one of the ranges covers.
+/// Returns the length of the union of the ranges, within the given range.
 fn together(stretches: Vec<Stretch>, (first, last): Stretch) -> Duration {
     let covered: RangeSet = stretches.into_iter().map(|(begin, end)| begin..end).collect();
     Duration::from_nanos(covered.within(&(first..last)).map(|part| part.end - part.start).sum())

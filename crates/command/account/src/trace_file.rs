@@ -1,7 +1,7 @@
-//! Trace of a simulated run, in the format that its file name asks for.
+//! Trace of a simulated run, in the format that the ending of its file name selects.
 //!
-//! Nodes write the trace file while they run. For the Perfetto UI it is a temporary file, which is read and exported
-//! after the run.
+//! Nodes write a trace file during the run. For the Perfetto UI this is a temporary file, which is converted after the
+//! run.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::node_names::NodeNames;
 pub struct TraceFile {
     path: PathBuf,
     recorder: FileRecorder<BufWriter<File>>,
-    /// Output file for the Perfetto UI and the temporary trace, if that format is wanted.
+    /// Output file for the Perfetto UI, and the temporary trace; `None` if another format is wanted.
     perfetto: Option<(File, File)>,
 }
 
@@ -63,10 +63,10 @@ impl TraceFile {
     }
 }
 
-/// Limit of events in the trace of a prediction.
+/// Maximum number of events in the trace of a prediction.
 const PREDICTED_EVENTS_MAX: u64 = 10_000_000;
 
-/// Runs the first trial of an experiment that predicts something, and traces it if a file is named.
+/// Runs the first trial of an experiment as a prediction, and traces it if a file is named.
 pub fn predicted_trial(experiment: &Experiment, trace: Option<&Path>) -> Result<Trial> {
     let trial = match trace {
         None => experiment.trial(0),
@@ -82,7 +82,7 @@ pub fn predicted_trial(experiment: &Experiment, trace: Option<&Path>) -> Result<
 }
 
 /// Returns the paths of two traces: of the measurement, and of its prediction in the same directory. Fails unless there
-/// is exactly one measurement; `choose` is the remedy.
+/// is exactly one measurement. `choose` is the remedy.
 pub fn measured_and_predicted(path: &Path, measurements: usize, choose: &str) -> Result<(PathBuf, PathBuf)> {
     if measurements != 1 {
         let why = format!("a trace needs a single measurement, and there are {measurements}");
@@ -90,7 +90,7 @@ pub fn measured_and_predicted(path: &Path, measurements: usize, choose: &str) ->
     }
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     local::check_writable(path)?;
-    // Empty the file now: several processes will append their parts of the measurement.
+    // Empty the file now, because several processes will append their parts of the measurement.
     File::create(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
     let whole = std::path::absolute(path).map_err(|error| Failure::new(path.display().to_string(), error))?;
     let predicted = whole.with_file_name(format!("{name}-predicted.tlv"));

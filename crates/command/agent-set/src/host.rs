@@ -1,7 +1,7 @@
-//! Shell commands on a host: this computer, or another one reached by ssh.
+//! Shell commands on a host: this computer, or another one, over ssh.
 //!
-//! A command is sent to the standard input of a `sh`. So the user's login shell need not parse it, and both kinds of
-//! host work the same.
+//! A command is sent to the standard input of `sh`. So the user's login shell need not parse it, and commands run the
+//! same way on this computer and over ssh.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
@@ -24,12 +24,12 @@ pub struct SshArgs {
     pub ssh: String,
 }
 
-/// ssh asks no questions, because there may be many hosts and no user to answer. It abandons a host that stops
-/// responding in the middle of a command after three intervals.
+/// ssh must ask no questions, because there may be many hosts and no user to answer. It abandons a host that does not
+/// respond for three intervals during a command.
 const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5";
 
 impl SshArgs {
-    /// Returns the command if it differs from the default.
+    /// Returns the command if it differs from the default command.
     pub fn given(&self) -> Option<&str> {
         let usual = std::env::var("STARFISH_SSH").unwrap_or_else(|_| SSH.to_owned());
         Some(&*self.ssh).filter(|ssh| *ssh != usual)
@@ -61,7 +61,7 @@ impl<'a> Host<'a> {
         self.name.unwrap_or("this computer")
     }
 
-    /// Returns the address that ssh's configuration has for this host, or `None` if it has none.
+    /// Returns the address of this host in ssh's configuration, or `None` if there is none.
     pub fn configured_address(self) -> Option<String> {
         let mut words = self.ssh.split_whitespace();
         let mut command = Command::new(words.next()?);
@@ -100,7 +100,7 @@ impl<'a> Host<'a> {
         let mut child = command.spawn().map_err(|error| self.failed(error))?;
         let stdin = child.stdin.as_mut().expect("it was piped");
         match stdin.write_all(script.as_bytes()).and_then(|()| stdin.flush()) {
-            // The command ended early and reports the reason itself.
+            // The command ended early, and reports the reason on its standard error.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(child),
             other => other.map(|()| child).map_err(|error| self.failed(error)),
         }
@@ -109,9 +109,9 @@ impl<'a> Host<'a> {
     /// Returns the failure for a command that ended without success, with a remedy.
     pub fn explain(self, code: Option<i32>, complaints: &str) -> Failure {
         let complaints = complaints.trim();
-        // Drop the prefix of our own programs: this program adds the same one to its message.
+        // Remove the prefix of our own programs, because this program adds the same prefix to its message.
         let complaints = complaints.strip_prefix("starfish: ").unwrap_or(complaints);
-        let why = if complaints.is_empty() { "it ended without a message" } else { complaints };
+        let why = if complaints.is_empty() { "the command ended without a message" } else { complaints };
         match (code, self.name) {
             (Some(SSH_FAILED), Some(host)) => {
                 let failure = Failure::new(host, format!("ssh cannot connect: {why}"));
@@ -144,12 +144,12 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Returns the error output of a process, at most 16 KiB. Blocks until the process closes the stream or the limit is
-/// reached.
+/// Returns what a process prints on standard error, at most 16 KiB. Blocks until the process closes the stream or the
+/// limit is reached.
 pub fn complaints(errors: &mut impl Read) -> String {
     const BYTES_MAX: u64 = 16 << 10;
     let mut kept = Vec::new();
-    // A read error ends the output, too.
+    // A read error ends the text like the end of the stream.
     let _ = errors.take(BYTES_MAX).read_to_end(&mut kept);
     String::from_utf8_lossy(&kept).into_owned()
 }
@@ -159,7 +159,7 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Quotes a text for people to read: like [`quoted`], but without quotes where the shell needs none.
+/// Quotes a text for people: like [`quoted`], but without quotes if the shell needs none.
 pub fn quoted_if_need_be(text: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "/._-:@%+=~".contains(character);
     if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { quoted(text) }

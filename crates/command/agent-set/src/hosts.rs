@@ -1,4 +1,4 @@
-//! The agents to run: a number of them on this computer, or those of a hosts file.
+//! The agents to run: a number of agents on this computer, or the agents in a hosts file.
 //!
 //! ```text
 //! # one agent a line: HOST[:PORT] [ROOT...]
@@ -52,7 +52,7 @@ pub fn read(path: &Path) -> Result<Vec<Wanted>> {
     })
 }
 
-/// Parses a hosts file. Fails with the number of a line and its mistake.
+/// Parses a hosts file. Fails with the number of an invalid line and the reason.
 fn parse(text: &str) -> std::result::Result<Vec<Wanted>, (usize, String)> {
     let mut all: Vec<Wanted> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

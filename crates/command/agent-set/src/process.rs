@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
 
-/// Process of a host.
+/// Process on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Process number.
@@ -20,7 +20,8 @@ pub struct Process {
 }
 
 /// Defines the shell function `same`: true if the process still exists and is no zombie. In `/proc/PID/stat` the name
-/// is in parentheses and may contain anything. After it, the first word is the state and the twentieth the start time.
+/// is in parentheses and may contain any character. After the name, the first word is the state and the twentieth word
+/// is the start time.
 const SAME: &str = r"same() {
     set -- $(sed 's/.*) //' /proc/$process/stat 2>/dev/null)
     [ $# -ge 20 ] && [ $1 != Z ] && [ ${20} = $started ]

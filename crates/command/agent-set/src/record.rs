@@ -14,7 +14,7 @@ use crate::process::Process;
 const HEAD: &str =
     "# Written by `starfish agents up`, read by `status`, `down` and commands that look for agents.\n";
 
-/// Set of agents that are started and stopped together. A stopped set keeps its record, to be started again.
+/// Set of agents that are started and stopped together. A stopped set keeps its record, so that it can be restarted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -67,7 +67,7 @@ impl Started {
             name: self.name.clone(),
             host: self.host.clone(),
             address: host.to_owned(),
-            // An agent of this computer may get another port: its old one is only preferred.
+            // An agent on this computer may get another port; its old one is only preferred.
             port: self.host.as_ref().and_then(|_| self.port()),
             roots: self.roots.clone(),
         }
@@ -98,7 +98,7 @@ pub fn read(directory: &Path) -> Result<Record> {
     };
     toml::from_str(&text).map_err(|error| {
         Failure::new(path.display().to_string(), error.message())
-            .remedy("If it cannot be restored, stop its agents by hand and remove it.")
+            .remedy("If the file cannot be restored, stop its agents by hand and remove it.")
     })
 }
 
@@ -133,7 +133,7 @@ impl State {
         refuse_within_agent(&directory)?;
         let failed = |error| Failure::new(directory.display().to_string(), error);
         fs::create_dir_all(&directory).map_err(failed)?;
-        // Do not truncate an existing file: the name may be a link to another file.
+        // Do not truncate an existing file, because the name may be a link to another file.
         let lock =
             File::options().write(true).create(true).truncate(false).open(directory.join("agents.lock"));
         let lock = lock.map_err(failed)?;
@@ -171,7 +171,7 @@ impl State {
         let text = toml::to_string(record).expect("a record can be written as TOML");
         let mut file = tempfile::NamedTempFile::new_in(&self.directory).map_err(failed)?;
         file.write_all(HEAD.as_bytes()).and_then(|()| file.write_all(text.as_bytes())).map_err(failed)?;
-        // Without a sync, a power cut could leave an empty file, which is a record of no agents.
+        // Without a sync, a power cut could leave an empty file, which would be a record without agents.
         file.as_file().sync_data().map_err(failed)?;
         file.persist(&path).map_err(|error| failed(error.error))?;
         File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(failed)

@@ -1,4 +1,4 @@
-//! Starts agents so that they stay only if all goes well.
+//! Starts agents, which continue only if the start of the whole set succeeds.
 //!
 //! ```text
 //!  starfish agents up          starfish agent --detach            starfish agent
@@ -6,12 +6,12 @@
 //!       <------ listening on ADDRESS ---------------------------------
 //!       <------ process NUMBER STARTED ---
 //!       <------ log PATH -----------------
-//!       ... until all are there, and recorded ...
+//!       ... until all agents run, and are recorded ...
 //!       ------- stay ADDRESSES ---------->  ends  - stay ADDRESSES --> continues alone
 //! ```
 //!
-//! Until it receives `stay`, an agent ends when its input does. So no unrecorded agent remains if the command ends, by
-//! Ctrl-C or otherwise, or if the connection breaks.
+//! Until it receives `stay`, an agent ends when its standard input is closed. So no unrecorded agent remains if the
+//! command is interrupted or fails, or if the connection breaks.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use crate::record::{self, Started};
 /// Text that a ready agent prints before its address.
 pub const READY: &str = "listening on ";
 
-/// Text that the starter prints next, before the number and start time of the process.
+/// Text that the starter prints next, before the process number and the start time of the agent.
 pub const PROCESS: &str = "process ";
 
 /// Text that the starter prints last, before the path of the agent's log.
@@ -50,7 +50,7 @@ pub fn agents_to_detach(line: &str) -> Option<Vec<String>> {
 /// Exit code of a program that rejects its arguments.
 const REFUSES_ARGUMENTS: i32 = failure::USAGE as i32;
 
-/// Timeout for an agent to become ready, ample because an agent only has to create some directories.
+/// Time limit for an agent to become ready. It is ample, because an agent only has to create some directories.
 const READY_MAX: Duration = Duration::from_secs(60);
 
 /// Settings for starting agents.
@@ -66,7 +66,7 @@ pub struct Start<'a> {
     pub key: KeyFile,
     /// Further options of every agent.
     pub options: &'a [String],
-    /// True if agents that were started before may create their disks, too.
+    /// True if agents that already ran before may create their disks, too.
     pub create: bool,
 }
 
@@ -91,24 +91,24 @@ impl KeyFile {
     }
 }
 
-/// Agent that listens. It ends with this process or when this value is dropped, unless [`stay`](Self::stay) detaches
+/// Agent that listens. It ends when this process ends or this value is dropped, unless [`stay`](Self::stay) detaches
 /// it.
 pub struct Starting {
-    /// Record of the agent, for the set.
+    /// Record of the agent, for the record of the set.
     pub started: Started,
     child: Child,
     word: Option<ChildStdin>,
 }
 
 impl Start<'_> {
-    /// Starts an agent on its host. An agent that ran `before` gets its port again if it may have any. It requires its
-    /// existing disks, unless `create` is set or its directories changed.
+    /// Starts an agent on its host. An agent that has run `before` gets the same port again, if `wanted` names no port
+    /// and the port is free. Its disks must exist, unless `create` is set or its directories changed.
     pub fn start(&self, wanted: &Wanted, host: Host<'_>, before: Option<&Started>) -> Result<Starting> {
         let port = before.and_then(Started::port);
         let is_new = self.create || before.is_none_or(|before| before.roots != wanted.roots);
         let first = self.start_at(wanted, host, wanted.port.or(port), is_new);
         match first {
-            // Another process took the port since.
+            // Another process has taken the port since.
             Err(_) if wanted.port.is_none() && port.is_some() => self.start_at(wanted, host, None, is_new),
             other => other,
         }
@@ -132,7 +132,7 @@ impl Start<'_> {
         }
         drop(word);
         if first_lines.2 == Err(flume::RecvTimeoutError::Timeout) {
-            // The network may hang: the agent then ends with its connection.
+            // The network may be blocked. Then the agent ends when its connection breaks.
             let _ = child.kill();
             let _ = child.wait();
             return Err(Failure::new(
@@ -150,11 +150,12 @@ impl Start<'_> {
         }
     }
 
-    /// Returns the shell command that becomes the agent's starter.
+    /// Returns the shell script that ends by executing the starter of the agent.
     fn script(&self, wanted: &Wanted, host: Host<'_>, port: Option<u16>, is_new: bool) -> String {
         let own = record::directory_name(&wanted.name);
         let (program, base, at) = if host.is_remote() {
-            // `make install` may install the program outside the `PATH` of shells that ssh starts.
+            // `make install` may install the program in a directory that is not in the `PATH` of shells that ssh
+            // starts.
             let base = format!("\"${{XDG_STATE_HOME:-$HOME/.local/state}}/starfish\"/{}", quoted(&own));
             (quoted(self.remote_program), base, String::new())
         } else {
@@ -163,7 +164,7 @@ impl Start<'_> {
         };
         let listen = quoted(&format!("{at}:{}", port.unwrap_or(0)));
         let mut roots: Vec<String> = wanted.roots.iter().map(|root| quoted(root)).collect();
-        // Disks that were served before must exist: a missing one is not mounted, or was moved.
+        // Disks that an agent has served before must exist: a missing disk is not mounted, or was moved.
         let create = if is_new { " --create" } else { "" };
         if roots.is_empty() {
             roots.push("\"$base/disk\"".into());
@@ -181,11 +182,11 @@ impl Start<'_> {
 }
 
 impl Start<'_> {
-    /// Returns shell commands that bring the key to the host, and the quoted path of its file there.
+    /// Returns shell commands that copy the key to the host, and the quoted path of the key file on the host.
     ///
-    /// The key appears in no list of processes: the commands come over standard input, and `printf` is a shell builtin.
-    /// The agent has a separate key file, so that a host can belong to several clusters. The user's programs on that
-    /// host find the key if they have no other.
+    /// The key appears in no list of processes: the commands are sent over standard input, and `printf` is a shell
+    /// builtin. The agent has a separate key file, so that a host can belong to several clusters. The commands also
+    /// copy the key to the default place of the user's programs on the host, unless there is a key already.
     fn key_script(&self, host: Host<'_>) -> (String, String) {
         let KeyFile { path, text } = &self.key;
         if !host.is_remote() {
@@ -201,10 +202,10 @@ impl Start<'_> {
 }
 
 impl Starting {
-    /// Detaches the agent, and sends it the addresses of all agents of its set.
+    /// Detaches the agent. Sends it the addresses of all agents of its set.
     ///
     /// # Errors
-    /// If the agent does not continue.
+    /// If the agent ends.
     pub fn stay(mut self, agents: &[String]) -> Result<()> {
         let failed =
             |error| Failure::new(&self.started.name, format!("cannot leave the agent running: {error}"));
@@ -220,8 +221,8 @@ impl Starting {
     }
 }
 
-/// Returns the failure of an agent that did not start. The agent's own output has a remedy, unless the agent rejects
-/// the arguments of this program.
+/// Returns the failure of an agent that did not start. The agent's own output contains a remedy, except when the agent
+/// rejects the arguments of this program.
 fn not_started(host: Host<'_>, code: Option<i32>, complaints: &str) -> Failure {
     let failure = host.explain(code, complaints);
     match code {

@@ -1,8 +1,9 @@
 //! Completion in bash.
 //!
 //! Bash also splits the line at `:` and `=`, which occur in `pfs:NAME`, HOST:PORT and `--option=VALUE`. So the function
-//! joins these words for the program. It strips the text before the last such character from the answers, because bash
-//! replaces only the text after it. Options are offered if the user has typed a dash, or if no other value is possible.
+//! joins these words for the program. From each answer it removes the text before the last such character, because bash
+//! replaces only the text after it. Options are offered only if the user has typed a dash, or if no other value is
+//! possible.
 
 use std::ffi::OsString;
 use std::io::{Error, Write};

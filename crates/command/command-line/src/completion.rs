@@ -1,4 +1,4 @@
-//! Completion by Tab: a shell calls the program with the line so far, and the program prints possible continuations.
+//! Completion by Tab: a shell passes the line so far to the program, and the program prints possible continuations.
 //!
 //! The script that the shell loads ([`registration`]) only calls the program. So the values are always those of the
 //! installed program and of the present file system.
@@ -25,8 +25,8 @@ pub type Values = ArgValueCompleter;
 
 /// Answers a completion request of a shell and ends the program. Without a request, returns.
 ///
-/// The program must not have printed anything before. Errors yield no values, because a message would appear in the
-/// line that the user is typing.
+/// The program must not have printed anything before. Errors yield no values, because an error message would appear in
+/// the line that the user is typing.
 pub fn complete(command: impl Fn() -> Command) {
     let answer = CompleteEnv::with_factory(command).var(VARIABLE).shells(ADAPTERS);
     let directory = std::env::current_dir().ok();
@@ -42,7 +42,7 @@ pub fn registration(shell: &str, name: &str) -> Option<String> {
     let adapter: &dyn EnvCompleter = ADAPTERS.completer(shell)?;
     adapter.write_registration(VARIABLE, name, name, name, &mut text).ok()?;
     let text = String::from_utf8(text).ok()?;
-    // zsh loads the script at the first Tab, and expects values from that same call.
+    // zsh loads the script at the first Tab, and expects this first call to return values.
     let first = if shell == "zsh" {
         format!(
             "if [[ $funcstack[1] == _{name} ]]; then _clap_dynamic_completer_{}; fi\n",

@@ -1,4 +1,4 @@
-//! Durations, parsed and formatted: one form in all options, one in all tables.
+//! Durations: one form for all options, one for all tables.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| EXPECTED.to_owned())
 }
 
-/// Parses a duration, or a plain number of seconds, which some options accepted earlier.
+/// Parses a duration, or a plain number as seconds. Earlier versions of some options accepted only seconds.
 pub fn parse_or_seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| EXPECTED.to_owned()),
@@ -31,7 +31,7 @@ pub fn in_words(time: Duration) -> String {
 
 /// Formats seconds with a unit and three digits, or more for whole seconds.
 pub fn shown(seconds: f64) -> String {
-    // Bounds where rounding to three digits yields 1000, so that the next unit applies.
+    // The bounds are the values that three digits would round to 1000, so that the next unit applies.
     let (value, unit) = match seconds {
         0.0 => return "0 s".to_owned(),
         ..999.5e-9 => (seconds * 1e9, "ns"),

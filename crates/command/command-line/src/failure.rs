@@ -17,7 +17,7 @@ pub struct Failure {
     what: String,
     why: String,
     remedy: Option<String>,
-    /// Kind of a file system error, which a caller can act on; `None` for other failures.
+    /// Kind of a file system error, to which a caller can react; `None` for other failures.
     kind: Option<ErrorKind>,
     code: u8,
     broken_pipe: bool,
@@ -34,8 +34,8 @@ const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 
 impl Failure {
-    /// Records this failure in the outcome of several steps that run despite failures. If the outcome holds a failure
-    /// already, prints this one now.
+    /// Stores this failure in the outcome of several steps, which all run even if one fails. If the outcome holds a
+    /// failure already, prints this one instead.
     pub fn join(self, outcome: &mut Result<()>) {
         match outcome {
             Ok(()) => *outcome = Err(self),
@@ -43,7 +43,7 @@ impl Failure {
         }
     }
 
-    /// Returns a failure with the failed action and the reason.
+    /// Returns a failure of the action `what` for the reason `why`.
     pub fn new(what: impl Into<String>, why: impl fmt::Display) -> Self {
         Failure {
             what: what.into(),
@@ -62,7 +62,7 @@ impl Failure {
         Failure { broken_pipe, ..Failure::new(format!("cannot write {what}"), error) }
     }
 
-    /// Returns a failure of usage. The command has not changed anything yet.
+    /// Returns a failure because of wrong usage. The command must not have changed anything yet.
     pub fn usage(what: impl Into<String>, why: impl fmt::Display) -> Self {
         Failure { code: USAGE, ..Failure::new(what, why) }
     }
@@ -93,7 +93,7 @@ impl Failure {
         self.kind
     }
 
-    /// Returns true if the reader of the output has closed it: it has read enough, and needs no message.
+    /// Returns true if the reader of the output has closed it: the reader has read enough, and needs no message.
     pub fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }
@@ -141,7 +141,7 @@ fn without_numbers(why: &str) -> String {
     plain
 }
 
-/// Limit of the shown action in characters; file names are shorter.
+/// Maximum length of the shown action in characters. File names are shorter.
 const WHAT_MAX: usize = 300;
 
 /// Returns the text, or its beginning and end if it is too long.

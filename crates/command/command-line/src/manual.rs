@@ -46,7 +46,7 @@ fn collect(
     commands.into_iter().try_for_each(|command| collect(command, source, &name, pages))
 }
 
-/// Writes the synopsis with the values of options, which clap_mangen omits.
+/// Writes the synopsis with the values of options, because clap_mangen omits the values.
 fn synopsis(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     write!(page, ".SH SYNOPSIS\n\\fB{}\\fR", escaped(name))?;
@@ -77,7 +77,7 @@ fn spelt(argument: &Arg) -> String {
     let is_several = matches!(argument.get_action(), ArgAction::Append)
         || argument.get_num_args().is_some_and(|count| count.max_values() > 1);
     let spelt = spelt.join(" ");
-    // Some value names contain the dots already: HOST:PORT,...
+    // Some value names, such as HOST:PORT,..., contain the dots already.
     let dots = if is_several && !spelt.contains("...") { "..." } else { "" };
     format!("{spelt}{dots}")
 }
@@ -107,7 +107,7 @@ fn see_also(above: &str, page: &mut Vec<u8>) -> io::Result<()> {
     if above.is_empty() { Ok(()) } else { writeln!(page, ".SH SEE ALSO\n.BR {above} (1)") }
 }
 
-/// Escapes a line, so that troff finds no instruction in it.
+/// Escapes a line, so that troff does not interpret any part of it as an instruction.
 fn escaped(line: &str) -> String {
     let line = line.replace('\\', "\\e").replace('-', "\\-");
     if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }

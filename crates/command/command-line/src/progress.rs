@@ -28,26 +28,27 @@ const OF_BYTES: &str = "{msg} {wide_bar} {done} of {total}, {throughput}{rest}";
 /// Delay before progress appears. Shorter commands show none.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Progress counter. Clones share it, and any thread may count.
+/// Progress counter. Clones share the state, and any thread may count.
 #[derive(Clone)]
 pub struct Progress {
     bar: ProgressBar,
-    /// Keeps the display thread alive; the thread ends when the last handle is dropped.
+    /// Keeps the display thread running. The thread ends when the last clone is dropped.
     _shown: Option<flume::Sender<()>>,
 }
 
 impl Progress {
-    /// Starts progress in bytes. The total is set later: see [`expect`](Self::expect).
+    /// Starts progress in bytes. The total is unknown until [`expect`](Self::expect) sets it.
     pub fn bytes(show: Show, what: &str) -> Self {
         Progress::start(show, what, Counted::Bytes, None, "{msg} {spinner} {done}, {throughput}")
     }
 
-    /// Starts progress in pieces of work.
+    /// Starts progress in pieces of work of which there are `total`.
     pub fn count(show: Show, what: &str, total: u64) -> Self {
         Progress::start(show, what, Counted::Pieces, Some(total), "{msg} {wide_bar} {pos} of {len}{left}")
     }
 
-    /// Starts progress in pieces of work of different duration. The remaining time is estimated from `cost`.
+    /// Starts progress in pieces of work of different durations. The total `cost` serves to estimate the remaining
+    /// time.
     pub fn weighted(show: Show, cost: u64) -> Self {
         Progress::start(show, "", Counted::Cost, Some(cost), "{msg} {wide_bar} {percent} %{left}")
     }
@@ -100,7 +101,7 @@ fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("a template as indicatif has them");
     // ASCII, because the terminal's character set may have no blocks.
     let style = style.progress_chars("#- ").tick_chars("|/-\\ ");
-    // Sizes as in all other messages; indicatif's own keys write two digits.
+    // Use the same format of sizes as all other messages; indicatif's own keys write two digits.
     let style = style.with_key("done", |state: &ProgressState, text: &mut dyn Write| {
         let _ = text.write_str(&Size(state.pos()).rounded());
     });
@@ -113,17 +114,18 @@ fn style(template: &str) -> ProgressStyle {
             let _ = write!(text, ", {:#} left", HumanDuration(state.eta()));
         }
     });
-    // The bar counts bytes in flight: the last ones may reach the disks seconds later.
+    // The bar also counts bytes in flight, so the last bytes may reach the disks seconds after the bar is full.
     let style = style.with_key("rest", |state: &ProgressState, text: &mut dyn Write| {
         let _ = text.write_str(&rest(state.pos(), state.len(), state.eta()));
     });
     style.with_key("throughput", |state: &ProgressState, text: &mut dyn Write| {
-        // Ignore errors: without them the text is just incomplete.
+        // Ignore an error, which would only leave the text incomplete.
         let _ = write!(text, "{:.1} MiB/s", mib(state.per_sec() as u64));
     })
 }
 
-/// Returns the end of a line about `done` of `total` bytes: the time left, or the phase after the last byte.
+/// Returns the end of the progress line for `done` of `total` bytes: the remaining time, or what happens after the last
+/// byte.
 fn rest(done: u64, total: Option<u64>, left: Duration) -> String {
     match total {
         _ if done == 0 => String::new(),
@@ -141,7 +143,7 @@ fn draw(show: Show, bar: &ProgressBar, ended: &flume::Receiver<()>) {
     }
 }
 
-/// Quantity that a progress counts.
+/// Quantity that a progress counter counts.
 #[derive(Clone, Copy, Debug)]
 enum Counted {
     Bytes,

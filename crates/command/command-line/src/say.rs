@@ -13,8 +13,8 @@ macro_rules! say {
     };
 }
 
-/// Writes one or more lines to standard error, with control characters in them escaped. Ignores write errors: a closed
-/// pipe or a full disk must change neither the work nor the exit code of the program.
+/// Writes one or more lines to standard error, with control characters escaped. Ignores write errors: a closed pipe or
+/// a full disk must change neither the work nor the exit code of the program.
 pub fn say_line(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{}", visible_lines(&line.to_string()));
 }

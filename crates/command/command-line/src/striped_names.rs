@@ -14,13 +14,13 @@ use node::{Agent, Session, Settings, agents};
 
 use crate::completion::{Values, matching};
 
-/// Prefix of striped files' names in programs that also accept ordinary files.
+/// Prefix of the names of striped files, for programs that also accept ordinary files.
 pub const STRIPED: &str = "pfs:";
 
 /// Time limit for the answers of agents.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Page cache in bytes; a listing needs none.
+/// Page cache size in bytes. It is small, since a listing needs no cache.
 const CACHE_BYTES: u64 = 4 << 20;
 
 /// Completes names of striped files.
@@ -28,7 +28,7 @@ pub fn stored() -> Values {
     Values::new(|typed: &OsStr| matching(&names(), typed))
 }
 
-/// Completes ordinary files, and striped ones with the prefix `pfs:`.
+/// Completes names of ordinary files, and names of striped files with the prefix `pfs:`.
 pub fn file_or_stored() -> Values {
     Values::new(|typed: &OsStr| {
         if typed.to_string_lossy().starts_with(STRIPED) {
@@ -46,7 +46,7 @@ pub fn agents(typed: &OsStr) -> Vec<CompletionCandidate> {
     matching(&agents::usual().unwrap_or_default(), typed)
 }
 
-/// Returns the names of all striped files, or none if the agents do not answer in time.
+/// Returns the names of all striped files, or no names if the agents do not answer in time.
 fn names() -> Vec<String> {
     let (sender, names) = mpsc::channel();
     // The thread is not joined: it ends with the program.
@@ -62,14 +62,14 @@ fn ask() -> node::Result<Vec<String>> {
     Session::start(settings)?.list()
 }
 
-/// Returns the agents named on the line, or else the usual ones.
+/// Returns the agents that the command line names, or else the usual agents.
 fn named() -> node::Result<Vec<Agent>> {
     let listed: Vec<String> =
         typed("--agents").iter().flat_map(|list| list.split(',')).map(str::to_owned).collect();
     agents::find_among(&listed, typed("--config").as_deref().map(Path::new))
 }
 
-/// Returns the value of this option if the line contains one.
+/// Returns the value of this option if the command line contains it.
 fn typed(option: &str) -> Option<String> {
     value(option, env::args())
 }
@@ -80,7 +80,7 @@ fn value(option: &str, words: impl Iterator<Item = String>) -> Option<String> {
     first.strip_prefix(&format!("{option}=")).map(str::to_owned).or_else(|| words.next())
 }
 
-/// Returns true if the name of an option ends here.
+/// Returns true if `rest` does not continue the name of the option.
 fn is_end(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('=')
 }

@@ -1,13 +1,14 @@
 //! Text tables for users.
 //!
-//! A table wider than the terminal is narrowed: first the widest text column wraps. If that is not enough, the last
-//! columns continue on separate lines, in the header as in each row. Without a terminal the table keeps its full width.
+//! A table that is wider than the terminal is narrowed. First the text in the widest text column is wrapped. If the
+//! table is still too wide, the last columns continue on separate lines, both in the header and in each row. Without a
+//! terminal the table keeps its full width.
 
 use std::ops::Range;
 
 use console::{Alignment, measure_text_width, pad_str};
 
-/// Table with columns of the required width. The first rows are its header.
+/// Table whose columns are as wide as their contents require. The first rows are its header.
 #[derive(Default)]
 pub struct TextTable {
     rows: Vec<Vec<String>>,
@@ -41,7 +42,7 @@ impl TextTable {
         let widest = (0..widths.len().min(self.text_columns)).max_by_key(|column| widths[*column]);
         if let Some(widest) = widest {
             let excess = total(&widths).saturating_sub(terminal);
-            // A narrower column would consist of single words.
+            // Not narrower, because a narrower column would consist of single words.
             let narrow = TEXT_MIN.max(self.longest_word(widest));
             widths[widest] = widths[widest].saturating_sub(excess).max(narrow.min(widths[widest]));
         }
@@ -114,7 +115,7 @@ fn parts(widths: &[usize], terminal: usize) -> Vec<Range<usize>> {
     parts
 }
 
-/// Returns the text wrapped to this width; a longer word gets a separate line.
+/// Returns the text wrapped to this width. A word that is longer than the width gets a separate line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     if measure_text_width(text) <= width {

@@ -5,10 +5,10 @@ use std::env;
 use clap::Command;
 use console::Term;
 
-/// Maximum width of help; longer lines are hard to read.
+/// Maximum width of help texts, because longer lines are hard to read.
 const HELP_MAX: usize = 110;
 
-/// Width of help without a terminal and without COLUMNS.
+/// Width of help texts without a terminal and without COLUMNS.
 const HELP_ELSEWHERE: usize = 100;
 
 /// Returns the width of the terminal on standard output: COLUMNS, or else the terminal's own. Returns `None` without a
@@ -59,15 +59,15 @@ fn fill(line: &str, columns: usize, continued: usize) -> String {
     let mut pieces = vec![];
     let (mut rest, mut indent) = (line.to_owned(), 0);
     while rest.chars().count() > columns {
-        // Include one more character, as the line may break at a blank there. A line indented by more than `columns`
-        // has no such blank.
+        // Include one more character, because the line may break at a blank there. A line that is indented by more than
+        // `columns` has no such blank.
         let end = rest.char_indices().nth(columns + 1).map_or(rest.len(), |(at, _)| at);
         let begin = rest.len() - rest.trim_start().len();
         let fitting = rest.get(begin..end).unwrap_or_default();
-        // Text set apart by blanks moves to the next line as a whole.
+        // An explanation that is separated by blanks moves to the next line as a whole.
         let blank =
             fitting.find(APART).or_else(|| fitting.rfind(' ')).filter(|at| *at > 0).map(|at| begin + at);
-        // A word that is too long is not broken.
+        // Do not break a word that is too long.
         let blank = blank.or_else(|| rest[begin..].find(' ').map(|at| begin + at));
         let Some(at) = blank else { break };
         indent = continued;

@@ -26,7 +26,7 @@ fn is_hidden(letter: char) -> bool {
     letter.is_control() || directs
 }
 
-/// Converts bytes to MiB; per second this is a throughput.
+/// Converts bytes to MiB. (From bytes per second this yields a throughput.)
 pub fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }

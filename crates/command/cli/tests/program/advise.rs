@@ -77,7 +77,7 @@ fn the_table_and_csv_have_every_alternative() {
     assert!(table.contains("A race is possible") && table.contains("Place runs by policy 3"), "{table}");
     assert!(table.contains("(policy 2), use `--scheduling"), "{table}");
     assert!(table.contains("(policy 2), and disks serve requests in order of arrival"), "{table}");
-    assert!(table.contains("(the analysis is of as many jobs as disks)"), "there are fewer: {table}");
+    assert!(table.contains("(the analysis assumes as many jobs as disks)"), "there are fewer: {table}");
     assert!(table.contains("`fair-scan`, the default of agents"), "{table}");
     let help = String::from_utf8(succeed(starfish(["agent", "--help"]))).expect("text");
     assert!(help.contains("[default: fair-scan]"), "the same default: {help}");

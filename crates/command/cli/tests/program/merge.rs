@@ -32,7 +32,7 @@ fn a_race_is_explained_and_its_remedies_prevent_it() {
     let fewer = ["--jobs", "2", "--disks", "4", "--run-blocks", "50", "--explain"];
     let of = |policy| merge(&[&["--policy", policy], &fewer[..]].concat());
     assert!(of("1").contains("no job reads from a disk that another writes to"));
-    assert!(of("2").contains("(the analysis is of as many jobs as disks)"));
+    assert!(of("2").contains("(the analysis assumes as many jobs as disks)"));
 }
 
 /// The counts of the report, sections 3 and 4.
