@@ -1,16 +1,17 @@
 //! Conversion of the files of an older version to files of the namespace.
 //!
-//! In older versions agents knew a file by its name: the name of its stripes on the disks. This crate has exclusive use
-//! of the disks. It copies each such file into the namespace and then removes its old stripes:
+//! In older versions, agents identified a file by its name, which was also the name of its stripes on the disks. This
+//! crate needs exclusive use of the disks. It copies each such file into the namespace and then removes the old
+//! stripes:
 //!
-//! 1. Write the file under a temporary name made of its identity, so that the next run finds the remains of a killed
-//!    one.
+//! 1. Write the file under a temporary name made of its identity, so that the next run finds what a killed run has
+//! left.
 //! 2. Set an extended attribute that names the old file.
 //! 3. Rename the file to its path, and flush everything.
 //! 4. Remove the old stripes, then the attribute.
 //!
-//! A run that finds a file with this attribute at the path continues with step 4. The attribute stays if stripes are
-//! missing then. So a run can be killed at any time, and an old file is never removed if something else has its path.
+//! If a run finds a file with this attribute at the path, it continues with step 4. It keeps the attribute if stripes
+//! are missing. So a run can be killed at any time, and an old file is never removed while another file has its path.
 
 mod old_disks;
 mod old_files;
@@ -39,14 +40,14 @@ use transfer::remote_file::{HiddenFile, WantedFile, is_unfinished};
 use old_disks::{OldDisks, OldDisksHandle};
 use old_files::{OldEntry, OldFile, OldState};
 
-/// Extended attribute of a file that was made from an old one whose stripes may not all have been removed. Its value is
-/// the identity and the name of the old file.
+/// Extended attribute of a converted file whose old stripes may not all have been removed. Its value is the identity
+/// and the name of the old file.
 const CONVERTED: &[u8] = b"user.starfish.converted";
 
-/// Permissions of converted files: old ones have none.
+/// Permissions of converted files, because old files have no permissions.
 const FILE_MODE: u16 = 0o644;
 
-/// Remedy for files that can be converted under another path.
+/// Remedy for files whose path cannot be used.
 const RENAME: &str = "Convert it to another path with `--rename NAME PATH`.";
 
 /// Remedy for files that cannot be read.
@@ -56,17 +57,17 @@ const PUT_ASIDE: &str = "Move its stripes out of the directories of the disks, o
 pub struct OldSet {
     directories: Vec<PathBuf>,
     renamed: Renamed,
-    /// Directory of the namespace.
+    /// Directory of the namespace's records.
     pub metadata: Option<MetadataPlace>,
     /// True if unfinished files are removed.
     pub remove_unfinished: bool,
-    /// True if the plan is only listed, and nothing is changed.
+    /// True if the conversions are only listed, and nothing is changed.
     pub is_dry: bool,
 }
 
 impl OldSet {
-    /// Returns the set with disks in these directories. `renamed` has names of files, each followed by the path to
-    /// convert the file to instead.
+    /// Returns the set with disks in these directories. `renamed` is a list in which the name of each file to rename is
+    /// followed by its new path.
     ///
     /// Fails if a directory is no disk, or if a directory or a name appears twice.
     pub fn new(directories: Vec<PathBuf>, renamed: &[String]) -> Result<OldSet> {
@@ -81,9 +82,10 @@ impl OldSet {
     }
 }
 
-/// Converts the files of a set. Reports each file that stays, with the reason. Only lists paths if the set is `is_dry`.
+/// Converts the files of a set. Reports each file that cannot be converted, with the reason. Only lists the conversions
+/// if the set is `is_dry`.
 ///
-/// Fails if an error would stop the conversion of all other files, too.
+/// Fails if an error would also prevent the conversion of all further files.
 pub fn convert(set: OldSet, show: Show) -> Result<ConversionCounts> {
     let OldSet { directories, renamed, metadata, remove_unfinished, is_dry } = set;
     let keys = Keys::draw().map_err(|error| Failure::new("cannot create a key", error))?;
@@ -125,7 +127,7 @@ pub fn convert(set: OldSet, show: Show) -> Result<ConversionCounts> {
         })
     };
     progress.finish();
-    // If the node with the disks has failed, its error is the cause of the client's.
+    // If the node with the disks has failed, its error is the cause of the client's error.
     disks.end()?;
     tally
 }
@@ -149,7 +151,7 @@ fn check_directories(directories: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Names of old files, and the paths they get instead.
+/// Names of old files to rename, and their new paths.
 struct Renamed(Vec<(String, String)>);
 
 /// Old file, and its new path.
@@ -175,25 +177,25 @@ impl Renamed {
     }
 }
 
-/// Result for an old file.
+/// Result of the conversion of one old file.
 enum Step {
     Converted { bytes: u64 },
     Removed,
     Left(Failure),
 }
 
-/// Convertibility of an old file.
+/// State of an old file before its conversion.
 enum Convertibility {
     Convertible,
-    /// An earlier run has converted the file, and has not removed all its stripes.
+    /// An earlier run has converted the file, but has not removed all old stripes.
     Converted,
     Left(Failure),
 }
 
-/// Error that stops one conversion, or all.
+/// Error that prevents the conversion of one file, or of all.
 enum ConversionError {
     OfFile(Failure),
-    /// Ends the run: the other files would fail, too, or the command is interrupted.
+    /// Ends the run, because the command was interrupted or all further files would fail, too.
     OfAll(Failure),
 }
 
@@ -216,13 +218,13 @@ impl From<node::Error> for ConversionError {
 /// Counts of old files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConversionCounts {
-    /// Number of files that were converted, or can be.
+    /// Number of files that were converted (in a dry run: can be converted).
     pub converted: usize,
-    /// Bytes of these files.
+    /// Total size of these files in bytes.
     pub bytes: u64,
-    /// Number of unfinished files that were removed, or can be.
+    /// Number of unfinished files that were removed (in a dry run: can be removed).
     pub removed: usize,
-    /// Number of files that stay unconverted.
+    /// Number of files that were not converted.
     pub left: usize,
 }
 
@@ -286,7 +288,7 @@ impl Converter {
         Ok(tally)
     }
 
-    /// Converts all files that can be converted. Fails if the others would fail, too.
+    /// Converts all files that can be converted. Fails if all further files would fail, too.
     async fn convert_all(
         &self,
         namespace: &Namespace,
@@ -307,7 +309,7 @@ impl Converter {
         Ok(tally)
     }
 
-    /// Converts a file, or completes an earlier conversion.
+    /// Converts a file, or completes its earlier conversion.
     async fn convert(&self, namespace: &Namespace, name: &str, path: &[u8], file: &OldFile) -> Result<Step> {
         let converted = match standing(Some(namespace), name, path, file).await? {
             Convertibility::Convertible => self.copy(namespace, name, path, file).await,
@@ -372,7 +374,7 @@ impl Converter {
         let copied = match self.interruption.unless(write).await {
             Some(Ok(uploaded)) => new.complete(uploaded).await.map_err(Failure::from),
             Some(Err(failure)) => {
-                // Report the first failure; the next run removes the remains.
+                // Report the first failure. The next run removes the unfinished file.
                 let _ = new.discard().await;
                 Err(failure)
             }
@@ -403,7 +405,8 @@ impl Converter {
         // Flush before removing stripes: after a power cut the new file must exist, with its attribute.
         namespace.flush().await?;
         self.disks.remove(name, &file.places).await?;
-        // Missing stripes may be on an absent disk: a later run with that disk must recognise the new file.
+        // Missing stripes may be on an absent disk. A later run with that disk must recognise the new file by its
+        // attribute.
         if file.missing.is_none() {
             let number = namespace.look_at_link(path).await?.inode.number;
             let unmark = TreeOperation::RemoveExtended { number, name: CONVERTED.to_vec() };
@@ -413,7 +416,7 @@ impl Converter {
     }
 }
 
-/// Returns the convertibility of an old file to this path.
+/// Returns whether an old file can be converted to this path.
 async fn standing(
     namespace: Option<&Namespace>,
     name: &str,
@@ -451,7 +454,8 @@ async fn standing(
     })
 }
 
-/// Checks that a file can have this path, without a part such as `..` that means another directory.
+/// Checks that a file can have this path. The path must have no component that refers to another directory, such as
+/// `..`.
 fn check_path(path: &[u8]) -> std::result::Result<(), String> {
     if path.len() > PATH_BYTES_MAX {
         return Err(format!("it is longer than {PATH_BYTES_MAX} bytes"));
@@ -464,12 +468,12 @@ fn check_path(path: &[u8]) -> std::result::Result<(), String> {
     })
 }
 
-/// Returns the paths of the directories above a path, the outermost first.
+/// Returns the paths of all parents of a path, the outermost first.
 fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
 }
 
-/// True if this file of the namespace was made from this old file.
+/// True if this file of the namespace is a copy of this old file.
 async fn is_copy_of(namespace: &Namespace, found: &FoundPath, name: &str, file: &OldFile) -> Result<bool> {
     let get = TreeOperation::GetExtended { number: found.inode.number, name: CONVERTED.to_vec() };
     match namespace.perform(&found.path, get).await {
@@ -479,12 +483,12 @@ async fn is_copy_of(namespace: &Namespace, found: &FoundPath, name: &str, file: 
     }
 }
 
-/// Returns the value of [`CONVERTED`] for this old file.
+/// Returns the value of the attribute [`CONVERTED`] for this old file.
 fn mark_of(name: &str, file: &OldFile) -> Vec<u8> {
     format!("{:016x} {name}", file.id.0).into_bytes()
 }
 
-/// Removes the remains that a killed run left of a new file.
+/// Removes an unfinished new file that a killed run has left.
 async fn remove_left(namespace: &Namespace, hidden: &[u8]) -> Result<()> {
     let Some(inode) = namespace.look_if_there(hidden).await? else { return Ok(()) };
     let found = FoundPath { path: hidden.to_vec(), inode };

@@ -1,5 +1,5 @@
-//! Node of this process that has the disks and runs on its own thread. It serves the converting client as an I/O node,
-//! and also reads and removes old files.
+//! Node in this process that opens the disks and runs on a separate thread. It serves the converting client as an I/O
+//! node, and also reads and removes old files.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use real::{RealMachine, Settings};
 use super::old_files::{self, OldEntry, OldFile, OldState, Place};
 use super::reading::{self, Contents, PARTS_WAITING};
 
-/// Memory for cached blocks, in bytes.
+/// Size of the block cache in bytes.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Minimum of cached blocks; with fewer, requests would wait for each other.
+/// Minimum number of cached blocks; with fewer blocks, requests would wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 8;
 
-/// Node with the disks. It stops when this value is dropped.
+/// Node that has opened the disks. It stops when this value is dropped.
 pub(super) struct OldDisks {
     address: SocketAddr,
     requests: Sender<Request>,
@@ -40,7 +40,7 @@ enum Request {
 }
 
 impl OldDisks {
-    /// Starts a node with the disks in these directories, and finds the old files on them.
+    /// Starts a node that opens the disks in these directories, and finds the old files on them.
     pub(super) fn start(settings: Settings, directories: Vec<PathBuf>) -> Result<(OldDisks, Vec<OldEntry>)> {
         let (ready_sender, ready) = flume::bounded(1);
         let (requests, asked) = flume::unbounded();
@@ -50,7 +50,7 @@ impl OldDisks {
             let served = real::run(settings, |machine| async move {
                 let found = old_files::find(machine.disks(), &directories).await?;
                 let settings = IoNodeSettings { incarnation, ..io_node_settings(&found) };
-                // No receiver: the caller has ended, and there is nothing to do.
+                // Without a receiver the caller has ended, and needs no answer.
                 let _ = ready_sender.send((machine.address().expect("it listens"), found));
                 let network = machine.clone();
                 machine.spawn("waiting for the end", async move {
@@ -83,7 +83,7 @@ impl OldDisks {
         Ok((disks, found))
     }
 
-    /// Returns the address of the node, as that of an agent.
+    /// Returns the node as an agent, with its address.
     pub(super) fn agent(&self) -> Agent {
         Agent { name: "of this command".to_owned(), address: self.address, log: None }
     }
@@ -105,15 +105,15 @@ impl OldDisks {
 }
 
 impl OldDisksHandle {
-    /// Returns the contents of a file that has all its stripes.
+    /// Returns a reader of the contents of a file that has all its stripes.
     pub(super) fn read(&self, file: &OldFile) -> Contents {
         let (parts, received) = flume::bounded(PARTS_WAITING);
-        // If the node has ended, reading the contents fails.
+        // If the node has ended, the reader fails.
         let _ = self.0.send(Request::Read(file.clone(), parts));
         Contents::new(received, file.bytes)
     }
 
-    /// Removes objects of this name, one after the other. The removal is durable when this returns.
+    /// Removes these objects, one after the other. The removal is durable when the function returns.
     pub(super) async fn remove(&self, name: &str, places: &[Place]) -> Result<()> {
         let (done, outcome) = flume::bounded(1);
         let _ = self.0.send(Request::Remove { name: name.to_owned(), places: places.to_vec(), done });
@@ -127,7 +127,7 @@ async fn serve(machine: &RealMachine, request: Request) {
         Request::Read(file, parts) => reading::send(machine.disks(), &file, &parts).await,
         Request::Remove { name, places, done } => {
             let removed = remove(machine, &name, &places).await;
-            // The client may have been interrupted.
+            // The receiver is dropped if the client was interrupted.
             let _ = done.send(removed);
         }
     }
@@ -145,7 +145,7 @@ async fn remove(machine: &RealMachine, name: &str, places: &[Place]) -> Result<(
     Ok(())
 }
 
-/// Returns settings for blocks as large as those of the old files.
+/// Returns settings of an I/O node that accept blocks as large as those of the old files.
 fn io_node_settings(found: &[OldEntry]) -> IoNodeSettings {
     let settings = IoNodeSettings::agent();
     let block_bytes = found.iter().filter_map(|entry| match &entry.state {

@@ -1,8 +1,9 @@
 //! Finds the files of older versions on disks: objects that have the file's name, one for each stripe.
 //!
-//! The label of an object names its file and stripe; the record of its last commit has the length of the file. A file
-//! is finished if all of its stripes have such a record, or if one stripe is published. A finished file with a label
-//! that replaces another one supersedes that file, even if stripes of the superseded file remain.
+//! The label of an object names its file and stripe; the last commit record has the length of the file. A file is
+//! finished if all of its stripes have a commit record, or if at least one stripe is published. If the label of a
+//! finished file names another file that it replaces, it supersedes that file, even if stripes of the superseded file
+//! remain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -17,32 +18,32 @@ use machine::ObjectId;
 use namespace::UnixTime;
 use real::{Disk, OldObject, Stage};
 
-/// Contents of the disks under one name.
+/// Objects on the disks that have one name.
 #[derive(Debug)]
 pub(super) struct OldEntry {
     pub(super) name: String,
     pub(super) state: OldState,
 }
 
-/// State of the objects of one name.
+/// File made of the objects of one name, or the reason that there is none.
 #[derive(Debug)]
 pub(super) enum OldState {
     /// Finished file.
     Finished(OldFile),
-    /// File that was never finished. Its stripes are in the order in which they can be removed.
+    /// File that was never finished, as its stripes in the order in which they can be removed.
     Unfinished(Vec<Place>),
-    /// Objects that cannot be read as stripes of one file, and the reason.
+    /// Objects that cannot be read as the stripes of one file, and the reason.
     Broken(Failure),
 }
 
-/// Finished file, as far as its stripes were found.
+/// Finished file, with the stripes that were found.
 #[derive(Clone, Debug)]
 pub(super) struct OldFile {
     pub(super) id: FileId,
     pub(super) striping: Striping,
-    /// Size in bytes, as far as the stripes record it.
+    /// Size in bytes according to the stripes that were found.
     pub(super) bytes: u64,
-    /// Index of a stripe that was not found.
+    /// Index of a missing stripe, if any.
     pub(super) missing: Option<u32>,
     /// Disk and object of each stripe, by its index.
     pub(super) stripes: BTreeMap<u32, (usize, ObjectId)>,
@@ -135,7 +136,7 @@ fn read_stripe(name: &str, place: Place, OldObject { object, note }: &OldObject)
     })
 }
 
-/// Sorts the stripes of one name into files.
+/// Groups the stripes of one name by file, and returns the state of each file.
 fn states(name: &str, found: &[FoundStripe], modified: impl Fn(usize) -> Option<UnixTime>) -> Vec<OldState> {
     let mut by_file: BTreeMap<FileId, Vec<&FoundStripe>> = BTreeMap::new();
     for stripe in found {
@@ -153,8 +154,8 @@ fn states(name: &str, found: &[FoundStripe], modified: impl Fn(usize) -> Option<
         [] => {}
         [(_, stripes)] => {
             states.push(finished_file(name, stripes, modified).map_or_else(OldState::Broken, |mut file| {
-                // Remove the superseded file first: if it outlived the new file, it would become the file of this name
-                // again.
+                // Remove the superseded file first. If it outlived the new file, it would become the current file of
+                // this name again.
                 let is_superseded = |stripe: &&FoundStripe| superseded.contains(&stripe.label.file);
                 let mut places: Vec<Place> =
                     found.iter().filter(is_superseded).map(|old| old.place).collect();
@@ -177,7 +178,8 @@ fn states(name: &str, found: &[FoundStripe], modified: impl Fn(usize) -> Option<
             _ => {
                 let mut places: Vec<_> =
                     stripes.iter().map(|stripe| (stripe.committed.is_none(), stripe.place)).collect();
-                // Remove uncommitted stripes last, so that the rest of an unfinished file never looks committed.
+                // Remove uncommitted stripes last. Otherwise the remaining committed stripes could look like a finished
+                // file.
                 places.sort_unstable();
                 OldState::Unfinished(places.into_iter().map(|(_, place)| place).collect())
             }
@@ -186,20 +188,21 @@ fn states(name: &str, found: &[FoundStripe], modified: impl Fn(usize) -> Option<
     states
 }
 
-/// True if these stripes belong to a finished file: a client publishes a stripe only when all are committed.
+/// True if these stripes belong to a finished file: a client publishes the first stripe only when all stripes are
+/// committed.
 fn is_finished(stripes: &[&FoundStripe]) -> bool {
     let is_published = |stripe: &&FoundStripe| stripe.place.1 == Stage::Published;
     let are_committed = || stripes.iter().all(|stripe| stripe.committed.is_some());
     stripes.iter().any(is_published) || missing(stripes).is_none() && are_committed()
 }
 
-/// Returns the index of a stripe that is not among these.
+/// Returns the index of a stripe that is missing in this list, if any.
 fn missing(stripes: &[&FoundStripe]) -> Option<u32> {
     let exists = |index: u32| stripes.iter().any(|stripe| stripe.label.stripe == index);
     (0..stripes[0].label.striping.stripe_count()).find(|&index| !exists(index))
 }
 
-/// Combines the stripes of a finished file.
+/// Returns the finished file that these stripes form.
 fn finished_file(
     name: &str,
     found: &[&FoundStripe],
@@ -221,7 +224,7 @@ fn finished_file(
         }
     }
     let missing = missing(found);
-    // Very old files have no commit records until they are committed again.
+    // Very old files have no commit records, except for files that were committed again by a later version.
     let committed: Option<Vec<u64>> =
         found.iter().map(|stripe| stripe.committed.map(|committed| committed.bytes)).collect();
     let bytes = match committed.and_then(|all| all.into_iter().min()) {
@@ -248,7 +251,7 @@ mod tests {
     const PUBLISHED: Stage = Stage::Published;
     const PENDING: Stage = Stage::Pending;
 
-    /// Returns a stripe of a file of two stripes, on the disk of its index.
+    /// Returns a stripe of a file with two stripes. The index of its disk equals the index of the stripe.
     fn stripe(file: u64, stripe: u32, stage: Stage, committed: Option<u64>) -> FoundStripe {
         let striping = Striping::new(512, 2).expect("a striping");
         let label = Label { file: FileId(file), striping, stripe, begun: 7, replaces: None };
@@ -262,7 +265,7 @@ mod tests {
         found
     }
 
-    /// Returns each state in a few words.
+    /// Describes each state in a few words.
     fn sorted(found: &[FoundStripe]) -> Vec<String> {
         let states = states("name", found, |_| None);
         let describe = |state| match state {
@@ -308,13 +311,13 @@ mod tests {
         let both = |new: &[FoundStripe]| sorted(&[&old[..], new].concat());
         let whole = "whole 1 9 [(0, Published), (1, Published)]";
         assert_eq!(both(&new(PENDING, None)), [whole, "unfinished [(0, Pending), (1, Pending)]"]);
-        // The replaced file is removed first.
+        // The stripes of the replaced file are first in the order of removal.
         let first = "whole 2 8 [(0, Published), (1, Published), (0, Pending), (1, Pending)]";
         assert_eq!(both(&new(PENDING, Some(8))), [first]);
         let half = [new(PUBLISHED, Some(8))[0].clone(), new(PENDING, Some(8))[1].clone(), old[1].clone()];
         let expected = "whole 2 8 [(1, Published), (0, Published), (1, Pending)]";
         assert_eq!(sorted(&half), [expected]);
-        // If a stripe of the new file is lost, both are kept.
+        // If a stripe of the new file is lost, both files are kept.
         let part = [&old[..], &new(PENDING, Some(8))[..1]].concat();
         assert_eq!(sorted(&part), [whole, "partial 2 1"]);
     }

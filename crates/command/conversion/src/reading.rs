@@ -1,4 +1,4 @@
-//! Reads the contents of an old file from its disks, and passes them to a thread that reads them like a local file.
+//! Reads the contents of an old file from its disks, and sends them to a thread that reads them like a local file.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -12,26 +12,26 @@ use real::Disk;
 
 use super::old_files::OldFile;
 
-/// Bytes to read from all disks at the same time, unless one block is larger.
+/// Number of bytes to read at once, from all disks together, unless one block is larger.
 const BATCH_BYTES: u64 = 4 << 20;
 
-/// Capacity of the queue of parts for the reading thread.
+/// Capacity, in parts, of the queue to the reading thread.
 pub(super) const PARTS_WAITING: usize = 4;
 
-/// Part of a file, in the order of the file.
+/// Part of the contents of a file. Parts are sent in the order of the file.
 #[derive(Debug)]
 pub(super) enum Part {
     Data(Vec<u8>),
-    /// Number of zeros that were never written.
+    /// Number of bytes that were never written and read as zeros.
     Hole(u64),
     /// Error that prevents reading the rest.
     Failed(String),
 }
 
-/// Reads a file and sends all of it. Ends early if the receiver is dropped.
+/// Reads a file and sends all its parts. Ends early if the receiver is dropped.
 pub(super) async fn send(disks: &[Disk], file: &OldFile, parts: &Sender<Part>) {
     if let Err(error) = send_all(disks, file, parts).await {
-        // The receiver may have failed before.
+        // The receiver may have been dropped, because its thread failed.
         let _ = parts.send_async(Part::Failed(error.to_string())).await;
     }
 }
@@ -55,16 +55,16 @@ async fn send_all(disks: &[Disk], file: &OldFile, parts: &Sender<Part>) -> machi
     Ok(())
 }
 
-/// Stripe with its next range of data.
+/// Stripe, with the range of data that was found last.
 struct Stripe<'a> {
     disk: &'a Disk,
     object: ObjectId,
-    /// Data range found last; `None` if there is no further data.
+    /// Range of data found last; `None` after the last range of the stripe.
     data: Option<Range<u64>>,
 }
 
 impl Stripe<'_> {
-    /// True if this range may have data. Calls must have ascending ranges.
+    /// True if this range may contain data. Each call must have a higher range than the call before.
     async fn has_data(&mut self, range: &Range<u64>) -> machine::Result<bool> {
         if self.data.as_ref().is_some_and(|data| data.end <= range.start) {
             self.data = self.disk.data_after(self.object, range.start).await?;
@@ -122,12 +122,12 @@ async fn read_blocks(
     Ok(parts)
 }
 
-/// Contents of an old file, for a thread that may block.
+/// Reader of the contents of an old file, for a thread that may block.
 pub(super) struct Contents {
     parts: Receiver<Part>,
-    /// Bytes of the file that have not been received.
+    /// Number of bytes of the file that have not been received yet.
     left: u64,
-    /// Bytes of a hole that precede the data.
+    /// Number of bytes of the hole before `data`.
     hole: u64,
     data: Vec<u8>,
     /// Index of the first unread byte of `data`.
@@ -140,7 +140,7 @@ impl Contents {
         Contents { parts, left: bytes, hole: 0, data: Vec::new(), at: 0 }
     }
 
-    /// Receives parts until there are data, or the file ends.
+    /// Receives parts until data are buffered, or the file ends.
     fn fill(&mut self) -> io::Result<()> {
         while self.at == self.data.len() && self.left > 0 {
             let bytes = match self.parts.recv() {

@@ -1,4 +1,4 @@
-//! Examination of one agent: its own report of its disks and its computer.
+//! Examination of one agent: the agent reports on its disks and its computer.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,30 +15,30 @@ use transfer::cluster::Cluster;
 pub struct AgentFinding {
     /// Name of the agent, as the user gave it.
     pub agent: String,
-    /// True if it answers as an agent.
+    /// True if the agent answers.
     pub reachable: bool,
     /// Version of the agent's program.
     pub version: Option<String>,
     /// Number of disks.
     pub disks: usize,
-    /// Bytes free on each disk, where known.
+    /// Number of free bytes on each disk; `None` if unknown.
     pub free_bytes: Vec<Option<u64>>,
-    /// Size of each disk in bytes, where known.
+    /// Size of each disk in bytes; `None` if unknown.
     pub disk_bytes: Vec<Option<u64>>,
-    /// Device of the agent's computer that holds each disk, where known; `None` for disks that are slowed down to a
-    /// model.
+    /// Number of the device, on the agent's computer, that holds each disk. `None` if unknown, or if the agent slows
+    /// the disk down to the speed of a disk model.
     pub devices: Vec<Option<u64>>,
-    /// Reasons for which disks cannot be used.
+    /// Reasons for which disks of the agent cannot be used.
     pub failures: Vec<String>,
-    /// For each disk, the reads delayed by another client's writes, if any.
+    /// For each disk, the reads that were delayed by another client's writes, if any.
     pub held_up: Vec<Option<HeldUpFinding>>,
-    /// Identity of its computer: equal numbers mean the same computer.
+    /// Identity of the agent's computer. Agents with equal identities run on the same computer.
     pub computer: Option<u64>,
     /// True if this program runs on the same computer.
     pub is_here: bool,
-    /// Time until it answered, in milliseconds.
+    /// Time until the agent answered, in milliseconds.
     pub round_trip_ms: Option<f64>,
-    /// Seconds by which its clock is ahead of this computer's.
+    /// Seconds by which the agent's clock is ahead of this computer's clock.
     pub clock_ahead_s: Option<f64>,
     /// Median of the write measurements, in MiB/s.
     pub write_mib_s: Option<f64>,
@@ -48,20 +48,20 @@ pub struct AgentFinding {
     pub writes_mib_s: Vec<f64>,
     /// Read throughput of each round, in MiB/s.
     pub reads_mib_s: Vec<f64>,
-    /// Share of its computer's processors used by other programs during the measurement, without agents and this
-    /// program.
+    /// Share of the processors of the agent's computer that was used during the measurement by programs other than
+    /// agents and this program.
     pub other_work: Option<f64>,
-    /// Identity of its node.
+    /// Identity of the agent's node.
     #[serde(skip)]
     pub node: Option<NodeId>,
 }
 
-/// Reads delayed by many writes of another client.
+/// Reads that were delayed by many writes of another client.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HeldUpFinding {
     /// Number of delayed reads since the agent started.
     pub reads: u64,
-    /// Maximum number of waiting writes of one client at such a time.
+    /// Maximum number of queued writes of one client while a read was delayed.
     pub writes_most: u64,
     /// Time since the last delayed read, in seconds.
     pub ago_s: f64,
@@ -73,19 +73,19 @@ impl From<HeldUpExamination> for HeldUpFinding {
     }
 }
 
-/// Answer of an agent, and its time.
+/// Answer of an agent, and the time of the answer.
 pub(crate) struct Examined {
     pub(crate) examination: Examination,
     pub(crate) node: NodeId,
     pub(crate) round_trip: Duration,
-    /// Seconds by which its clock is ahead.
+    /// Seconds by which the agent's clock is ahead.
     pub(crate) ahead: Option<f64>,
-    /// Computer that runs this program.
+    /// State of the computer on which this program runs.
     pub(crate) own: Option<Computer>,
     pub(crate) at: Instant,
 }
 
-/// Asks the agent of this name for an examination. Connects with the settings of `connecting`.
+/// Requests an examination from the agent of this name. Connects with the settings of `connecting`.
 #[expect(clippy::disallowed_methods, reason = "clocks on the wall are compared")]
 pub(crate) fn examine(connecting: &Cluster, name: &str) -> Result<Examined> {
     let cluster = connecting.with_agents(agents::named([name])?);
@@ -99,14 +99,14 @@ pub(crate) fn examine(connecting: &Cluster, name: &str) -> Result<Examined> {
         // The agent read its clock at about the middle of the round trip.
         let ours = date.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + round_trip / 2;
         let ahead = examination.date.map(|its| its.as_secs_f64() - ours.as_secs_f64());
-        // A difference below the round-trip time cannot be measured.
+        // A clock difference below the round-trip time cannot be measured.
         let ahead = ahead.map(|ahead| if ahead.abs() > round_trip.as_secs_f64() { ahead } else { 0.0 });
         let own = connection.machine.computer();
         Ok(Examined { examination, node, round_trip, ahead, own, at: Instant::now() })
     })
 }
 
-/// Share of a computer's processors from which other work makes it busy.
+/// Share of a computer's processors above which the work of other programs makes the computer busy.
 const OTHER_WORK_MAX: f64 = 0.5;
 
 impl AgentFinding {
@@ -120,7 +120,7 @@ impl AgentFinding {
         self.reads_mib_s.clear();
     }
 
-    /// Returns the findings in the answer of the agent with this name.
+    /// Returns the findings about the agent of this name, according to its answer.
     pub(crate) fn of(name: &str, examined: &Examined) -> AgentFinding {
         let Examination { release, disks, computer, .. } = &examined.examination;
         let space = |disk: &DiskExamination| disk.space;

@@ -1,8 +1,8 @@
 //! Measures the write and read throughput of agents, as `put` and `get` would see it.
 //!
-//! Agents are measured one after the other, so that none disturbs another. Several rounds distinguish a short
-//! disturbance from a permanent one. Agents report other work of their computers: they know the processor time of all
-//! programs and their own.
+//! Agents are measured one after the other, so that they do not disturb each other. Several rounds distinguish a short
+//! disturbance from a permanent one. An agent reports the processor time of all programs on its computer, and its own.
+//! The difference shows whether other programs were at work.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
@@ -22,19 +22,19 @@ use transfer::cluster::Cluster;
 use transfer::interrupt::Interruption;
 use transfer::{one_file, scratch};
 
-/// Number of measurements of each agent. If a computer is busy, this number is measured again, so that the best were
-/// hardly disturbed.
+/// Number of measurements of each agent. If other programs keep a computer busy, all agents are measured this many
+/// times more, so that at least the best measurements were hardly disturbed.
 const ROUNDS: usize = 5;
 
-/// Intended duration of each write. In a shorter time, the first movement of a disk and the last flush would count too
-/// much. The page cache of an agent's computer does not help, since the data are flushed.
+/// Intended duration of each write. In a shorter write, the first arm movement of a disk and the last flush would take
+/// too large a share. The page cache of the agent's computer does not affect the result, because the data are flushed.
 const WRITING: Duration = Duration::from_millis(400);
 
-/// Bytes of the first write, which determines the size of the others. It does not count.
+/// Size in bytes of the first write. Its duration determines the size of the others, and is not part of the result.
 const TRIAL_BYTES: u64 = 1 << 20;
 
-/// Measures all agents that answer, with at most `bytes_max` bytes at a time. `before` has their earlier examinations,
-/// in the same order. Connects with the settings of `connecting`.
+/// Measures all agents that answer, with files of at most `bytes_max` bytes. `before` has the results of their earlier
+/// examinations, in the same order. Connects with the settings of `connecting`.
 pub(crate) fn all(
     connecting: &Cluster,
     findings: &mut [AgentFinding],
@@ -68,7 +68,7 @@ struct Measuring<'a> {
     connecting: &'a Cluster,
     interruption: Interruption,
     progress: Progress,
-    /// Bytes to write to each agent next; `None` if it has failed.
+    /// Number of bytes to write next to each agent; `None` if the agent has failed.
     sizes: Vec<Option<u64>>,
     bytes_max: u64,
     failures: &'a mut Vec<Failure>,
@@ -107,7 +107,8 @@ impl Measuring<'_> {
     }
 }
 
-/// Writes a temporary file to the agent's disks, reads it and removes it. Returns both throughputs in MiB/s.
+/// Writes a temporary file to the agent's disks, reads it and removes it. Returns the write and the read throughput in
+/// MiB/s.
 fn measure(connecting: &Cluster, name: &str, bytes: u64, interruption: Interruption) -> Result<(f64, f64)> {
     let cluster = connecting.with_agents(agents::named([name])?);
     let name = name.to_owned();
@@ -152,7 +153,7 @@ async fn write_and_read(
     Ok((write, mib(bytes) / start.elapsed().as_secs_f64()))
 }
 
-/// Returns the share of an agent's processors used by other programs than agents and this one.
+/// Returns the share of the processors of an agent's computer that programs other than agents and this one have used.
 fn other_work(index: usize, before: &[Option<Examined>], after: &[Option<Examined>]) -> Option<f64> {
     let (first, last) = (before[index].as_ref()?, after[index].as_ref()?);
     let (began, ended) = (first.examination.computer?, last.examination.computer?);
@@ -164,7 +165,7 @@ fn other_work(index: usize, before: &[Option<Examined>], after: &[Option<Examine
     {
         let computers = first.examination.computer.zip(last.examination.computer);
         let Some((then, now)) = computers.filter(|(then, _)| then.id == began.id) else { continue };
-        // An agent with two names counts once, and a restarted one not at all.
+        // Count an agent with two names only once, and a restarted agent not at all.
         if first.node == last.node && !counted.contains(&first.node) {
             counted.push(first.node);
             ours += worked_for_node(then, now);
@@ -223,7 +224,8 @@ mod tests {
             None,
         ];
         let share = |index| other_work(index, &before, &after);
-        // 15 seconds of work less 2 + 3 of agents and 1 of ours, in 20 seconds of two processors.
+        // Of 15 s of processor time, agents used 2 + 3 s and this program 1 s; 9 s remain of the 2 x 10 s that two
+        // processors have in 10 s.
         assert!((share(0).expect("known") - 0.45).abs() < 1e-9, "{:?}", share(0));
         assert_eq!(share(1), share(0));
         assert_eq!(share(3), Some(0.0));

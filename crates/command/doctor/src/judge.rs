@@ -1,13 +1,14 @@
 //! Problems of agents, and notes about them.
 //!
-//! An agent is slow in comparison with others: a *unit* is slow if its upper quartile (the second best of five
-//! measurements, the third best of ten) is below two thirds of the others' median. An occasional disturbance makes no
-//! agent slow. A single good measurement makes no slow agent fast, since a disk may follow a delay with a burst.
+//! Slowness is relative. Measurements are compared for *units*, which are devices or computers (see below). A unit is
+//! slow if its upper quartile (the second best of five measurements, the third best of ten) is below two thirds of the
+//! median of the other units. So an occasional disturbance does not make an agent slow, and a single good measurement
+//! does not hide that an agent is slow. (A disk may follow a delay with a burst.)
 //!
-//! - For writing, a unit is a device: agents with disks on the same device disturb each other, so comparing them means
-//!   nothing. For reading, which may be from memory, a unit is a computer.
-//! - A unit is not compared with one that had an advantage: one on the computer of this program, which needs no
-//!   network, or on a computer with less other work.
+//! - For writes, a unit is a device, because agents with disks on the same device disturb each other, so that a
+//! comparison between them would be meaningless. For reads, which the memory may serve, a unit is a computer.
+//! - A unit is not compared with units that have an advantage: units on the computer of this program, which need no
+//! network, and units on computers with less work of other programs.
 
 use command_line::failure::Failure;
 use node::Size;
@@ -17,27 +18,27 @@ use crate::agent::{AgentFinding, HeldUpFinding};
 /// Share of free space below which a disk is nearly full, unless it has [`FREE_BYTES_PLENTY`].
 const FREE_SHARE_MIN: f64 = 0.02;
 
-/// Free bytes with which no disk is nearly full, however large it is.
+/// Number of free bytes above which a disk is not nearly full, however large the disk is.
 const FREE_BYTES_PLENTY: u64 = 64 << 30;
 
-/// Free bytes below which a disk is nearly full, unless it is small.
+/// Number of free bytes below which a disk is nearly full, unless the disk is small.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 
-/// Share of a disk that [`FREE_BYTES_MIN`] must not exceed: on a small disk this share counts instead.
+/// Maximum share of a disk that [`FREE_BYTES_MIN`] can be. On a smaller disk this share is the limit instead.
 const FREE_SHARE_OF_SMALL: f64 = 0.1;
 
-/// Clock difference above which times in logs are useless.
+/// Clock difference in seconds above which times in logs of different agents cannot be compared.
 const CLOCK_SECONDS_MAX: f64 = 1.0;
 
-/// Share of the usual throughput below which a unit is slow. Half is slow without doubt. Equal disks and networks
-/// differ by some percent, and the better of five measurements hardly more.
+/// Share of the other units' throughput below which a unit is slow. Half would certainly be slow. Equal disks and
+/// networks differ by some percent, and the upper quartile of five measurements hardly differs more.
 const SLOW_SHARE: f64 = 2.0 / 3.0;
 
-/// Remedy for a client that delays others.
+/// Remedy if a client delays other clients.
 pub const KEEPS_APART: &str =
     "start agents with --scheduling round-robin or bounded-read-priority to isolate clients";
 
-/// Limit of agents named in one sentence.
+/// Maximum number of agents named in one sentence.
 const NAMED_MAX: usize = 4;
 
 /// Returns the problems of agents that answer.
@@ -82,7 +83,7 @@ pub(crate) fn notes(findings: &[AgentFinding]) -> Vec<String> {
     notes
 }
 
-/// Describes the disks of an agent on which clients waited for another client's writes.
+/// Describes the disks of an agent on which a client waited for another client's writes.
 fn held_up(finding: &AgentFinding) -> impl Iterator<Item = String> {
     let disks = finding.held_up.iter().enumerate().filter_map(|(disk, held_up)| Some((disk, (*held_up)?)));
     disks.map(|(disk, HeldUpFinding { reads, writes_most, ago_s })| {
@@ -133,16 +134,17 @@ fn is_nearly_full(free: u64, bytes: u64) -> bool {
     free < FREE_BYTES_MIN.min(of_all(FREE_SHARE_OF_SMALL)).max(share)
 }
 
-/// Agents that the measurements cannot distinguish.
+/// Agents whose measurements are taken together: they share a device or a computer.
 struct Unit<'a> {
     agents: Vec<&'a AgentFinding>,
-    /// Throughput at its better times, in MiB/s.
+    /// Upper quartile of the throughput, in MiB/s.
     best: Option<f64>,
     is_here: bool,
     is_busy: bool,
 }
 
-/// Groups the agents into units: agents that `share` something, directly or through others.
+/// Groups the agents into units. Two agents belong to the same unit if they `share` something, directly or through
+/// other agents.
 fn units<'a>(
     findings: &'a [AgentFinding],
     share: fn(&AgentFinding, &AgentFinding) -> bool,
@@ -176,19 +178,20 @@ fn shares_device(one: &AgentFinding, other: &AgentFinding) -> bool {
         && one.devices.iter().flatten().any(|device| other.devices.contains(&Some(*device)))
 }
 
-/// Returns the upper quartile.
+/// Returns the upper quartile of the measurements.
 fn best(measured: &[f64]) -> Option<f64> {
     let mut sorted = measured.to_vec();
     sorted.sort_by(|one, other| other.total_cmp(one));
     sorted.get(sorted.len() / 4).copied()
 }
 
-/// Returns the write throughput of each disk at the agent's better times. A write uses all disks of the agent.
+/// Returns the upper quartile of the write throughput, divided by the number of disks. Each write uses all disks of the
+/// agent.
 fn per_disk(finding: &AgentFinding) -> Option<f64> {
     best(&finding.writes_mib_s).map(|all| all / finding.disks.max(1) as f64)
 }
 
-/// Words for a kind of measurement.
+/// Texts for a kind of measurement.
 struct Measured {
     what: &'static str,
     does: &'static str,
@@ -209,7 +212,7 @@ const NETWORK: Measured = Measured {
              leave the agent out.",
 };
 
-/// Returns the units that are much slower than usual.
+/// Returns a failure for each unit that is much slower than the others.
 fn slow(units: &[Unit<'_>], measured: &Measured) -> Vec<Failure> {
     let slow = units.iter().enumerate().filter_map(|(index, unit)| {
         let others = units.iter().enumerate().filter(|&(other, _)| other != index).map(|(_, other)| other);
@@ -234,7 +237,7 @@ fn about(agents: &[&AgentFinding], why: String) -> Failure {
     Failure::new(names(agents), why)
 }
 
-/// Returns the agents by name, as the subject of a sentence.
+/// Returns the names of the agents, as the subject of a sentence.
 fn names(agents: &[&AgentFinding]) -> String {
     let all: Vec<&str> = agents.iter().take(NAMED_MAX).map(|agent| &*agent.agent).collect();
     match agents.len() {
@@ -244,7 +247,7 @@ fn names(agents: &[&AgentFinding]) -> String {
     }
 }
 
-/// Returns the text as the beginning of a sentence.
+/// Returns the text with a capital letter, for the beginning of a sentence.
 fn capitalised(text: &str) -> String {
     let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
     first.to_uppercase() + rest
@@ -266,7 +269,7 @@ mod tests {
         }
     }
 
-    /// Returns an agent on a separate computer with these measurements.
+    /// Returns an agent on a separate computer, with these write measurements.
     fn writing(agent: &str, writes: &[f64]) -> AgentFinding {
         let computer = agent.bytes().map(u64::from).sum();
         AgentFinding { writes_mib_s: writes.to_vec(), computer: Some(computer), ..finding(agent) }
@@ -389,7 +392,7 @@ mod tests {
         assert_eq!(problem_lines(&two), "");
         let third = problem_lines(&[&two[..], &[reading("b:1", 2, &[100.0])]].concat());
         assert!(third.contains("agent b:1: its network is slow: at most about 100.0 MiB/s read"), "{third}");
-        // On the computer of this program there is no network in between.
+        // Agents on the computer of this program are read without a network.
         let here: Vec<AgentFinding> =
             two.iter().map(|agent| AgentFinding { is_here: true, ..agent.clone() }).collect();
         assert_eq!(problem_lines(&[&here[..], &[reading("b:1", 2, &[100.0])]].concat()), "");

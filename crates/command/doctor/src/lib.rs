@@ -1,11 +1,11 @@
-//! Diagnosis of agents and mounts: their answers, and the problems that follow from them.
+//! Diagnosis of agents and mounts: their answers, and the problems that the answers show.
 //!
 //! - `agent.rs`: one agent's report of its disks and its computer.
-//! - `agent_throughput.rs`: its write and read throughput in several rounds, and other work of its computer at the
-//!   same time.
+//! - `agent_throughput.rs`: write and read throughput of each agent in several rounds, and the work of other programs
+//! on its computer in the same time.
 //! - `mounts.rs`: mounts of this user on this computer.
 //! - `names.rs`: the namespace.
-//! - `judge.rs`: problems and notes; a function of these findings alone.
+//! - `judge.rs`: problems and notes; computed from these findings alone.
 
 mod agent;
 mod agent_throughput;
@@ -35,7 +35,7 @@ pub struct Diagnosis {
     pub namespace: Option<NamespaceFinding>,
     /// This user's mounts of these agents on this computer.
     pub mounts: Vec<MountFinding>,
-    /// Remarks that are no problems.
+    /// Remarks that are not problems.
     pub notes: Vec<String>,
     /// Problems, each with a remedy.
     #[serde(serialize_with = "as_texts")]
@@ -45,8 +45,9 @@ pub struct Diagnosis {
 /// Examines the agents of these names, their namespace and their mounts. Nodes connect with the settings of
 /// `connecting`.
 ///
-/// With `measured_bytes`, also measures the write and read throughput of agents, with files of at most that size. Fails
-/// if the handler of interruptions cannot be installed. Problems of agents are part of the diagnosis, not failures.
+/// With `measured_bytes`, also measures the write and read throughput of agents, with files of at most this number of
+/// bytes. Fails if the handler of interruptions cannot be installed. Problems of agents are part of the diagnosis, not
+/// failures.
 pub fn diagnose(names: &[String], connecting: &Cluster, measured_bytes: Option<u64>) -> Result<Diagnosis> {
     let mut diagnosis = Diagnosis::default();
     let examined = diagnosis.examine_agents(names, connecting);
@@ -78,20 +79,21 @@ impl Diagnosis {
         answers
     }
 
-    /// Finds the namespace of these agents. `is_whole` is true if all of them answer.
+    /// Finds the namespace of these agents. `is_whole` is true if all of the agents answer.
     fn examine_namespace(&mut self, names: &[String], connecting: &Cluster, is_whole: bool) {
-        // Names that do not lead to agents are a problem already.
+        // Names that do not resolve to agents have been reported as a problem already.
         let Ok(agents) = agents::named(names) else { return };
         match names::find(&connecting.with_agents(agents)) {
             Ok(found) => {
-                // An agent that does not answer may keep the namespace.
+                // Without a namespace, an agent that does not answer could be the metadata server.
                 if found.is_some() || is_whole {
                     self.notes.push(names::note(found.as_ref()));
                 }
                 self.problems.extend(found.as_ref().and_then(names::problem));
                 self.namespace = found;
             }
-            // Two namespaces are a separate problem; other failures have been reported already.
+            // Report two namespaces in any case. All other failures are consequences of reported problems, if there are
+            // any.
             Err(failure) if self.problems.is_empty() || failure.kind() == Some(ErrorKind::Invalid) => {
                 self.problems.push(failure);
             }

@@ -1,6 +1,6 @@
 //! Mounts of this user on this computer.
 //!
-//! A separate process queries each mount: a process that queries an unresponsive mount cannot even be killed.
+//! A separate process queries each mount, because a process that queries an unresponsive mount cannot even be killed.
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
@@ -14,19 +14,19 @@ use mount::ListedMount;
 use serde::Serialize;
 use transfer::local;
 
-/// Timeout for a mount to name its agents. The mount needs no other node for that.
+/// Timeout for a mount to report its agents. The mount contacts no other node for this answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Polling interval for the answer.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// Option that makes this program the querying process.
+/// Option with which this program queries a mount, in a separate process.
 const ASK: &str = "--ask-mount";
 
 /// Extended attribute that has the names of the agents.
 const AGENTS: &str = "user.starfish.agents";
 
-/// Output of the querying process for a mount whose program has ended.
+/// Text that the querying process prints if the program of the mount has ended.
 const ENDED: &str = "ended";
 
 /// Mount of this user.
@@ -34,11 +34,11 @@ const ENDED: &str = "ended";
 pub struct MountFinding {
     /// Mount point.
     pub directory: String,
-    /// Agents, if the mount has named them.
+    /// Agents of the mount; empty if the mount has not reported them.
     pub agents: Vec<String>,
     /// State of the mount.
     pub state: MountState,
-    /// Time until it answered, in milliseconds.
+    /// Time until the mount answered, in milliseconds.
     pub round_trip_ms: Option<f64>,
 }
 
@@ -48,7 +48,7 @@ pub struct MountFinding {
 pub enum MountState {
     /// The mount answers.
     Answers,
-    /// Its program has ended.
+    /// The program of the mount has ended.
     Ended,
     /// The mount has not answered within the timeout.
     Silent,
@@ -64,14 +64,14 @@ pub fn find(agents: &[String]) -> Vec<MountFinding> {
     asked.into_iter().filter_map(|asked| asked.join().ok()).collect()
 }
 
-/// Returns the problem of the mount of a directory if it does not answer.
+/// Returns the problem of the mount at `directory` if the mount does not answer.
 pub fn silence(directory: &Path) -> Option<Failure> {
     let finding = look_at(&ListedMount { source: String::new(), directory: directory.to_owned() });
     problem(&finding).filter(|_| finding.state == MountState::Silent)
 }
 
-/// True if the mount is of one of these agents. The name of a mount is that of its first agent and the number of the
-/// others.
+/// True if the mount belongs to one of these agents. The name of a mount consists of the name of its first agent and
+/// the number of its other agents.
 fn is_of(listed: &ListedMount, agents: &[String]) -> bool {
     let first = listed.source.rsplit_once('+').map_or(&*listed.source, |(first, _)| first);
     agents.iter().any(|agent| agent == first)
@@ -100,7 +100,7 @@ fn ask(directory: &Path) -> std::result::Result<Option<String>, String> {
     let start = Instant::now();
     while child.try_wait().map_err(|error| error.to_string())?.is_none() {
         if start.elapsed() > PATIENCE {
-            // Do not wait: a process that hangs in the mount ends only when the mount answers or ends.
+            // Do not wait for the process: if it hangs in the mount, it ends only when the mount answers or ends.
             let _ = child.kill();
             return Ok(None);
         }
@@ -118,7 +118,7 @@ fn output_of(child: &mut Child) -> std::result::Result<Option<String>, String> {
     if text.is_empty() { Err(why.trim().to_owned()) } else { Ok(Some(text.trim().to_owned())) }
 }
 
-/// Asks a mount for its agents, and prints the answer.
+/// Requests the names of the agents from a mount, and prints them.
 pub fn ask_here(directory: &Path) -> Result<()> {
     let mut room = [0; 64 << 10];
     let output = match rustix::fs::getxattr(directory, AGENTS, &mut room[..]) {

@@ -13,19 +13,20 @@ use transfer::namespace::Namespace;
 /// Findings about the namespace.
 #[derive(Clone, Debug, Serialize)]
 pub struct NamespaceFinding {
-    /// Name of the agent that keeps it, as the user gave it.
+    /// Name of the agent that is the metadata server, as the user gave it.
     pub agent: String,
     /// Number of inodes.
     pub inodes: u64,
-    /// Identities of the missing disks: bytes of files are on them, all agents have answered, and no agent has them.
+    /// Identities of the missing disks: files have bytes on them, and no agent has them although all agents have
+    /// answered.
     pub missing_disks: Vec<String>,
 }
 
-/// Finds the namespace, if there is one.
+/// Finds the namespace, if the agents have one.
 ///
 /// # Errors
-/// If there are two, if the answering agents have only stripes of one, if two disks have one identity, or if an agent
-/// cannot be asked.
+/// If there are two namespaces, if the answering agents have only stripes of a namespace, if two disks have the same
+/// identity, or if a request to an agent fails.
 pub(crate) fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
     cluster.run_with_present(|connection| async move {
         let Some(namespace) = Namespace::find_surely(&connection).await? else { return Ok(None) };
@@ -35,8 +36,8 @@ pub(crate) fn find(cluster: &Cluster) -> Result<Option<NamespaceFinding>> {
     })
 }
 
-/// Returns the disks that have bytes of files and belong to no agent. Returns none if an agent does not answer, since
-/// its disks are unknown.
+/// Returns the disks that have bytes of files and belong to no agent. Returns an empty list if an agent does not
+/// answer, because its disks are unknown.
 async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     let connection = &namespace.connection;
     let there =
@@ -46,7 +47,7 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     }
     let mut missing = BTreeSet::new();
     for list in 0.. {
-        // Reading a list after the last one fails.
+        // Reading fails beyond the last list of disks.
         let Ok(TreeAnswer::Disks(disks)) = namespace.tree.perform(TreeOperation::ReadDisks { list }).await
         else {
             break;
@@ -56,7 +57,7 @@ async fn missing_disks(namespace: &Namespace) -> Result<Vec<String>> {
     if missing.is_empty() {
         return Ok(Vec::new());
     }
-    // The files on a missing disk may have been removed. Read all records only if a disk is missing.
+    // Read all records only if a disk is missing, because the files on a missing disk may have been removed.
     let records = namespace.survey().await?;
     let inodes = records.iter().filter_map(|record| match record {
         SurveyedRecord::Inode(inode) => Some(inode),

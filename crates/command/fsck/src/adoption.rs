@@ -1,12 +1,13 @@
-//! Names for files that the namespace does not know, recovered from their stripes: the label of each, its length and
-//! its disk.
+//! Adopts files without an inode: reconstructs their inodes from their stripes, that is, from the label, the length and
+//! the disk of each stripe.
 //!
-//! - All stripes before the end of any stripe existed. A missing stripe among them is lost and is recorded on
-//!   [`NO_DISK`], so that readers get an error.
-//! - It is a hole instead if its disk is known and present. Files are striped over the same list of disks one after the
-//!   other. So the disk is known if the file before and the file after have a stripe in that place.
-//! - If a file ends with a whole block and the next stripe may be lost, there may have been more: the file gets one
-//!   more byte there.
+//! - All stripes before the last existing stripe once existed, so a missing one among them is lost. Its disk is
+//! recorded as [`NO_DISK`], so that readers get an error.
+//! - A missing stripe is a hole instead if its disk is known and present. Consecutive files are striped over the same
+//! list of disks, each starting with the next disk. So the disk is known if the previous and the next file have a
+//! stripe on the same disk at this place in the list.
+//! - If a file ends with a whole block and the next stripe may be lost, the file may have been longer. Then it gets one
+//! more byte after this block.
 //!
 //! The length of the file beyond its last existing stripe is unknown, and so are the holes of a lost stripe.
 
@@ -19,21 +20,21 @@ use machine::{NO_DISK, NodeId};
 use namespace::{FileLayout, FileNumber, Repair, TreeAnswer, TreeOperation};
 use transfer::namespace::{Namespace, is_damaged, is_removed};
 
-/// Stripe, and the agent that has it.
+/// Agent that has a stripe, and the stripe.
 pub(super) type Stripe = (NodeId, ListedStripe);
 
-/// Result for a file without an inode.
+/// Result for a file that had no inode.
 pub(super) enum Adoption {
-    /// The file has a name. Of its `count` stripes, `lost` are lost. The `short` ones (index, bytes found) are shorter
-    /// than later stripes imply.
+    /// The file has a name now. Of its `count` stripes, `lost` are lost. The `short` stripes (index, length in bytes)
+    /// are shorter than later stripes imply.
     Named { count: u32, lost: usize, short: Vec<(u32, u64)> },
-    /// The file had been removed while an agent was absent, and now that agent has removed its stripes, too.
+    /// The file had been removed while an agent was absent. Now the stripes on that agent were removed, too.
     Removed,
     /// No stripe has a readable label.
     Unknown,
 }
 
-/// Existing stripes of a file.
+/// Stripes of a file that still exist.
 #[derive(Debug)]
 struct ExistingStripes {
     striping: Striping,
@@ -48,8 +49,8 @@ enum Asked {
     Unknown,
 }
 
-/// Disks of stripes, by the number of stripes of a file and their place in its list of disks, then by the file's
-/// number.
+/// Disks of stripes. The keys are the number of stripes of a file and the stripe's place in the list of disks; then the
+/// number of the file.
 #[derive(Default)]
 struct Homes(BTreeMap<(u32, u64), BTreeMap<FileId, u64>>);
 
@@ -63,8 +64,8 @@ struct Entry {
     short: Vec<(u32, u64)>,
 }
 
-/// Creates an inode in `/lost+found` for each file without one, and removes the rest of removed files. Returns the
-/// result for each.
+/// Creates an inode in `/lost+found` for each of these files, and removes the remaining stripes of removed files.
+/// Returns the result for each file.
 pub(super) async fn adopt(
     namespace: &Namespace,
     files: &BTreeMap<FileId, Vec<Stripe>>,
@@ -103,7 +104,7 @@ fn called(file: FileId) -> String {
     format!("number {:016x}", file.0)
 }
 
-/// Reads the labels of a file's stripes, and asks the agents if it was removed.
+/// Reads the labels of a file's stripes, and asks the agents whether the file was removed.
 async fn ask(
     namespace: &Namespace,
     places: &DisksByIdentity,
@@ -134,7 +135,7 @@ async fn ask(
     Ok(remnants.map_or(Asked::Unknown, Asked::ExistingStripes))
 }
 
-/// Enters a file in the namespace.
+/// Creates the inode of a file in the namespace.
 async fn enter(namespace: &Namespace, file: FileId, striping: Striping, entry: Entry) -> Result<Adoption> {
     let what = called(file);
     let Entry { disks, bytes, stored_stripes, lost, short } = entry;
@@ -148,7 +149,7 @@ async fn enter(namespace: &Namespace, file: FileId, striping: Striping, entry: E
     Ok(Adoption::Named { count: striping.stripe_count(), lost, short })
 }
 
-/// Removes the rest of a file that an agent remembers as removed.
+/// Removes the remaining stripes of a file that an agent remembers as removed.
 async fn remove_rest(namespace: &Namespace, file: FileId) -> Result<Adoption> {
     let connection = &namespace.connection;
     connection.explained(&called(file), connection.client.remove_numbered(&[file]).await)?;
@@ -156,8 +157,8 @@ async fn remove_rest(namespace: &Namespace, file: FileId) -> Result<Adoption> {
 }
 
 impl Homes {
-    /// Returns the number of stripes and the place of a stripe in the list of disks, for files with one stripe on each
-    /// disk of the list.
+    /// Returns the number of stripes of a file, and the place of a stripe in the list of disks, for files with one
+    /// stripe on each disk of the list.
     fn place(file: FileId, striping: Striping, stripe: u32) -> (u32, u64) {
         let count = u64::from(striping.stripe_count());
         (striping.stripe_count(), (file.0 % count + u64::from(stripe)) % count)
@@ -170,7 +171,8 @@ impl Homes {
         }
     }
 
-    /// Returns the disk of a missing stripe: the disk that both the previous and the next file have in this place.
+    /// Returns the disk of a missing stripe, if the previous and the next file have the same disk in the stripe's
+    /// place.
     fn of(&self, file: FileId, striping: Striping, stripe: u32) -> Option<u64> {
         let disks = self.0.get(&Homes::place(file, striping, stripe))?;
         let (_, before) = disks.range(..file).next_back()?;
@@ -178,7 +180,7 @@ impl Homes {
         (before == after).then_some(*before)
     }
 
-    /// Returns the inode of a file with these remnants, on a set with the disks `there`.
+    /// Returns the inode of a file with these remnants; `there` are the disks of the set.
     fn entry(
         &self,
         file: FileId,
@@ -207,7 +209,7 @@ impl Homes {
             Some(last) => end_of_found.max(last + 1),
             None => (0..count).take_while(is_there).count() as u32,
         };
-        // Assign free disks to stripes that were never created, as far as they suffice, so that the file can grow.
+        // Assign unused disks to stripes that were never created, as long as there are any, so that the file can grow.
         let mut disks: Vec<Option<u64>> =
             (0..count).map(|stripe| found.get(&stripe).map(|found| found.0)).collect();
         let mut used: BTreeSet<u64> = disks.iter().copied().flatten().collect();
@@ -228,14 +230,14 @@ mod tests {
 
     const BLOCK: u64 = 4096;
 
-    /// Returns a file over these disks of which only the listed stripes exist: index and length.
+    /// Returns a file over these disks, of which only the listed stripes (index, length) exist.
     fn remnants(file: u64, disks: [u64; 4], stripes: &[(u32, u64)]) -> (FileId, ExistingStripes) {
         let disk = |stripe: u32| disks[((file + u64::from(stripe)) % 4) as usize];
         let found = stripes.iter().map(|&(stripe, bytes)| (stripe, (disk(stripe), bytes))).collect();
         (FileId(file), ExistingStripes { striping: Striping::new(BLOCK, 4).expect("a striping"), found })
     }
 
-    /// Returns the inode of the file of this index among these, on the disks 10, 20, 30 and 40.
+    /// Returns the reconstructed inode of one of these files, on a set with the disks 10, 20, 30 and 40.
     fn entry(files: &[(FileId, ExistingStripes)], index: usize) -> Entry {
         let mut homes = Homes::default();
         files.iter().for_each(|(file, remnants)| homes.note(*file, remnants));
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(part, Entry { disks: vec![10, NO_DISK, 30, 40], lost: 1, ..expected });
         let short = alone(&[(0, 7), (1, BLOCK), (2, 9), (3, 0)]);
         assert_eq!((short.lost, short.short), (0, vec![(0, 7)]));
-        // The file can grow.
+        // Stripes that were never created have disks, so the file can grow.
         let small = alone(&[(0, 5)]);
         assert_eq!((small.disks, small.bytes, small.stored_stripes, small.lost), (DISKS.into(), 5, 1, 0));
     }
@@ -285,7 +287,7 @@ mod tests {
         assert_eq!(ended.disks, DISKS);
         let sparse = among(DISKS, &[(0, BLOCK), (3, 9)]);
         assert_eq!((sparse.bytes, sparse.stored_stripes, sparse.lost), (3 * BLOCK + 9, 1, 0));
-        // The previous file's disk is lost: the time when the other disk took its place is unknown.
+        // The previous file has a disk that is lost. It is unknown when disk 20 replaced it.
         let lost = among([10, 20, 50, 40], &[(0, BLOCK), (1, BLOCK), (3, 9)]);
         assert_eq!((lost.disks, lost.lost), (vec![10, 20, NO_DISK, 40], 1));
     }

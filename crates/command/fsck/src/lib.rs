@@ -1,8 +1,8 @@
-//! Checks the files and the namespace of a set of agents: the agents read everything back from their disks. Reports all
-//! damage.
+//! Checks the files and the namespace of a set of agents. The agents read all data back from their disks. The check
+//! reports all damage.
 //!
-//! - here: the contents of files, and the report
-//! - `tree.rs`: the namespace; `adoption.rs`: names for files without one
+//! - this file: the contents of files, and the report
+//! - `tree.rs`: the namespace; `adoption.rs`: files without an inode
 
 mod adoption;
 mod tree;
@@ -23,16 +23,16 @@ use transfer::cluster::Cluster;
 use transfer::namespace::{Namespace, shown};
 use tree::{LostStripes, TreeCheck, is_named};
 
-/// Findings, in the form of the JSON output.
+/// Result of a check, in the form of the JSON output.
 #[derive(Serialize)]
 pub struct Report {
     /// Number of files read back so far.
     pub files: usize,
-    /// Number of their bytes on all disks.
+    /// Number of bytes read back so far, from all disks together.
     pub bytes: u64,
     /// Duration of the check in seconds.
     pub seconds: f64,
-    /// Damage that was found.
+    /// Damage found.
     pub findings: Vec<FsckFinding>,
     /// Parts that could not be checked, with reasons.
     pub failures: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Report {
     pub inodes: Option<usize>,
     /// Number of orphans: removed files whose contents still exist.
     pub removed: Option<usize>,
-    /// Repairs, in words.
+    /// Description of each repair.
     pub mended: Vec<String>,
     /// True if missing stripes may be on an absent disk.
     #[serde(skip)]
@@ -60,7 +60,7 @@ pub struct FsckFinding {
     pub agent: Option<String>,
     /// Index of the disk of that agent.
     pub disk: Option<u32>,
-    /// Damaged ranges of the file: offset and number of bytes.
+    /// Damaged ranges of the file, each as offset and number of bytes.
     pub damaged: Vec<[u64; 2]>,
     /// Description of the damage.
     pub text: String,
@@ -83,16 +83,16 @@ pub struct FsckOptions {
     pub take_disks: bool,
 }
 
-/// Checks files and the namespace, and repairs the namespace if `options` says so. Adds the number of bytes read back
-/// to `progress`.
+/// Checks files and the namespace, and repairs the namespace if `options.repair` is set. Adds the number of bytes read
+/// back to `progress`.
 ///
-/// Fails if there is nothing to check, or, for a repair, if an agent does not answer. Damage is reported, and is no
+/// Fails if there is nothing to check, or if an agent does not answer during a repair. Damage is reported, but is no
 /// failure.
 pub fn fsck(cluster: &Cluster, options: FsckOptions, progress: &Progress) -> Result<Report> {
     let repair = options.repair;
     let fsck = Fsck { options, progress: progress.clone(), expected: Cell::new(0) };
     match repair {
-        // A repair needs all agents: stripes of an absent one must not be taken for lost.
+        // A repair needs all agents, because stripes of an absent agent must not be considered lost.
         true => cluster.run(move |connection| async move { fsck.carry_out(&connection).await }),
         false => cluster.run_with_present(move |connection| async move { fsck.carry_out(&connection).await }),
     }
@@ -102,7 +102,7 @@ pub fn fsck(cluster: &Cluster, options: FsckOptions, progress: &Progress) -> Res
 struct Fsck {
     options: FsckOptions,
     progress: Progress,
-    /// Bytes to read back, as far as known.
+    /// Number of bytes that will be read back, as far as known.
     expected: Cell<u64>,
 }
 
@@ -122,11 +122,11 @@ impl Fsck {
         Ok(report)
     }
 
-    /// Returns the namespace, or a new one if that is wanted.
+    /// Returns the existing namespace, or a new one if the user requested a new one.
     async fn namespace(&self, connection: &ConnectedNode) -> Result<Namespace> {
         if !self.options.new_namespace {
             let namespace = Namespace::of(connection).await?;
-            // Disks of another namespace must not count as disks of this one, unless `take_disks` is set.
+            // Disks of another namespace become disks of this one only if `take_disks` is set.
             let tree = &namespace.tree;
             let disks =
                 if self.options.take_disks { tree.take_disks().await } else { tree.check_disks().await };
@@ -223,7 +223,8 @@ impl Fsck {
     }
 }
 
-/// Drops findings about files without stripes: they consist of one hole, or were removed during the check.
+/// Removes findings about files that have no stripes, because they are entirely a hole or were removed during the
+/// check.
 async fn gone_left_out(namespace: &Namespace, mut check: Check) -> Result<Check> {
     check.failures.retain(|error| !matches!(error, fs::Error::NotFound { .. }));
     let is_removed = |finding: &Finding| finding.kind == FindingKind::Removed;
@@ -271,14 +272,14 @@ impl Report {
         }
     }
 
-    /// Puts agents that do not answer and unusable disks first among the failures, each once.
+    /// Inserts agents that do not answer and unusable disks at the beginning of the failures, each once.
     fn note_incompleteness(&mut self, connection: &ConnectedNode) {
         let missing = connection.absent_agents().iter().chain(connection.failing_disks());
         let missing: Vec<String> = missing.map(node::Error::to_string).collect();
         self.is_disk_away |= !missing.is_empty();
         let mut failures = missing;
         for failure in mem::take(&mut self.failures) {
-            // `missing` may have the same failure with its remedy.
+            // `missing` may contain the same failure, followed by its remedy.
             if !failures.iter().any(|known| known.starts_with(&failure)) {
                 failures.push(failure);
             }

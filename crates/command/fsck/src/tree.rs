@@ -1,13 +1,14 @@
 //! Checks the namespace and repairs it.
 //!
 //! ```text
-//! agents:           which stripes of numbered files exist?        first, since a file has its inode before its stripes
-//! metadata server:  all records                                   again, if anything is wrong: others may change them
-//! agents:           do the stripes of unknown files still exist?  a file that is removed loses its stripes first
+//! agents:           which stripes of numbered files exist?        first, since an inode is created before its stripes
+//! metadata server:  all records                                   again after a problem: clients may be changing them
+//! agents:           do the stripes of unknown files still exist?  a removal removes the stripes before the inode
 //! ```
 //!
-//! A missing stripe is a finding if the file's inode says that the stripe was created; other stripes may never have
-//! been written. A missing disk of a stripe is a finding. Missing stripes or disks of orphans are no findings.
+//! A missing stripe is damage only if the inode of the file records that the stripe was created, because stripes
+//! without data are never created. A missing disk of a stripe is damage. Missing stripes or disks of orphans are no
+//! damage.
 //!
 //! `adoption.rs` describes the recovery of files without an inode.
 
@@ -23,10 +24,10 @@ use transfer::namespace::{Namespace, StripeOfMissingDisk, is_removed, shown};
 use super::FsckFinding;
 use super::adoption::{Adoption, Stripe, adopt};
 
-/// Number of times that the records are read if others may be changing them.
+/// Maximum number of times that the records are read, if clients may be changing them.
 const LOOKS: usize = 3;
 
-/// Limit of repair rounds: one problem may hide another.
+/// Maximum number of repair rounds. Several may be needed, because one problem can hide another.
 const ROUNDS: usize = 8;
 
 /// Missing stripe of a file.
@@ -34,18 +35,18 @@ struct LostStripe {
     file: FileNumber,
     stripe: u32,
     why: String,
-    /// True if it may be on an absent disk.
+    /// True if the stripe may be on an absent disk.
     may_be_away: bool,
 }
 
 /// Result of repairing a namespace.
 #[derive(Default)]
 pub(super) struct RepairResult {
-    /// Repairs, in words.
+    /// Description of each repair.
     pub(super) done: Vec<String>,
     /// Failed repairs, with reasons.
     pub(super) failures: Vec<String>,
-    /// Damage of files that were given names, which later checks cannot find any more.
+    /// Damage of adopted files. Later checks cannot find this damage any more.
     pub(super) findings: Vec<FsckFinding>,
 }
 
@@ -58,7 +59,7 @@ pub(super) struct TreeCheck {
     unnamed: BTreeMap<FileId, Vec<Stripe>>,
     /// Missing stripes.
     lost: Vec<LostStripe>,
-    /// Reasons for which some stripes could not be listed.
+    /// Reasons that some stripes could not be listed.
     pub(super) failures: Vec<fs::Error>,
     /// Number of inodes.
     pub(super) inodes: usize,
@@ -137,13 +138,13 @@ impl TreeCheck {
         self.lost.iter().any(|lost| lost.may_be_away)
     }
 
-    /// Repairs as much as possible. A failure with one file does not stop the repair of others.
+    /// Repairs as many problems as possible. If the repair of one file fails, continues with the other files.
     pub(super) async fn repair(&self, namespace: &Namespace, remove_unnamed: bool) -> Result<RepairResult> {
         if let Some(error) = self.failures.first() {
-            // Unlisted stripes must not be taken for lost.
+            // If not all stripes could be listed, unlisted stripes must not be considered lost.
             return Err(namespace.connection.explain("cannot list the stripes", error).into());
         }
-        // Reserve these numbers first: otherwise a file created now could get one of them.
+        // Reserve these numbers first. Otherwise a file that is created at this moment could get one of them.
         for file in self.unnamed.keys() {
             let repair = Repair::Reserve { number: FileNumber(file.0) };
             namespace.perform(b"cannot repair the namespace", TreeOperation::Mend { repair }).await?;
@@ -247,7 +248,8 @@ impl LostStripes {
     }
 }
 
-/// Returns all records, and their problems. A problem that a later read does not repeat was a change in progress.
+/// Returns all records, and their problems. A problem that is absent in a later survey was a change in progress, and is
+/// left out.
 async fn surveyed(namespace: &Namespace) -> Result<(Vec<SurveyedRecord>, Vec<Defect>)> {
     let mut records = namespace.survey().await?;
     let mut found = defects(&records);
@@ -283,7 +285,7 @@ async fn repair_records(namespace: &Namespace, mut found: Vec<Defect>) -> Result
     ))
 }
 
-/// Returns all missing stripes. A file is identified by one of its names and the number of its other names.
+/// Returns all missing stripes. For each file, the report has one of its names and the number of its other names.
 async fn all_lost(
     namespace: &Namespace,
     places: &DisksByIdentity,
@@ -302,7 +304,7 @@ async fn all_lost(
     Ok(lost)
 }
 
-/// Returns stripes of files that are not empty on disks that no agent has.
+/// Returns stripes of non-empty files whose disks no agent has.
 async fn lost_disks(
     namespace: &Namespace,
     places: &DisksByIdentity,
@@ -324,7 +326,7 @@ async fn lost_disks(
     Ok(found.collect())
 }
 
-/// Returns created stripes that are missing although agents have their disks: another disk has taken the place of the
+/// Returns created stripes that are missing although agents have their disks. Either another disk is in place of the
 /// right one, or the stripes were removed by hand.
 async fn lost_stripes(
     namespace: &Namespace,
@@ -335,7 +337,7 @@ async fn lost_stripes(
     let connection = &namespace.connection;
     let there = indices(listed);
     let (mut lost, mut listed_now) = (Vec::new(), None::<BTreeSet<_>>);
-    // The contents of an orphan may have been removed already.
+    // The contents of an orphan may already have been removed.
     for inode in inodes.values().filter(|inode| inode.links > 0) {
         let number = inode.number;
         let is_there = |stripe: &u32| there.contains(&(FileId(number.0), *stripe));
@@ -345,18 +347,18 @@ async fn lost_stripes(
         }
         let numbered =
             connection.explained("cannot get the list of disks", namespace.tree.numbered(inode).await)?;
-        // A missing disk has been reported already.
+        // A stripe whose disk is missing has been reported already.
         let is_somewhere = |stripe: &u32| places.contains_key(&numbered.disks[*stripe as usize]);
         let missing: Vec<u32> = missing.into_iter().filter(is_somewhere).collect();
         if missing.is_empty() {
             continue;
         }
-        // The stripe may have been created after stripes were listed.
+        // A stripe may have been created after the stripes were listed, so look it up now.
         let found = match connection.client.numbered_stripes(&numbered).await {
             // The file may have been removed since.
             Err(error) if is_removed(&error) && !is_named(namespace, number).await? => continue,
             Err(error) if matches!(*error, fs::Error::Remote { .. }) => {
-                // One of its stripes cannot be opened. Use a list of the existing stripes instead.
+                // A stripe of this file cannot be opened. List the existing stripes instead.
                 if listed_now.is_none() {
                     let listed = connection.client.list_numbered_partly().await.found;
                     listed_now = Some(indices(&listed));
@@ -394,7 +396,7 @@ pub(super) async fn is_named(namespace: &Namespace, number: FileNumber) -> Resul
     }
 }
 
-/// Returns a path of each file and directory that has one.
+/// Returns a path of each file and directory that has a path.
 fn paths(records: &[SurveyedRecord]) -> BTreeMap<FileNumber, Vec<u8>> {
     let mut inside: BTreeMap<FileNumber, Vec<(&[u8], FileNumber)>> = BTreeMap::new();
     for record in records {

@@ -1,11 +1,11 @@
-//! Directories by descriptor, and names below them that no link leads out of.
+//! Directories by descriptor, and names below them that never resolve to a place outside.
 //!
-//! Programs create, read or change a tree below a directory that the user has named. The names in the tree come from
-//! other users, who may also replace them at any time. So a [`LocalDirectory`] resolves one name at a time with
-//! `O_NOFOLLOW`, and a [`LocalPlace`] is a path below such a directory.
+//! Programs create, read or change a tree below a directory that the user has named. Other users choose the names in
+//! the tree, and may replace any of them by a link at any time. So a [`LocalDirectory`] resolves one name at a time
+//! with `O_NOFOLLOW`, and a [`LocalPlace`] is a path below such a directory.
 //!
-//! Directories are opened with `O_PATH`, which needs no read permission. Descriptors are not kept, because a tree may
-//! have more directories than a process may have descriptors.
+//! Directories are opened with `O_PATH`, which needs no read permission. A `LocalPlace` keeps only the descriptor of
+//! the top directory, because a tree may have more directories than a process may have descriptors.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -27,12 +27,12 @@ const OWNERS: u32 = 0o700;
 #[derive(Clone, Debug)]
 pub struct LocalDirectory {
     descriptor: Arc<OwnedFd>,
-    /// Path of the directory, for messages.
+    /// Path of the directory, for error messages.
     path: Arc<Path>,
 }
 
 impl LocalDirectory {
-    /// Opens the directory of a user's path; follows links.
+    /// Opens the directory at a path that the user has named; follows links.
     ///
     /// # Errors
     /// If there is no such directory.
@@ -42,7 +42,7 @@ impl LocalDirectory {
         Ok(LocalDirectory { descriptor, path: path.into() })
     }
 
-    /// Returns the path of a name in this directory, for messages.
+    /// Returns the path of a name in this directory, for error messages.
     pub fn path_of(&self, name: impl AsRef<Path>) -> PathBuf {
         self.path.join(name)
     }
@@ -103,7 +103,7 @@ impl LocalDirectory {
         self.open_at(name, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
     }
 
-    /// Creates a file under an unused name, with this mode except as the umask forbids.
+    /// Creates a file under an unused name. The umask can reduce this mode.
     pub(crate) fn create_file(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.descriptor, name, flags, Mode::from_raw_mode(mode))?.into())
@@ -147,8 +147,9 @@ impl LocalDirectory {
         Ok(rustix::fs::unlinkat(&self.descriptor, name, AtFlags::empty())?)
     }
 
-    /// Opens a subdirectory, and creates it for its owner alone if it is missing. Gives the owner all permissions: the
-    /// directory may be an unfinished copy of a write-protected one. A link with this name is an error, or is replaced.
+    /// Opens a subdirectory. If it is missing, creates it with access only for its owner. Gives the owner all
+    /// permissions, because the directory may be an unfinished copy of a write-protected one. If the name is a link,
+    /// fails, or replaces the link.
     fn make(&self, name: &OsStr, replace_link: bool) -> io::Result<LocalDirectory> {
         let make = || rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(OWNERS));
         match make() {
@@ -175,14 +176,14 @@ impl LocalDirectory {
         if mode & OWNERS == OWNERS {
             return Ok(());
         }
-        // An `O_PATH` descriptor cannot be used for fchmod, and opening it otherwise needs read permission. This path
-        // stands for the descriptor.
+        // fchmod does not accept an `O_PATH` descriptor, and any other descriptor needs read permission. This path
+        // refers to the descriptor.
         let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
         std::fs::set_permissions(path, Permissions::from_mode(mode | OWNERS))
     }
 }
 
-/// Path below a directory. No link in it is followed.
+/// Path below a directory. Links in the path are not followed.
 #[derive(Clone, Debug)]
 pub struct LocalPlace {
     top: LocalDirectory,
@@ -190,12 +191,13 @@ pub struct LocalPlace {
 }
 
 impl LocalPlace {
-    /// Returns the place `below` a directory: a relative path without `..`, or empty for the directory itself.
+    /// Returns the place `below` a directory. `below` is a relative path without `..`; an empty one means the directory
+    /// itself.
     pub fn new(top: LocalDirectory, below: impl Into<PathBuf>) -> LocalPlace {
         LocalPlace { top, below: below.into() }
     }
 
-    /// Returns the place of a path below this one.
+    /// Returns the place of a path relative to this place.
     pub fn join(&self, path: impl AsRef<Path>) -> LocalPlace {
         LocalPlace { top: self.top.clone(), below: self.below.join(path) }
     }
@@ -205,7 +207,7 @@ impl LocalPlace {
         &self.below
     }
 
-    /// Returns the full path, for messages.
+    /// Returns the full path, for error messages.
     pub fn path(&self) -> PathBuf {
         match self.below.as_os_str().is_empty() {
             true => self.top.path.to_path_buf(),
@@ -216,7 +218,7 @@ impl LocalPlace {
     /// Opens the place as a directory.
     ///
     /// # Errors
-    /// If it does not exist, or a link is on the path.
+    /// If there is no directory at this place, or the path contains a link.
     pub fn directory(&self) -> io::Result<LocalDirectory> {
         let mut directory = self.top.clone();
         for component in self.below.components() {
@@ -231,18 +233,18 @@ impl LocalPlace {
     /// Opens the parent directory, and returns the last name of the path.
     ///
     /// # Errors
-    /// If there is no such directory, or a link is on the path.
+    /// If the parent directory does not exist, or the path contains a link.
     pub fn parent(&self) -> io::Result<(LocalDirectory, &OsStr)> {
         let last = self.below.components().next_back().ok_or(ErrorKind::InvalidInput)?;
         let above = self.below.parent().unwrap_or(Path::new(""));
         Ok((LocalPlace::new(self.top.clone(), above).directory()?, name_of(last)?))
     }
 
-    /// Opens the directory here, and creates it if only its parent exists. Gives the owner all permissions. A link here
-    /// is an error, or is replaced.
+    /// Opens the directory at this place. Creates it if it is missing and its parent exists. Gives the owner all
+    /// permissions. If the place is a link, fails, or replaces the link.
     ///
     /// # Errors
-    /// If the name belongs to another kind of file, or the directory cannot be created.
+    /// If the place is another kind of file, or the directory cannot be created.
     pub fn make_directory(&self, replace_link: bool) -> io::Result<LocalDirectory> {
         if self.below.as_os_str().is_empty() {
             self.top.permit_owner()?;
@@ -252,7 +254,7 @@ impl LocalPlace {
         parent.make(name, replace_link)
     }
 
-    /// Returns the metadata of the file here, without following a link, or `None` if it does not exist.
+    /// Returns the metadata of the file at this place, without following a link, or `None` if the file does not exist.
     ///
     /// # Errors
     /// If the metadata cannot be read.
@@ -271,11 +273,11 @@ impl fmt::Display for LocalPlace {
     }
 }
 
-/// Returns the name of a component; fails if it is `..` or the root.
+/// Returns the name of a component of a path. Fails if the component is `..` or the root.
 fn name_of(component: Component<'_>) -> io::Result<&OsStr> {
     match component {
         Component::Normal(name) => Ok(name),
-        _ => Err(io::Error::new(ErrorKind::InvalidInput, "it leads outside the directory")),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "the path leads outside the directory")),
     }
 }
 

@@ -1,19 +1,19 @@
 //! Creates and replaces local files atomically: a file gets its name when it is complete.
 //!
-//! Data are written to a temporary file in the same directory, which is renamed at the end. So no program sees an
-//! incomplete file, and a replaced file stays until the new one is complete.
+//! Data are written to a temporary file in the same directory. At the end, the temporary file is renamed. So no program
+//! sees an incomplete file, and a file to be replaced is kept until the new one is complete.
 //!
-//! A path named by the user is followed: a link stays a link, and its target is replaced. A name in a tree is a
-//! [`LocalPlace`] below a [`LocalDirectory`]: no link is followed. A link under the name itself is an error, or is
-//! replaced.
+//! If the user names a path, links are followed: a link is kept, and its target is replaced. A name in a directory tree
+//! is a [`LocalPlace`] below a [`LocalDirectory`], and no link in it is followed. If the name itself is a link, the
+//! operation fails, or replaces the link.
 //!
-//! From its first byte, the new file has the access permissions of the old one, or is accessible to its owner alone.
+//! From its first byte, the new file has the access permissions of the old one, or only its owner has access.
 //!
-//! Before the new file replaces an old one, it is flushed to stable storage, so that a power cut leaves one of them.
-//! Without an old file there is nothing to lose, and the flush is skipped.
+//! Before the new file replaces an old one, it is flushed to stable storage, so that one of them exists after a power
+//! cut. Without an old file no data can be lost, so the new file is not flushed.
 //!
-//! Not here, deliberately: removing the temporary file when the program is interrupted. Each program handles
-//! interruptions differently; [`NewFile::temporary`] returns the file to remove.
+//! This crate deliberately does not remove the temporary file when the program is interrupted, because each program
+//! handles interruptions differently. [`NewFile::temporary`] returns the file to remove.
 
 mod directory;
 
@@ -33,7 +33,7 @@ const PREFIX: &str = ".starfish-";
 /// Number of random characters after the prefix.
 const DRAWN: usize = 6;
 
-/// Default mode of a file: all users may read and write it, except as the umask forbids.
+/// Default mode of a file: all users may read and write it. The umask can reduce this mode.
 const USUAL: u32 = 0o666;
 
 /// Mode of a file that only its owner may access.
@@ -45,9 +45,9 @@ const PERMISSIONS: u32 = 0o777;
 /// Access permissions of a new file.
 #[derive(Clone, Copy, Debug)]
 pub enum FilePermissions<'a> {
-    /// Those of the replaced file, or the default ones without such a file.
+    /// The permissions of the replaced file, or the default ones if no file is replaced.
     Usual,
-    /// Those of this file.
+    /// The permissions of this file.
     Like(&'a Metadata),
     /// Owner only. The caller sets the final permissions once it knows them.
     Owner,
@@ -58,11 +58,11 @@ pub enum FilePermissions<'a> {
 pub enum Target {
     /// Existing device or pipe, which cannot be replaced.
     Stream(File),
-    /// File to write to. It gets its name when [`NewFile::complete`] is called.
+    /// File to write to. [`NewFile::complete`] renames it to its final name.
     File(File, NewFile),
 }
 
-/// Unfinished file. It is removed if it is dropped before completion.
+/// Unfinished file. Dropping this value before completion removes the file.
 #[derive(Debug)]
 pub struct NewFile {
     temporary: TemporaryFile,
@@ -72,20 +72,21 @@ pub struct NewFile {
     is_complete: bool,
 }
 
-/// Temporary file of an unfinished file. The program must remove it if it ends before the file is complete.
+/// Temporary file of an unfinished file. A program that ends before the file is complete must remove the temporary
+/// file.
 #[derive(Clone, Debug)]
 pub struct TemporaryFile {
     directory: LocalDirectory,
     name: OsString,
 }
 
-/// Reason that no file of that name can be created.
+/// Reason that a file of this name cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The name belongs to a directory.
     #[error("it is a directory")]
     IsDirectory,
-    /// The name is one of a directory, which does not exist.
+    /// The name can only belong to a directory, which does not exist.
     #[error("no such directory\n  Create it, or give the name of a file.")]
     NoDirectory,
     /// The parent directory does not exist.
@@ -102,7 +103,7 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
-/// Starts the file at `path`. Fails with [`Error::Exists`] if a file exists there and `replace` is false.
+/// Starts the file at `path`. Fails with [`Error::Exists`] if the file exists and `replace` is false.
 pub fn create(path: &Path, replace: bool, permitted: FilePermissions<'_>) -> Result<Target, Error> {
     let found = existing(path)?;
     match &found {
@@ -125,8 +126,8 @@ pub fn create(path: &Path, replace: bool, permitted: FilePermissions<'_>) -> Res
     Ok(Target::File(file, new))
 }
 
-/// Starts a file in a tree and returns it for writing. Fails with [`Error::Exists`] if the name is in use and `replace`
-/// is false. A link is itself replaced.
+/// Starts a file in a directory tree and returns it for writing. Fails with [`Error::Exists`] if the name is in use and
+/// `replace` is false. If the name is a link, replaces the link, not its target.
 ///
 /// # Errors
 /// If the file cannot be created.
@@ -161,7 +162,8 @@ impl NewFile {
             (_, None) => USUAL,
             (_, Some(like)) => like.permissions().mode() & PERMISSIONS,
         };
-        // Create it with its final permissions: a program that opens it while it is too permissive could read it later.
+        // Create the file with its final permissions: a program that opened it while it had more permissions could
+        // still read it later.
         let (file, temporary) = TemporaryFile::make(&directory, |name| directory.create_file(name, mode))?;
         let new = NewFile {
             temporary,
@@ -180,7 +182,7 @@ impl NewFile {
         Ok((file, new))
     }
 
-    /// Returns the file, also after the last write.
+    /// Returns the file. The file may be used after the last write, too.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -190,7 +192,7 @@ impl NewFile {
         &self.temporary
     }
 
-    /// Gives the complete file its name.
+    /// Renames the complete file to its final name.
     pub fn complete(mut self) -> Result<(), Error> {
         let TemporaryFile { directory, name } = &self.temporary;
         if self.replace && directory.metadata(&self.name)?.is_some() {
@@ -221,7 +223,7 @@ impl TemporaryFile {
     ) -> io::Result<(T, TemporaryFile)> {
         let of_path = |path: &Path| make(path.file_name().expect("a name was drawn"));
         let mut drawn = tempfile::Builder::new();
-        // Disable the cleanup of the crate, which removes by path.
+        // Disable the cleanup of the crate `tempfile`, which removes files by path.
         let drawn = drawn.prefix(PREFIX).rand_bytes(DRAWN).disable_cleanup(true);
         let (made, path) = drawn.make_in(directory.path_of(""), of_path)?.into_parts();
         let name = path.file_name().expect("a name was drawn").to_owned();
@@ -243,7 +245,7 @@ impl fmt::Display for TemporaryFile {
 /// Creates a hard link. If the name is in use, replaces it in one step, or fails if `replace` is false.
 ///
 /// # Errors
-/// If a file cannot have this name, or it belongs to a directory.
+/// If no file can have this name, or a directory has it.
 pub fn link(file: &LocalPlace, name: &LocalPlace, replace: bool) -> Result<(), Error> {
     let (directory, first) = file.parent()?;
     if replace && name.metadata()?.is_some() {
@@ -256,13 +258,13 @@ pub fn link(file: &LocalPlace, name: &LocalPlace, replace: bool) -> Result<(), E
 /// if `replace` is false.
 ///
 /// # Errors
-/// If a link cannot have this name, or it belongs to a directory.
+/// If no link can have this name, or a directory has it.
 pub fn symlink(target: &Path, name: &LocalPlace, replace: bool) -> Result<(), Error> {
     make(name, replace, |parent, name| parent.symlink(target, name))
 }
 
-/// Creates an object that is complete at once, such as a link. If the name is in use and may be replaced, creates it
-/// under a temporary name first.
+/// Creates an object that is complete from the start, such as a link. If the name is in use and may be replaced,
+/// creates the object under a temporary name and then renames it.
 fn make(
     place: &LocalPlace,
     replace: bool,
@@ -274,7 +276,7 @@ fn make(
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let ((), temporary) = TemporaryFile::make(&parent, |name| make(&parent, name))?;
             let renamed = parent.rename(&temporary.name, name, true);
-            // Also after success: rename does nothing if both names belong to the same file.
+            // Remove the name even after success, because a rename does nothing if both names belong to the same file.
             temporary.remove();
             Ok(renamed?)
         }
@@ -287,7 +289,7 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Removes the temporary files that killed programs left in a directory.
+/// Removes the temporary files that killed programs have left in a directory.
 ///
 /// # Errors
 /// If the directory cannot be read, or a file cannot be removed.
@@ -300,13 +302,13 @@ pub fn remove_abandoned(directory: &LocalDirectory) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns true if a name has the form of a temporary file's.
+/// Returns true if a name has the form of a temporary file name.
 fn is_temporary(name: &OsStr) -> bool {
     let rest = name.as_bytes().strip_prefix(PREFIX.as_bytes());
     rest.is_some_and(|rest| rest.len() == DRAWN && rest.iter().all(u8::is_ascii_alphanumeric))
 }
 
-/// Returns true if no program is writing a temporary file any more. Returns false if this is unknown.
+/// Returns true if no program is writing this temporary file any more. Returns false if this cannot be determined.
 fn is_abandoned(directory: &LocalDirectory, name: &OsStr) -> bool {
     let is_free = |file: File| Ok(file.metadata()?.is_file() && file.try_lock().is_ok());
     directory.open_file(name).and_then(is_free).unwrap_or(false)
@@ -321,7 +323,8 @@ fn existing(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// Returns true if only a directory can have this path. `Path` strips the end of `x/` and `x/.`.
+/// Returns true if only a directory can have this path. The text is checked, because `Path` strips the end of `x/` and
+/// `x/.`.
 fn names_directory(path: &Path) -> bool {
     let text = path.as_os_str().as_bytes();
     path.file_name().is_none() || text.ends_with(b"/") || text.ends_with(b"/.")
@@ -329,7 +332,7 @@ fn names_directory(path: &Path) -> bool {
 
 /// Returns the final target of a path through links, even if the target does not exist.
 ///
-/// The loop ends, because the system has resolved the links before.
+/// The loop ends, because the system has already resolved these links.
 fn followed(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     while let Ok(target) = fs::read_link(&path) {
@@ -338,8 +341,8 @@ fn followed(path: &Path) -> PathBuf {
     path
 }
 
-/// Gives the file the owner and group of another one, as far as permitted. Only the superuser may change the owner; for
-/// other users it stays the creator.
+/// Sets the owner and group of the file to those of another file, as far as permitted. Only the superuser may change
+/// the owner; for other users the creator remains the owner.
 fn belong_like(file: &File, like: &Metadata) -> io::Result<()> {
     let found = file.metadata()?;
     if found.gid() != like.gid() {
@@ -508,7 +511,7 @@ mod tests {
         assert_eq!(fs::read_link(path("latest")).expect("a link"), Path::new("data/newest"));
         assert_eq!(fs::read(path("data/17")).expect("a file"), b"new");
         assert_eq!(mode(&path("data/17")), 0o640);
-        // Also through a link to a missing file.
+        // A link to a missing file is followed, too.
         symlink(path("data/18"), path("next")).expect("a link");
         replace(&path("next"), "newer");
         assert_eq!(fs::read(path("data/18")).expect("a file"), b"newer");
