@@ -150,7 +150,7 @@ pub static FAMILIES: [MetricFamily; 30] = [
     PENDING_WRITES,
 ];
 
-/// Adds the counts of an agent; `directories` are those of its disks.
+/// Adds the counts of an agent. `directories` are the directories of its disks.
 pub fn add_to(samples: &mut Samples, counts: &IoNodeCounts, directories: &[String]) {
     FAMILIES.iter().for_each(|family| samples.add_family(family));
     add_requests(samples, counts);
@@ -170,7 +170,8 @@ fn add_requests(samples: &mut Samples, counts: &IoNodeCounts) {
         samples.add(&REQUESTS, [served.operation, class_name(served.class)], &served.times);
     }
     let failures: BTreeMap<&str, u64> = traffic.failures.iter().copied().collect();
-    // Also kinds without failures: a query sees no increase in a series that appears with its first failure.
+    // Add kinds without failures, too. A series that appeared only with its first failure would start at 1, and queries
+    // would see no increase.
     for kind in FailureKind::ALL {
         samples.add(&FAILURES, [kind.name()], failures.get(kind.name()).copied().unwrap_or(0));
     }

@@ -1,6 +1,6 @@
-//! Families of metrics: samples of one meaning.
+//! Families of metrics: samples that have the same meaning.
 
-/// Samples of one meaning, distinguished by their labels.
+/// Samples that have the same meaning, distinguished by their labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricFamily {
     /// Name without the suffixes for unit and kind.
@@ -22,13 +22,13 @@ pub enum MetricKind {
     Counter,
     /// Current state, which may also fall.
     Gauge,
-    /// Histogram of times with buckets that double, with their count and sum.
+    /// Histogram of times with their count and sum. The bound of each bucket is twice that of the bucket before.
     Histogram,
     /// Constant 1; the labels carry the information.
     Info,
 }
 
-/// Unit, as it appears in names.
+/// Unit, as in the names of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricUnit {
     /// Bytes.
@@ -38,7 +38,7 @@ pub enum MetricUnit {
 }
 
 impl MetricFamily {
-    /// Returns a family of numbers that only grow.
+    /// Returns a family of counters, which only grow.
     pub const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
         MetricFamily { name, kind: MetricKind::Counter, unit: None, labels, help }
     }
@@ -71,8 +71,8 @@ impl MetricFamily {
         }
     }
 
-    /// Returns the name of its series, as in queries. For times it omits the suffixes `_bucket`, `_sum` and `_count` of
-    /// the three kinds of series.
+    /// Returns the name of the series, as in queries. For times, which have three kinds of series, the name omits the
+    /// suffixes `_bucket`, `_sum` and `_count`.
     pub fn series(&self) -> String {
         let name = self.name_with_unit();
         match self.kind {
@@ -84,7 +84,7 @@ impl MetricFamily {
 }
 
 impl MetricKind {
-    /// Returns Prometheus's name for the kind.
+    /// Returns Prometheus's word for the kind.
     pub const fn word(self) -> &'static str {
         match self {
             MetricKind::Counter => "counter",

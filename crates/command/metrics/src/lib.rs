@@ -3,20 +3,20 @@
 //! ```text
 //!  node thread                      a thread of the server
 //!
-//!  fs::IoNodeCounts  --- asked --->  Samples: of families  --- text --->  GET /metrics
+//!  fs::IoNodeCounts  --- request --> Samples: of families  --- text --->  GET /metrics
 //!    plain numbers                     agent.rs, mount.rs, process.rs       server.rs
 //! ```
 //!
-//! The file system counts plain numbers on its own thread, even if no server runs. Only this crate adds the names and
-//! units of [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/). Each answer is made on request and
-//! shows one moment.
+//! The file system counts in plain numbers on its own thread, even if no server runs. Only this crate adds the names
+//! and units of [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/). Each answer is computed on
+//! request, and all its values are of one moment.
 //!
-//! - [`MetricFamily`] in `family.rs`: samples of one meaning, with name, unit and labels
+//! - [`MetricFamily`] in `family.rs`: samples that have the same meaning, with name, unit and labels
 //! - [`Samples`] in `samples.rs`: values of families at one moment, and their text form
 //! - [`agent`], [`mount`], [`process`]: all families, and their samples
 //! - [`MetricsServer`] in `server.rs`: the server
 //!
-//! Not here, deliberately: counting, and the channel between the server's threads and the node's.
+//! This crate deliberately does not count, and has no channel between the server's threads and the node's thread.
 
 pub mod agent;
 mod family;

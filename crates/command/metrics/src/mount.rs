@@ -1,4 +1,4 @@
-//! Metrics of a mount: kernel requests, pages, and the agents it waits for.
+//! Metrics of a mount: kernel requests, pages, and requests to agents.
 
 use mount::MountCounts;
 

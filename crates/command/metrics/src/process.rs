@@ -37,8 +37,8 @@ pub static FAMILIES: [MetricFamily; 6] = [BUILD, START, CPU, MEMORY, OPEN_FILES,
 pub struct ProcessStart(SystemTime);
 
 impl ProcessStart {
-    /// Returns the present time as the start of this process. Call it first.
-    #[expect(clippy::disallowed_methods, reason = "Prometheus asks for the clock on the wall")]
+    /// Returns the current time as the start time of this process. Call this function first.
+    #[expect(clippy::disallowed_methods, reason = "Prometheus requires wall-clock time")]
     pub fn now() -> Self {
         ProcessStart(SystemTime::now())
     }
@@ -58,7 +58,7 @@ impl ProcessStart {
             samples.add(&MEMORY, [], bytes);
         }
         if let Ok(open) = files::read_dir("/proc/self/fd") {
-            // One of them belongs to the open directory.
+            // One descriptor belongs to the directory that is being listed.
             samples.add(&OPEN_FILES, [], open.count().saturating_sub(1) as u64);
         }
         if let Ok((now, _)) = getrlimit(Resource::RLIMIT_NOFILE) {

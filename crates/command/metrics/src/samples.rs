@@ -11,7 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::family::{MetricFamily, MetricKind, MetricUnit};
 
-/// Values of some families.
+/// Values of several families.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     families: Vec<(&'static MetricFamily, Vec<Sample>)>,
@@ -32,7 +32,7 @@ pub enum MetricValue {
     Seconds(f64),
     /// Histogram of times.
     Times(Box<TimeHistogram>),
-    /// No number: the labels carry the information.
+    /// No value: the labels carry the information.
     Info,
 }
 
@@ -49,7 +49,7 @@ impl From<&TimeHistogram> for MetricValue {
 }
 
 impl Samples {
-    /// Adds a family without samples. An empty family is listed, too, so that users find its description.
+    /// Adds a family without samples. Even an empty family appears in the text, so that users find its description.
     pub fn add_family(&mut self, family: &'static MetricFamily) {
         self.families.push((family, Vec::new()));
     }
@@ -71,7 +71,7 @@ impl Samples {
         of_it.expect("the family has been added").1.push(sample);
     }
 
-    /// Returns everything as OpenMetrics text.
+    /// Returns all families and samples as OpenMetrics text.
     pub fn into_text(self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));

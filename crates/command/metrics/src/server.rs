@@ -1,7 +1,7 @@
 //! HTTP server of the metrics: `GET /metrics`.
 //!
-//! Access needs no key, and nothing is secret: any client that can connect can read the load of this node, and can
-//! change nothing. So the server listens on loopback unless another address is configured.
+//! Access needs no key, and no metric is secret: any client that can connect can read the load of this node, but cannot
+//! change anything. So the server listens on loopback unless another address is configured.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -24,8 +24,8 @@ const INDEX: &str = "<!doctype html><title>Starfish</title><a href=\"metrics\">M
 /// Metrics server with a listening socket.
 pub struct MetricsServer(WebListener);
 
-/// Parses an address; returns it and its host as written. The forms are `PORT` for loopback, `HOST:PORT`, and `:PORT`
-/// for all networks of this computer. A port `+N` is N above `own_port`, the listening port of the node.
+/// Parses an address. Returns it, and its host as written. The forms are `PORT` for loopback, `HOST:PORT`, and `:PORT`
+/// for all networks of this computer. A port of the form `+N` is `own_port`, the listening port of the node, plus N.
 ///
 /// # Errors
 /// If the text has none of these forms, the host is unknown, or `own_port` is missing for `+N`.
@@ -50,14 +50,14 @@ pub fn parse_address(text: &str, own_port: Option<u16>) -> io::Result<(SocketAdd
 }
 
 fn number(text: &str) -> io::Result<u16> {
-    // `parse` would accept a sign.
+    // `parse` would accept a plus sign.
     let digits = text.bytes().all(|byte| byte.is_ascii_digit()).then_some(text);
     let port = digits.and_then(|digits| digits.parse().ok());
     port.ok_or_else(|| io::Error::other(format!("{text:?} is not a port")))
 }
 
 impl MetricsServer {
-    /// Listens at `address`, or at any free port if its port is 0. `name` is an additional host name for requests.
+    /// Listens at `address`; port 0 means any free port. `name` is an additional host name for requests.
     ///
     /// # Errors
     /// If the address is in use, or does not belong to this computer.

@@ -1,4 +1,4 @@
-//! Tests that the text is valid OpenMetrics for any counts, and that the dashboard uses existing metrics only.
+//! Tests that the metrics text is valid OpenMetrics for any counts, and that the dashboard uses only existing metrics.
 
 mod exposition;
 
@@ -93,7 +93,7 @@ fn metric_names_have_units_and_no_reserved_endings() {
         let name = family.name_with_unit();
         assert!(family.help.len() > 10 && !family.help.contains('\n'), "{name}: {}", family.help);
         for end in ["_total", "_count", "_sum", "_bucket", "_info"] {
-            assert!(!name.ends_with(end), "{name}: {end} is added by the kind");
+            assert!(!name.ends_with(end), "{name}: the kind of the metric adds {end}");
         }
         assert!(family.kind != MetricKind::Histogram || name.ends_with("_seconds"), "{name}");
     }
@@ -189,7 +189,7 @@ proptest! {
 
 const DASHBOARD: &str = "../../../packaging/grafana/starfish.json";
 
-/// Metrics without a panel on the dashboard, for ad-hoc queries.
+/// Metrics that are on no panel of the dashboard, but available for queries.
 const NOT_ON_THE_DASHBOARD: [&str; 2] =
     ["starfish_agent_open_stripes", "starfish_agent_cache_prefetches_total"];
 
@@ -228,7 +228,7 @@ fn the_dashboard_uses_only_existing_metrics() {
     let there: BTreeSet<String> = families().flat_map(series).collect();
     let asked = dashboard_metrics();
     let missing: Vec<_> = asked.difference(&there).collect();
-    assert!(missing.is_empty(), "the dashboard asks for {missing:?}");
+    assert!(missing.is_empty(), "the dashboard uses missing metrics: {missing:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 pub struct BoxDrawing {
     /// Title, one line.
     pub title: String,
-    /// Note that helps to read the drawing.
+    /// Note that explains how to read the drawing.
     pub note: String,
     /// Columns from left to right: the name of each, and its boxes from top to bottom.
     pub columns: Vec<(String, Vec<DrawnBox>)>,
@@ -29,7 +29,7 @@ pub struct DrawnBox {
 pub struct ShadedTable {
     /// Title, one line.
     pub title: String,
-    /// Note that helps to read the table.
+    /// Note that explains how to read the table.
     pub note: String,
     /// Text of the corner cell, which names the rows and the columns.
     pub corner: String,
@@ -42,7 +42,7 @@ pub struct ShadedTable {
 /// A shaded number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShadedCell {
-    /// Number in the cell. 1 has no shade; numbers above 2.5 have the darkest.
+    /// Number in the cell. The shade grows from 1 (no shade) to 2.5 (darkest).
     pub value: f64,
     /// True if the cell is marked.
     pub is_marked: bool,

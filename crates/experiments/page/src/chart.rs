@@ -1,15 +1,15 @@
 //! A figure as SVG: curves with their 95 % confidence intervals, and a table of the same numbers.
 //!
-//! Lines differ in colour and in the shape of their points. The name of a line stands at its right end; names that
-//! would overlap are moved apart. The vertical axis begins at 0 unless all values are far from 0. The horizontal axis
-//! is logarithmic if its values are far apart.
+//! Curves differ in colour and in the shape of their points. The name of a curve is at its right end; names that would
+//! overlap are moved apart. The vertical axis begins at 0 unless all values are far from 0. The horizontal axis is
+//! logarithmic if its values differ by a large factor.
 
 use maud::{Markup, html};
 use statistics::Sample;
 
 use crate::measurand::{Measurand, half_width, number};
 
-/// A figure: curves of a measured quantity against a varied one.
+/// A figure: curves of a measured quantity over a varied quantity.
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// Number of the figure on the page.
@@ -29,9 +29,9 @@ pub struct Figure {
 pub struct Curve {
     /// Name in the legend, for example an access pattern.
     pub name: String,
-    /// Number of nodes that receive the same data, if they do. Values are divided by this number.
+    /// Number of nodes that receive the same data, if any. Values are divided by this number.
     pub per_node: Option<u64>,
-    /// Points from left to right: the varied value and the sample measured there.
+    /// Points from left to right: the varied value, and the sample measured with it.
     pub points: Vec<(f64, Sample)>,
 }
 
@@ -42,20 +42,21 @@ const RIGHT: f64 = 84.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 48.0;
 
-/// Width of a letter in a line's name, in pixels, rounded up. Size and weight of the font are in `style.css`.
+/// Width of a letter in the name of a curve, in pixels, rounded up. `style.css` sets the size and weight of the font.
 const LETTER_WIDTH: f64 = 8.2;
 
-/// Least distance between names of lines; the next constant is half the size of a point. Both in pixels.
+/// Minimum vertical distance between names of curves in pixels. The next constant is half the size of a point in
+/// pixels.
 const NAME_HEIGHT: f64 = 15.0;
 const POINT: f64 = 4.0;
 
-/// Least span of the vertical axis, as a share of the largest value.
+/// Minimum range of the vertical axis, as a share of the largest value.
 const LEAST_SPAN: f64 = 0.1;
 
 /// Ratio of the last to the first value above which the horizontal axis is logarithmic.
 const LOGARITHMIC: f64 = 50.0;
 
-/// Horizontal distance in pixels between points of different lines at the same value, so that none hides another.
+/// Horizontal distance in pixels between points of different curves at the same value, so that no point hides another.
 const ASIDE: f64 = 3.5;
 
 /// Number of colours in `style.css`.
@@ -102,7 +103,7 @@ impl Axes {
             points().flat_map(|(_, sample)| [sample.mean() - margin(sample), sample.mean() + margin(sample)]);
         let (low, high) = ends.fold((f64::MAX, f64::MIN), |(low, high), end| (low.min(end), high.max(end)));
         let low = if low < 0.6 * high { 0.0 } else { low };
-        // Widen a narrow range, so that values that hardly vary do not appear to vary much.
+        // Widen a narrow range, so that small variations do not look large.
         let short = ((LEAST_SPAN * high - (high - low)) / 2.0).max(0.0);
         let (low, high) = (low - short, high + short);
         let step = nice_step((high - low).max(1e-9));
@@ -136,7 +137,7 @@ impl Axes {
     }
 }
 
-/// Returns the width of the drawing in pixels, which grows with the longest name of a line.
+/// Returns the width of the drawing in pixels, which depends on the longest name of a curve.
 fn width(figure: &Figure) -> f64 {
     let longest = figure.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
     WIDTH.max((WIDTH - RIGHT + 10.0 + LETTER_WIDTH * longest as f64).ceil())
@@ -220,7 +221,7 @@ fn bar(x: f64, top: f64, bottom: f64) -> Markup {
     }
 }
 
-/// Returns the outline of a point: circle, square, diamond or one of two triangles, in turn.
+/// Returns the outline of a point. Successive curves use circle, square, diamond and two triangles in turn.
 fn point(index: usize, x: f64, y: f64) -> String {
     let size = POINT;
     let corners = |corners: &[(f64, f64)]| {
@@ -242,7 +243,7 @@ fn point(index: usize, x: f64, y: f64) -> String {
     }
 }
 
-/// Places the names of the lines next to their right ends, and moves overlapping names apart.
+/// Places the names of the curves next to their right ends, and moves overlapping names apart.
 fn names<'a>(figure: &'a Figure, axes: &Axes) -> Vec<(usize, &'a str, f64)> {
     let end = |(index, line): (usize, &'a Curve)| {
         let (_, sample) = line.points.last()?;
@@ -250,7 +251,7 @@ fn names<'a>(figure: &'a Figure, axes: &Axes) -> Vec<(usize, &'a str, f64)> {
     };
     let mut names: Vec<_> = figure.lines.iter().enumerate().filter_map(end).collect();
     names.sort_by(|one, other| one.2.total_cmp(&other.2).then(one.0.cmp(&other.0)));
-    // Move names down first, then up from the lower edge where they would leave the drawing.
+    // Move overlapping names down. Then move names up that would extend beyond the lower edge.
     for place in 1..names.len() {
         names[place].2 = names[place].2.max(names[place - 1].2 + NAME_HEIGHT);
     }
@@ -311,7 +312,7 @@ fn interval(sample: &Sample) -> String {
 
 /// Returns a coordinate rounded to a tenth of a pixel.
 fn px(value: f64) -> String {
-    // Adding 0 turns a negative zero into a plain one.
+    // Adding 0 converts a negative zero to a positive zero.
     format!("{}", (value * 10.0).round() / 10.0 + 0.0)
 }
 

@@ -1,13 +1,13 @@
 //! Self-contained HTML pages with charts and tables, readable without a network.
 //!
-//! A page loads no scripts, fonts or images; its style is in `style.css`. Colour never carries information alone: every
-//! coloured cell shows its number, and every chart has a table of its numbers below it. Equal input produces an
-//! identical page, byte by byte.
+//! A page loads no scripts, fonts or images; its style is in `style.css`. Colour is never the only carrier of
+//! information: every coloured cell contains its number, and every chart has a table of its numbers below it. Equal
+//! input produces an identical page, byte by byte.
 //!
 //! - [`NumbersPage`] in `numbers.rs`: a page of figures, bars and plain tables.
 //! - [`Figure`] in `chart.rs`: curves with their confidence intervals, as SVG.
-//! - [`Plot`] in `plot.rs`: any quantity against any other, with one dot for each trial.
-//! - [`BoxDrawing`], [`ShadedTable`] in `boxes.rs`: boxes in columns, and numbers in shades.
+//! - [`Plot`] in `plot.rs`: any quantity over any other, with a dot for each trial.
+//! - [`BoxDrawing`], [`ShadedTable`] in `boxes.rs`: boxes in columns, and tables of shaded numbers.
 //! - [`Measurand`] in `measurand.rs`: the measured quantity and its unit.
 //! - [`document`]: the HTML frame of any page.
 //!

@@ -1,6 +1,6 @@
 //! The measured quantity of a chart, and its numbers as text with a few digits.
 
-/// A quantity on the vertical axis of a figure, or shown by the length of bars.
+/// A measured quantity: on the vertical axis of a figure, or as the length of bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measurand {
     /// Name of the quantity, as it appears within a sentence.
@@ -20,12 +20,12 @@ impl Measurand {
     }
 }
 
-/// Formats a throughput in MiB/s, or another value, with the digits that matter to readers.
+/// Formats a value, such as a throughput in MiB/s, with as many digits as are meaningful to readers.
 pub fn number(value: f64) -> String {
     if value >= 100.0 { format!("{value:.1}") } else { format!("{value:.2}") }
 }
 
-/// Formats half the width of such a value's confidence interval, or a dash if it is unknown.
+/// Formats half the width of the confidence interval of such a value, or a dash if the width is unknown.
 pub fn half_width(width: Option<f64>) -> String {
     width.map_or_else(|| "\u{2013}".to_owned(), |width| format!("{width:.2}"))
 }

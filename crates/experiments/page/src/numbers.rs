@@ -38,7 +38,7 @@ pub enum NumbersPart {
     Shaded(ShadedTable),
 }
 
-/// A bar chart: each value has a name, a bar from zero and its number.
+/// A bar chart: each value has a name, a bar whose length starts at zero, and its number.
 #[derive(Clone, Debug)]
 pub struct NumbersBars {
     /// Title, one line.
@@ -56,7 +56,7 @@ pub struct NumbersBars {
 pub struct NumbersTable {
     /// Title, one line.
     pub title: String,
-    /// Paragraphs above the table that help to read it.
+    /// Paragraphs above the table that explain how to read it.
     pub notes: Vec<String>,
     /// Titles of the columns.
     pub head: Vec<String>,

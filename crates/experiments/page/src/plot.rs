@@ -1,16 +1,16 @@
-//! A plot as SVG: any quantity against any other, with dots for single trials and lines, some of them predictions.
+//! A plot as SVG: any quantity over any other, with dots for single trials, and lines for means or predictions.
 //!
 //! Series differ in colour, and predicted lines are dashed. The legend below names every series. The horizontal axis is
 //! linear or logarithmic.
 
 use maud::{Markup, html};
 
-/// A plot of one quantity against another.
+/// A plot of one quantity over another.
 #[derive(Clone, Debug)]
 pub struct Plot {
     /// Title, one line.
     pub title: String,
-    /// Note that helps to read the plot.
+    /// Note that explains how to read the plot.
     pub note: String,
     /// Horizontal quantity and its unit.
     pub x: String,
@@ -33,7 +33,7 @@ pub struct PlotSeries {
     pub dots: Vec<(f64, f64)>,
     /// Points of the line from left to right, as (x, y).
     pub line: Vec<(f64, f64)>,
-    /// True if the series is a prediction, whose line is dashed.
+    /// True if the series is a prediction. Then its line is dashed.
     pub is_predicted: bool,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn plot(plot: &Plot) -> Markup {
     }
 }
 
-/// Returns the colour of each series. A prediction shares the colour of the measured series before it.
+/// Returns the index of the colour of each series. A prediction has the same colour as the measured series before it.
 fn colours(series: &[PlotSeries]) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     let mut next = 0;
@@ -192,7 +192,7 @@ fn short(value: f64) -> String {
 
 /// Returns a coordinate rounded to a tenth of a pixel.
 fn px(value: f64) -> String {
-    // Adding 0 turns a negative zero into a plain one.
+    // Adding 0 converts a negative zero to a positive zero.
     format!("{}", (value * 10.0).round() / 10.0 + 0.0)
 }
 

@@ -1,6 +1,7 @@
-//! Time per block if several blocks are read or written together.
+//! Time to read or write a block, as a share of a larger request.
 
-/// Mean times per block of a job's reads and writes, in milliseconds: r and w of the report (section 2.1).
+/// Mean time to read and to write a block as part of a job's requests, in milliseconds: r and w of the report (section
+/// 2.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockTimes {
     /// r: time to read a block.
@@ -10,7 +11,7 @@ pub struct BlockTimes {
 }
 
 impl BlockTimes {
-    /// Computes the times of a disk without seeks, which waits for the rotation once for each request of b consecutive
+    /// Computes the times for a disk without seeks, which waits for the rotation once in each request of b consecutive
     /// blocks:
     ///
     /// ```text
@@ -33,8 +34,8 @@ impl BlockTimes {
         self.write / self.read
     }
 
-    /// Returns N (r + w) in milliseconds: the least time a disk needs to read `blocks` blocks and write the same number
-    /// (section 3). A lower bound of the copy between two disks.
+    /// Returns N (r + w) in milliseconds: the minimum time that a disk needs to read `blocks` blocks and to write the
+    /// same number (section 3). This is a lower bound for copying two disks onto each other.
     pub fn bound(&self, blocks: f64) -> f64 {
         blocks * (self.read + self.write)
     }

@@ -1,10 +1,10 @@
-//! d jobs on d disks: each reads from all disks except one, and writes to that one (section 4 of the report). Merges
-//! placed by policy 2 work like this.
+//! d jobs on d disks. Each job writes to one disk and reads from all others (section 4 of the report). Policy 2 places
+//! merges in this way.
 //!
-//! A *depletion cycle* concerns disk D_m, which has a backlog of writes of its job P_m. In the cycle the disk serves
-//! this backlog and the one waiting read of each other job. The analysis assumes the worst: the writes of the other
-//! jobs in a cycle do not overlap, and P_m's reads wait for all of them. A race that the analysis finds possible need
-//! not appear at once.
+//! A *depletion cycle* concerns disk D_m, which has a backlog of writes of its job P_m. In the cycle, D_m serves this
+//! backlog and the one waiting read of each other job. The analysis assumes the worst case: the writes of the other
+//! jobs in a cycle do not overlap, and P_m's reads wait for all of them. Even if the analysis finds a race possible,
+//! none may occur for some time.
 
 use crate::BlockTimes;
 
@@ -22,7 +22,7 @@ impl ManyDisks {
     /// Creates a system of `disks` disks and jobs.
     ///
     /// # Panics
-    /// If there are fewer than two disks: a job must not read from the disk it writes to.
+    /// If there are fewer than two disks, because a job must not read from the disk that it writes to.
     pub fn new(times: BlockTimes, read_blocks: u32, disks: u32) -> Self {
         assert!(disks >= 2, "{disks} disks, of which a job writes to one and reads from the others");
         ManyDisks { times, read_blocks, disks }
@@ -38,7 +38,7 @@ impl ManyDisks {
         f64::from(self.disks - 1)
     }
 
-    /// Returns (d - 1) b_r r in milliseconds: the time of the reads that wait at the disk with the backlog.
+    /// Returns (d - 1) b_r r in milliseconds: the service time of the reads that wait at the disk with the backlog.
     fn read_demand(&self) -> f64 {
         self.inputs() * f64::from(self.read_blocks) * self.times.read
     }
@@ -59,7 +59,7 @@ impl ManyDisks {
         self.ratio() > 1.0
     }
 
-    /// Returns N* in milliseconds: the fixed point of the recurrence. A larger write demand grows if f^ > 1 (section
+    /// Returns N* in milliseconds: the fixed point of the recurrence. If f^ > 1, a write demand above N* grows (section
     /// 4):
     ///
     /// ```text
@@ -94,7 +94,8 @@ impl ManyDisks {
         ratio * (demand + self.read_demand() * (1.0 - ratio))
     }
 
-    /// Iterates over the write demands at the beginning and after each cycle, in milliseconds. The sequence is endless.
+    /// Iterates over the write demands in milliseconds: the first one, and then the demand after each cycle. The
+    /// sequence is endless.
     pub fn demands(&self, first: f64) -> impl Iterator<Item = f64> {
         let system = *self;
         std::iter::successors(Some(first), move |&demand| Some(system.next_demand(demand)))
@@ -110,7 +111,7 @@ impl ManyDisks {
         threshold + self.ratio().powf(f64::from(cycles)) * (first - threshold)
     }
 
-    /// True if a write demand, in milliseconds, starts a race: f^ > 1 and N above N* (section 4).
+    /// True if a race begins at this write demand, in milliseconds: f^ > 1 and the demand is above N* (section 4).
     pub fn races_from(&self, demand: f64) -> bool {
         self.can_race() && demand > self.threshold()
     }

@@ -1,13 +1,12 @@
 //! Numbers of parallel I/Os. A parallel I/O moves at most one block of every disk (section 1 of the report).
 
-/// Numbers of parallel I/Os for jobs on `d` disks that exchange their runs of N blocks under one scheduler for all
-/// disks.
+/// Numbers of parallel I/Os for jobs on `d` disks that exchange runs of N blocks, with one scheduler for all disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParallelIos {
-    /// Lower bound, 2 N (d - 1): d disks read once and write once every block of d (d - 1) runs.
+    /// Lower bound, 2 N (d - 1): d disks read each block of d (d - 1) runs once and write it once.
     pub least: u64,
-    /// Number for jobs in lock-step: 2 N for two jobs that copy two disks onto each other (section 3), (2 d - 1) N for
-    /// an interleave of more jobs (section 4).
+    /// Number for jobs in lock-step: 2 N for two jobs that copy two disks onto each other (section 3), and (2 d - 1) N
+    /// for an interleave by more jobs (section 4).
     pub lock_step: u64,
 }
 

@@ -5,15 +5,15 @@ use std::fmt;
 /// A rule that places the runs of jobs on disks. Disks and jobs are counted from 0; job k always writes to disk k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
-    /// Policy 1: the output disks hold nothing else. Job k writes to disk k; all jobs read from disks j to d - 1. There
+    /// Policy 1: the output disks contain no input. Job k writes to disk k; all jobs read from disks j to d - 1. There
     /// must be fewer jobs than disks.
     DedicatedWriteDisks,
     /// Policy 2: job k writes to disk k and reads from all others. No job has input on its output disk, so a race is
     /// possible.
     SeparateWithinJob,
-    /// Policy 3: as policy 2, except that the input runs of job k on disk (k - 1) mod j lie on disk k instead. Each job
-    /// therefore reads from its output disk. The placement of a job's runs depends on the number of jobs. For one job
-    /// it equals policy 2: disk (0 - 1) mod 1 is disk 0, which has none of its runs.
+    /// Policy 3: like policy 2, but the input runs of job k on disk (k - 1) mod j are on disk k instead. So each job
+    /// reads from its output disk. The placement of a job's runs depends on the number of jobs. For a single job,
+    /// policy 3 equals policy 2, because disk (0 - 1) mod 1 is disk 0, which has none of its runs.
     SharedWithinJob,
     /// Policy 4: job k writes to disk k and reads from all disks.
     AllDisks,
@@ -31,7 +31,7 @@ pub struct JobPlacement {
 /// Reason why a policy cannot place the jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// No job to place, or no disk.
+    /// There is no job or no disk.
     #[error("expected at least one job and one disk, not {jobs} jobs on {disks} disks")]
     Nothing {
         /// Number of jobs.
@@ -39,9 +39,9 @@ pub enum PolicyError {
         /// Number of disks.
         disks: usize,
     },
-    /// More jobs than disks: every job needs an exclusive output disk.
+    /// There are more jobs than disks, and every job needs its own output disk.
     #[error(
-        "{jobs} jobs need {jobs} disks to write to, and there are {disks}; expected no more jobs than disks"
+        "{jobs} jobs need {jobs} disks to write to, but there are {disks}; expected no more jobs than disks"
     )]
     MoreJobsThanDisks {
         /// Number of jobs.
@@ -49,7 +49,7 @@ pub enum PolicyError {
         /// Number of disks.
         disks: usize,
     },
-    /// No disk left to read from.
+    /// No disk is left to read from.
     #[error(
         "{policy} leaves {jobs} jobs on {disks} disks without a disk to read from; expected at least one \
          more disk"
@@ -79,20 +79,20 @@ impl Policy {
         }
     }
 
-    /// Returns the policy of that number in the report; `None` for any other number.
+    /// Returns the policy with this number in the report, or `None` for any other number.
     pub fn numbered(number: u8) -> Option<Policy> {
         Policy::ALL.into_iter().find(|policy| policy.number() == number)
     }
 
-    /// True if several jobs placed by this policy can race if writing is slow enough. They can if each reads from the
-    /// output disks of others but not from its own. By policy 1 no read waits behind a write.
+    /// True if jobs placed by this policy can race when writing is slow enough. For this, each job must read from the
+    /// output disks of other jobs, but not from its own. With policy 1, no read waits for a write.
     pub fn can_race(self) -> bool {
         self == Policy::SeparateWithinJob
     }
 
-    /// Returns the policy with the least load among those that exclude races on any `disks` disks: 3. Returns 4 on a
-    /// single disk, where a job always reads from its output disk. Returns 4 also for jobs that arrive one after
-    /// another, because policy 3 depends on the number of jobs (section 2.2).
+    /// Returns the policy that excludes races on any `disks` disks with the smallest load: 3. Returns 4 for a single
+    /// disk, where a job always reads from its output disk. Returns 4 also for jobs that start one after another,
+    /// because policy 3 depends on the number of jobs (section 2.2).
     pub fn advised(disks: usize, are_staggered: bool) -> Policy {
         if disks < 2 || are_staggered { Policy::AllDisks } else { Policy::SharedWithinJob }
     }
@@ -100,12 +100,13 @@ impl Policy {
     /// Places `runs` input runs and the output run of each of `jobs` jobs on `disks` disks, and returns the jobs in
     /// order.
     ///
-    /// A job's input runs are distributed round-robin over the n disks that it reads from, in the order of their
-    /// numbers: run i goes to disk i mod n of them. Policy 3 distributes as policy 2 and then moves runs.
+    /// A job's input runs are distributed round-robin, in the order of their numbers, over the n disks that it reads
+    /// from: run i is placed on disk i mod n of these disks. Policy 3 distributes the runs like policy 2 and then moves
+    /// some.
     ///
     /// # Errors
-    /// If there are no jobs or disks, more jobs than disks, or no disk is left for input. Policy 1 needs one disk more
-    /// than jobs; policies 2 and 3 need two disks.
+    /// If there are no jobs or disks, if there are more jobs than disks, or if no disk is left for input. Policy 1
+    /// needs one disk more than jobs; policies 2 and 3 need at least two disks.
     pub fn place(self, jobs: usize, disks: usize, runs: usize) -> Result<Vec<JobPlacement>, PolicyError> {
         if jobs == 0 || disks == 0 {
             return Err(PolicyError::Nothing { jobs, disks });
@@ -136,7 +137,7 @@ impl Policy {
         }
     }
 
-    /// Returns the final disk of a run that was assigned to `disk`.
+    /// Returns the final disk of a run that policy 2 places on `disk`.
     fn moved(self, disk: usize, job: usize, jobs: usize) -> usize {
         let before = (job + jobs - 1) % jobs;
         if self == Policy::SharedWithinJob && disk == before { job } else { disk }
@@ -161,8 +162,8 @@ impl JobPlacement {
         self.input.iter().enumerate().filter(move |&(_, &on)| on == disk).map(|(run, _)| run)
     }
 
-    /// True if the job reads from its output disk. Its writes then delay its reads, so it cannot race (section 6 of the
-    /// report).
+    /// True if the job reads from its output disk. Then its own writes delay its reads, so it cannot race (section 6 of
+    /// the report).
     pub fn reads_where_it_writes(&self) -> bool {
         self.input.contains(&self.output)
     }

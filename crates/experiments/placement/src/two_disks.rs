@@ -1,9 +1,9 @@
 //! Two jobs that copy two disks onto each other (section 3 of the report).
 //!
 //! D_1 is the disk with the longer queue. A *cycle* is the time in which D_1 serves all requests that are in its queue
-//! at the start of the cycle. The *write demand* N is the service time of the writes in that queue: write time per
-//! block times pending write blocks. The analysis assumes fixed times of reads and writes. It also assumes that the
-//! other job's writes of a cycle are served within the cycle.
+//! at the start of the cycle. The *write demand* N is the service time of the writes in this queue: the write time per
+//! block times the number of pending write blocks. The analysis assumes fixed times of reads and writes. It also
+//! assumes that the writes that the other job makes in a cycle are served within this cycle.
 
 use crate::BlockTimes;
 
@@ -18,7 +18,7 @@ pub struct TwoDisks {
 
 impl TwoDisks {
     /// Returns w b_r in milliseconds: the write demand that one read creates, and the fixed point of the recurrence
-    /// (section 3.2). With f > 1 a larger demand grows without bound.
+    /// (section 3.2). If f > 1, a larger demand grows without bound.
     pub fn threshold(&self) -> f64 {
         self.times.write * f64::from(self.read_blocks)
     }
@@ -33,7 +33,8 @@ impl TwoDisks {
         f * demand + self.threshold() * (1.0 - f)
     }
 
-    /// Iterates over the write demands at the beginning and after each cycle, in milliseconds. The sequence is endless.
+    /// Iterates over the write demands in milliseconds: the first one, and then the demand after each cycle. The
+    /// sequence is endless.
     pub fn demands(&self, first: f64) -> impl Iterator<Item = f64> {
         let system = *self;
         std::iter::successors(Some(first), move |&demand| Some(system.next_demand(demand)))
@@ -54,13 +55,13 @@ impl TwoDisks {
         self.times.ratio() > 1.0
     }
 
-    /// True if a write demand, in milliseconds, starts a race: f > 1 and N above w b_r (equation 1.3).
+    /// True if a race begins at this write demand, in milliseconds: f > 1 and the demand is above w b_r (equation 1.3).
     pub fn races_from(&self, demand: f64) -> bool {
         self.can_race() && demand > self.threshold()
     }
 
-    /// Returns the growth rate of pending writes during a race, in blocks per millisecond. One disk only reads for the
-    /// leading job, the other only writes for it (section 3.2, figure 4).
+    /// Returns the growth rate of pending writes during a race, in blocks per millisecond. In a race one disk only
+    /// reads for the leading job, and the other only writes for it (section 3.2, figure 4).
     ///
     /// ```text
     /// 1 / r - 1 / w

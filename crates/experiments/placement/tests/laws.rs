@@ -1,4 +1,4 @@
-//! Laws for any times and any number of disks.
+//! Laws of the analysis, for any times and any number of disks.
 
 use placement::{BlockTimes, ManyDisks, TwoDisks};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn times() -> impl Strategy<Value = BlockTimes> {
     (0.5..10.0_f64, 0.5..10.0_f64).prop_map(|(read, write)| BlockTimes { read, write })
 }
 
-/// True if the values are equal, up to rounding of terms as large as `scale` that nearly cancel.
+/// True if the values are equal except for rounding errors. The values are differences of terms as large as `scale`.
 fn close(one: f64, other: f64, scale: f64) -> bool {
     (one - other).abs() <= 1e-9 * scale
 }
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn the_formulas_of_many_disks_agree_with_those_of_two(
+    fn for_two_disks_both_analyses_have_equal_formulas(
         times in times(), read_blocks in 1_u32..40, demand in 0.0..1_000.0_f64,
     ) {
         let (two, many) = (TwoDisks { times, read_blocks }, ManyDisks::new(times, read_blocks, 2));
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn two_disks_race_from_the_threshold_on(
+    fn two_disks_race_above_the_threshold(
         times in times(), read_blocks in 1_u32..40, above in 1.01..4.0_f64,
     ) {
         let system = TwoDisks { times, read_blocks };

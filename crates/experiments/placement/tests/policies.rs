@@ -30,21 +30,21 @@ fn jobs_placed_by_the_advised_policy_cannot_race() {
     for disks in 1..9 {
         for jobs in 1..=disks {
             let placed = Policy::advised(disks, false).place(jobs, disks, disks).expect("a placement");
-            // A single job has no other to race with.
+            // A single job has no other job to race with.
             assert!(jobs == 1 || placed.iter().all(JobPlacement::reads_where_it_writes), "{jobs} on {disks}");
         }
     }
 }
 
 #[test]
-fn dedicated_write_disks_leave_fewer_to_read_from() {
+fn dedicated_write_disks_leave_fewer_disks_to_read_from() {
     assert_eq!(of_five(Policy::DedicatedWriteDisks, 1), [[0, 5, 5, 5, 5]]);
     assert_eq!(of_five(Policy::DedicatedWriteDisks, 3), vec![[0, 0, 0, 10, 10]; 3]);
     assert_eq!(of_five(Policy::DedicatedWriteDisks, 4), vec![[0, 0, 0, 0, 20]; 4]);
 }
 
 #[test]
-fn five_jobs_of_policy_3_read_all_disks_but_the_one_before_their_own() {
+fn by_policy_3_each_of_five_jobs_reads_all_disks_except_the_one_before_its_own() {
     let rows = of_five(Policy::SharedWithinJob, 5);
     let expected = [[5, 5, 5, 5, 0], [0, 5, 5, 5, 5], [5, 0, 5, 5, 5], [5, 5, 0, 5, 5], [5, 5, 5, 0, 5]];
     assert_eq!(rows, expected);
@@ -93,7 +93,7 @@ fn policies_have_the_numbers_of_the_report() {
     assert_eq!((Policy::numbered(0), Policy::numbered(5)), (None, None));
 }
 
-/// Generates a number of disks and a number of jobs that every policy can place.
+/// Generates numbers of jobs and disks that every policy can place.
 fn systems() -> impl Strategy<Value = (usize, usize)> {
     (2_usize..12).prop_flat_map(|disks| (1..disks, Just(disks)))
 }
@@ -113,7 +113,7 @@ proptest! {
         }
     }
 
-    /// The numbers of a job's runs on the disks it reads from differ by at most one.
+    /// The numbers of input runs of a job on its disks differ by at most one.
     #[test]
     fn the_runs_of_a_job_are_spread_evenly((jobs, disks) in systems(), runs in 0_usize..60) {
         for policy in Policy::ALL {
@@ -132,7 +132,7 @@ proptest! {
         }
     }
 
-    /// A race needs distinct input and output disks. Policies 1 and 2 have distinct disks, 3 and 4 do not.
+    /// A race needs separate input and output disks. Policies 1 and 2 have separate disks, policies 3 and 4 do not.
     #[test]
     fn jobs_read_where_they_write_by_policies_3_and_4((jobs, disks) in systems(), rounds in 1_usize..5) {
         for policy in Policy::ALL {
@@ -147,9 +147,10 @@ proptest! {
         }
     }
 
-    /// Policy 3 permutes the runs of policy 2: with equal numbers of jobs and disks, all disks have the same load.
+    /// Policy 3 permutes the runs of policy 2: with equal numbers of jobs and disks, each disk has the same load with
+    /// both.
     #[test]
-    fn policies_2_and_3_load_the_disks_alike(disks in 2_usize..12, rounds in 1_usize..5) {
+    fn policies_2_and_3_load_the_disks_equally(disks in 2_usize..12, rounds in 1_usize..5) {
         let load = |policy: Policy| {
             let placed = policy.place(disks, disks, rounds * (disks - 1)).expect("a placement");
             (0..disks)

@@ -1,5 +1,5 @@
-//! The formulas against numbers computed by hand for the disk of the report: 8.33 ms of latency, 1.024 ms a block, no
-//! seeks. The tests compare the printed digits.
+//! Tests of the formulas against numbers computed by hand for the disk of the report: 8.33 ms of latency, 1.024 ms per
+//! block, no seeks. The tests compare all printed digits.
 
 use placement::{BlockTimes, ManyDisks, TwoDisks};
 
@@ -20,7 +20,7 @@ fn to_the_microsecond(times: BlockTimes) -> BlockTimes {
     BlockTimes { read: rounded(times.read), write: rounded(times.write) }
 }
 
-/// Asserts that the value rounds to `printed`, whose last digit is the `decimals`-th.
+/// Asserts that the value rounds to `printed`, which has `decimals` digits after the point.
 fn assert_prints(value: f64, decimals: usize, printed: f64, what: &str) {
     let half = 0.5 * 10_f64.powi(-(decimals as i32));
     assert!((value - printed).abs() <= half * 1.000_001, "{what}: {value}, not {printed}");
@@ -48,7 +48,7 @@ fn a_block_takes_longer_in_smaller_batches() {
     }
 }
 
-/// b_r = 8: f, the bound for 10,000 blocks in seconds, the threshold in ms, growth in blocks per second.
+/// For b_r = 8: f, the bound for 10,000 blocks in seconds, the threshold in ms, and the growth in blocks per second.
 #[test]
 fn two_disks_have_the_thresholds_computed_by_hand() {
     for (write_blocks, ratio, bound, threshold, growth) in [
@@ -71,7 +71,7 @@ fn two_disks_have_the_thresholds_computed_by_hand() {
         assert_prints(system.threshold(), 1, threshold, &what);
         assert_eq!(system.can_race(), growth.is_some(), "{what}");
         assert_eq!(system.growth().is_some(), growth.is_some(), "{what}");
-        // Computed from r and w as printed above; without rounding, b_w = 2 yields 291.49.
+        // Computed from r and w as printed above. Without rounding, b_w = 2 would yield 291.49.
         let rounded = TwoDisks { times: to_the_microsecond(system.times), ..system };
         if let (Some(found), Some(growth)) = (rounded.growth(), growth) {
             assert_prints(found * 1e3, 0, growth, &what);
@@ -88,7 +88,7 @@ fn the_bound_of_the_copy_is_115_seconds_as_in_the_report() {
     assert!((bound - 115.0).abs() < 1.0, "{bound}");
 }
 
-/// d = 5: r, w, f, f^, N* in ms and blocks, a cycle at N*, and if all jobs keep pace.
+/// For d = 5: r, w, f, f^, N* in ms and in blocks, the duration of a cycle at N*, and whether all jobs keep pace.
 #[test]
 fn five_disks_have_the_thresholds_computed_by_hand() {
     for (read_blocks, write_blocks, ratio, of_all, threshold, blocks, cycle, stable) in [
@@ -122,7 +122,7 @@ fn a_race_is_possible_above_a_quarter_for_five_disks_and_a_half_for_three() {
     }
 }
 
-/// Asserts that the demands equal the numbers computed by hand, each with its decimals.
+/// Asserts that the demands equal the numbers computed by hand, each with its number of decimals.
 fn assert_follows(demands: impl Iterator<Item = f64>, worked: &[(f64, usize)]) {
     for (demand, &(printed, decimals)) in demands.zip(worked) {
         assert_prints(demand, decimals, printed, "a demand");

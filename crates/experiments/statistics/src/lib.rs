@@ -1,11 +1,11 @@
 //! Statistics of an experiment with few trials.
 //!
-//! A [`Sample`] holds the values of the trials. It computes their mean, coefficient of variation and a confidence
-//! interval of the mean, and tests if two samples differ significantly. All methods use Student's t distribution
-//! instead of the normal one, because the trials are few. Use the [`median`] if some values may be outliers, for
-//! example on a shared computer.
+//! A [`Sample`] holds the values of the trials. It computes their mean, their coefficient of variation and a confidence
+//! interval of the mean, and tests whether two samples differ significantly. Because there are few trials, all methods
+//! use Student's t distribution instead of the normal distribution. Use the [`median`] if some values may be outliers,
+//! for example on a shared computer.
 //!
-//! An unknown result is absent (`None`), never NaN: one trial yields only its value.
+//! An unknown result is `None`, never NaN: with a single trial only the value itself is known.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -21,14 +21,15 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Computes the statistics of these values. Returns `None` if there are no values or one is not finite.
+    /// Computes the statistics of these values. Returns `None` if there are no values or if a value is not finite.
     pub fn of(values: &[f64]) -> Option<Sample> {
         let first = *values.first()?;
         if !values.iter().all(|value| value.is_finite()) {
             return None;
         }
         let count = values.len();
-        // Sum relative to the first value, so that equal values have exactly that mean and no deviation.
+        // Sum the differences from the first value. Then the mean of equal values is exactly this value, and their
+        // deviation is 0.
         let mean = first + values.iter().map(|value| (value - first) / count as f64).sum::<f64>();
         Some(Sample { values: values.to_vec(), mean, deviation: deviation(values, mean) })
     }
@@ -43,33 +44,33 @@ impl Sample {
         self.mean
     }
 
-    /// Returns the population's standard deviation as estimated from the sample (divided by n - 1), in the unit of the
-    /// values; 0 for one value.
+    /// Returns the standard deviation of the population, estimated from the sample (with divisor n - 1), in the unit of
+    /// the values; 0 for a single value.
     pub fn deviation(&self) -> f64 {
         self.deviation
     }
 
-    /// Returns the coefficient of variation: standard deviation over mean, without unit. 0 if the values do not vary;
-    /// infinite if they vary around a mean of 0.
+    /// Returns the coefficient of variation: the standard deviation divided by the mean, without unit. 0 if the values
+    /// do not vary; infinite if they vary and their mean is 0.
     pub fn cv(&self) -> f64 {
         if self.deviation == 0.0 { 0.0 } else { self.deviation / self.mean.abs() }
     }
 
     /// Returns half the width of the 95 % confidence interval of the mean, in the unit of the values. If the values are
     /// normally distributed, the true mean is within this distance of [`Sample::mean`] with 95 % probability. `None`
-    /// for one value.
+    /// for a single value.
     pub fn half_width(&self) -> Option<f64> {
         let freedom = self.count().checked_sub(1).filter(|&freedom| freedom > 0)?;
         Some(student(freedom as f64).inverse_cdf((1.0 + CONFIDENCE) / 2.0) * self.standard_error())
     }
 
-    /// Tests if the means of two populations differ significantly at 95 %. The test pairs the samples trial by trial:
-    /// the first value of one with the first of the other.
+    /// Tests whether the means of two populations differ significantly (confidence level 95 %). Each trial of one
+    /// sample is paired with the trial of the same number of the other.
     ///
-    /// The test is Student's t-test for paired samples, two-sided, on the differences. Trials of the same number share
-    /// the seed, and with it the spindle phases and the layout; pairing removes the common effect of these. If all
-    /// differences are equal, the populations differ unless the difference is 0. Returns `None` for a single trial, or
-    /// if the samples differ in size.
+    /// The test is Student's two-sided t-test for paired samples, applied to the differences of the pairs. Trials of
+    /// the same number share the seed, and so the spindle phases and the layout; pairing removes the effect of these on
+    /// both samples. If all differences are equal, the populations differ unless the difference is 0. Returns `None`
+    /// for a single trial, or if the samples have different sizes.
     pub fn differs_from(&self, other: &Sample) -> Option<bool> {
         if self.count() < 2 || self.count() != other.count() {
             return None;
@@ -83,7 +84,7 @@ impl Sample {
         Some(2.0 * student((self.count() - 1) as f64).sf(t) < 1.0 - CONFIDENCE)
     }
 
-    /// Returns the standard deviation of the mean.
+    /// Returns the standard error of the mean, in the unit of the values.
     fn standard_error(&self) -> f64 {
         self.deviation / (self.count() as f64).sqrt()
     }
@@ -97,13 +98,13 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[sorted.len() / 2 - 1], upper) })
 }
 
-/// Returns the standard deviation of values with this mean, divided by n - 1.
+/// Returns the standard deviation (with divisor n - 1) of values with this mean.
 fn deviation(values: &[f64], mean: f64) -> f64 {
     let largest = values.iter().map(|value| (value - mean).abs()).fold(0.0, f64::max);
     if values.len() < 2 || largest == 0.0 {
         return 0.0;
     }
-    // Square in units of the largest, so that no square overflows or underflows.
+    // Divide by the largest difference before squaring, so that no square overflows or underflows.
     let squares: f64 = values.iter().map(|value| ((value - mean) / largest).powi(2)).sum();
     largest * (squares / (values.len() - 1) as f64).sqrt()
 }

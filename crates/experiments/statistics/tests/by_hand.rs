@@ -1,4 +1,4 @@
-//! Statistics against values from printed tables of Student's t distribution, or computed by hand.
+//! Tests of statistics against printed tables of Student's t distribution, and values computed by hand.
 
 use statistics::{Sample, median};
 
@@ -30,7 +30,7 @@ fn half_widths_equal_those_of_printed_tables() {
 }
 
 #[test]
-fn pairs_differ_from_the_printed_bound_on() {
+fn pairs_differ_if_t_exceeds_the_tabulated_bound() {
     // Five pairs: 4 degrees of freedom, whose 97.5 % point is 2.776445.
     let base = [31.0, 4.5, 400.0, 7.25, 29.0];
     let noise = [-2.0, -1.0, 0.0, 1.0, 2.0];
@@ -43,7 +43,7 @@ fn pairs_differ_from_the_printed_bound_on() {
 
 #[test]
 fn samples_are_compared_pair_by_pair() {
-    // As independent samples they would hardly differ.
+    // Without pairing, the samples would hardly differ.
     let (slow, fast) = ([10.0, 20.0, 30.0, 40.0], [10.1, 20.2, 30.1, 40.2]);
     assert_eq!(sample(&slow).differs_from(&sample(&fast)), Some(true));
     assert_eq!(sample(&slow).differs_from(&sample(&[20.2, 10.1, 40.2, 30.1])), Some(false));

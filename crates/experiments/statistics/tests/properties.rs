@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use statistics::Sample;
 
-/// Generates values of similar size or far apart.
+/// Generates values of similar magnitude, or of very different magnitudes.
 fn values() -> impl Strategy<Value = Vec<f64>> {
     prop_oneof![vec(1.0..500.0, 1..12), vec(-1e300..1e300, 1..6), vec(-1e-300..1e-300, 1..6)]
 }
@@ -48,7 +48,7 @@ proptest! {
 
     #[test]
     fn the_unit_does_not_matter(first in vec(1.0..500.0, 5..=5), second in vec(1.0..500.0, 5..=5)) {
-        // A power of two scales without rounding.
+        // Multiplication by a power of two is exact.
         let scaled = |values: &[f64]| sample(&values.iter().map(|value| value * 1024.0).collect::<Vec<_>>());
         let (one, other) = (sample(&first), sample(&second));
         prop_assert_eq!(one.differs_from(&other), scaled(&first).differs_from(&scaled(&second)));

@@ -107,7 +107,7 @@ fn the_stagger_of_jobs_can_be_in_minutes() {
 #[test]
 fn invalid_options_are_rejected() {
     let cases: [(&[&str], &str); 16] = [
-        (&["--jobs", "6"], "6 jobs need 6 disks to write to, and there are 5"),
+        (&["--jobs", "6"], "6 jobs need 6 disks to write to, but there are 5"),
         (&["--policy", "1"], "without a disk to read from"),
         (&["--policy", "5"], "from 1 to 4"),
         (&["--read-blocks", "0"], "from 1 to"),

@@ -1,4 +1,4 @@
-//! Parser of OpenMetrics text, as strict as the specification and independent of the writer.
+//! Parser of OpenMetrics text, which checks all rules of the specification and shares no code with the writer.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) type Labels = Vec<(String, String)>;
 /// Name of a series, and its labels.
 pub(crate) type Series = (String, Labels);
 
-/// Suffixes of series names for each kind.
+/// Suffixes of series names, for each kind of metric.
 const ENDS: [(&str, &[&str]); 4] = [
     ("counter", &["_total"]),
     ("gauge", &[""]),
@@ -26,7 +26,7 @@ const ENDS: [(&str, &[&str]); 4] = [
     ("info", &["_info"]),
 ];
 
-/// Parses the families of a text, by name. Panics with the line if the text is not OpenMetrics.
+/// Parses a text. Returns the families by name. Panics with the line if the text is not OpenMetrics.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
     let body = text.strip_suffix("# EOF\n").expect("the text ends with # EOF");
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
@@ -37,11 +37,11 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
             let mut word = || words.next().unwrap_or_else(|| panic!("{line}: a word is missing"));
             let (what, name, value) = (word(), word(), word());
             if name != current {
-                assert!(!families.contains_key(name), "{line}: the family was there before");
+                assert!(!families.contains_key(name), "{line}: the family appears twice");
                 current = name.to_owned();
             }
             let family = families.entry(current.clone()).or_default();
-            assert!(family.samples.is_empty(), "{line}: comes after its numbers");
+            assert!(family.samples.is_empty(), "{line}: the line follows the samples of its family");
             let field = match what {
                 "HELP" => &mut family.help,
                 "TYPE" => &mut family.kind,
@@ -53,14 +53,14 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
             continue;
         }
         let (name, labels, value) = sample(line);
-        let family = families.get_mut(&current).unwrap_or_else(|| panic!("{line}: of no family"));
+        let family = families.get_mut(&current).unwrap_or_else(|| panic!("{line}: the sample belongs to no family"));
         let ends = ENDS
             .iter()
             .find(|(kind, _)| *kind == family.kind)
-            .unwrap_or_else(|| panic!("{line}: of no kind"))
+            .unwrap_or_else(|| panic!("{line}: the family has no known kind"))
             .1;
-        let end = name.strip_prefix(&*current).unwrap_or_else(|| panic!("{line}: within {current}"));
-        assert!(ends.contains(&end), "{line}: a {} ends with {ends:?}", family.kind);
+        let end = name.strip_prefix(&*current).unwrap_or_else(|| panic!("{line}: the sample is inside family {current}, but has another name"));
+        assert!(ends.contains(&end), "{line}: the name of a {} must end with one of {ends:?}", family.kind);
         let series = (name, labels);
         assert!(family.samples.iter().all(|(other, _)| *other != series), "{line}: repeated");
         family.samples.push((series, value));
@@ -78,26 +78,26 @@ fn is_name(name: &str) -> bool {
 
 /// Parses a line into name, labels and value.
 fn sample(line: &str) -> (String, Labels, f64) {
-    let end = line.find(['{', ' ']).unwrap_or_else(|| panic!("{line}: there is no number"));
+    let end = line.find(['{', ' ']).unwrap_or_else(|| panic!("{line}: the number is missing"));
     let (name, mut rest) = line.split_at(end);
-    assert!(is_name(name), "{line}: {name} is no name");
+    assert!(is_name(name), "{line}: {name} is not a valid name");
     let mut labels = Vec::new();
     if let Some(inner) = rest.strip_prefix('{') {
         rest = inner;
         while !rest.starts_with('}') {
             let (label, after) =
                 rest.split_once("=\"").unwrap_or_else(|| panic!("{line}: a label has no value"));
-            assert!(is_name(label), "{line}: {label} is no name");
-            let (value, after) = quoted(after).unwrap_or_else(|| panic!("{line}: a value has no end"));
-            assert!(labels.iter().all(|(other, _)| other != label), "{line}: {label} is there twice");
+            assert!(is_name(label), "{line}: {label} is not a valid name");
+            let (value, after) = quoted(after).unwrap_or_else(|| panic!("{line}: the closing quotation mark is missing"));
+            assert!(labels.iter().all(|(other, _)| other != label), "{line}: label {label} appears twice");
             labels.push((label.to_owned(), value));
-            assert!(after.starts_with([',', '}']), "{line}: after a label comes another or the end");
+            assert!(after.starts_with([',', '}']), "{line}: expected a comma or a brace after a label");
             rest = after.strip_prefix(',').unwrap_or(after);
         }
         rest = &rest[1..];
     }
-    let number = rest.strip_prefix(' ').unwrap_or_else(|| panic!("{line}: there is no blank"));
-    (name.to_owned(), labels, number.parse().unwrap_or_else(|_| panic!("{line}: {number} is no number")))
+    let number = rest.strip_prefix(' ').unwrap_or_else(|| panic!("{line}: the blank is missing"));
+    (name.to_owned(), labels, number.parse().unwrap_or_else(|_| panic!("{line}: {number} is not a number")))
 }
 
 /// Splits a text at its closing quotation mark; returns the unescaped value and the rest.
@@ -118,14 +118,14 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 
 /// Checks the rules for a family of its kind.
 fn check(name: &str, family: &Family) {
-    assert!(!family.help.is_empty() && !family.kind.is_empty(), "{name}: what is it?");
+    assert!(!family.help.is_empty() && !family.kind.is_empty(), "{name}: HELP or TYPE is missing");
     assert!(
         family.unit.is_empty() || name.ends_with(&format!("_{}", family.unit)),
         "{name}: {}",
         family.unit
     );
     for unit in ["seconds", "bytes"] {
-        assert!(!name.ends_with(&format!("_{unit}")) || family.unit == unit, "{name}: the unit is missing");
+        assert!(!name.ends_with(&format!("_{unit}")) || family.unit == unit, "{name}: the UNIT line is missing");
     }
     let values = || family.samples.iter().map(|(_, value)| *value);
     match &*family.kind {
@@ -136,7 +136,7 @@ fn check(name: &str, family: &Family) {
     }
 }
 
-/// Checks that buckets are in order and cumulative, and that the last one equals the count.
+/// Checks that buckets are ordered and cumulative, and that the last bucket equals the count.
 fn check_histogram(name: &str, family: &Family) {
     let mut steps: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
     let (mut counts, mut sums) = (BTreeMap::new(), BTreeMap::new());
