@@ -362,7 +362,7 @@ fn limit(resources: &[Class], unused: &UnusedTime) -> (&'static str, String) {
         one.busiest_utilisation.total_cmp(&other.busiest_utilisation).then(one.mean.total_cmp(&other.mean))
     };
     let Some(first) = resources.iter().max_by(by_utilisation) else {
-        return unused.limit("nothing was there that could be busy");
+        return unused.limit("the run used no resource that could be busy");
     };
     let busiest = percent(first.busiest_utilisation);
     if first.busiest_utilisation < LIMIT {

@@ -1,13 +1,13 @@
-//! Machines and disks that options identify by name or path.
+//! Machines and disks that options specify by name or path.
 
 use description::{Description, DiskDescription, MachineDescription};
 
 use command_line::failure::{Failure, Result};
 
-/// Name of the machine whose nodes are processes of one computer.
+/// Name of the machine that models nodes as processes of one computer.
 pub const LOOPBACK: &str = "loopback";
 
-/// Reads a machine by name or path, with values replaced.
+/// Reads a machine by name or path, and replaces the values in `set`.
 pub fn load_machine(name: &str, set: &[String]) -> Result<MachineDescription> {
     let overrides = overrides(set)?;
     MachineDescription::load_with(name, &overrides).map_err(|error| {
@@ -42,8 +42,8 @@ pub fn not_loaded(error: description::Error) -> Failure {
         .remedy("`starfish machines` lists the machines; `starfish machines NAME` prints one with its keys.")
 }
 
-/// Loads a machine and gives it a compute node for each client and an I/O node with `disks` disks for each agent. `set`
-/// changes any number of the machine, also these.
+/// Loads a machine. Gives it a compute node for each client, and an I/O node with `disks` disks for each agent. `set`
+/// replaces any values of the machine, including these numbers.
 pub fn load_machine_of_agents(
     name: &str,
     clients: u32,
@@ -57,15 +57,15 @@ pub fn load_machine_of_agents(
         format!("disks.per_io_node={disks}"),
     ];
     if load_machine(name, &[])?.buses.is_some_and(|buses| buses.per_io_node.value > disks) {
-        // The number of buses may not exceed that of disks.
+        // There must not be more buses than disks.
         changes.push(format!("buses.per_io_node={disks}"));
     }
     changes.extend_from_slice(set);
     load_machine(name, &changes)
 }
 
-/// Returns the settings that make the machine `loopback` this computer, with disks of this model: agents and programs
-/// share its processors.
+/// Returns the settings with which the machine `loopback` models this computer, with disks of this model: agents and
+/// programs share its processors.
 pub fn this_computer(disk_model: &str) -> [String; 2] {
     [format!("disks.model={disk_model}"), format!("processor.shared={}", plan::threads_here())]
 }
@@ -78,7 +78,7 @@ pub fn load_model(name: &str) -> Result<DiskDescription> {
     })
 }
 
-/// Reads a model of a streaming disk by name or path. Returns its rate, too, in bytes per second.
+/// Reads a model of a streaming disk by name or path. Returns also its transfer rate in bytes per second.
 pub fn load_streaming_model(name: &str) -> Result<(DiskDescription, u64)> {
     let model = load_model(name)?;
     let DiskDescription::Streaming(disk) = &model else {

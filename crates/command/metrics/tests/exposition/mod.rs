@@ -53,13 +53,16 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
             continue;
         }
         let (name, labels, value) = sample(line);
-        let family = families.get_mut(&current).unwrap_or_else(|| panic!("{line}: the sample belongs to no family"));
+        let family =
+            families.get_mut(&current).unwrap_or_else(|| panic!("{line}: the sample belongs to no family"));
         let ends = ENDS
             .iter()
             .find(|(kind, _)| *kind == family.kind)
             .unwrap_or_else(|| panic!("{line}: the family has no known kind"))
             .1;
-        let end = name.strip_prefix(&*current).unwrap_or_else(|| panic!("{line}: the sample is inside family {current}, but has another name"));
+        let end = name
+            .strip_prefix(&*current)
+            .unwrap_or_else(|| panic!("{line}: the sample is inside family {current}, but has another name"));
         assert!(ends.contains(&end), "{line}: the name of a {} must end with one of {ends:?}", family.kind);
         let series = (name, labels);
         assert!(family.samples.iter().all(|(other, _)| *other != series), "{line}: repeated");
@@ -88,7 +91,8 @@ fn sample(line: &str) -> (String, Labels, f64) {
             let (label, after) =
                 rest.split_once("=\"").unwrap_or_else(|| panic!("{line}: a label has no value"));
             assert!(is_name(label), "{line}: {label} is not a valid name");
-            let (value, after) = quoted(after).unwrap_or_else(|| panic!("{line}: the closing quotation mark is missing"));
+            let (value, after) =
+                quoted(after).unwrap_or_else(|| panic!("{line}: the closing quotation mark is missing"));
             assert!(labels.iter().all(|(other, _)| other != label), "{line}: label {label} appears twice");
             labels.push((label.to_owned(), value));
             assert!(after.starts_with([',', '}']), "{line}: expected a comma or a brace after a label");
@@ -125,7 +129,10 @@ fn check(name: &str, family: &Family) {
         family.unit
     );
     for unit in ["seconds", "bytes"] {
-        assert!(!name.ends_with(&format!("_{unit}")) || family.unit == unit, "{name}: the UNIT line is missing");
+        assert!(
+            !name.ends_with(&format!("_{unit}")) || family.unit == unit,
+            "{name}: the UNIT line is missing"
+        );
     }
     let values = || family.samples.iter().map(|(_, value)| *value);
     match &*family.kind {

@@ -1,9 +1,10 @@
-//! Advice for a program whose requests were logged: the gain of other methods, stripe units, numbers of I/O nodes and
-//! disk scheduling orders on a simulated machine. Each change is tried alone, then the changes that gain more together.
+//! Advice for a program whose requests were logged: the gains of other methods, stripe units, numbers of I/O nodes and
+//! disk scheduling orders on a simulated machine. Each change is tried alone. Then the changes with the largest gains
+//! are tried together.
 //!
-//! Every alternative has the same trials as the recorded setting, each with the same seed, and gains are computed trial
-//! by trial: random effects common to both are no difference. The interval of a gain is the 95 % confidence interval of
-//! its mean.
+//! Every alternative is simulated in the same trials as the recorded setting, with the same seeds. Gains are computed
+//! trial by trial, so random effects on both settings cancel out. The interval of a gain is the 95 % confidence
+//! interval of its mean.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,17 +25,17 @@ use statistics::Sample;
 #[derive(Clone, Debug)]
 pub struct RecordedProgram {
     machine: MachineDescription,
-    /// Machines with other numbers of I/O nodes, as far as such machines are valid.
+    /// Machines with other numbers of I/O nodes, if they are valid.
     others: BTreeMap<u32, MachineDescription>,
     /// Requests of the program.
     pub log: Arc<RequestLog>,
-    /// Work of the program between requests.
+    /// Computation time of the program between requests.
     pub think: Think,
-    /// Layout on each disk.
+    /// Layout of files on each disk.
     pub layout: DiskLayout,
     /// Seed of all randomness.
     pub seed: u64,
-    /// Number of trials of each alternative.
+    /// Number of simulated trials of each alternative.
     pub trials: u64,
 }
 
@@ -48,7 +49,7 @@ struct IoSetting {
 }
 
 impl IoSetting {
-    /// Returns these settings with one `change` taken from `other`.
+    /// Returns these settings, with the setting that `change` names taken from `other`.
     fn with(self, change: &str, other: IoSetting) -> IoSetting {
         match change {
             METHOD => IoSetting { method: other.method, ..self },
@@ -70,16 +71,16 @@ pub struct IoAdvice {
     pub requests: u64,
     /// Number of bytes in these requests.
     pub bytes: u64,
-    /// Number of trials of each alternative.
+    /// Number of simulated trials of each alternative.
     pub trials: u64,
-    /// Recorded duration of the calls in seconds, of the slowest node, including the time between calls if that is
-    /// kept. `None` if the log has no durations.
+    /// Recorded duration of the calls in seconds, for the slowest node. Includes the time between calls if
+    /// `with_think_time` is set. `None` if the log has no durations.
     pub recorded_s: Option<f64>,
-    /// Simulated duration of the same in seconds, without the final flush.
+    /// Simulated duration of the same calls in seconds, without the final flush.
     pub simulated_s: f64,
-    /// True if the time between the calls is kept.
+    /// True if the replay keeps the time between calls.
     pub with_think_time: bool,
-    /// Index of the best alternative that is available and has a sufficient, significant gain.
+    /// Index of the best alternative that is available and has a sufficient, significant gain; `None` if there is none.
     pub advised: Option<usize>,
     /// The alternatives; the first is the recorded setting.
     pub alternatives: Vec<IoAlternative>,
@@ -88,9 +89,9 @@ pub struct IoAdvice {
 /// Result of an alternative.
 #[derive(Clone, Debug, Serialize)]
 pub struct IoAlternative {
-    /// True for the recorded configuration.
+    /// True for the recorded setting.
     pub is_recorded: bool,
-    /// True if the machine as it is can do it: without more I/O nodes.
+    /// True if the alternative needs no more I/O nodes than the machine has.
     pub is_there: bool,
     /// Change from the recorded setting.
     pub change: &'static str,
@@ -102,42 +103,41 @@ pub struct IoAlternative {
     pub io_nodes: u32,
     /// Order in which a disk serves requests.
     pub scheduling: String,
-    /// Hints and options that select it.
+    /// Hints and options that select the alternative.
     pub by: String,
-    /// Mean duration in seconds until everything is on the disks.
+    /// Mean duration in seconds until all data are on the disks.
     pub seconds: f64,
-    /// Half the width of the confidence interval of the seconds.
+    /// Half the width of the confidence interval of `seconds`.
     pub seconds_half_width: f64,
-    /// Share of the time that is gained; negative if it takes longer.
+    /// Gain as a share of the recorded setting's time; negative for a loss.
     pub gain: f64,
-    /// Half the width of the confidence interval of the gain.
+    /// Half the width of the confidence interval of `gain`.
     pub gain_half_width: f64,
 }
 
-/// Least gain of an advised change, as a share of the time. A smaller gain is not worth a change, and predictions are
-/// no better than that.
+/// Minimum gain of an advised change, as a share of the time. A smaller gain is not worth a change, and predictions are
+/// not more accurate than this.
 pub const LEAST_GAIN: f64 = 0.01;
 
-/// Deviation from the recorded time, as a share of it, from which the simulated machine must be a different one:
-/// predictions of agents' benchmarks are within a few per cent.
+/// Relative deviation of the simulated time from the recorded time above which the simulated machine must differ from
+/// the recorded one. Predictions of agents' benchmarks deviate by a few per cent only.
 const OFF_FROM: f64 = 0.25;
 
-/// Stripe units to try, as far as agents accept such blocks.
+/// Stripe units to try, in bytes, as far as agents accept blocks of this size.
 const STRIPE_UNITS: [u64; 4] = [64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
 /// Disk scheduling orders to try.
 const SCHEDULES: [Scheduling; 4] =
     [Scheduling::FairScan, Scheduling::Fcfs, Scheduling::RoundRobin, Scheduling::BoundedReadPriority];
 
-/// Durations of the trials of a setting in seconds: until everything was on the disks, and until the last call
-/// returned.
+/// Durations in seconds of the trials of a setting: until all data were on the disks, and until the last call returned.
 struct TrialTimes {
     elapsed: Vec<f64>,
     calls: Vec<f64>,
 }
 
 impl TrialTimes {
-    /// Returns the share of the time gained over `others`, trial by trial.
+    /// Returns the gain over `others`, trial by trial, as a share of their times.
     fn gain_over(&self, others: &TrialTimes) -> Sample {
         let both = self.elapsed.iter().zip(&others.elapsed);
         sample(&both.map(|(one, before)| 1.0 - one / before.max(1e-9)).collect::<Vec<f64>>())
@@ -152,14 +152,14 @@ struct Tried {
 }
 
 impl IoAlternative {
-    /// True if it is available on the machine and has a sufficient, significant gain.
+    /// True if the setting is available on the machine and has a sufficient, significant gain.
     fn is_better(&self) -> bool {
         self.is_there && is_worth_it(self.gain, self.gain_half_width)
     }
 }
 
 impl IoAdvice {
-    /// Simulates the recorded setting, all possible alternatives, and the combination of the best ones.
+    /// Simulates the recorded setting, all possible alternatives, and a combination of the best alternatives.
     pub fn about(program: &RecordedProgram, show: Show) -> Result<IoAdvice> {
         let base = program.recorded();
         program
@@ -211,19 +211,19 @@ impl IoAdvice {
 }
 
 impl IoAdvice {
-    /// Returns the share of the recorded time by which the simulated one is longer, or `None` if the log has no
+    /// Returns the relative difference of the simulated time from the recorded time, or `None` if the log has no
     /// durations.
     pub fn longer_than_recorded(&self) -> Option<f64> {
         self.recorded_s.map(|recorded| self.simulated_s / recorded - 1.0)
     }
 
-    /// True if the simulated machine evidently differs from the recorded one.
+    /// True if the simulated machine obviously differs from the recorded one.
     pub fn is_of_other_machine(&self) -> bool {
         self.longer_than_recorded().is_some_and(|longer| longer.abs() >= OFF_FROM)
     }
 
-    /// Returns the best alternative with more I/O nodes than the machine has, if its gain is significant and above that
-    /// of the advised one.
+    /// Returns the best alternative with more I/O nodes than the machine has, if its gain is significant and larger
+    /// than that of the advised alternative.
     pub fn best_of_more_nodes(&self) -> Option<&IoAlternative> {
         let advised = self.advised.map_or(0.0, |index| self.alternatives[index].gain);
         let is_better = |one: &&IoAlternative| {
@@ -233,7 +233,7 @@ impl IoAdvice {
         more.max_by(|one, other| one.gain.total_cmp(&other.gain))
     }
 
-    /// True if the advice is a write cache and the program had none.
+    /// True if a write cache is advised and the program had none.
     pub fn is_written_behind(&self) -> bool {
         let has_cache = |index: usize| self.alternatives[index].method == Method::WriteCached.to_string();
         self.advised.is_some_and(has_cache) && !has_cache(0)
@@ -247,8 +247,8 @@ const NODES: &str = "I/O nodes";
 const ORDER: &str = "order at disks";
 
 impl RecordedProgram {
-    /// Returns the program of a log on a machine of this name, with numbers of its description replaced. The machine
-    /// gets a compute node for each node of the log.
+    /// Returns the program of a log on the machine of this name, with the values in `set` replaced. The machine gets a
+    /// compute node for each node in the log.
     pub fn new(log: RequestLog, machine: &str, set: &[String]) -> Result<RecordedProgram> {
         let described = load_machine(machine, set)?;
         let nodes = log.nodes().len() as u32;
@@ -276,8 +276,8 @@ impl RecordedProgram {
         Ok(program)
     }
 
-    /// Returns the recorded setting, as far as the machine supports it. Uses the collective method that moved most
-    /// bytes.
+    /// Returns the recorded setting, as far as the machine supports it. If the log has several collective methods, uses
+    /// the one that moved the most bytes.
     fn recorded(&self) -> IoSetting {
         let usual = Options::of_agents();
         let (mut moved, mut block_bytes, mut stripes) = (BTreeMap::new(), None, None);
@@ -305,8 +305,8 @@ impl RecordedProgram {
         }
     }
 
-    /// Returns the recorded duration of the calls in seconds, of the slowest node, including the time between calls if
-    /// the replay keeps that.
+    /// Returns the recorded duration of the calls in seconds, for the slowest node. Includes the time between calls if
+    /// the replay keeps it.
     fn recorded_seconds(&self) -> Option<f64> {
         let is_known = |request: &Request| !request.took.is_zero();
         let nodes = self.log.nodes();
@@ -318,15 +318,15 @@ impl RecordedProgram {
             match (self.think, node.requests.last()) {
                 (Think::None, _) => took(&node.requests),
                 (_, None) => 0.0,
-                // The time of each node begins with the log's, as in the replay.
+                // The time of each node starts with the log, as in the replay.
                 (_, Some(last)) => (last.time + last.took).as_secs_f64() - self.log.start().as_secs_f64(),
             }
         };
         Some(nodes.iter().map(of_node).fold(0.0, f64::max))
     }
 
-    /// Returns the settings to try, with one change each, as far as the machine supports them: its files may not fit
-    /// onto fewer disks, or a stripe unit may be no multiple of its sectors.
+    /// Returns the settings to try, each with one change, as far as the machine supports them. For example, its files
+    /// may not fit onto fewer disks, or a stripe unit may not be a multiple of its sectors.
     fn alternatives(&self, base: IoSetting) -> Vec<(&'static str, IoSetting)> {
         let writes = self.log.totals().writes > 0;
         let methods = Replay::METHODS.into_iter().filter(|method| writes || *method != Method::WriteCached);
@@ -365,7 +365,7 @@ impl RecordedProgram {
         }
     }
 
-    /// Runs the trials of each of these settings, on one thread for each processor. Returns their durations.
+    /// Runs the trials of each of these settings, with one thread for each processor. Returns their durations.
     fn simulated(&self, settings: &[IoSetting], progress: &Progress) -> Vec<Result<TrialTimes>> {
         let replays: Vec<Replay> = settings.iter().map(|&setting| self.replay(setting)).collect();
         let all = plan::on_all_threads(replays.len() * self.trials as usize, |index| {
@@ -383,7 +383,7 @@ impl RecordedProgram {
         replays.iter().map(of_setting).collect()
     }
 
-    /// Returns the result of an alternative, compared with the recorded setting.
+    /// Returns an alternative with its gain over the recorded setting.
     fn alternative(
         &self,
         change: &'static str,
@@ -446,7 +446,7 @@ fn hint_of(method: Method) -> &'static str {
     }
 }
 
-/// Returns the best of each kind of change, if its gain is sufficient, in descending order of gain.
+/// Returns the best setting for each kind of change, if its gain is sufficient, in descending order of the gains.
 fn best_of_each(tried: Vec<Tried>, alternatives: &[IoAlternative]) -> Vec<Tried> {
     let mut better: Vec<(f64, Tried)> = tried
         .into_iter()
@@ -464,8 +464,8 @@ fn best_of_each(tried: Vec<Tried>, alternatives: &[IoAlternative]) -> Vec<Tried>
     best
 }
 
-/// Combines the first change with those later ones, in their order, that each add a sufficient gain. Returns `None` if
-/// none does. `simulate` returns `None` for impossible combinations.
+/// Combines the first change with each later change that adds a sufficient gain to the combination so far. Returns
+/// `None` if no later change does. `simulate` returns `None` for impossible combinations.
 fn in_company(
     best: Vec<Tried>,
     simulate: impl Fn(IoSetting) -> Result<Option<TrialTimes>>,
@@ -484,7 +484,7 @@ fn in_company(
     Ok(has_company.then_some((setting, times)))
 }
 
-/// Returns the duration of a trial in seconds, with and without the final flush.
+/// Returns the duration of a trial in seconds, including and excluding the final flush.
 fn trial(replay: &Replay, number: u64) -> Result<(f64, f64)> {
     let failed = |error| Failure::new(format!("cannot simulate {}", replay.method), error);
     let trial = replay.numbered_trial(number).map_err(failed)?;
@@ -493,7 +493,7 @@ fn trial(replay: &Replay, number: u64) -> Result<(f64, f64)> {
     Ok((outcome.elapsed.as_secs_f64(), calls.as_secs_f64()))
 }
 
-/// True if a gain is large enough and significant, given half its confidence interval.
+/// True if a gain is large enough and significant. `half_width` is half its confidence interval.
 fn is_worth_it(gain: f64, half_width: f64) -> bool {
     gain >= LEAST_GAIN && gain > half_width
 }

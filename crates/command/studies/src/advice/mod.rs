@@ -1,4 +1,4 @@
-//! Advice before a run, tested on the simulated machine.
+//! Advice before a run, checked on the simulated machine.
 //!
 //! - `placement.rs`: placement of the files of jobs that share disks
 //! - `io.rs`: gains of a recorded program by other methods and settings

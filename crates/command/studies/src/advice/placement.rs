@@ -1,4 +1,4 @@
-//! Advice for several jobs on shared disks: the result of the analysis of races, compared with all alternatives on a
+//! Advice for several jobs on shared disks: the advice of the analysis of races, compared with all alternatives on a
 //! simulated machine.
 
 use command_line::failure::{Failure, Result};
@@ -13,7 +13,7 @@ use statistics::Sample;
 /// Several merges that run at once.
 #[derive(Clone, Debug)]
 pub struct Merges {
-    /// Machine with a compute node for each job, and an I/O node with a disk for each disk.
+    /// Machine with a compute node for each job, and with an I/O node for each disk.
     pub machine: MachineDescription,
     /// Number of jobs.
     pub jobs: u32,
@@ -21,15 +21,15 @@ pub struct Merges {
     pub disks: u32,
     /// Number of runs of each job.
     pub runs: u32,
-    /// Blocks of a run.
+    /// Number of blocks of a run.
     pub run_blocks: u64,
     /// Size of a block in bytes.
     pub block_bytes: u64,
-    /// Blocks of a read.
+    /// Number of blocks of a read.
     pub read_blocks: u64,
-    /// Blocks of a write.
+    /// Number of blocks of a write.
     pub write_blocks: u64,
-    /// Delay of the start of each job after the previous one.
+    /// Time between the starts of successive jobs.
     pub stagger: Duration,
 }
 
@@ -44,46 +44,46 @@ pub struct PlacementAdvice {
     pub disks: u32,
     /// Size of a block in bytes.
     pub block_bytes: u64,
-    /// Blocks of a read.
+    /// Number of blocks of a read.
     pub read_blocks: u64,
-    /// Blocks of a write.
+    /// Number of blocks of a write.
     pub write_blocks: u64,
-    /// Time r of a read in milliseconds, for a job that runs alone on that machine.
+    /// Time r to read a block in milliseconds, for a job that runs alone on this machine.
     pub read_ms: f64,
-    /// Time w of a write in milliseconds.
+    /// Time w to write a block in milliseconds.
     pub write_ms: f64,
     /// f = w / r, without unit.
     pub ratio: f64,
-    /// Outlook for races; `None` if there is only one job.
+    /// Possibility of races; `None` if there is only one job.
     pub race: Option<RaceOutlook>,
-    /// Advised alternative: that of the analysis if simulation confirms it, or else the best of all.
+    /// Advised alternative: the one of the analysis if the simulation confirms it, or else the fastest one.
     pub advised: Alternative,
     /// Alternative that the analysis recommends.
     pub analysed: Alternative,
-    /// Best of the alternatives.
+    /// Fastest alternative.
     pub best: Alternative,
-    /// Share of the best time by which that of the analysis is longer.
+    /// Relative difference of the time of the analysed alternative from the fastest time.
     pub longer_than_best: f64,
-    /// True if simulation confirms the advice.
+    /// True if the simulation confirms the analysis.
     pub is_confirmed: bool,
     /// All alternatives.
     pub alternatives: Vec<Alternative>,
 }
 
-/// Outlook for races between jobs that read from all disks except their output disk.
+/// Possibility of races between jobs that read from all disks except their output disk.
 #[derive(Debug, Serialize)]
 pub struct RaceOutlook {
     /// True if the jobs can race.
     pub is_possible: bool,
-    /// The f above which a race is possible, without unit.
+    /// Value of f above which a race is possible, without unit.
     pub critical_ratio: f64,
-    /// Ratio of f to the critical ratio.
+    /// f divided by the critical ratio.
     pub margin: f64,
     /// Number of pending blocks at a disk above which a race begins, for equal numbers of jobs and disks.
     pub threshold_blocks: u64,
 }
 
-/// Result of an alternative on the simulated machine: means over the trials.
+/// Result of an alternative on the simulated machine, as means over the trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alternative {
     /// Number of the placement policy.
@@ -92,11 +92,11 @@ pub struct Alternative {
     pub scheduling: String,
     /// Time until all jobs were done, in seconds.
     pub seconds: f64,
-    /// Half the 95 % confidence interval of `seconds`; `None` for a single trial.
+    /// Half the width of the 95 % confidence interval of `seconds`; `None` for a single trial.
     pub seconds_half_width: Option<f64>,
-    /// Time until the first job is done, in seconds.
+    /// Time until the first job was done, in seconds.
     pub first_seconds: f64,
-    /// Maximum number of blocks of writes pending at a disk in any trial.
+    /// Maximum number of blocks of pending writes at any disk in any trial.
     pub pending_blocks_most: u64,
 }
 
@@ -104,15 +104,15 @@ pub struct Alternative {
 const SCHEDULES: [Scheduling; 4] =
     [Scheduling::Fcfs, Scheduling::RoundRobin, Scheduling::BoundedReadPriority, Scheduling::FairScan];
 
-/// Order advised with a placement that prevents races: no job waits for more than a sweep.
+/// Order that is advised with a placement that prevents races. With this order no job waits for more than a sweep.
 const ADVISED: Scheduling = Scheduling::FairScan;
 
-/// Tolerance for confirming the analysis: its alternative may take this share longer than the best one. Trials of one
-/// alternative differ by a few per cent.
+/// Tolerance for confirming the analysis: its alternative may take longer than the fastest one by this share. Trials of
+/// the same alternative differ by a few per cent.
 const LONGER_MAX: f64 = 0.05;
 
 impl PlacementAdvice {
-    /// Returns the advice for these jobs, compared with `trials` trials of each alternative.
+    /// Returns the advice for these jobs, after simulating `trials` trials of each alternative.
     pub fn about(merges: &Merges, trials: u64) -> Result<PlacementAdvice> {
         let Merges { jobs, disks, read_blocks, .. } = *merges;
         let alone = Merges { jobs: 1, ..merges.clone() };
@@ -165,7 +165,7 @@ impl PlacementAdvice {
 }
 
 impl PlacementAdvice {
-    /// True if the advised order is the default of agents.
+    /// True if the advised order is the default order of agents.
     pub fn is_usual_order(&self) -> bool {
         self.advised.scheduling == IoNodeSettings::agent().scheduling.name()
     }
@@ -175,14 +175,14 @@ impl PlacementAdvice {
         self.race.as_ref().is_some_and(|race| race.is_possible)
     }
 
-    /// Returns the fastest alternative in which no job reads from the disk that it writes to, but other jobs do.
+    /// Returns the fastest alternative in which jobs read from the output disks of other jobs, but not from their own.
     pub fn if_jobs_read_elsewhere(&self) -> Option<&Alternative> {
         let can_race = |one: &&Alternative| Policy::numbered(one.policy).is_some_and(Policy::can_race);
         fastest(self.alternatives.iter().filter(can_race))
     }
 }
 
-/// Returns the fastest alternative, the first of equals.
+/// Returns the fastest alternative; of several, the first.
 fn fastest<'a>(all: impl Iterator<Item = &'a Alternative>) -> Option<&'a Alternative> {
     all.min_by(|one, other| one.seconds.total_cmp(&other.seconds))
 }
@@ -217,7 +217,7 @@ impl Merges {
     }
 }
 
-/// Returns the result of each case, computed on one thread for each processor.
+/// Returns the result of each case. Uses one thread for each processor.
 fn simulated(cases: &[PlacementCase], trials: u64) -> Result<Vec<Alternative>> {
     plan::on_all_threads(cases.len(), |index| mean(&cases[index], trials)).into_iter().collect()
 }

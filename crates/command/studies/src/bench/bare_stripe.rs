@@ -1,5 +1,5 @@
-//! A *bare stripe*, the baseline of benchmarks: four processes each read a file and write it to a socket, and one
-//! process receives, without any protocol.
+//! A *bare stripe*, which serves as a baseline of benchmarks: four processes each read a file and write it to a socket,
+//! and one process receives the data, without any protocol.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -17,7 +17,7 @@ use crate::bench::processes::{self, Agents};
 /// Number of sending processes.
 pub const SENDERS: usize = 4;
 
-/// Creates a file for each sender, together as long as the file of the benchmark.
+/// Creates a file for each sender. Together the files are as long as the file of the benchmark.
 pub fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
     let files = (0..SENDERS).map(|index| agents.path(&format!("stripe{index}")));
     let files: Vec<PathBuf> = files.collect();
@@ -27,7 +27,7 @@ pub fn stripe_files(agents: &Agents, bytes: u64) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Starts a process for each file that sends it without any protocol. Returns the throughput of `receive` in MiB/s.
+/// For each file, starts a process that sends it without any protocol. Returns the throughput of `receive` in MiB/s.
 pub fn bare(
     files: &[PathBuf],
     block: usize,
@@ -40,7 +40,7 @@ pub fn bare(
         senders.push(start_sender(file, address, block).map_err(bare_failure)?);
         streams.push(listener.accept().map_err(bare_failure)?.0);
     }
-    // Each sender waits for this byte, so that all begin together.
+    // Each sender waits for this byte, so that all start at the same time.
     let start = Instant::now();
     for stream in &mut streams {
         stream.write_all(&[0]).map_err(bare_failure)?;
@@ -85,7 +85,8 @@ fn send_all(file: &Path, to: SocketAddr, block: usize) -> io::Result<()> {
     }
 }
 
-/// Receives on one thread, a block from each sender in turn, in the order of the striped file.
+/// Receives on one thread, one block from each sender in turn. So the blocks are received in the order of the striped
+/// file.
 pub fn receive_in_turn(mut streams: Vec<TcpStream>, block: usize) -> io::Result<u64> {
     let (mut buffer, mut total) = (vec![0; block], 0);
     while !streams.is_empty() {

@@ -1,4 +1,4 @@
-//! Jobs on agents, one node each: with its own thread, runtime and connections.
+//! Jobs on agents. Each job is a separate node, with its own thread, runtime and connections.
 //!
 //! ```text
 //!  job 0    prepare   |   [ run ]   wait  |  check
@@ -18,8 +18,8 @@ use node::ConnectedNode;
 use transfer::cluster::{Cluster, explained_job};
 use transfer::scratch::JobFiles;
 
-/// Runs all jobs concurrently with these files, one node each, after all are ready. Returns their outcomes. The outputs
-/// are checked after all jobs are done, so that no check disturbs a job.
+/// Runs all jobs with these files at the same time, after all are ready. Each job is a node. Returns their outcomes.
+/// The outputs are checked after all jobs are done, so that no check disturbs a job.
 pub fn have_done(
     cluster: &Cluster,
     launches: Vec<Launch>,
@@ -38,10 +38,10 @@ pub fn have_done(
         threads.push(thread::spawn(move || node.live(&cluster)));
     }
     drop((ready, done));
-    // A job that fails before it is ready drops its sender, and so this ends.
+    // A job that fails before it is ready drops its sender. So the count ends even then.
     if all_ready.iter().count() == begin.len() {
         for go in &begin {
-            // A failed node is reported when its thread is joined.
+            // If a node has failed, its failure is reported when its thread is joined.
             let _ = go.send(());
         }
     } else {
@@ -64,7 +64,7 @@ struct JobNode {
     seed: u64,
     ready: Sender<()>,
     done: Sender<(usize, Outcome)>,
-    /// Receives the start. Dropping its sender means that all jobs are done.
+    /// Receives the start command. When the sender is dropped, all jobs are done.
     go: Receiver<()>,
 }
 
@@ -79,7 +79,7 @@ impl JobNode {
             let files = Rc::new(files);
             let member = Member { machine: machine.clone(), client, files, group, contents, seed };
             let part = explained_job(&connection, &what, launch.job.prepare(member).await)?;
-            // The receiver may have been interrupted.
+            // After an interruption the receiver is dropped.
             let _ = ready.send(());
             drop(ready);
             if go.recv_async().await.is_err() {

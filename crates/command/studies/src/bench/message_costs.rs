@@ -1,39 +1,39 @@
-//! Cost of a message on this computer, fitted to two measurements so that a simulated machine takes as long.
+//! Cost of a message on this computer, fitted so that a simulated machine takes the times of two measurements.
 
 use std::time::Duration;
 
 use command_line::failure::Result;
 use description::MachineDescription;
 
-/// Limit of search steps, and the error at which the search stops, as a fraction of the measurements.
+/// Maximum number of search steps, and relative error at which the search stops.
 const STEPS: usize = 8;
 const NEAR: f64 = 0.02;
 
-/// Initial costs of the search: 7 us at either end of a message, 40 us in transit.
+/// Initial costs of the search: 7 us of processor time at each end of a message, 40 us in transit.
 const BEGINNING: Costs = [7e-6, 40e-6];
 
-/// Factor on a cost that measures its effect, and limit of the factor by which a step changes a cost.
+/// Factor by which a cost is changed to measure its effect, and maximum factor by which one step changes a cost.
 const MORE: f64 = 1.2;
 const FACTOR_MAX: f64 = 3.0;
 
-/// Durations of two kinds of work that sends messages: one that keeps processors busy throughout, and one that waits
-/// for messages.
+/// Durations of two workloads that send messages. One keeps the processors busy all the time, the other waits for
+/// messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Probes {
-    /// Duration of the work that keeps processors busy.
+    /// Duration of the workload that keeps processors busy.
     pub busy: Duration,
-    /// Duration of the work that waits for messages.
+    /// Duration of the workload that waits for messages.
     pub waiting: Duration,
 }
 
-/// Costs of a message in seconds: processor time at either end, and time in transit.
+/// Costs of a message in seconds: processor time at each end, and time in transit.
 type Costs = [f64; 2];
 
-/// Logarithms of predicted to measured times, of the two probes.
+/// Logarithms of the ratios of predicted to measured times, for both probes.
 type Errors = [f64; 2];
 
 /// Returns the settings, in addition to `set`, with which a machine takes the `measured` times. `predict` returns the
-/// times with given settings. `machine` provides the clock rate.
+/// times for given settings. `machine` provides the clock rate.
 pub fn fitted(
     machine: &MachineDescription,
     set: &[String],
@@ -49,7 +49,7 @@ pub fn fitted(
     Ok(with(costs))
 }
 
-/// Returns the settings with which messages have these costs.
+/// Returns the settings that give messages these costs.
 fn settings(machine: &MachineDescription, [end, way]: Costs) -> [String; 3] {
     let cycles = (end * machine.processor.clock.value.0 as f64).round();
     [
@@ -59,10 +59,10 @@ fn settings(machine: &MachineDescription, [end, way]: Costs) -> [String; 3] {
     ]
 }
 
-/// Returns the costs with the smallest errors of the search.
+/// Returns the costs whose errors are the smallest that the search has found.
 ///
-/// The search is Levenberg's damped Gauss-Newton method on the logarithms, since costs are positive and unknown by
-/// factors.
+/// The search is Levenberg's damped Gauss-Newton method on the logarithms of the costs, because costs are positive and
+/// may be wrong by large factors at first.
 fn found(errors: impl Fn(Costs) -> Result<Errors>) -> Result<Costs> {
     let (mut costs, mut best) = (BEGINNING, (f64::INFINITY, BEGINNING));
     for _ in 0..STEPS {
@@ -89,9 +89,9 @@ fn found(errors: impl Fn(Costs) -> Result<Errors>) -> Result<Costs> {
     Ok(best.1)
 }
 
-/// Returns the change of the logarithms of costs that minimises the errors, given these slopes.
+/// Returns the change of the logarithms of the costs that minimises the errors, given the slopes of the errors.
 fn step([busy, waiting]: Errors, [of_busy, of_waiting]: [[f64; 2]; 2]) -> [f64; 2] {
-    /// A cost that has no effect remains nearly unchanged.
+    /// Damping, with which a cost that has no effect hardly changes.
     const DAMPING: f64 = 1e-4;
     let product =
         |one: usize, other: usize| of_busy[one] * of_busy[other] + of_waiting[one] * of_waiting[other];
@@ -110,7 +110,7 @@ mod tests {
         found(errors).expect("nothing fails")
     }
 
-    /// Returns times in which one probe overlaps a part of the transit with work.
+    /// Returns times for these costs. In the busy probe, a part of the transit overlaps with work.
     fn times([end, way]: Costs) -> [f64; 2] {
         [(8.0 * end + 10e-6).max(2.0 * end + way), 4.0 * end + 10e-6 + 2.0 * way]
     }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn fitted_costs_are_not_negative() {
-        // The waiting probe takes less time than its messages alone would.
+        // The waiting probe takes less time than its messages alone would take.
         let [end, way] = fit(times, [100e-6, 20e-6]);
         assert!((2e-6..13e-6).contains(&end) && (0.0..5e-6).contains(&way), "{end} {way}");
     }

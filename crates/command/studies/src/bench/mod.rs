@@ -1,12 +1,12 @@
 //! Benchmarks: measurements, and their predictions by the simulated machine.
 //!
 //! - `agents/`: the user's own agents.
-//! - `pdiol/`: the benchmark of the thesis on PDIOL.
+//! - `pdiol/`: the benchmark of the PDIOL thesis.
 //! - `enwrich/`: small records; `names/`: small files; `placement/`: merges that share disks.
-//! - `bare_stripe.rs`: a baseline for some of them.
+//! - `bare_stripe.rs`: a baseline for some benchmarks.
 //! - `processes.rs`: agents that run only for a benchmark.
-//! - `job_nodes.rs`: jobs, one node each; `whole_file.rs`: put and get of a file.
-//! - `rounds.rs`: repeated measurements; `times.rs`: breakdown of the time of a run.
+//! - `job_nodes.rs`: jobs, each as a separate node; `whole_file.rs`: put and get of a file.
+//! - `rounds.rs`: repeated measurements; `times.rs`: elapsed time and processor time of a run.
 //! - `message_costs.rs`: cost of a message on this computer, for predictions.
 
 pub mod agents;

@@ -1,7 +1,7 @@
 //! Agents started for a benchmark: processes of this same program on this computer.
 //!
-//! They have a temporary directory that is removed with them. If this process is killed, the agents notice the end of
-//! their input, and stop.
+//! All agents are in one temporary directory, which is removed when they are stopped. If this process is killed, each
+//! agent detects the end of its standard input, and stops.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -21,10 +21,10 @@ use agent_set::start::READY;
 use transfer::cluster::{self, Cluster};
 use transfer::interrupt;
 
-/// Limit of an agent's error output that is kept, in bytes.
+/// Maximum number of bytes that are kept of an agent's error output.
 const COMPLAINTS_BYTES_MAX: u64 = 16 << 10;
 
-/// Agents, and a directory for them and other files.
+/// Agents, and a temporary directory for them and for other files.
 pub struct Agents {
     processes: Arc<Mutex<Processes>>,
     /// The agents, each with its address.
@@ -45,9 +45,9 @@ struct Process {
 }
 
 impl Agents {
-    /// Starts `count` agents with one disk each and these further `options`.
+    /// Starts `count` agents with one disk each and with these additional `options`.
     ///
-    /// An interruption of this process stops them and removes everything in their directory.
+    /// An interruption of this process stops the agents and removes the directory.
     pub fn start(count: usize, options: &[String]) -> Result<Agents> {
         cluster::make_key(None)?;
         let failed = |error: io::Error| Failure::new("cannot create a temporary directory", error);
@@ -64,7 +64,7 @@ impl Agents {
         Ok(agents)
     }
 
-    /// Stops the agents and starts the same number with other `options`, on the same disks.
+    /// Stops the agents and starts the same number of agents with other `options`, on the same disks.
     pub fn restart(&mut self, options: &[String]) -> Result<()> {
         self.lock().end_agents();
         self.start_all(self.cluster.agents.len(), options)
@@ -80,12 +80,12 @@ impl Agents {
         Ok(())
     }
 
-    /// Returns the processor time of the running agents so far; zero for agents that have ended.
+    /// Returns the processor time of the running agents so far. Agents that have ended count as zero.
     pub fn processor_time(&self) -> Duration {
         (self.processor_clock())()
     }
 
-    /// Returns a function for any thread that returns the processor time of the agents.
+    /// Returns a function that returns the processor time of the agents. Any thread can call it.
     pub fn processor_clock(&self) -> impl Fn() -> Duration + Send + use<> {
         let processes = self.processes.clone();
         move || {
@@ -94,12 +94,12 @@ impl Agents {
         }
     }
 
-    /// Returns a path in the directory that will be removed.
+    /// Returns a path in the temporary directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
-    /// Fails with the error output if an agent has ended.
+    /// If an agent has ended, fails with its error output.
     pub fn check(&self) -> Result<()> {
         for (index, process) in self.lock().children.iter_mut().enumerate() {
             if let Ok(Some(status)) = process.child.try_wait() {
@@ -109,7 +109,7 @@ impl Agents {
         Ok(())
     }
 
-    /// Replaces a failure by the end of an agent if one has ended.
+    /// If an agent has ended, replaces a failure by the report of this end.
     pub fn explain<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.map_err(|failure| self.check().err().unwrap_or(failure))
     }
@@ -121,9 +121,9 @@ impl Agents {
             .args(["agent", "--listen", "127.0.0.1:0", "--until-input-ends", "--create", "--root"])
             .arg(root)
             .args(options)
-            // The kept part of the log is printed if the agent fails.
+            // The log is printed only if the agent fails, and only its beginning.
             .env("STARFISH_LOG", "warn")
-            // The trace is of this process; agents may be asked to record on demand.
+            // The trace variable concerns this process only. Agents can be asked to record when they run.
             .env_remove(TRACE_VARIABLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -138,7 +138,7 @@ impl Agents {
         let address =
             line.strip_prefix(READY).and_then(|rest| rest.split_once(',')).map(|(address, _)| address);
         address.map(str::to_owned).ok_or_else(|| {
-            // An agent prints no line only if it is about to end: wait for its complete error output.
+            // An agent that prints no line is about to end. Wait for its complete error output.
             let _ = self.lock().children.last_mut().map(|process| process.child.wait());
             self.check().err().unwrap_or_else(|| {
                 Failure::new("cannot start an agent", format!("it printed an unexpected line: {line:?}"))
@@ -181,7 +181,7 @@ impl Processes {
 }
 
 impl Process {
-    /// Returns the processor time of the process so far; zero if it has ended.
+    /// Returns the processor time of the process so far, or zero if it has ended.
     fn worked(&self) -> Duration {
         let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()));
         clock.and_then(clock_gettime).map_or(Duration::ZERO, Duration::from)
@@ -198,14 +198,15 @@ impl Process {
 fn collect(mut errors: ChildStderr) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut kept = Vec::new();
-        // A read error ends the output, too. Read and drop output beyond the limit, so that the process does not block.
+        // A read error ends the output like the end of the stream. Read and drop output beyond the limit, so that the
+        // process does not block.
         let _ = errors.by_ref().take(COMPLAINTS_BYTES_MAX).read_to_end(&mut kept);
         let _ = io::copy(&mut errors, &mut io::sink());
         String::from_utf8_lossy(&kept).into_owned()
     })
 }
 
-/// Creates a file of deterministic pseudo-random bytes: the output of blake3.
+/// Creates a file of deterministic pseudo-random bytes, generated by BLAKE3.
 pub fn make_file(path: &Path, bytes: u64) -> Result<()> {
     let failed = |error: io::Error| Failure::new(path.display().to_string(), error);
     let mut file = File::create(path).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! Repeated measurements, since other programs use the computer, too.
+//! Repeated measurements, because other programs may disturb a single measurement.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub fn median(measured: &[f64]) -> f64 {
     statistics::median(measured).expect("at least one round")
 }
 
-/// Measures `rounds` times. Returns the measurement whose elapsed time is nearest to the median.
+/// Measures `rounds` times. Returns the measurement whose elapsed time is closest to the median.
 ///
 /// # Panics
 /// If there are no rounds.

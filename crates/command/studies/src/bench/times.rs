@@ -1,4 +1,4 @@
-//! Breakdown of the time of a run.
+//! Elapsed time and processor times of a run.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::bench::processes::Agents;
 
-/// Times of a run of a program, with the terms of the thesis.
+/// Times of a run of a program, in the terms of the thesis.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
     /// Time from opening the file until it is closed.
@@ -22,7 +22,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Returns the elapsed time in which no processor worked for this process.
+    /// Returns the part of the elapsed time in which no processor worked for this process.
     pub fn waiting(&self) -> Duration {
         self.elapsed.saturating_sub(self.user + self.system)
     }
@@ -33,8 +33,7 @@ impl Times {
     }
 }
 
-/// Measures the times that `work` takes of this process and, if there are any, of the agents; otherwise of child
-/// processes.
+/// Measures the times that `work` takes: of this process, and of `agents`, or else of child processes.
 pub fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (T, Times) {
     let others = || agents.map_or_else(|| processor(UsageWho::RUSAGE_CHILDREN).sum(), Agents::processor_time);
     let (before, others_before, start) = (processor(UsageWho::RUSAGE_SELF), others(), Instant::now());
@@ -48,15 +47,15 @@ pub fn measure<T>(agents: Option<&Agents>, work: impl FnOnce() -> T) -> (T, Time
 pub struct ProcessorTimes([Duration; 2]);
 
 impl ProcessorTimes {
-    /// Returns the sum of both.
+    /// Returns the sum of user and system time.
     pub fn sum(&self) -> Duration {
         self.0[0] + self.0[1]
     }
 }
 
-/// Returns the processor time of these processes so far.
+/// Returns the processor times of these processes so far.
 pub fn processor(who: UsageWho) -> ProcessorTimes {
-    // It cannot fail for these arguments.
+    // The call cannot fail for these arguments.
     let usage = getrusage(who).ok();
     ProcessorTimes(
         usage.map_or_else(Default::default, |usage| {

@@ -1,4 +1,4 @@
-//! Whole files on agents started for a benchmark: put and get, each by a separate node.
+//! Put and get of whole files on agents started for a benchmark, each by a separate node.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use transfer::local::{self, Hashing};
 use transfer::namespace::Namespace;
 use transfer::one_file::{self, Done, Put};
 
-/// Puts a local file onto the agents under this name.
+/// Uploads a local file to the agents under this name.
 pub fn put(cluster: &Cluster, local: &Path, name: &str, put: Put, show: Show) -> Result<Done> {
     let (input, size) = local::open(local)?;
     let progress = Progress::bytes(show, "put");
@@ -28,7 +28,7 @@ pub fn put(cluster: &Cluster, local: &Path, name: &str, put: Put, show: Show) ->
     Ok(done)
 }
 
-/// Reads a file of the agents. Computes its hash if `is_hashed` is set.
+/// Reads a file from the agents. Computes its hash if `is_hashed` is set.
 pub fn get(cluster: &Cluster, name: &str, method: Method, is_hashed: bool, show: Show) -> Result<Done> {
     let progress = Progress::bytes(show, "get");
     let output = Hashing::new(Dense(io::sink()), is_hashed);

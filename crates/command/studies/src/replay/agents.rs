@@ -1,4 +1,4 @@
-//! A replay on agents: files are created, used by nodes of this process, and removed.
+//! A replay on agents: creates the files, runs the nodes in this process, and removes the files.
 //!
 //! ```text
 //!  parent   make, lay out    wait   send addresses   go           check        remove
@@ -6,8 +6,8 @@
 //!  node 1     connect, listen  |     meet, open      | [ replay ]  |
 //! ```
 //!
-//! The parent node creates and removes the files. Each node is a thread with its own runtime and its own connections to
-//! the agents and to all other nodes.
+//! The parent node creates and removes the files. Each node has its own thread, runtime, and connections to the agents
+//! and to all other nodes.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ use transfer::interrupt::{Interruption, unless};
 use transfer::scratch::{self, JobFiles};
 use transfer::{memory, preflight};
 
-/// Replay, and its agents.
+/// Replay, and the agents to run it on.
 #[derive(Clone)]
 pub struct ReplayTask {
     /// The agents.
@@ -42,9 +42,9 @@ pub struct ReplayTask {
     pub show: Show,
 }
 
-/// Command of the parent to a node; they are sent one after the other.
+/// Command of the parent to a node. Commands are sent in this order.
 enum Step {
-    /// Addresses of the nodes of lower rank: connect to them and open the files.
+    /// Connect to the nodes of lower rank, which have these addresses, and open the files.
     Connect(Vec<SocketAddr>),
     /// Replay.
     Go,
@@ -60,7 +60,7 @@ enum NodeMessage {
     Checked,
 }
 
-/// Place of a node in the group.
+/// Rank of a node in the group, and its channels.
 struct Place {
     rank: usize,
     group: u64,
@@ -69,7 +69,7 @@ struct Place {
 }
 
 impl ReplayTask {
-    /// Runs the replay. Removes the files, also after a failure or an interruption.
+    /// Runs the replay. Removes the files even after a failure or an interruption.
     pub fn run(self, interruption: Interruption) -> Result<Outcome> {
         self.check_memory()?;
         let cluster = self.cluster.clone();
@@ -92,7 +92,7 @@ impl ReplayTask {
         })
     }
 
-    /// Fails if the data of the nodes would not fit into memory.
+    /// Fails if the data of the nodes do not fit into memory.
     fn check_memory(&self) -> Result<()> {
         let needed = self.job.memory_bytes().saturating_mul(self.job.log().nodes().len() as u64);
         memory::check(needed, |needed, free| {
@@ -125,7 +125,7 @@ impl ReplayTask {
         self.have_nodes_replay(&files).await
     }
 
-    /// Starts all nodes together, after all are ready. If one fails, stops all.
+    /// Starts all nodes at the same time, after all are ready. If a node fails, stops all.
     async fn have_nodes_replay(&self, files: &JobFiles) -> Result<Outcome> {
         let count = self.job.log().nodes().len();
         let members = (0..count).map(|_| node::new_node_id()).collect::<node::Result<Vec<NodeId>>>()?;
@@ -139,7 +139,7 @@ impl ReplayTask {
             thread::spawn(move || {
                 let done = task.be_node(rank, group, members, steps_of_node, sender.clone());
                 if let Err(failure) = done {
-                    // After an interruption there is no receiver.
+                    // After an interruption the receiver is dropped.
                     let _ = sender.send(Err(failure));
                 }
             });
@@ -157,7 +157,7 @@ impl ReplayTask {
         }
         receive_all(&messages, count).await?;
         let all = |step: fn() -> Step| {
-            // A node that has ended sends its own failure.
+            // If a node has ended, this send fails; the node has sent its own failure.
             steps.iter().for_each(|to| _ = to.send(step()));
         };
         let progress = Progress::count(self.show, &self.label, count as u64);
@@ -174,7 +174,7 @@ impl ReplayTask {
         Ok(sum)
     }
 
-    /// Runs a node: it carries out one command after the other, and stops when the parent drops its sender.
+    /// Runs a node. The node carries out one command after the other, and stops when the parent drops its sender.
     fn be_node(
         self,
         rank: usize,
@@ -199,7 +199,7 @@ impl ReplayTask {
             let _ = sender.send(Ok(NodeMessage::Ready));
             let Ok(Step::Go) = steps.recv_async().await else { return Ok(()) };
             let stopped = async {
-                // The parent sends no command during the replay, so this returns only when the channel is closed.
+                // The parent sends no command during the replay, so this call returns only when the channel is closed.
                 let _ = steps.recv_async().await;
             };
             let Some(outcome) = unless(stopped, part.run()).await else { return Ok(()) };
@@ -215,7 +215,7 @@ impl ReplayTask {
         })
     }
 
-    /// Connects a node to the others, and prepares its part.
+    /// Connects a node to the other nodes, and opens its files.
     async fn get_ready(
         &self,
         connection: &ConnectedNode,
@@ -239,7 +239,7 @@ impl ReplayTask {
     }
 }
 
-/// Receives the messages of `count` nodes, or the first failure.
+/// Receives a message from each of `count` nodes, or the first failure.
 async fn receive_all(messages: &Receiver<Result<NodeMessage>>, count: usize) -> Result<Vec<NodeMessage>> {
     let mut all = Vec::new();
     while all.len() < count {

@@ -16,7 +16,7 @@ use command_line::{TextTable, counted, mib};
 #[derive(Serialize)]
 pub struct Report {
     log: String,
-    /// Name of the simulated machine; `None` for agents.
+    /// Name of the simulated machine; `None` for a replay on agents.
     machine: Option<String>,
     nodes: usize,
     files: usize,
@@ -26,7 +26,7 @@ pub struct Report {
     rows: Vec<ReplayRow>,
 }
 
-/// Results of the reads or of the writes, with one method.
+/// Results of the reads or of the writes with one method.
 #[derive(Serialize)]
 pub struct ReplayRow {
     method: String,
@@ -54,8 +54,8 @@ const HEADER: &str = "method,operation,requests,bytes,elapsed_s,throughput_mib_s
                       latency_p50_s,latency_p99_s,latency_max_s,flushes,directory_flushes";
 
 impl ReplayRow {
-    /// Returns the rows of a method: one for reads and one for writes, as far as the log has them. Values of the whole
-    /// replay are in the first row.
+    /// Returns the rows of a method: one for reads and one for writes, if there are any. Values of the whole replay are
+    /// in the first row.
     pub fn of(
         method: Method,
         log: &RequestLog,
@@ -81,7 +81,7 @@ impl ReplayRow {
             Operation::Write => ("write", &outcome.writes),
         };
         let elapsed = outcome.elapsed.as_secs_f64();
-        // The requests may have needed no time.
+        // The requests can take no time at all on a simulated machine.
         let per_second = |amount: f64| if elapsed > 0.0 { amount / elapsed } else { 0.0 };
         let seconds = |latency: Option<Duration>| latency.map(Duration::as_secs_f64);
         let latencies = &tally.latencies;
@@ -174,7 +174,7 @@ impl Report {
         lines
     }
 
-    /// Returns the accounts of all rows that have one, in plain words.
+    /// Returns the accounts of all rows that have one, as text.
     pub fn accounts(&self) -> Vec<String> {
         let explained = self.rows.iter().filter_map(|row| Some((row, row.explain.as_ref()?)));
         let lines = |(row, account): (&ReplayRow, &Account)| {

@@ -1,4 +1,4 @@
-//! Prediction of the same workload by the simulated machine.
+//! Prediction of a workload on agents by the simulated machine.
 
 use command_line::failure::{Failure, Result};
 use description::MachineDescription;
@@ -6,22 +6,23 @@ use experiment::{Beginning, Experiment, Job, Launch, Outcome, StoredFile, Worklo
 
 use crate::described::load_machine_of_agents;
 
-/// Limit of simulated requests of all clients together for a workload: some seconds of work, and enough for a
-/// percentile of 99.9.
+/// Maximum number of simulated requests of a workload, for all clients together: simulated in some seconds, and
+/// sufficient for a 99.9th percentile.
 pub const REQUESTS_MAX: u64 = 20_000;
 
 /// Name of the simulated file.
 const FILE: &str = "workload";
 
-/// Predictor for one machine that has the shape of the agents.
+/// Predictor for one machine that has as many nodes and disks as the agents.
 pub struct Predictor {
     machine: MachineDescription,
     block_bytes: u64,
 }
 
 impl Predictor {
-    /// Returns a predictor for a described machine with a compute node for each client and an I/O node for each agent.
-    /// `disks` has the number of disks of each agent. `set` changes any number of the machine, also these.
+    /// Returns a predictor for a described machine, with a compute node for each client and an I/O node for each agent.
+    /// `disks` has the number of disks of each agent. `set` replaces any values of the machine, including these
+    /// numbers.
     pub fn of(
         machine: &str,
         set: &[String],
@@ -32,7 +33,7 @@ impl Predictor {
         let (Some(&first), count) = (disks.first(), disks.len()) else {
             return Err(Failure::new("cannot predict", "no agents are named"));
         };
-        // Check the machine before the agents, so that its error does not depend on them.
+        // Check the machine before connecting to the agents, so that its error does not depend on them.
         let machine = load_machine_of_agents(machine, clients, count, first, set)?;
         if disks.iter().any(|&disks| disks != first) {
             let failure = Failure::usage("--machine", "the agents have different numbers of disks");
@@ -48,7 +49,7 @@ impl Predictor {
         &self.machine.name
     }
 
-    /// Fails for a workload that the machine cannot run.
+    /// Fails if the machine cannot run the workload.
     pub fn check(&self, workload: &Workload) -> Result<()> {
         self.experiment(workload)
             .check()
@@ -62,7 +63,7 @@ impl Predictor {
         Ok(trial.jobs.remove(0))
     }
 
-    /// Returns the experiment with the same file layout as on agents, so that the same part of the file is in their
+    /// Returns the experiment. The file has the same layout as on the agents, so that the same part of it is in the
     /// caches.
     fn experiment(&self, workload: &Workload) -> Experiment {
         let most = (REQUESTS_MAX / u64::from(workload.clients.max(1))).max(1);

@@ -18,7 +18,7 @@ pub struct Report {
     pub disks: u32,
     /// Number of clients.
     pub clients: u32,
-    /// Requests in flight to each disk.
+    /// Number of requests in flight to each disk.
     pub outstanding: u32,
     /// Size of a file in bytes.
     pub file_bytes: u64,
@@ -30,7 +30,7 @@ pub struct Report {
     pub mix: u8,
     /// Seed of all randomness.
     pub seed: u64,
-    /// Name of the machine of the prediction.
+    /// Name of the simulated machine, if there is a prediction.
     pub machine: Option<String>,
     /// Rows of the result.
     pub rows: Vec<Row>,
@@ -52,7 +52,7 @@ pub struct Row {
     pub predicted: Option<Figures>,
 }
 
-/// Figures of requests of one kind.
+/// Figures of the requests of one kind.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Figures {
     requests: u64,
@@ -68,11 +68,12 @@ pub struct Figures {
     latency_p99_s: Option<f64>,
     latency_p999_s: Option<f64>,
     latency_max_s: Option<f64>,
-    /// Share of the clients' time spent on generating and checking data.
+    /// Share of the clients' time in which they generated and checked data.
     own_work_share: f64,
 }
 
-/// Share of a client's time for its own data above which the report mentions it: it may be the bottleneck.
+/// Minimum share of a client's time for its own data at which the report mentions this time, since it may be the
+/// bottleneck.
 const OWN_WORK_NOTED: f64 = 0.1;
 
 impl Figures {
@@ -80,7 +81,7 @@ impl Figures {
         let elapsed = outcome.elapsed.as_secs_f64();
         let latencies = &tally.latencies;
         let seconds = |latency: Option<Duration>| latency.map(Duration::as_secs_f64);
-        // A simulated machine may need no time at all.
+        // A simulated machine can take no time at all.
         let per_second = |amount: f64| if elapsed > 0.0 { amount / elapsed } else { 0.0 };
         Figures {
             requests: tally.requests(),
@@ -150,7 +151,7 @@ const CSV_FIGURES: [&str; 12] = [
 const PREDICTED: &str = "predicted_";
 
 impl Row {
-    /// Returns the rows of a workload: one for reads and one for writes, as far as it has them.
+    /// Returns the rows of a workload: one for reads and one for writes, if there are any.
     pub fn of(
         (order, workload): (&str, &str),
         operations: &[Operation],
@@ -185,7 +186,7 @@ impl Row {
     }
 }
 
-/// Formats a value with three digits, or with all digits before the point.
+/// Formats a value with three digits, or with all digits before the point if there are more.
 fn rounded(value: f64) -> String {
     match value {
         100.0.. => format!("{value:.0}"),
@@ -217,7 +218,7 @@ impl Report {
         [self.what(), blank(), table.lines().collect(), blank(), self.notes()].concat()
     }
 
-    /// Describes the measurement in words.
+    /// Describes the measurement in sentences.
     fn what(&self) -> Vec<String> {
         let (agents, disks) = (counted(self.agents.len(), "agent"), counted(self.disks, "disk"));
         let [file, block, record] = [self.file_bytes, self.block_bytes, self.record_bytes].map(Size);
@@ -234,7 +235,7 @@ impl Report {
         lines
     }
 
-    /// Returns remarks that are needed to judge the figures.
+    /// Returns remarks that readers need in order to judge the figures.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         for row in self.rows.iter().filter(|row| row.operation == "write") {
@@ -247,17 +248,20 @@ impl Report {
         if share > OWN_WORK_NOTED {
             let percent = 100.0 * share;
             notes.push(
-                "Making and checking data, or waiting for a processor for it, took clients up to".into(),
+                "Generating and checking data, or waiting for a processor to do so, took clients up to"
+                    .into(),
             );
-            notes.push(format!("{percent:.0} % of the time: they may limit the figures."));
+            notes.push(format!("{percent:.0} % of the time. This may limit the figures."));
         }
         if self.rows.iter().any(|row| row.operation == "read") {
             let share = Size(self.file_bytes / self.agents.len().max(1) as u64).rounded();
             notes.push(format!(
-                "Each agent has {share} of the file. What it keeps in memory ({} unless",
+                "Each agent has {share} of the file. Data in the agent's cache ({} unless",
                 AGENT_CACHE
             ));
-            notes.push("--cache says otherwise), or its computer does, is not read from disks.".into());
+            notes.push(
+                "--cache sets another size) or in its computer's page cache are not read from disks.".into(),
+            );
         }
         notes
     }

@@ -1,4 +1,4 @@
-//! One workload on agents: the file is created, used by clients, and removed.
+//! One workload on agents: creates the file, runs the clients, removes the file.
 //!
 //! ```text
 //!  parent     make, lay out, flush    wait    ready, go    wait      remove
@@ -6,8 +6,8 @@
 //!  client 1                   connect, open     |   [ the workload ]
 //! ```
 //!
-//! The parent, which creates and removes the file, and each client are separate nodes, each with its own thread,
-//! runtime and connections.
+//! The parent, which creates and removes the file, and all clients are separate nodes. Each has its own thread, runtime
+//! and connections.
 
 use std::thread;
 
@@ -21,7 +21,7 @@ use transfer::cluster::{Cluster, explained_job};
 use transfer::interrupt::{Interruption, unless};
 use transfer::scratch;
 
-/// Workload, and its agents.
+/// Workload, and the agents to run it on.
 #[derive(Clone)]
 pub struct Task {
     /// The agents.
@@ -36,11 +36,11 @@ pub struct Task {
     pub show: Show,
 }
 
-/// Result of a client; `None` if it was stopped because another one failed.
+/// Result of a client; `None` if the client was stopped because another client failed.
 type Done = Result<Option<Outcome>>;
 
 impl Task {
-    /// Runs the workload. Removes the file, also after a failure or an interruption.
+    /// Runs the workload. Removes the file even after a failure or an interruption.
     pub fn run(self, interruption: Interruption) -> Result<Outcome> {
         let cluster = self.cluster.clone();
         cluster.run(move |connection| async move {
@@ -69,7 +69,7 @@ impl Task {
         self.have_clients_use_it(&NumberedFile { bytes: file.bytes(), ..described.clone() }).await
     }
 
-    /// Starts all clients together, after all are ready. If one fails, stops all.
+    /// Starts all clients at the same time, after all are ready. If a client fails, stops all.
     async fn have_clients_use_it(&self, file: &NumberedFile) -> Result<Outcome> {
         let progress = Progress::bytes(self.show, &self.label);
         self.expected_bytes().into_iter().for_each(|bytes| progress.expect(bytes));
@@ -82,19 +82,19 @@ impl Task {
             let (task, ready, done, progress) = (self.clone(), ready.clone(), done.clone(), progress.clone());
             let file = file.clone();
             thread::spawn(move || {
-                // After an interruption there is no receiver.
+                // After an interruption the receiver is dropped.
                 let _ = done.send(task.be_client(number, file, (ready, wait), progress));
             });
         }
         drop((ready, done));
         let mut ready = 0;
-        // A client that fails before it is ready drops its sender; the loop ends with the last sender, before all are
-        // ready.
+        // A client that fails before it is ready drops its sender. The loop ends when all senders are dropped, even if
+        // not all clients are ready.
         while ready < begin.len() && all_ready.recv_async().await.is_ok() {
             ready += 1;
         }
         if ready == begin.len() {
-            // A client that has ended sends its own failure.
+            // If a client has ended, this send fails; the client has sent its own failure.
             for go in &begin {
                 let _ = go.send(());
             }
@@ -117,7 +117,7 @@ impl Task {
         sum
     }
 
-    /// Returns the number of bytes to be moved, if known.
+    /// Returns the number of bytes that the clients will read and write, if known.
     fn expected_bytes(&self) -> Option<u64> {
         let workload = &self.workload;
         let is_counted = workload.time.is_none();
@@ -126,7 +126,8 @@ impl Task {
         is_counted.then(|| requests.saturating_mul(workload.record_bytes))
     }
 
-    /// Runs a client: it reports that it is ready, waits for the start, and stops when the parent drops its sender.
+    /// Runs a client. The client reports that it is ready, waits for the start, and stops when the parent drops its
+    /// sender.
     fn be_client(
         self,
         number: u32,
@@ -138,7 +139,7 @@ impl Task {
         cluster.run(move |connection| async move {
             let file = connection.explained(&self.label, connection.client.numbered(file).await)?;
             connection.explained(&self.label, file.make_stripes().await)?;
-            // The parent may have been interrupted.
+            // After an interruption the receiver is dropped.
             let _ = ready.send(());
             drop(ready);
             if go.recv_async().await.is_err() {

@@ -1,4 +1,5 @@
-//! Measures the processor time for small records in a write cache on this computer: some nodes write and flush them.
+//! Measures the processor time for small records in a write cache on this computer: some nodes write records and flush
+//! them.
 
 use std::time::Duration;
 
@@ -15,28 +16,28 @@ use super::BLOCK_BYTES;
 use crate::bench::processes::Agents;
 use crate::bench::times::thread_worked;
 
-/// Number of written records, nearly the capacity of a log, and bytes of each.
+/// Number of written records, nearly the capacity of a log, and size of each in bytes.
 const RECORDS: u64 = 250_000;
 const RECORD_BYTES: u64 = 8;
 
-/// Passes over the file; each writes every `PASSES`-th record, like one of this number of members.
+/// Number of passes over the file. Each pass writes every `PASSES`-th record, like one of `PASSES` members.
 const PASSES: u64 = 4;
 
-/// Bytes of a large record, so large that the log's cost for each byte is negligible.
+/// Size of a large record in bytes, so large that the log's cost for each byte is negligible.
 const LARGE_BYTES: u64 = RECORD_BYTES * RECORDS / 32;
 
 /// Processor time for each small record.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheCosts {
-    /// Time to write it into the log, including its copy, its memory and the member's reading of the clock.
+    /// Time to write the record into the log, including its copy, its memory, and the member's reading of the clock.
     write: Duration,
-    /// Time to find its I/O node and to prepare the message.
+    /// Time to determine the I/O node of the record, and to prepare the message.
     deal: Duration,
-    /// Time of the I/O node to receive it and find its place in the block.
+    /// Time of the I/O node to receive the record and to find its place in the block.
     sort: Duration,
 }
 
-/// Processor time of each node for writing and flushing, and of agents for each node.
+/// Processor time of one node for writing, of one node for flushing, and of all agents, divided by the number of nodes.
 struct NodeTimes {
     writing: Duration,
     flushing: Duration,
@@ -44,10 +45,10 @@ struct NodeTimes {
 }
 
 impl CacheCosts {
-    /// Measures the costs with these agents and `processes` concurrent nodes of this process. The number matters, since
-    /// nodes share the processors and their caches.
+    /// Measures the costs with these agents and `processes` concurrent nodes of this process. The number of nodes
+    /// matters, because the nodes share the processors and the processor caches.
     pub fn measure(agents: &Agents, processes: u32) -> Result<CacheCosts> {
-        // Large records measure the costs that do not depend on the number of entries; subtract them.
+        // Large records measure the costs that do not depend on the number of entries; these costs are subtracted.
         let large = NodeTimes::measure(agents, processes, LARGE_BYTES, 1)?;
         let small = NodeTimes::measure(agents, processes, RECORD_BYTES, PASSES)?;
         let each = |all: Duration, but: Duration| all.saturating_sub(but) / RECORDS as u32;
@@ -63,7 +64,7 @@ impl CacheCosts {
         self.write + self.deal + self.sort
     }
 
-    /// Returns the settings that make a machine's nodes take as long.
+    /// Returns the settings with which the nodes of the machine take these times.
     pub fn set(&self, machine: &MachineDescription) -> Vec<String> {
         let processor = &machine.processor;
         let cost = |work: Work| processor.cost.at(work.index());
@@ -88,7 +89,7 @@ impl CacheCosts {
 }
 
 impl NodeTimes {
-    /// Runs `nodes` nodes at once, each of which writes and flushes a separate file in records of this size.
+    /// Runs `nodes` nodes at the same time. Each writes and flushes a separate file in records of this size.
     fn measure(agents: &Agents, nodes: u32, record_bytes: u64, passes: u64) -> Result<NodeTimes> {
         let of_agents = agents.processor_clock();
         let before = of_agents();
@@ -105,8 +106,8 @@ impl NodeTimes {
     }
 }
 
-/// Returns the processor time of this thread for writing a file in records of this size, in `passes` passes, into a
-/// write cache with room for all of it, and for the flush.
+/// Returns the processor time of this thread for writing a file, in records of this size and in `passes` passes, into a
+/// write cache that is as large as the file, and for the flush.
 async fn written_and_flushed(
     connection: &ConnectedNode,
     record_bytes: u64,
@@ -121,7 +122,7 @@ async fn written_and_flushed(
     let real = Memory::real(Vec::new());
     let cache = WriteCache::join(client.clone(), &job, "the only one", settings, &real);
     let cache = connection.explained(&job, cache.await)?;
-    // Take the data out of memory and time each write, as a member of a job does.
+    // Copy the data from memory and time each write, like a member of a job.
     let (bytes, mut latencies) = (RECORDS * RECORD_BYTES, Latencies::default());
     let (records, data) = (bytes / record_bytes, Memory::real(vec![1; bytes as usize]));
     let before = thread_worked();

@@ -1,4 +1,4 @@
-//! Processes that write, on agents started for the benchmark.
+//! Processes that write to agents started for the benchmark.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -20,15 +20,16 @@ use crate::bench::rounds::middle_of;
 /// Result of a measurement.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Time until everything was on the disks.
+    /// Time until all data were on the disks.
     pub elapsed: Duration,
-    /// Latency of a write in seconds: mean of all, and the largest 99th percentile and longest of any process.
+    /// Latency of a write in seconds: the mean of all writes; the largest 99th percentile of any process; the longest
+    /// write.
     pub latency_s: Option<[f64; 3]>,
-    /// Number of flushes, if counted.
+    /// Number of flushes, if known.
     pub flushes: Option<u64>,
 }
 
-/// Measures in rounds. Returns the round with the median time.
+/// Repeats a measurement. Returns the one with the median time.
 pub fn measure_in_rounds(
     agents: &Agents,
     cell: &WriteCell,
@@ -38,9 +39,9 @@ pub fn measure_in_rounds(
     middle_of(rounds, |measured: &Measured| measured.elapsed, || measure(agents, cell, trace))
 }
 
-/// Has processes write new files on the agents, checks the files, and removes them.
+/// Runs processes that write new files on the agents. Then checks the files and removes them.
 ///
-/// The trace file, if any, gets the work of all nodes from the first write until the last byte is on the disks.
+/// The trace file, if any, receives the work of all nodes from the first write until the last byte is on the disks.
 fn measure(agents: &Agents, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
     let (cluster, cell, trace) = (agents.cluster.clone(), *cell, trace.map(Path::to_owned));
     let outcome = agents.cluster.run(move |connection| async move {
@@ -123,7 +124,7 @@ fn of_each<T>(members: &mut [Writer], mut what: impl FnMut(&mut Writer) -> Resul
     members.iter_mut().map(&mut what).collect()
 }
 
-/// Writing process. It ends when its input is closed, and so when this value is dropped.
+/// Writing process. It ends when its standard input is closed, which happens when this value is dropped.
 struct Writer {
     child: Child,
     input: Option<ChildStdin>,
@@ -151,8 +152,8 @@ impl Writer {
             .map_err(|error| Failure::new("cannot send a command to a writing process", error))
     }
 
-    /// Receives a message from the process. Fails if the process ends instead, which prints the reason on its standard
-    /// error.
+    /// Receives a message from the process. Fails if the process ends instead; then the process has printed the reason
+    /// on its standard error.
     fn receive<T: DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         let _ = self.output.read_line(&mut line);

@@ -1,10 +1,10 @@
-//! Process that writes its part. Its parent controls it with lines of text.
+//! Process that writes its part of the files. Its parent sends commands as lines of text.
 //!
 //! ```text
 //!  parent    task          peers         go            finish       check        (end of input)
 //!  member         address       ready         outcome        done         done   ends
 //!
-//!  `record` before `go` and `recorded` after `finish`, each answered with `done`, begin and end a trace
+//!  `record` before `go` starts a trace, and `recorded` after `finish` ends it; the member answers each with `done`.
 //! ```
 
 use std::io::{self, BufRead, Write};
@@ -52,7 +52,7 @@ pub struct MemberTask {
     pub trace: Option<PathBuf>,
 }
 
-/// Address of a member for the others.
+/// Address of a member, which the other members connect to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemberAddress {
     /// Identity of the member's node.
@@ -61,10 +61,11 @@ pub struct MemberAddress {
     pub address: SocketAddr,
 }
 
-/// Result of a member's part.
+/// Result of a member.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct MemberOutcome {
-    /// Latency of a write in seconds: mean, 99th percentile, longest; only of methods that write record by record.
+    /// Latency of a write in seconds: mean, 99th percentile, longest. `None` for methods that do not write record by
+    /// record.
     pub latency_s: Option<[f64; 3]>,
     /// Number of flushes, if there was a write cache.
     pub flushes: Option<u64>,
@@ -82,7 +83,7 @@ impl MemberOutcome {
 }
 
 impl MemberTask {
-    /// Returns the work of this process.
+    /// Returns the workload of which this task is a part.
     pub fn cell(&self) -> Result<WriteCell> {
         let pattern = self.pattern.parse().map_err(|why: String| Failure::new("the pattern", why))?;
         let &MemberTask { method, record_bytes, file_bytes, processes, cache_bytes, .. } = self;
@@ -156,7 +157,7 @@ async fn take_part(task: &MemberTask, connection: &ConnectedNode) -> Result<()> 
     Ok(())
 }
 
-/// Connects to members of lower rank: those of higher rank connect to this one.
+/// Connects to the members of lower rank. The members of higher rank connect to this one.
 async fn connect(machine: &RealMachine, lower: &[MemberAddress]) -> Result<()> {
     let peers: Vec<Peer> =
         lower.iter().map(|peer| Peer { node: NodeId(peer.node), address: peer.address }).collect();
@@ -192,7 +193,8 @@ fn receive<T: serde::de::DeserializeOwned>() -> Result<T> {
     serde_json::from_str(&line).map_err(|error| failed(error.to_string()))
 }
 
-/// Receives a message on another thread, so that other tasks of this node can serve memory to other members.
+/// Receives a message on another thread, so that this node's other tasks can meanwhile serve its memory to other
+/// members.
 async fn receive_in_thread<T: serde::de::DeserializeOwned + Send + 'static>() -> Result<T> {
     let (sender, received) = flume::bounded(1);
     std::thread::spawn(move || sender.send(receive()));
@@ -202,7 +204,7 @@ async fn receive_in_thread<T: serde::de::DeserializeOwned + Send + 'static>() ->
         .unwrap_or_else(|_| Err(Failure::new("cannot read commands of the parent process", "it ended")))
 }
 
-/// Receives the next word, or `None` at the end of the input.
+/// Receives the next command, or `None` at the end of the input.
 async fn receive_or_end() -> Result<Option<String>> {
     let (sender, received) = flume::bounded(1);
     std::thread::spawn(move || {

@@ -1,11 +1,11 @@
-//! Processes that write one shared file in small records: by independent requests, in two phases, disk-directed, and
-//! through a write cache (ENWRICH), measured on agents and predicted.
+//! Processes that write one shared file in small records: with a request for each record, in two phases, disk-directed,
+//! or through a write cache (ENWRICH). The benchmark is measured on agents and predicted.
 //!
 //! - this file: the workload and its methods.
-//! - `member.rs`: a process that writes its part.
-//! - `measure.rs`: runs several of them, on agents started for the benchmark.
+//! - `member.rs`: a process that writes its part of the files.
+//! - `measure.rs`: runs several such processes, on agents started for the benchmark.
 //! - `cache_costs.rs`: costs of small records in a write cache on this computer, measured for the prediction.
-//! - `prediction.rs`: prediction of the same by the simulated machine.
+//! - `prediction.rs`: prediction of the workload by the simulated machine.
 //! - `results.rs`: rows, as text, CSV, JSON and a page.
 
 pub mod cache_costs;
@@ -25,20 +25,21 @@ use serde::{Deserialize, Serialize};
 /// Block size of the files in bytes: the default of programs.
 pub const BLOCK_BYTES: u64 = node::Settings::BLOCK_BYTES;
 
-/// Limit of records that each process writes by independent requests: enough for a throughput and its percentiles.
+/// Maximum number of records that each process writes by independent requests: enough to measure the throughput and the
+/// percentiles.
 const REQUESTS_MAX: u64 = 10_000;
 
 /// Write method of the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteMethod {
-    /// A request for each record, with the agents' caches.
+    /// Each record is written by a request. The agents cache the data.
     Traditional,
     /// Two-phase I/O: the processes first exchange data, so that each writes one part of the file.
     TwoPhase,
-    /// Collective and disk-directed: the agents fetch the data that they write.
+    /// Collective and disk-directed: the agents fetch the data from the processes.
     DiskDirected,
-    /// Record by record into a cache in each process, with collective flushes.
+    /// Records are written into a cache in each process, and the processes flush their caches collectively.
     WriteCached,
 }
 
@@ -62,16 +63,16 @@ pub struct WriteCell {
     pub pattern: ArrayPattern,
     /// Size of a record in bytes.
     pub record_bytes: u64,
-    /// Size of all files together, in bytes; with a request for each record, only the first part is written.
+    /// Size of all files together, in bytes. With a request for each record, only the beginning is written.
     pub file_bytes: u64,
     /// Number of processes.
     pub processes: u32,
-    /// Memory of each process's write cache, in bytes.
+    /// Size of the write cache of each process, in bytes.
     pub cache_bytes: u64,
 }
 
 impl WriteCell {
-    /// True if the combination is valid: a collective operation writes one array.
+    /// True if the combination is valid: a collective operation can write only one array.
     pub fn makes_sense(&self) -> bool {
         match self.method {
             WriteMethod::TwoPhase | WriteMethod::DiskDirected => self.pattern.arrays() == 1,
@@ -84,7 +85,8 @@ impl WriteCell {
         match self.method {
             WriteMethod::Traditional => {
                 let of_all = REQUESTS_MAX * u64::from(self.processes) * self.record_bytes;
-                // Use whole blocks on all of a few disks, so that the written part is typical of the rest.
+                // Use whole blocks on all disks (of a small number of disks), so that the written part is typical of
+                // the rest.
                 let most = of_all.next_multiple_of(u64::from(self.processes) * 4 * BLOCK_BYTES);
                 self.file_bytes.min(most)
             }
@@ -97,7 +99,7 @@ impl WriteCell {
         self.bytes() / self.pattern.arrays() as u64
     }
 
-    /// Returns the job of the processes on files of these names.
+    /// Returns the job of the processes on files with these names.
     pub fn job(&self, files: Vec<String>) -> Job {
         let problem = Problem::new(self.bytes(), self.record_bytes, self.processes);
         let collective = |settings: CollectiveSettings| {

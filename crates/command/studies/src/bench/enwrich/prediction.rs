@@ -18,16 +18,17 @@ use crate::bench::processes::Agents;
 use crate::bench::rounds::middle_of;
 use crate::described::{LOOPBACK, load_machine_of_agents};
 
-/// Number and size of the records with which each process measures the cost of messages on this computer. It writes
-/// `REQUESTS` by a request for each, and `ROUNDS` into a write cache in rounds that begin together.
+/// Numbers of records with which each process measures the cost of messages on this computer, and their size in bytes.
+/// It writes `REQUESTS` records with a request for each, and `ROUNDS` records into a write cache, in rounds that all
+/// processes start together.
 const REQUESTS: u64 = 8192;
 const ROUNDS: u64 = 2048;
 const RECORD_BYTES: u64 = 8;
 
-/// Size of a probe's cache, larger than its data.
+/// Size of a probe's cache in bytes, larger than its data.
 const PROBE_CACHE_BYTES: u64 = 1 << 20;
 
-/// Returns a probe by `processes` processes.
+/// Returns a probe: a workload of `processes` processes whose time shows the cost of messages.
 fn probe(processes: u32, pattern: &str, method: WriteMethod, records: u64) -> WriteCell {
     WriteCell {
         method,
@@ -39,14 +40,14 @@ fn probe(processes: u32, pattern: &str, method: WriteMethod, records: u64) -> Wr
     }
 }
 
-/// Runs both probes: requests that each process makes one after the other, and processes that wait for each other.
+/// Runs both probes: processes that make requests one after the other, and processes that wait for each other.
 fn probed(processes: u32, measured: impl Fn(&WriteCell) -> Result<Measured>) -> Result<Probes> {
     let busy = probe(processes, "wc", WriteMethod::Traditional, REQUESTS);
     let waiting = probe(processes, "wss", WriteMethod::WriteCached, ROUNDS);
     Ok(Probes { busy: measured(&busy)?.elapsed, waiting: measured(&waiting)?.elapsed })
 }
 
-/// Returns the settings with which the machine of `of` takes the measured times.
+/// Returns the settings with which the machine returned by `of` takes the measured times.
 fn fitted(
     of: impl Fn(&[String]) -> Result<WritePredictor>,
     set: &[String],
@@ -59,15 +60,15 @@ fn fitted(
     })
 }
 
-/// Predictor for a machine with a compute node for each process and an I/O node with a disk for each agent.
+/// Predictor for a machine with a compute node for each process and an I/O node with one disk for each agent.
 pub struct WritePredictor {
     machine: MachineDescription,
     scheduling: Scheduling,
 }
 
 impl WritePredictor {
-    /// Returns a predictor for this computer: the machine `loopback` with these numbers and with message costs, which
-    /// are measured with these agents in `rounds` rounds.
+    /// Returns a predictor for this computer: the machine `loopback` with these values, and with message costs that are
+    /// measured with these agents in `rounds` rounds.
     pub fn of_this_computer(
         agents: &Agents,
         set: &[String],
@@ -76,8 +77,8 @@ impl WritePredictor {
         rounds: u32,
     ) -> Result<Self> {
         let count = agents.cluster.agents.len();
-        // Probe with the real number of processes, since the processes share the processors. Use at least two, since
-        // the pattern of a single process is one large request.
+        // Probe with the real number of processes, because the processes share the processors. Use at least two
+        // processes, because the pattern of a single process is one large request.
         let probing = processes.max(2);
         let measured = probed(probing, |probe| measure_in_rounds(agents, probe, rounds, None))?;
         let of = |set: &[String]| Self::of(LOOPBACK, set, probing, count, scheduling);
@@ -88,7 +89,7 @@ impl WritePredictor {
         Self::of(LOOPBACK, &set, processes, count, scheduling)
     }
 
-    /// Returns a predictor for a described machine, with these numbers replaced.
+    /// Returns a predictor for a described machine, with the values in `set` replaced.
     pub fn of(
         machine: &str,
         set: &[String],
@@ -100,7 +101,7 @@ impl WritePredictor {
         Ok(WritePredictor { machine, scheduling })
     }
 
-    /// Returns the predicted result of a measurement. Traces it if a file is named.
+    /// Returns the predicted result of a measurement. Traces the simulation if a file is named.
     pub fn predict(&self, cell: &WriteCell, trace: Option<&Path>) -> Result<Measured> {
         let names: Vec<String> = (0..cell.pattern.arrays()).map(|array| format!("array {array}")).collect();
         let file = |name: &String| StoredFile {
@@ -132,7 +133,7 @@ mod tests {
         WritePredictor::of(LOOPBACK, set, PROCESSES, 4, Scheduling::CyclicScan)
     }
 
-    /// If the measured computer is a simulated machine, the fit finds its cost of small requests.
+    /// If the measured computer is itself a simulated machine, the fit finds its cost of small requests.
     #[test]
     fn the_fit_finds_the_cost_of_small_requests() {
         let disks = ["disks.model=streaming-20".to_owned(), "processor.shared=2".to_owned()];

@@ -20,7 +20,7 @@ pub struct WriteRow {
     bytes: u64,
     elapsed_s: Option<f64>,
     throughput_mib_s: Option<f64>,
-    /// Throughput as a share of the total rate of the disks, if known.
+    /// Throughput as a share of the total transfer rate of the disks, if that is known.
     disk_share: Option<f64>,
     latency_mean_s: Option<f64>,
     latency_p99_s: Option<f64>,
@@ -28,12 +28,12 @@ pub struct WriteRow {
     flushes: Option<u64>,
     predicted_s: Option<f64>,
     predicted_mib_s: Option<f64>,
-    /// Relative difference of the predicted time from the measured one.
+    /// Relative difference of the predicted from the measured time.
     difference: Option<f64>,
 }
 
 impl WriteRow {
-    /// Returns the row of a cell. `rate` is the total rate of the disks, in MiB/s.
+    /// Returns the row of a cell. `rate` is the total transfer rate of the disks in MiB/s.
     pub fn new(
         cell: &WriteCell,
         measured: Option<Measured>,
@@ -108,9 +108,9 @@ pub fn lines(rows: &[WriteRow]) -> Vec<String> {
 }
 
 const LEAD: &str = "Processes write one shared file in small records: with a request for each record (traditional), \
-    together in two phases, together with the agents fetching what they write (disk-directed), and record by record \
-    into a cache in each process, which all of them flush together (write-cached, ENWRICH). The time ends when all is \
-    on the disks. Records by requests of their own are only the first part of the file, which takes long enough.";
+    in two collective phases, collectively with the agents fetching the data (disk-directed), and record by record \
+    into a cache in each process, which all processes flush together (write-cached, ENWRICH). The time ends when all \
+    data are on the disks. The traditional method writes only the first part of the file, which takes long enough.";
 
 /// Returns the page as the text of an HTML file. `command` is the command that reproduces it.
 pub fn page(rows: &[WriteRow], command: &str) -> String {
@@ -119,7 +119,9 @@ pub fn page(rows: &[WriteRow], command: &str) -> String {
     let mut parts: Vec<NumbersPart> = groups.map(bars).collect();
     parts.push(NumbersPart::Table(NumbersTable {
         title: "All runs".into(),
-        notes: vec!["The last column is the predicted time against the measured one.".into()],
+        notes: vec![
+            "The last column is the relative difference of the predicted from the measured time.".into(),
+        ],
         head: HEAD.map(str::to_owned).into(),
         text_columns: 2,
         rows: rows.iter().map(|row| row.cells().into()).collect(),
@@ -128,7 +130,7 @@ pub fn page(rows: &[WriteRow], command: &str) -> String {
     NumbersPage { title: "Writing small records together".into(), lead, parts }.html()
 }
 
-/// Returns a chart of the measured and predicted throughput of all methods, side by side.
+/// Returns a bar chart of the measured and predicted throughputs of all methods.
 fn bars(rows: &[WriteRow]) -> NumbersPart {
     let bar = |name: String, value: Option<f64>| Some((name, Sample::of(&[value?])?));
     let both = |row: &WriteRow| {

@@ -1,8 +1,9 @@
-//! Small files: created, examined, listed and removed by several clients at once, measured on agents and predicted.
+//! Small files that several clients create, examine, list and remove at the same time: measured on agents and
+//! predicted.
 //!
 //! - this file: the workload, and its measurement on agents started for the benchmark.
 //! - `store_costs.rs`: costs of the metadata store on this computer, measured for the prediction.
-//! - `prediction.rs`: prediction of the same by the simulated machine.
+//! - `prediction.rs`: prediction of the workload by the simulated machine.
 //! - `results.rs`: rows, as text, CSV, JSON and a page.
 
 pub mod prediction;
@@ -63,7 +64,7 @@ pub struct NamesCell {
 }
 
 impl NamesCell {
-    /// Returns a job for each client, each with a separate directory.
+    /// Returns a job for each client. Each client uses a separate directory.
     pub fn launches(&self) -> Vec<Launch> {
         let &NamesCell { work, clients, files, bytes, outstanding } = self;
         let job = |client| NamesJob {
@@ -82,7 +83,7 @@ impl NamesCell {
         NamesWork::from(self.work).to_string()
     }
 
-    /// Returns the number of clients in words.
+    /// Returns the number of clients as text.
     pub fn who(&self) -> String {
         counted(self.clients, "client")
     }
@@ -115,7 +116,7 @@ impl NamesTimes {
     }
 }
 
-/// Runs the clients, each a node of this process. Checks and removes their files.
+/// Runs the clients, each as a node of this process. Checks and removes their files.
 pub fn measure(cluster: &Cluster, cell: &NamesCell) -> Result<NamesTimes> {
     let outcomes = have_done(cluster, cell.launches(), &JobFiles::new(), node::random()?)?;
     Ok(NamesTimes::of(&outcomes))

@@ -1,4 +1,4 @@
-//! Prediction by the simulated machine of clients that create, examine, list and remove small files.
+//! Prediction, by the simulated machine, of clients that create, examine, list and remove small files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::described::{LOOPBACK, load_machine_of_agents};
 /// Number of measured round trips of each client.
 const ROUND_TRIPS: u32 = 3000;
 
-/// Least number of clients in the measurement, so that processors are busy.
+/// Minimum number of clients in the measurement, so that the processors are busy.
 const CLIENTS_AT_LEAST: u32 = 4;
 
-/// Predictor for a machine with a compute node for each client and an I/O node with a disk for each agent.
+/// Predictor for a machine with a compute node for each client and an I/O node with one disk for each agent.
 #[derive(Clone)]
 pub struct NamesPredictor {
     machine: String,
@@ -37,7 +37,7 @@ impl NamesPredictor {
         NamesPredictor { machine: machine.to_owned(), set: Vec::new(), agents }
     }
 
-    /// Returns a predictor for this computer: the machine `loopback` with these numbers replaced.
+    /// Returns a predictor for this computer: the machine `loopback` with the values in `set` replaced.
     pub fn of_this_computer(agents: &Agents, set: &[String]) -> NamesPredictor {
         NamesPredictor {
             machine: LOOPBACK.to_owned(),
@@ -46,8 +46,8 @@ impl NamesPredictor {
         }
     }
 
-    /// Returns this predictor with measured costs of messages between `clients` clients and these agents, and with
-    /// these costs of the store.
+    /// Returns this predictor with these costs of the store, and with costs of messages that are measured between
+    /// `clients` clients and these agents.
     pub fn with_costs(
         &self,
         agents: &Agents,
@@ -78,7 +78,7 @@ impl NamesPredictor {
         Ok(NamesPredictor { set: [set, store].concat(), ..self.clone() })
     }
 
-    /// Returns the predicted times. Traces the run if a file is named.
+    /// Returns the predicted times. Traces the simulation if a file is named.
     pub fn predict(&self, cell: &NamesCell, trace: Option<&Path>) -> Result<NamesTimes> {
         let experiment = experiment(self.machine_for(cell)?, cell);
         Ok(NamesTimes::of(&predicted_trial(&experiment, trace)?.jobs))
@@ -88,7 +88,7 @@ impl NamesPredictor {
         load_machine_of_agents(&self.machine, cell.clients, self.agents, 1, &self.set)
     }
 
-    /// Fails for workloads that the machine cannot run.
+    /// Fails if the machine cannot run the workload.
     pub fn check(&self, cell: &NamesCell) -> Result<()> {
         let checked = experiment(self.machine_for(cell)?, cell).check();
         checked.map_err(|error| Failure::usage(format!("--predict {}", self.machine), error))
@@ -99,13 +99,13 @@ fn experiment(machine: MachineDescription, cell: &NamesCell) -> Experiment {
     Experiment { jobs: cell.launches(), ..Experiment::with_agents(machine) }
 }
 
-/// Returns jobs in which `clients` clients make round trips at once.
+/// Returns jobs in which `clients` clients make round trips at the same time.
 fn round_trips(clients: u32) -> Vec<Launch> {
     let job = Job::RoundTrips(RoundTripsJob { round_trips: ROUND_TRIPS });
     (0..clients).map(|client| Launch::at_once(job.clone(), [client])).collect()
 }
 
-/// Measures the round trips of `clients` clients that keep the processors busy, and of one alone.
+/// Measures the round trips of `clients` clients, which keep the processors busy, and those of a single client.
 fn probed(clients: u32, outcomes: impl Fn(Vec<Launch>) -> Result<Vec<Outcome>>) -> Result<Probes> {
     let of = |clients| -> Result<Duration> { Ok(NamesTimes::of(&outcomes(round_trips(clients))?).elapsed) };
     Ok(Probes { busy: of(clients)?, waiting: of(1)? })

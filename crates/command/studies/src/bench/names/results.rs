@@ -23,13 +23,13 @@ pub struct NamesRow {
     bytes: u64,
     elapsed_s: Option<f64>,
     files_per_s: Option<f64>,
-    /// Latency of an operation; a `list` is one operation for each client.
+    /// Latency of an operation. Listing a directory is a single operation of each client.
     latency_mean_s: Option<f64>,
     latency_p99_s: Option<f64>,
     latency_max_s: Option<f64>,
     predicted_s: f64,
     predicted_files_per_s: f64,
-    /// Relative difference of the predicted time from the measured one.
+    /// Relative difference of the predicted from the measured time.
     difference: Option<f64>,
 }
 
@@ -89,7 +89,7 @@ pub fn lines(rows: &[NamesRow]) -> Vec<String> {
 }
 
 const LEAD: &str = "Clients create, stat, list and remove small files, each in a separate directory. The \
-                    time ends when the last client is done; nothing waits for the media.";
+                    time ends when the last client is done; no operation waits for stable storage.";
 
 const FILES: Measurand = Measurand { name: "files a second", unit: "files/s" };
 
@@ -104,7 +104,9 @@ pub fn page(rows: &[NamesRow], command: &str) -> String {
     let mut parts: Vec<NumbersPart> = works.into_iter().map(|work| bars(work, rows)).collect();
     parts.push(NumbersPart::Table(NumbersTable {
         title: "All runs".into(),
-        notes: vec!["The last column is the predicted time against the measured one.".into()],
+        notes: vec![
+            "The last column is the relative difference of the predicted from the measured time.".into(),
+        ],
         head: HEAD.map(str::to_owned).into(),
         text_columns: 1,
         rows: rows.iter().map(|row| row.cells().into()).collect(),

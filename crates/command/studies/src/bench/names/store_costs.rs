@@ -1,5 +1,5 @@
-//! Measures the costs of names on this computer: a metadata store and a disk like those of agents, in a temporary
-//! directory.
+//! Measures the costs of operations on names on this computer, with a metadata store and a disk like those of agents,
+//! in a temporary directory.
 
 use std::fs;
 use std::path::Path;
@@ -16,17 +16,18 @@ use transfer::cluster::agent_settings;
 
 use crate::bench::times::processor;
 
-/// Entries in the store before a measurement, and bytes of each: about an inode and its name.
+/// Number of entries in the store before a measurement, and size of each in bytes: about the size of an inode and its
+/// name.
 const ENTRIES: u64 = 10_000;
 const ENTRY_BYTES: usize = 200;
 
-/// Number of measured transactions; number of them in flight if their shared cost is to be small; and number of
-/// additional entries that some of them read.
+/// Number of measured transactions; number of transactions in flight when their shared cost should be small; number of
+/// additional entries that some transactions read.
 const TRANSACTIONS: u64 = 4096;
 const TOGETHER: u32 = 64;
 const MORE_READ: u64 = 16;
 
-/// Objects that are created and removed, and bytes of an access to each.
+/// Number of objects that are created and removed, and size in bytes of an access to each.
 const OBJECTS: u32 = 1000;
 const ACCESS_BYTES: usize = 4096;
 
@@ -36,26 +37,27 @@ const FLUSHES: usize = 31;
 /// Costs of transactions, objects and flushes.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreCosts {
-    /// Latency of another thread's work in addition to its processor time.
+    /// Latency of work on another thread, in addition to its processor time.
     hand_over: Duration,
-    /// Processor times of a commit, of each transaction in it, and of each further entry that is read or changed.
+    /// Processor times of a commit, of each transaction in it, of each additional entry that is read, and of each one
+    /// that is changed.
     commit: Duration,
     transaction: Duration,
     entry: Duration,
     change: Duration,
-    /// Processor times of creating an object, of an access to the disk, of a lookup of an object, and of removing an
-    /// existing one.
+    /// Processor times of creating an object, of an access to the disk, of a lookup of a missing object, and of
+    /// removing an existing object.
     make_object: Duration,
     access: Duration,
     find_object: Duration,
     remove_object: Duration,
-    /// Latency of another thread's creation of an object or write to one, in addition to its processor time.
+    /// Latency of creating or writing an object on another thread, in addition to the processor time.
     disk_hand_over: Duration,
     flush: Duration,
 }
 
 impl StoreCosts {
-    /// Measures a new store and disk in a directory.
+    /// Measures a new store and a new disk in a directory.
     pub fn measure(directory: &Path) -> Result<StoreCosts> {
         let failed = |why: String| Failure::new("cannot measure the metadata store", why);
         let disk = directory.join("disk");
@@ -68,7 +70,7 @@ impl StoreCosts {
         measured.map_err(|error| failed(error.to_string()))
     }
 
-    /// Returns the settings with which a machine's store and disks take as long.
+    /// Returns the settings with which the store and the disks of a machine take these times.
     pub fn set(&self, machine: &MachineDescription) -> Vec<String> {
         let StoreCosts {
             hand_over,
@@ -141,9 +143,9 @@ async fn measure(machine: &RealMachine) -> machine::Result<StoreCosts> {
     })
 }
 
-/// Returns processor times of creating an object, an access to it, its removal, and a lookup that finds no object.
-/// Returns also the wait for another thread that creates or accesses an object. Objects are removed in batches, as
-/// agents do.
+/// Returns the processor times of creating an object, of an access to it, of its removal, and of a lookup that finds no
+/// object. Returns also the wait for another thread that creates or accesses an object. Objects are removed in batches,
+/// as by agents.
 async fn of_objects(machine: &RealMachine) -> machine::Result<([Duration; 4], Duration)> {
     let (disk, mut objects) = (&machine.disks()[0], Vec::new());
     let name = |number: u32| format!("object {number}");
@@ -157,7 +159,7 @@ async fn of_objects(machine: &RealMachine) -> machine::Result<([Duration; 4], Du
     };
     let making = ProcessorTimer::begin();
     for name in &names {
-        objects.push(disk.create(name, b"of a label that says whose it is").await?.id);
+        objects.push(disk.create(name, b"of a label that names its stripes").await?.id);
     }
     let (waiting, making, accessing) = (making.waiting(), making.working(), ProcessorTimer::begin());
     for object in objects {
@@ -168,7 +170,7 @@ async fn of_objects(machine: &RealMachine) -> machine::Result<([Duration; 4], Du
     Ok(([making, accessing, removing, finding_none].map(|all| all / OBJECTS), waiting / (2 * OBJECTS)))
 }
 
-/// Timer for elapsed time and for processor time of this process.
+/// Timer for the elapsed time and for the processor time of this process.
 struct ProcessorTimer {
     begin: Instant,
     worked: Duration,
@@ -179,24 +181,24 @@ impl ProcessorTimer {
         ProcessorTimer { begin: Instant::now(), worked: processor(UsageWho::RUSAGE_SELF).sum() }
     }
 
-    /// Returns the processor time of this process since the begin.
+    /// Returns the processor time of this process since `begin`.
     fn working(&self) -> Duration {
         processor(UsageWho::RUSAGE_SELF).sum().saturating_sub(self.worked)
     }
 
-    /// Returns the time in which a single processor would have been idle.
+    /// Returns the elapsed time minus the processor time: the time in which a single processor would have been idle.
     fn waiting(&self) -> Duration {
         self.begin.elapsed().saturating_sub(self.working())
     }
 }
 
-/// Changes of a transaction.
+/// Entries that a transaction changes.
 #[derive(Clone, Copy)]
 enum Changes {
     /// One existing entry.
     One,
-    /// One existing entry, and the new ones of a new file, far from each other: each kind of entry has a separate range
-    /// of keys.
+    /// One existing entry, and the new entries of a new file. The new keys are far from each other, because each kind
+    /// of entry has a separate range of keys.
     OfNewFile,
 }
 
@@ -214,7 +216,7 @@ async fn all_transact(store: &Metadata, under_way: u32, read: u64, changes: Chan
     try_join_all(lanes).await.map(drop)
 }
 
-/// Creates all entries that are read and changed.
+/// Creates all entries that transactions read and change.
 async fn fill(store: &Metadata) -> machine::Result<()> {
     for first in (0..ENTRIES).step_by(1000) {
         let filled = store.transact(move |t| {
@@ -228,7 +230,7 @@ async fn fill(store: &Metadata) -> machine::Result<()> {
     Ok(())
 }
 
-/// Reads entries from the first one for this number on, and makes the changes.
+/// Reads entries, beginning with one that depends on `number`, and makes the changes.
 async fn transact(store: &Metadata, number: u64, read: u64, changes: Changes) -> machine::Result<()> {
     let first = number.wrapping_mul(7919);
     let done = store.transact(move |t| {
@@ -247,13 +249,13 @@ async fn transact(store: &Metadata, number: u64, read: u64, changes: Changes) ->
     Ok(())
 }
 
-/// Returns the key of an existing entry, in the order of the numbers: the entries that a transaction reads are close
-/// together, like the names of a directory.
+/// Returns the key of an existing entry. Keys are in the order of the numbers. So the entries that a transaction reads
+/// are adjacent, like the names in a directory.
 fn key(number: u64) -> [u8; 9] {
     new_key(0, number % ENTRIES)
 }
 
-/// Returns the key of an entry of this kind.
+/// Returns the key of a new entry of this kind.
 fn new_key(kind: u8, number: u64) -> [u8; 9] {
     let mut key = [kind; 9];
     key[1..].copy_from_slice(&number.to_be_bytes());

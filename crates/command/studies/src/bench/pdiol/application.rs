@@ -1,7 +1,7 @@
-//! The programs of the benchmark, their text, and the check of their outputs.
+//! The programs of the benchmark, their input text, and the check of their outputs.
 //!
-//! cat and grep are reduced to their processing of the input. sort and bzip2 are those of `applications`, with their
-//! threads and temporary files.
+//! cat and grep contain only the processing of their input. sort and bzip2 are the programs of the
+//! crate `applications`, with their threads and temporary files.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -14,32 +14,32 @@ use memchr::memmem::Finder;
 
 use super::PAGE_BYTES;
 
-/// Program that processes a file from front to back.
+/// Program that reads a file sequentially.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Application {
-    /// Writes its input to /dev/null, as mycat of the thesis.
+    /// Writes its input to /dev/null, like mycat of the thesis.
     Cat,
     /// Counts the occurrences of a word.
     Grep,
-    /// Sorts the lines with memory for a quarter of them: writes runs, reads them again, and writes the merged lines.
+    /// Sorts the lines, with memory for a quarter of them: writes sorted runs, reads them, and writes the merged lines.
     Sort,
     /// Compresses like bzip2 -9.
     Bzip2,
 }
 
-/// Word that grep searches for. It begins each block of the text and occurs nowhere else.
+/// Word that grep searches for. It is at the start of each period of the text and nowhere else.
 const WORD: &[u8] = b"starfish";
 
 /// Period of the text in bytes.
 const TEXT_BYTES: usize = 1 << 20;
 
-/// Divisor of the file size for the memory of sort, so that there are runs to merge.
+/// Divisor that yields the memory of sort from the file size, so that there are several runs to merge.
 const SORT_MEMORY_PART: u64 = 4;
 
-/// Minimum memory of sort: with less, small files would be merged twice.
+/// Minimum memory of sort in bytes. With less memory, small files would be merged twice.
 const SORT_MEMORY_MIN: u64 = 4 << 20;
 
-/// Block size of bzip2 in units of 100 000 bytes: its default.
+/// Block size of bzip2 in units of 100 000 bytes. This is bzip2's default.
 const BZIP2_BLOCKS: u32 = 9;
 
 impl Application {
@@ -62,7 +62,7 @@ impl Application {
         matches!(self, Application::Cat | Application::Grep)
     }
 
-    /// Runs on a text of `bytes` bytes. A program that only reads fails if `input` is a different text.
+    /// Runs the program on a text of `bytes` bytes. A program that only reads fails if `input` differs from the text.
     pub fn run(
         self,
         store: &dyn Storage,
@@ -94,11 +94,11 @@ impl Application {
         if read == expected {
             return Ok(());
         }
-        Err(io::Error::other(format!("{} found {read} {what} where there are {expected}", self.name())))
+        Err(io::Error::other(format!("{} found {read} {what} instead of {expected}", self.name())))
     }
 
-    /// Returns the hash of the output for a text of `bytes` bytes. Fails if the output is wrong, as far as that can be
-    /// checked.
+    /// Returns the hash of the output for a text of `bytes` bytes. Fails if the output is wrong, as far as the program
+    /// can detect it.
     pub fn check(self, output: impl Read, bytes: u64) -> io::Result<Hash> {
         let mut output = BufReader::with_capacity(TEXT_BYTES, Hashing(output, blake3::Hasher::new()));
         if self == Application::Sort {
@@ -109,13 +109,13 @@ impl Application {
                 return Err(io::Error::other(why));
             }
         }
-        // Hash the unchecked rest: everything, if the right output is unknown.
+        // Hash the rest, which is not checked. This is the whole output if the right output is unknown.
         io::copy(&mut output, &mut io::sink())?;
         Ok(output.get_ref().1.finalize())
     }
 }
 
-/// Reader that hashes the data.
+/// Reader that hashes the data that pass through.
 struct Hashing<R>(R, blake3::Hasher);
 
 impl<R: Read> Read for Hashing<R> {
@@ -126,13 +126,13 @@ impl<R: Read> Read for Hashing<R> {
     }
 }
 
-/// Properties of lines that can be computed without keeping the lines.
+/// Properties of lines that can be computed without storing the lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Lines {
     count: u64,
     /// Sum of a hash of each line, which is independent of the order.
     sum: u64,
-    /// True if no line is less than the previous one.
+    /// True if no line is less than the line before.
     sorted: bool,
 }
 
@@ -190,7 +190,7 @@ impl<I: Iterator<Item = Vec<u8>>> BufRead for Text<I> {
     }
 }
 
-/// Returns the text, repeated up to `bytes` bytes: lines of 64 digits.
+/// Returns the text of `bytes` bytes as blocks: lines of 64 digits, repeated after each period.
 pub fn text(bytes: u64) -> impl Iterator<Item = Vec<u8>> {
     let mut block = Vec::with_capacity(TEXT_BYTES + 65);
     block.extend_from_slice(WORD);
@@ -229,7 +229,7 @@ fn cat(input: &mut dyn Read) -> io::Result<u64> {
 
 fn grep(input: &mut dyn Read) -> io::Result<u64> {
     let finder = Finder::new(WORD);
-    // Keep the end of the previous bytes before the next ones: a word may lie across.
+    // Keep the last bytes before the next ones, because a word may begin in one read and end in the next.
     let (mut buffer, mut kept, mut found) = (vec![0; PAGE_BYTES as usize + WORD.len()], 0, 0);
     loop {
         let read = input.read(&mut buffer[kept..kept + PAGE_BYTES as usize])?;

@@ -17,36 +17,36 @@ use crate::bench::bare_stripe::{bare, receive_in_turn, stripe_files};
 use crate::bench::rounds::median;
 use crate::bench::times::{Times, measure};
 
-/// Limits of the hardware, and for comparison throughputs of the file system with disks at full speed. Throughputs are
-/// in MiB/s, processor times in seconds for each GiB.
+/// Limits of the hardware and, for comparison, throughputs of the file system with disks at full speed. Throughputs are
+/// in MiB/s, processor times in seconds per GiB.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Limits {
     /// Throughput of copying in memory.
     pub copy: f64,
     /// Throughput of reading a file from the system's page cache.
     pub local_read: f64,
-    /// Throughput of one plain sender and one receiver.
+    /// Throughput of one sender without a protocol and one receiver.
     pub one_sender: f64,
-    /// Throughput of four plain senders.
+    /// Throughput of four senders without a protocol and one receiver.
     pub bare_stripe: f64,
     /// Processor time of the four senders and the receiver.
     pub bare_stripe_processor: f64,
-    /// Throughput of reading a striped file from four agents that have it in the system's page cache.
+    /// Throughput of reading a striped file from four agents when it is in the system's page cache.
     pub striped: f64,
-    /// Processor time of its client and agents.
+    /// Processor time of the client and the agents in `striped`.
     pub striped_processor: f64,
-    /// Throughput of reading the file from agents that have it in their own caches.
+    /// Throughput of reading the file from agents when it is in their own caches.
     pub cached: f64,
-    /// Processor time of its client and agents.
+    /// Processor time of the client and the agents in `cached`.
     pub cached_processor: f64,
-    /// Seconds to get a page from an agent that has it in memory, requested alone.
+    /// Seconds to get a page that an agent has in memory, with one request at a time.
     pub page: f64,
 }
 
 /// Number of senders of the bare stripe.
 pub const AGENTS: usize = 4;
 
-/// Size of a file that is in an agent's cache after it was read once.
+/// Size in bytes of a file that is in an agent's cache after it was read once.
 const SMALL_BYTES: u64 = PAGE_BYTES * 8;
 
 /// Number of reads of the small file.
@@ -55,8 +55,8 @@ const SMALL_ROUNDS: u32 = 40;
 /// Idle time before each page.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// Measures all limits with `bytes` bytes, before the disks are slowed down. Quantities of one
-/// round are measured alternately, so that a drift affects all of them.
+/// Measures all limits with `bytes` bytes, before the disks are slowed down. Each round measures all related quantities
+/// in turn, so that a drift affects all of them equally.
 pub fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> Result<Limits> {
     testbed.write(AGENTS, bytes)?;
     testbed.write(1, SMALL_BYTES)?;
@@ -80,7 +80,7 @@ pub fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> 
         columns.map(|values| median(&values));
     let page = page(testbed)?;
     testbed.keep(bytes)?;
-    // The first read fills the agents' caches from the system's page cache.
+    // The first read fills the agents' caches from the system's page cache. It is not measured.
     read_striped(testbed, bytes)?;
     let rows = (0..rounds).map(|_| read_striped(testbed, bytes)).collect::<Result<Vec<_>>>()?;
     let [cached, cached_processor] =
@@ -99,7 +99,7 @@ pub fn measure_limits(testbed: &mut ProgramTestbed, bytes: u64, rounds: u32) -> 
     })
 }
 
-/// Returns the throughput of reading the file of the given size from all agents, and the processor time for it.
+/// Returns the throughput of reading the file of the given size from all agents, and the processor time per GiB.
 fn read_striped(testbed: &ProgramTestbed, bytes: u64) -> Result<[f64; 2]> {
     let (times, _) = testbed.run(Application::Cat, bytes, Some((AGENTS, Prefetch::Adaptive)))?;
     Ok([mib(bytes) / times.elapsed.as_secs_f64(), processor_for_gib(bytes, times)])
@@ -136,7 +136,7 @@ fn read_local(path: &Path) -> Result<f64> {
 }
 
 /// Returns the mean time of a page that is requested alone, after a pause as long as a disk access. Processes sleep
-/// between such requests, and on a busy computer waking them up takes most of the time.
+/// between such requests, and waking them up takes most of the time on a busy computer.
 fn page(testbed: &ProgramTestbed) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..SMALL_ROUNDS {

@@ -1,16 +1,16 @@
-//! A modelled disk used locally, like the disk of an operating system: without network, agents, page cache and file
-//! system.
+//! A modelled disk that is used locally, like a disk of an operating system: without network, agents, page cache and
+//! file system.
 //!
 //! ```text
 //!   program's threads                  the disk's thread: a node with one modelled disk
 //!
-//!   Pages       <--- extents -----      a task for each file that is read, some extents ahead
-//!   Written     ---- extents ---->      a task for each file that is written, behind
+//!   Pages       <--- extents -----      a task for each open input file, which reads ahead
+//!   Written     ---- extents ---->      a task for each open output file, which writes behind
 //! ```
 //!
-//! Files in use at the same time share the disk, one extent after the other in the order of requests. An extent is
-//! longer than the read-ahead of operating systems. Written data are not kept in memory, also those of temporary files.
-//! They go to the disk, and reading them waits for the disk, as on the agents.
+//! Files that are used at the same time share the disk, one extent after the other in the order of the requests. An
+//! extent is longer than the read-ahead of operating systems. Written data are not cached, not even those of temporary
+//! files: they are written to the disk, and reads wait for the disk, as on the agents.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,13 +24,13 @@ use real::RealMachine;
 
 use command_line::failure::{Failure, Result};
 
-/// Bytes of an extent, which is read or written with one access.
+/// Size of an extent in bytes. An extent is read or written with one access.
 const STRETCH_BYTES: u64 = 512 << 10;
 
-/// Extents to read ahead: the disk has one in its queue while it transfers another.
+/// Number of extents to read ahead: one that the disk transfers, and one in its queue.
 const STRETCHES_AHEAD: usize = 2;
 
-/// Limit of a file's extents that wait to be written: 256 MiB, like the page cache of a session.
+/// Maximum number of a file's extents that wait to be written: 256 MiB, as much as the page cache of a session.
 const STRETCHES_BEHIND: usize = 512;
 
 /// Modelled disk. Dropping it stops its thread.
@@ -41,9 +41,9 @@ pub struct LocalDisk {
 }
 
 enum Command {
-    /// Reads the file from its beginning, until the receiver of the extents is dropped.
+    /// Reads the file from its beginning to its end, or until the receiver of the extents is dropped.
     Read { name: String, stretches: Sender<io::Result<Vec<u8>>> },
-    /// Creates or replaces the file with these extents, and reports when all of it is on the disk.
+    /// Creates or replaces the file with the received extents, and reports when all of them are on the disk.
     Write { name: String, stretches: Receiver<Vec<u8>>, written: Sender<io::Result<()>> },
     /// Removes the file.
     Remove { name: String },
@@ -56,7 +56,7 @@ impl LocalDisk {
         let (sender, ready) = flume::bounded(1);
         let thread = thread::spawn(move || {
             real::run(settings, move |machine| async move {
-                // Without a receiver there is nothing to do.
+                // A dropped receiver needs no message.
                 let _ = sender.send(());
                 serve(&machine, &to_do).await;
             })
@@ -66,7 +66,7 @@ impl LocalDisk {
         if ready.recv().is_ok() { Ok(disk) } else { disk.finish().map(|()| unreachable!("it did not begin")) }
     }
 
-    /// Stops the disk. Fails if the disk could not start.
+    /// Stops the disk. Fails if its thread has failed.
     pub fn finish(mut self) -> Result<()> {
         self.end().map_err(|error| Failure::new("the local disk", error))
     }
@@ -88,7 +88,7 @@ impl LocalDisk {
 
 impl Drop for LocalDisk {
     fn drop(&mut self) {
-        // A failed start was reported by `start`.
+        // `start` has reported a failed start.
         let _ = self.end();
     }
 }
@@ -112,7 +112,7 @@ fn gone() -> io::Error {
     io::Error::other("the local disk has ended")
 }
 
-/// File that is read.
+/// Input file.
 struct Pages {
     stretches: Receiver<io::Result<Vec<u8>>>,
     stretch: Vec<u8>,
@@ -122,7 +122,7 @@ struct Pages {
 impl Pages {
     fn begin(commands: &Sender<Command>, name: String) -> Pages {
         let (send, stretches) = flume::bounded(0);
-        // If the thread has ended, the first receive finds out.
+        // If the thread has ended, the first receive fails.
         let _ = commands.send(Command::Read { name, stretches: send });
         Pages { stretches, stretch: Vec::new(), used: 0 }
     }
@@ -131,7 +131,7 @@ impl Pages {
 impl Read for Pages {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.used == self.stretch.len() {
-            // No further extents means end of file; the program checks its length.
+            // The end of the extents is the end of the file. The program checks the length.
             self.stretch = self.stretches.recv().unwrap_or(Ok(Vec::new()))?;
             self.used = 0;
         }
@@ -142,7 +142,7 @@ impl Read for Pages {
     }
 }
 
-/// File that is written. It is removed if dropped before it is finished.
+/// Output file. Dropping this value before the file is finished removes the file.
 struct Written {
     commands: Sender<Command>,
     name: String,
@@ -167,7 +167,7 @@ impl Written {
         if sent { Ok(()) } else { self.written.recv().unwrap_or_else(|_| Err(gone())) }
     }
 
-    /// Waits until everything is on the disk.
+    /// Waits until all data are on the disk.
     fn complete(&mut self) -> io::Result<()> {
         self.send()?;
         self.stretches = None;
@@ -200,7 +200,7 @@ impl Output for Written {
 impl Drop for Written {
     fn drop(&mut self) {
         if self.stretches.take().is_some() {
-            // Wait until the task has created the file, so that the removal comes later.
+            // Wait until the task has created the file, so that the removal happens afterwards.
             let _ = self.written.recv();
             let _ = self.commands.send(Command::Remove { name: self.name.clone() });
         }
@@ -265,7 +265,7 @@ async fn serve(machine: &RealMachine, commands: &Receiver<Command>) {
             Command::Read { name, stretches } => {
                 machine.clone().spawn("reading ahead", async move {
                     if let Err(error) = read(machine, &name, &stretches).await {
-                        // A dropped receiver no longer needs the file.
+                        // If the receiver is dropped, the program no longer needs the file.
                         let _ = stretches.send_async(Err(io::Error::other(error.to_string()))).await;
                     }
                     Ok(())
@@ -279,7 +279,7 @@ async fn serve(machine: &RealMachine, commands: &Receiver<Command>) {
                     Ok(())
                 });
             }
-            // The file may be missing.
+            // The file may not exist, which is no error.
             Command::Remove { name } => drop(machine.disks()[0].remove(&name).await),
         }
     }
@@ -302,7 +302,7 @@ async fn read(
 
 async fn write(machine: &RealMachine, name: &str, stretches: &Receiver<Vec<u8>>) -> machine::Result<()> {
     let disk = &machine.disks()[0];
-    // The file may be missing.
+    // The file may not exist, which is no error.
     let _ = disk.remove(name).await;
     let object = disk.create(name, &[]).await?;
     let mut offset = 0;

@@ -1,4 +1,4 @@
-//! The results as a page: plots of throughput, all numbers, and at the end the goals.
+//! The results as a page: plots of throughput, a table of all numbers, and the goals.
 
 use command_line::{counted, mib};
 use page::{Curve, Figure, Measurand, NumbersPage, NumbersPart, NumbersTable};
@@ -9,23 +9,22 @@ use super::results::{ProgramRow, Results};
 use super::targets::targets;
 use node::Size;
 
-const LEAD: &str = "A program goes through a file from front to back: on one disk of the computer it runs on, and on \
-    agents, each of which has a disk, with the file dealt to them page by page (64 KiB). In between is the page cache \
-    of PDIOL: it asks for pages before the program does, as many as its window says, or as many as pay if the window \
-    is adaptive. cat reads, grep searches, sort writes sorted parts as temporary files and merges them, bzip2 \
-    compresses.";
+const LEAD: &str = "A program reads a file sequentially: from one disk of its own computer, or from agents with one disk \
+    each, over which the file is striped in pages of 64 KiB. PDIOL's page cache prefetches pages for the program: as \
+    many as its window states, or with an adaptive window as many as reduce the time. cat reads, grep searches, sort \
+    writes sorted parts as temporary files and merges them, bzip2 compresses.";
 
 const MODELLED: &str = "The disks are modelled: bytes and processes are real, and each disk takes the time of a disk \
-    of the thesis of 2003 (if no other was asked for). What sort and bzip2 write goes to the disks and what they read \
-    comes from them, also temporary files, locally as on the agents. Predicted are the same runs of cat and grep on a \
-    simulated machine.";
+    of the thesis of 2003 (unless another model was chosen). All files that sort and bzip2 write and read, including \
+    temporary files, are on the disks, both locally and on the agents. The predictions are for the same runs of cat \
+    and grep on a simulated machine.";
 
-const HOST: &str = "The disks are this computer's own: all directories lie in one place of it, so that more agents are \
-    not more disks. Before each run the system was asked to forget the files. Whether it did depends on the file \
-    system, and what the disk or a host keeps in memory is out of reach. So rates are not compared with what disks \
-    give.";
+const HOST: &str = "The disks are this computer's own: all agents have directories in the same file system, so that more \
+    agents are not more disks. Before each run the kernel was asked to drop cached pages. The file system may have \
+    kept some, and the disk or a virtual machine's host may have cached data. So throughputs are not compared with \
+    the rates of disks.";
 
-const PREDICTED: &str = "Nothing was measured: all of it is what a simulated machine takes.";
+const PREDICTED: &str = "Nothing was measured: all times are predictions of a simulated machine.";
 
 /// Returns the page as the text of an HTML file. `command` is the command that reproduces it.
 pub fn page(results: &Results, command: &str) -> String {
@@ -42,8 +41,8 @@ pub fn page(results: &Results, command: &str) -> String {
         parts.push(table("This computer", &[], LIMITS_HEAD, 1, rows));
     }
     let notes = [
-        "Waiting is what is left of the elapsed time without the program's user and system time. Speed-up is over the \
-         local disk, of the elapsed times or, where nothing was measured, the predicted ones.",
+        "Waiting is the elapsed time minus the program's user and system time. Speed-up is the elapsed time on the \
+         local disk divided by the elapsed time of the run; if nothing was measured, predicted times are used.",
     ];
     parts.push(table(
         "All runs",
@@ -59,12 +58,12 @@ pub fn page(results: &Results, command: &str) -> String {
 fn target_table(results: &Results) -> Option<NumbersPart> {
     let rows: Vec<Vec<String>> = targets(results).iter().map(|target| target.cells().into()).collect();
     let notes = [
-        "Of the largest file, with the adaptive window unless said otherwise. A speed-up of 4 is a quarter of the time \
-         that the program takes on one disk used locally, which is read ahead and written behind as an operating \
-         system would. The bare stripe is four plain senders and one receiver, without any file system.",
+        "The goals are for the largest file, with the adaptive window unless stated otherwise. A speed-up of 4 means a \
+         quarter of the time that the program takes on one disk used locally, with read-ahead and write-behind as in \
+         an operating system. The bare stripe is four senders and one receiver, without protocol and file system.",
     ];
     let head = ["", "goal", "found", "met"];
-    (!rows.is_empty()).then(|| table("What the authors of Starfish hold it to", &notes, head, 1, rows))
+    (!rows.is_empty()).then(|| table("Goals of the authors of Starfish", &notes, head, 1, rows))
 }
 
 fn table<const N: usize>(
@@ -79,15 +78,15 @@ fn table<const N: usize>(
     NumbersPart::Table(NumbersTable { title: title.into(), notes, head, text_columns, rows })
 }
 
-/// Returns a figure for each program and file.
+/// Returns a figure for each program and file size.
 fn figures(rows: &[ProgramRow]) -> Vec<Figure> {
     let files =
         rows.chunk_by(|one, next| (one.application, one.file_bytes) == (next.application, next.file_bytes));
     files.zip(1..).map(|(rows, number)| figure(number, rows)).collect()
 }
 
-/// Plots throughput against the window, with a line for each number of disks; with fewer than two windows, against the
-/// number of disks.
+/// Plots throughput over the window, with a curve for each number of disks. With fewer than two windows, plots
+/// throughput over the number of disks.
 fn figure(number: u32, rows: &[ProgramRow]) -> Figure {
     let windows = distinct(rows.iter().filter_map(|row| row.window.parse::<f64>().ok()));
     let (varied, what, mut lines) = match windows.len() {
@@ -133,7 +132,7 @@ fn by_disks(rows: &[ProgramRow]) -> Vec<Curve> {
     lines
 }
 
-/// Returns a constant line for the disk used locally.
+/// Returns a horizontal line for the disk used locally.
 fn local(rows: &[ProgramRow], varied: &[f64]) -> Curve {
     let local = rows.iter().find(|row| row.is_local());
     let sample = local.and_then(|row| throughput(row, row.seconds()));

@@ -1,4 +1,4 @@
-//! Prediction by the simulated machine for the same program, file, disks and window.
+//! Prediction, by the simulated machine, of a program with the same file, disks and window.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::PAGE_BYTES;
 use super::limits::Limits;
 use super::testbed::{self, CACHE_FOR_READING};
 
-/// Size of the page cache in bytes, in the thesis and in a session.
+/// Size of the page cache in bytes, as in the thesis and in a session.
 const CACHE_BYTES: u64 = 256 << 20;
 
-/// Number of pages of the file with which `Limits::page` was measured.
+/// Number of pages of the file that was used to measure `Limits::page`.
 const PAGES: u64 = 8;
 
 /// Name of the simulated file.
@@ -38,7 +38,8 @@ impl ProgramPredictor {
         Ok(ProgramPredictor { machine: MachineDescription::load(machine).map_err(failed)? })
     }
 
-    /// Returns a predictor for this computer: the machine `loopback` with its measured limits, and these disks.
+    /// Returns a predictor for this computer: the machine `loopback` with the measured limits of this computer, and
+    /// with these disks.
     pub fn of_this_computer(limits: &Limits, disk_model: &str) -> Result<ProgramPredictor> {
         let machine = |model: &str, latency: Duration| -> Result<ProgramPredictor> {
             let bandwidth = (limits.one_sender * f64::from(1 << 20)).max(1.0) as u64;
@@ -53,24 +54,25 @@ impl ProgramPredictor {
             let machine = MachineDescription::load_with(LOOPBACK, &overrides(&set)?).map_err(failed)?;
             Ok(ProgramPredictor { machine })
         };
-        // The latency, there and back, is the time of a page in addition to the simulated steps.
+        // The latency in both directions together is the measured time of a page minus the time of the simulated steps.
         let steps = machine("memory", Duration::ZERO)?;
         let simulated = steps.read(1, PAGES * PAGE_BYTES, Prefetch::Window(1))? / PAGES as f64;
         let latency = Duration::from_secs_f64(((limits.page - simulated) / 2.0).max(0.0));
         machine(disk_model, latency)
     }
 
-    /// Returns the seconds for reading a striped file.
+    /// Returns the time to read a striped file, in seconds.
     pub fn read(&self, disks: usize, bytes: u64, prefetch: Prefetch) -> Result<f64> {
         self.run(disks, Some(prefetch), bytes)
     }
 
-    /// Returns the seconds for reading a file of a disk used locally.
+    /// Returns the time to read a file from a disk used locally, in seconds.
     pub fn read_local(&self, bytes: u64) -> Result<f64> {
         self.run(1, None, bytes)
     }
 
-    /// Returns the seconds for reading a file on `disks` disks with a window, or on one disk used locally.
+    /// Returns the time to read a file, in seconds: on `disks` disks with a prefetch window, or on one disk used
+    /// locally.
     fn run(&self, disks: usize, striped: Option<Prefetch>, bytes: u64) -> Result<f64> {
         let mut machine = self.machine.clone();
         machine.nodes.io.value = disks as u32;

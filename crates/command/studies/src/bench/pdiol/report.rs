@@ -31,7 +31,7 @@ impl Results {
         }
         let mut table = TextTable::new(1);
         table.row([
-            "what its authors hold it to (largest file, adaptive window unless said otherwise)",
+            "goals of the authors of Starfish (largest file, adaptive window unless stated otherwise)",
             "goal",
             "found",
             "met",
@@ -40,7 +40,7 @@ impl Results {
         table.lines().collect()
     }
 
-    /// Describes the limits of this computer in words.
+    /// Describes the limits of this computer, one on each line.
     fn limit_lines(&self) -> Vec<String> {
         let Some(limits) = &self.limits else { return Vec::new() };
         let mut table = TextTable::new(1);

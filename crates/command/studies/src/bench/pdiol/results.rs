@@ -12,13 +12,13 @@ use crate::bench::times::Times;
 pub struct Results {
     /// Limits of this computer; `None` if nothing was measured.
     pub limits: Option<Limits>,
-    /// True if the disks were this computer's own, false if they were modelled.
+    /// True if the disks are this computer's own, false if they are modelled.
     pub host_disks: bool,
-    /// Throughput of writing and flushing a file, as a share of the rate of four modelled disks.
+    /// Throughput of writing and flushing a file, as a share of the transfer rate of four modelled disks.
     pub write_share: Option<f64>,
-    /// Bytes of that file.
+    /// Size of this file in bytes.
     pub write_bytes: u64,
-    /// The runs, program by program and size by size, the local disk first.
+    /// The runs, grouped by program and file size, each group with the local disk first.
     pub rows: Vec<ProgramRow>,
 }
 
@@ -27,31 +27,31 @@ pub struct Results {
 pub struct ProgramRow {
     /// Name of the program.
     pub application: &'static str,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// Number of disks that it was striped over; 0 for the disk used locally.
+    /// Number of disks over which the file is striped; 0 for the disk used locally.
     pub disks: usize,
     /// Window in pages, or `adaptive`; empty for the local disk.
     pub window: String,
-    /// Elapsed seconds, if measured, like the next four.
+    /// Elapsed time in seconds. This field and the next four are `None` if the run was not measured.
     pub elapsed_s: Option<f64>,
     /// Processor time in the program and its library, in seconds.
     pub user_s: Option<f64>,
     /// Processor time in the kernel for the program, in seconds.
     pub system_s: Option<f64>,
-    /// Elapsed time without these two, in seconds.
+    /// Elapsed time without the user and the system time, in seconds.
     pub waiting_s: Option<f64>,
-    /// Processor time for the agents, in seconds.
+    /// Processor time of the agents, in seconds.
     pub agents_s: Option<f64>,
     /// Statistics of the elapsed times of all rounds, if measured.
     pub rounds: Option<ElapsedRounds>,
-    /// Predicted seconds, if the run can be predicted.
+    /// Predicted elapsed time in seconds, if the run can be predicted.
     pub predicted_s: Option<f64>,
-    /// Speed-up over the disk used locally, both measured, or both predicted if nothing was measured.
+    /// Speed-up over the disk used locally: from measured times, or from predicted times if nothing was measured.
     pub speed_up: f64,
 }
 
-/// Statistics of the elapsed times of all rounds, besides the median.
+/// Statistics of the elapsed times of all rounds, in addition to the median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ElapsedRounds {
     /// Mean in seconds.
@@ -60,12 +60,12 @@ pub struct ElapsedRounds {
     pub min_s: f64,
     /// Maximum in seconds.
     pub max_s: f64,
-    /// Variance in square seconds, divided by n - 1; 0 for one round.
+    /// Variance in square seconds (with divisor n - 1); 0 for one round.
     pub variance_s2: f64,
 }
 
 impl ElapsedRounds {
-    /// Returns the statistics of these times in seconds, or `None` if empty.
+    /// Returns the statistics of these times in seconds, or `None` if there are none.
     pub fn of(seconds: &[f64]) -> Option<ElapsedRounds> {
         let sample = Sample::of(seconds)?;
         Some(ElapsedRounds {
@@ -78,8 +78,7 @@ impl ElapsedRounds {
 }
 
 impl ProgramRow {
-    /// Returns the row of a run. `place` is the number of disks, with the prefetch setting; without it, the run used
-    /// the local disk.
+    /// Returns the row of a run. `place` is the number of disks and the prefetch setting, or `None` for the local disk.
     pub fn new(
         application: &'static str,
         file_bytes: u64,
@@ -104,12 +103,12 @@ impl ProgramRow {
         }
     }
 
-    /// Returns the seconds that count: measured if available, otherwise predicted.
+    /// Returns the measured elapsed time in seconds, or else the predicted one.
     pub fn seconds(&self) -> f64 {
         self.elapsed_s.or(self.predicted_s).unwrap_or(f64::NAN)
     }
 
-    /// Returns the relative difference of the prediction from the measurement.
+    /// Returns the relative difference of the predicted from the measured time.
     pub fn difference(&self) -> Option<f64> {
         Some(self.predicted_s? / self.elapsed_s? - 1.0)
     }
@@ -126,7 +125,7 @@ impl ProgramRow {
 }
 
 impl Results {
-    /// Fills in the speed-ups over the local-disk rows of the same program and file.
+    /// Computes the speed-up of each row over the local-disk row of the same program and file size.
     pub fn compare(&mut self) {
         let locals: Vec<ProgramRow> = self.rows.iter().filter(|row| row.is_local()).cloned().collect();
         for row in &mut self.rows {
@@ -140,9 +139,9 @@ impl Results {
     }
 }
 
-/// Formats a share as per cent, with its sign.
+/// Formats a share in per cent, with its sign.
 pub fn percent(part: f64) -> String {
-    // Print zero without a sign, even if it was negative before rounding.
+    // Print zero without a sign, even if the value was negative before rounding.
     let tenths = (1000.0 * part).round();
     if tenths == 0.0 { "0.0 %".to_owned() } else { format!("{:+.1} %", tenths / 10.0) }
 }

@@ -1,4 +1,4 @@
-//! Striped files as a store, with a session whose window the benchmark chooses.
+//! Striped files as a store for programs, through a session whose prefetch window the benchmark chooses.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,9 +9,9 @@ use pdiol::{Advice, OpenOptions, Session};
 /// Treatment of temporary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemporaryFiles {
-    /// Temporary files stay in the page cache as far as there is room, like those of the real programs.
+    /// Temporary files are kept in the page cache as far as they fit, like those of the real programs.
     Cached,
-    /// Temporary files are written to the disks and read from there, like those of the modelled disk used locally.
+    /// Temporary files are written to the disks and read from them, like those on the modelled disk used locally.
     OnDisks,
 }
 
@@ -67,7 +67,7 @@ impl Write for Made {
         self.0.write(from)
     }
 
-    /// Does nothing: [`finish`](Output::finish) waits.
+    /// Does nothing, because [`finish`](Output::finish) flushes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Write for TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // A file that cannot be removed is deleted with the agents' directories.
+        // If the file cannot be removed now, it is removed with the agents' directories.
         let _ = self.session.unlink(&self.name);
     }
 }

@@ -1,4 +1,4 @@
-//! Goals, and the results compared with them.
+//! Goals, and the results that are compared with them.
 
 use super::results::{ProgramRow, Results, percent};
 use command_line::counted;
@@ -17,11 +17,11 @@ enum Wanted {
     AtLeast(f64),
     AtMost(f64),
     Below(f64),
-    /// At most this share above the reference.
+    /// At most this share above the reference value.
     PartMore(f64),
-    /// Within this share of the reference, above or below.
+    /// Within this share of the reference value, above or below.
     PartAway(f64),
-    /// No goal: the value is only reported.
+    /// No goal; the value is only reported.
     Nothing,
 }
 
@@ -47,7 +47,7 @@ impl Goal {
     }
 }
 
-/// Returns the goals that can be judged from the results.
+/// Returns the goals for which there are results.
 pub fn targets(results: &Results) -> Vec<Goal> {
     let mut targets = Vec::new();
     let rows = if results.host_disks { &[][..] } else { &results.rows };
@@ -76,14 +76,14 @@ pub fn targets(results: &Results) -> Vec<Goal> {
     targets
 }
 
-/// Returns the goals for one program on one file.
+/// Returns the goals for one program on one file size.
 fn speed_up_targets(rows: &[&ProgramRow]) -> Vec<Goal> {
     let Some(application) = rows.first().map(|row| row.application) else { return Vec::new() };
     let least = |four| [Wanted::AtLeast(0.99), Wanted::AtLeast(1.95), Wanted::AtLeast(four)];
     let wanted = match application {
         "cat" => least(3.85),
         "grep" => least(3.80),
-        // The other programs also write, or compute most of the time: their speed-ups with more disks are reported
+        // The other programs also write, or compute most of the time. Their speed-ups with several disks are reported
         // without a goal.
         _ => [Wanted::AtLeast(0.97), Wanted::Nothing, Wanted::Nothing],
     };

@@ -1,4 +1,4 @@
-//! Testbed of the programs: agents on loopback, a disk used locally, and files on both.
+//! Testbed for the programs: agents on loopback, a disk used locally, and files on both.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -24,17 +24,18 @@ use super::striped::{Striped, TemporaryFiles};
 use crate::bench::processes::Agents;
 use crate::bench::times::{Times, measure};
 
-/// Cache of an agent whose disk is fast: enough for all requests in flight.
+/// Cache size of an agent whose disk is fast: enough for all requests in flight.
 const CACHE: &str = "16MiB";
 
-/// Cache so small that a program which reads a file again finds none of it there.
+/// Cache size so small that a program that reads a file a second time finds no part of it in the cache.
 pub const CACHE_FOR_READING: &str = "1MiB";
 
-/// Cache for programs that read and write several files at once: an agent has room to serve them in the order of its
-/// disk. It is still less than a quarter of the data that such a program writes to one disk before it reads them again.
+/// Cache size for programs that read and write several files at the same time. It lets an agent serve requests in the
+/// order of its disk, but is less than a quarter of the data that such a program writes to one disk before it reads
+/// them.
 pub const CACHE_FOR_BOTH: &str = "4MiB";
 
-/// Cache of an agent for writes, larger so that it can write in the order of its disk.
+/// Cache size of an agent for writes. It is larger, so that the agent can write in the order of its disk.
 pub const CACHE_FOR_WRITING: &str = "64MiB";
 
 /// Name of the file on the disk used locally.
@@ -51,20 +52,20 @@ pub struct ProgramTestbed {
 
 /// Kind of the disks.
 pub enum Disks {
-    /// Disks that take the times of the model with this name.
+    /// Disks that take the times of the named disk model.
     Modelled(String, Box<DiskDescription>),
     /// Directories of this computer, at full speed.
     Host,
 }
 
-/// Place of a run: the disk used locally, or a number of agents with a window.
+/// Place of a run: the disk used locally (`None`), or a number of agents with a prefetch window.
 pub type RunPlace = Option<(usize, Prefetch)>;
 
 impl ProgramTestbed {
     /// Starts agents with disks at full speed.
     pub fn start(agents: usize, disks: Disks) -> Result<ProgramTestbed> {
         let testbed = ProgramTestbed { agents: Agents::start(agents, &options(CACHE, &[]))?, disks };
-        // Create the namespace on the first agent, which belongs to every set of disks.
+        // Create the namespace on the first agent, because every run uses this agent.
         testbed.session(1, Prefetch::None)?;
         Ok(testbed)
     }
@@ -74,12 +75,13 @@ impl ProgramTestbed {
         &self.agents
     }
 
-    /// Restarts the agents, with disks at full speed and caches that hold a file of the given size.
+    /// Restarts the agents, with disks at full speed and with caches that can hold a file of the given size.
     pub fn keep(&mut self, bytes: u64) -> Result<()> {
         self.agents.restart(&options(&(bytes + (16 << 20)).to_string(), &[]))
     }
 
-    /// Restarts the agents with a cache of this size and disks that take the times of their model, if they have one.
+    /// Restarts the agents with a cache of this size, and with disks that take the times of their model, if they have
+    /// one.
     pub fn slow_down(&mut self, cache: &str) -> Result<()> {
         match &self.disks {
             Disks::Modelled(name, _) => self.agents.restart(&options(cache, &["--disk-model", name])),
@@ -87,7 +89,7 @@ impl ProgramTestbed {
         }
     }
 
-    /// Writes the file of `bytes` bytes on the first `disks` agents. Returns the times until everything is on stable
+    /// Writes a file of `bytes` bytes on the first `disks` agents. Returns the times until all data are on stable
     /// storage.
     pub fn write(&self, disks: usize, bytes: u64) -> Result<Times> {
         let session = self.session(disks, Prefetch::Adaptive)?;
@@ -105,8 +107,8 @@ impl ProgramTestbed {
         Ok(times)
     }
 
-    /// Runs a program on the existing file of the given size. Returns the times, and the hash of the output, or `None`
-    /// if the program only reads.
+    /// Runs a program on the existing file of the given size. Returns the times, and the hash of the output; `None`
+    /// instead of the hash if the program only reads.
     pub fn run(
         &self,
         application: Application,
@@ -150,7 +152,8 @@ impl ProgramTestbed {
         }
     }
 
-    /// Returns the seconds to get each page of the file of the given size, requested alone after a pause.
+    /// Returns the time in seconds to get each page of the file of the given size. Each page is requested alone, after
+    /// a pause.
     pub fn page_times(&self, bytes: u64, pause: Duration) -> Result<Vec<f64>> {
         let session = self.session(1, Prefetch::Window(1))?;
         let name = name(1, bytes);
@@ -178,7 +181,7 @@ impl ProgramTestbed {
         self.agents.explain(session)
     }
 
-    /// Writes the file on the disk used locally, in no modelled time.
+    /// Writes the file on the disk used locally, without modelled delays.
     pub fn write_local(&self, bytes: u64) -> Result<()> {
         match self.disks {
             Disks::Modelled(..) => {
@@ -227,8 +230,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the program on the files of these names, input and output, and checks the output. Ordinary files
-    /// (`to_sync`) are on the disk only after a sync; others when they are finished.
+    /// Runs the program on its input and output file, and checks the output. Ordinary files (`to_sync`) are on the disk
+    /// only after a sync, other files when they are finished.
     fn on(
         &self,
         store: &dyn Storage,
@@ -253,7 +256,7 @@ impl Run<'_> {
     }
 }
 
-/// Asks the kernel to drop the cached pages of all files below a directory.
+/// Requests that the kernel drops the cached pages of all files below a directory.
 fn drop_pages(directory: &Path) -> Result<()> {
     let drop = || -> io::Result<()> {
         for entry in fs::read_dir(directory)? {
@@ -262,7 +265,7 @@ fn drop_pages(directory: &Path) -> Result<()> {
                 drop_pages(&path).map_err(|failure| io::Error::other(failure.to_string()))?;
             } else if path.is_file() {
                 let file = File::open(&path)?;
-                // The kernel can drop only pages that are on the disk.
+                // The kernel can drop a page only if it is on the disk.
                 file.sync_all()?;
                 posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?;
             }
@@ -273,7 +276,7 @@ fn drop_pages(directory: &Path) -> Result<()> {
 }
 
 fn options(cache: &str, more: &[&str]) -> Vec<String> {
-    // Blocks of several files lie apart: this order serves the blocks of one file together.
+    // Blocks of different files are far apart on the disk. This order serves the blocks of one file together.
     let scheduling = "physical-cyclic-scan";
     let usual = ["--cache", cache, "--block-max", "64KiB", "--prefetch", "0", "--scheduling", scheduling];
     usual.iter().chain(more).map(|&option| option.to_owned()).collect()

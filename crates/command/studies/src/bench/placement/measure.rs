@@ -1,4 +1,4 @@
-//! Merges on agents started for the benchmark.
+//! Measures merges on agents started for the benchmark.
 //!
 //! ```text
 //!  agents   fast, no model  | restarted: slowed, cold                       | ...
@@ -7,8 +7,8 @@
 //!  job 1                    | prepare  |  [ merge ]  wait  | check          |
 //! ```
 //!
-//! The parent node creates and removes the files. Each job is a separate node (`job_nodes.rs`), and so a separate job
-//! for the queues of the disks.
+//! The parent node creates and removes the files. Each job is a separate node (`job_nodes.rs`), so the disk queues
+//! treat it as a separate job.
 
 use std::mem;
 use std::thread;
@@ -26,7 +26,7 @@ use super::MergeTimes;
 use crate::bench::job_nodes::have_done;
 use crate::bench::processes::Agents;
 
-/// Agents with a disk each, and the input runs of some merges on them.
+/// Agents, each with a disk that holds input runs of some merges.
 pub struct MergeTestbed {
     agents: Agents,
     disk_model: String,
@@ -41,7 +41,7 @@ impl MergeTestbed {
         Ok(MergeTestbed { agents, disk_model: disk_model.to_owned(), runs: JobFiles::new() })
     }
 
-    /// Creates the input runs of a case, while disks are fast.
+    /// Creates the input runs of a case, while the disks are fast.
     pub fn make_runs(&mut self, case: &PlacementCase) -> Result<()> {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, None))?;
@@ -70,7 +70,7 @@ impl MergeTestbed {
         self.agents.explain(removed)
     }
 
-    /// Merges the runs once, on restarted agents with slowed disks. Checks and removes the outputs.
+    /// Merges the runs once, on restarted agents with slowed-down disks. Checks and removes the outputs.
     pub fn measure(&mut self, case: &PlacementCase, number: u64) -> Result<MergeTimes> {
         let experiment = experiment(case)?;
         self.agents.restart(&options(&experiment, Some(&self.disk_model)))?;
@@ -120,10 +120,10 @@ fn of_beginning(experiment: &Experiment, beginning: Beginning) -> impl Iterator<
     experiment.files.iter().filter(move |file| file.beginning == beginning)
 }
 
-/// Creates a file, with all its stripes, on the disks that the experiment has it on.
+/// Creates a file, with all its stripes, on the disks that the experiment chose for it.
 async fn create(connection: &ConnectedNode, file: &StoredFile) -> Result<(NumberedFile, File<RealMachine>)> {
     let FilePlace::Disks(disks) = &file.place else {
-        return Err(Failure::new(&file.name, "a run lies on a disk of its own"));
+        return Err(Failure::new(&file.name, "a run must be striped over chosen disks"));
     };
     let described = scratch::describe_on(connection, &file.name, file.block_bytes, disks).await?;
     let made = connection.explained(&file.name, connection.client.numbered(described.clone()).await)?;

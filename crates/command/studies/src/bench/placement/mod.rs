@@ -1,8 +1,8 @@
-//! Merges that share disks, on agents started for the benchmark with slowed disks, and predictions of the same jobs by
-//! the simulated machine.
+//! Merges that share disks, on agents that are started for the benchmark with slowed-down disks, and predictions of the
+//! same jobs by the simulated machine.
 //!
-//! - this file: results of the jobs, measured or predicted
-//! - `measure.rs`: runs them on agents; `prediction.rs`: on the simulated machine
+//! - this file: measured or predicted results of the jobs
+//! - `measure.rs`: runs the jobs on agents; `prediction.rs`: runs them on the simulated machine
 //! - `results.rs`: rows, as text, CSV, JSON and a page
 
 pub mod measure;
@@ -11,14 +11,14 @@ pub mod results;
 
 use experiment::{DiskBacklog, Outcome, PendingWrites, PlacementCase};
 
-/// Results of merges that share disks: means over trials, except for the queue.
+/// Results of merges that share disks: means over trials, except that the queue is a maximum.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MergeTimes {
-    /// Seconds until the disks had the last write of all jobs.
+    /// Seconds until the last write of all jobs was on the disks.
     pub seconds: f64,
-    /// Seconds until the disks had the last write of the first finished job.
+    /// Seconds until the last write of the job that finished first was on the disks.
     pub first_seconds: f64,
-    /// Maximum of pending writes at a disk in any trial.
+    /// Maximum number of pending writes at any disk in any trial.
     pub queue: PendingWrites,
 }
 

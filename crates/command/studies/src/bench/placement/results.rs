@@ -17,12 +17,13 @@ pub struct MergeRow {
     policy: u8,
     scheduling: String,
     trials: u32,
-    /// Seconds until the disks had the last write of all jobs, and of the first finished job; means over the trials.
+    /// Seconds until the last write of all jobs, and of the job that finished first, was on the disks; means over the
+    /// trials.
     measured_s: Option<f64>,
     measured_first_s: Option<f64>,
-    /// Ratio of the measured time to that of the same number of jobs by policy 3, first come, first served.
+    /// Ratio of the measured time to the time of the same number of jobs with policy 3 and first come, first served.
     measured_slowdown: Option<f64>,
-    /// Maximum number of writes, and of their blocks, pending at a disk.
+    /// Maximum number of pending writes at a disk, and the number of their blocks.
     measured_queue_writes: Option<u64>,
     measured_queue_blocks: Option<u64>,
     predicted_s: f64,
@@ -30,7 +31,7 @@ pub struct MergeRow {
     predicted_slowdown: Option<f64>,
     predicted_queue_writes: u64,
     predicted_queue_blocks: u64,
-    /// Relative difference of the predicted time from the measured one.
+    /// Relative difference of the predicted from the measured time.
     difference: Option<f64>,
 }
 
@@ -63,7 +64,7 @@ impl MergeRow {
         }
     }
 
-    /// True if other rows are compared with it: placed so that no job can race.
+    /// True if other rows are compared with this row: its jobs are placed so that they cannot race.
     fn is_reference(&self) -> bool {
         self.policy == Policy::SharedWithinJob.number() && self.scheduling == Scheduling::Fcfs.name()
     }
@@ -87,7 +88,7 @@ impl MergeRow {
     }
 }
 
-/// Sets the ratio of all rows to those of policy 3.
+/// Sets the slowdown of each row relative to policy 3.
 pub fn compare(rows: &mut [MergeRow]) {
     let references: Vec<MergeRow> = rows.iter().filter(|row| row.is_reference()).cloned().collect();
     for row in rows {
@@ -122,11 +123,11 @@ pub fn lines(rows: &[MergeRow]) -> Vec<String> {
     table.lines().collect()
 }
 
-const LEAD: &str = "Each job merges runs that lie on disks which all jobs share, and writes its output to a disk of its \
-    own. A job that gets ahead fills the queue of the disk it writes to, where others wait to read: a race, which is \
-    cured by where runs lie (policy 3) or by the order in which disks serve. Jobs run on agents whose disks are slowed \
-    to a model, and on the simulated machine with the same disks; they are the same code. The time ends when the disks \
-    have the last write.";
+const LEAD: &str = "Each job merges runs on disks that all jobs share, and writes its output to a disk to which no other \
+    job writes. A job that gets ahead fills the queue of its output disk, at which other jobs wait to read. This is a \
+    race. A placement of the runs (policy 3) or a disk scheduling order can prevent it. The same jobs run on agents \
+    whose disks are slowed down to a model, and on the simulated machine with the same disks. The time ends when the \
+    last write is on the disks.";
 
 /// Returns the page as the text of an HTML file. `command` is the command that reproduces it.
 pub fn page(rows: &[MergeRow], command: &str) -> String {
@@ -138,9 +139,9 @@ pub fn page(rows: &[MergeRow], command: &str) -> String {
     parts.push(NumbersPart::Table(NumbersTable {
         title: "All jobs".into(),
         notes: vec![
-            "A slowdown is against as many jobs placed by policy 3 on disks that serve first come, first served. A queue \
-             is the most writes that were pending at a disk. The last column is the predicted time against the \
-             measured one."
+            "A slowdown is relative to the same number of jobs placed by policy 3 on disks that serve first come, first \
+             served. A queue is the maximum number of pending writes at a disk. The last column is the relative \
+             difference of the predicted from the measured time."
                 .into(),
         ],
         head: HEAD.map(str::to_owned).into(),
@@ -151,7 +152,7 @@ pub fn page(rows: &[MergeRow], command: &str) -> String {
     NumbersPage { title: "Merges that share disks".into(), lead, parts }.html()
 }
 
-/// Plots the time of all jobs against their number: measured as dots, predicted as lines.
+/// Plots the time until all jobs are done over the number of jobs: measured times as dots, predicted times as lines.
 fn plot(rows: &[MergeRow], policy: u8) -> Plot {
     let of_policy: Vec<&MergeRow> = rows.iter().filter(|row| row.policy == policy).collect();
     let mut orders: Vec<&str> = Vec::new();
@@ -169,7 +170,7 @@ fn plot(rows: &[MergeRow], policy: u8) -> Plot {
     };
     Plot {
         title: format!("Merges placed by policy {policy}"),
-        note: "Dots are measured, lines are predicted.".into(),
+        note: "Dots are measured times, lines are predicted times.".into(),
         x: "jobs at once".into(),
         y: "time until all are done, s".into(),
         is_logarithmic: false,
