@@ -394,8 +394,8 @@ pub fn print(lines: impl IntoIterator<Item = String>) -> Result<()> {
         other => other.map_err(|error| Failure::new("standard output", error)),
     }
 }
-/// Maximum size of a log in bytes (some ten thousand lines): a program that starts with a larger log rotates it. One old
-/// log is kept.
+/// Maximum size of a log in bytes (some ten thousand lines). A program that starts with a larger log rotates the log.
+/// One old log is kept.
 const LOG_BYTES_MAX: u64 = 1 << 20;
 
 /// Opens a log for appending.

@@ -1,11 +1,12 @@
-//! Times the simulator, as `starfish simulate` does, without the rest of the program: `cargo run --release -p
+//! Measures the time of the simulator alone, without the rest of `starfish simulate`: `cargo run --release -p
 //! experiment --example speed [method] [pattern] [record bytes] [file bytes] [layout] [rounds] [traced]`.
 //!
-//! Run the same experiment several times: the best time is that of the simulator, the others include load of the
-//! computer. Methods, patterns, records and layouts may be lists with commas, or `all`. Equal digests mean equal runs.
-//! Under `valgrind --tool=callgrind` a small file yields instructions per event, independent of other load on the
-//! computer. With `traced`, each round is followed by one that writes a trace, to a file in memory if
-//! `TMPDIR=/dev/shm`. To find the slowdown, compare the best times of both kinds.
+//! Run the same experiment several times. The best time is that of the simulator; the other times include disturbances
+//! by other programs. Methods, patterns, records and layouts may be lists with commas, or `all`. Equal digests mean
+//! equal runs. Under `valgrind --tool=callgrind` a small file yields the number of instructions per event, which does
+//! not depend on other programs. With `traced`, each round is followed by a round that writes a trace (with
+//! `TMPDIR=/dev/shm`, to a file in memory). To find the slowdown by tracing, compare the best times of both kinds of
+//! rounds.
 
 #![expect(clippy::print_stderr, reason = "nobody who measures closes standard error")]
 
@@ -23,7 +24,7 @@ use machine::NodeId;
 use recording::FileRecorder;
 use trace::{ProcessInfo, ProcessNumber};
 
-/// Same allocator as the program.
+/// The same allocator as in the program `starfish`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

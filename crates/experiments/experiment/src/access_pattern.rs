@@ -1,7 +1,7 @@
 //! Access patterns of the compute nodes in a case, by name: patterns of arrays, and random request logs.
 //!
-//! The logs replace the traces of figure 11 of the ENWRICH report, which are lost. They have the statistics of those
-//! traces (`request_log::Generator`). Equal names, sizes and nodes produce equal logs.
+//! The random logs replace the lost traces of figure 11 of the ENWRICH report, and have the same statistics
+//! (`request_log::Generator`). Equal names, sizes and numbers of nodes produce equal logs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use request_log::{Generator, Kind};
 pub enum AccessPattern {
     /// The compute nodes access arrays in a pattern of the reports.
     Arrays(ArrayPattern),
-    /// The compute nodes replay a log of writes. Each request follows the completion of the previous one.
+    /// The compute nodes replay a log of writes. Each request of a node starts when its previous request has completed.
     Log(DrawnLog),
 }
 
@@ -49,12 +49,12 @@ impl AccessPattern {
         }
     }
 
-    /// True if the pattern is of a matrix. Shape and grid matter only then.
+    /// True if the array is a matrix. Shape and grid have an effect only then.
     pub fn is_of_matrix(&self) -> bool {
         matches!(self, AccessPattern::Arrays(pattern) if pattern.is_of_matrix())
     }
 
-    /// Returns the pattern, if it is one of arrays.
+    /// Returns the pattern of arrays, or `None` for a log.
     pub fn arrays(&self) -> Option<ArrayPattern> {
         match self {
             AccessPattern::Arrays(pattern) => Some(*pattern),

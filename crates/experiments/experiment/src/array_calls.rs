@@ -1,5 +1,5 @@
-//! Expresses a pattern of an array as the calls of an MPI program. All nodes open the file together. Each makes one
-//! collective call for its part, and all sync written data together.
+//! Expresses a pattern of an array as the calls of an MPI program: all nodes open the file together, each makes one
+//! collective call for its part of the array, and all sync written data together.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use request_log::{Action, CallToWrite, LogWriter, OpeningToWrite, Reading, Reque
 
 use crate::{AccessPattern, Error};
 
-/// Names of the file and of its opening.
+/// Names of the file and of its collective open.
 const FILE: &str = "array";
 const OPENING: &str = "o";
 

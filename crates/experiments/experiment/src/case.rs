@@ -1,4 +1,4 @@
-//! Experiments of the reports, with the parts as users name them.
+//! Experiments of the reports, described by the settings that users choose.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::array_calls;
 use crate::experiment::{Beginning, DiskLayout, Experiment, Launch, StoredFile};
 use crate::{AccessPattern, Error, Method, Options, Queued, Replay, Trial};
 
-/// One access pattern, by one method, on one machine: a row of `starfish simulate`, or a cell of a plan.
+/// One access pattern by one method on one machine: a row of `starfish simulate`, or a cell of a plan.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Machine.
@@ -25,7 +25,7 @@ pub struct Case {
     pub method: Method,
     /// Access pattern: the data of each compute node.
     pub pattern: AccessPattern,
-    /// Size of the file and its records, and shape of the array in it. For a log: approximate size of all files
+    /// Size of the file and of its records, and shape of the array in it. For a log: approximate size of all files
     /// together, and mean size of a request.
     pub problem: Problem,
     /// Layout of the file on the disks.
@@ -38,7 +38,7 @@ pub struct Case {
     pub seed: u64,
 }
 
-/// Returns the name of an array's file, among `arrays` files.
+/// Returns the name of the file of an array. The case has `arrays` files.
 fn name_of(array: usize, arrays: usize) -> String {
     if arrays == 1 { "experiment".to_owned() } else { format!("experiment {array}") }
 }
@@ -46,10 +46,10 @@ fn name_of(array: usize, arrays: usize) -> String {
 impl Case {
     /// Returns the experiment: all compute nodes are members of one job, on one file.
     ///
-    /// Settings without effect are not part of it, so equivalent cases are equal experiments.
+    /// Settings without effect are left out, so that equivalent cases are equal experiments.
     ///
     /// # Panics
-    /// If [`check`](Self::check) rejects the replay of a log, or of calls.
+    /// If [`check`](Self::check) would reject the replay of a log, or of calls.
     pub fn experiment(&self) -> Experiment {
         let replayed = self.replay().expect("what check accepts");
         match (self.pattern, replayed) {
@@ -59,7 +59,7 @@ impl Case {
         }
     }
 
-    /// Returns the replay of its log or calls, if it has any.
+    /// Returns the replay of a log or of calls, or `None` if the case has neither.
     fn replay(&self) -> Result<Option<Replay>, Error> {
         let log = match self.pattern {
             AccessPattern::Log(log) => log.generator(&self.problem).log(),
@@ -117,7 +117,7 @@ impl Case {
         }
     }
 
-    /// Returns the job of the compute nodes on files of these names.
+    /// Returns the job of the compute nodes on files with these names.
     fn job(&self, pattern: ArrayPattern, names: Vec<String>, problem: Problem) -> Job {
         match (pattern, self.access()) {
             (ArrayPattern::One(pattern), Some(access)) => {
@@ -129,7 +129,7 @@ impl Case {
         }
     }
 
-    /// Returns the configuration of its nodes, for settings that are not chosen.
+    /// Returns the configuration that provides the settings that the user has not chosen.
     fn configuration(&self) -> Configuration {
         match self.pattern {
             AccessPattern::Arrays(_) if self.options.calls => Configuration::Agent,
@@ -221,7 +221,7 @@ impl Case {
         self.experiment().recorded_trial(number, recorder)
     }
 
-    /// Returns the operation: write if data go to the disks, read otherwise.
+    /// Returns the operation: write if the nodes write to the disks, otherwise read.
     pub fn operation(&self) -> Operation {
         self.pattern.operation()
     }
@@ -231,7 +231,7 @@ impl Case {
         let (writes, uses_cache) = (self.operation() == Operation::Write, self.options.page_cache_bytes > 0);
         match field {
             "memget_writes" if !writes => Some("no data are written, so none can be fetched"),
-            // A page cache reads a page before it is partly overwritten, so prefetching may have an effect on writes.
+            // A page cache reads a page before it overwrites a part of it, so prefetching may have an effect on writes.
             "prefetch" if writes && !uses_cache => Some("no data are read, so none are prefetched"),
             "queued" if self.method == Method::Traditional => {
                 Some("the traditional method makes no Memputs and Memgets")
@@ -240,7 +240,7 @@ impl Case {
         }
     }
 
-    /// Returns the same case without options that have no effect. A read fetches no data of writes, and `queued`
+    /// Returns the same case without options that have no effect. In a read, `memget_writes` becomes false. `queued`
     /// becomes `Always` or `Never`.
     pub fn in_effect(&self) -> Case {
         let mut case = self.clone();
@@ -251,12 +251,12 @@ impl Case {
         case
     }
 
-    /// True if its Memputs and Memgets are queued, if it makes any.
+    /// True if Memputs and Memgets are queued, in a case that makes any.
     fn is_queued(&self) -> bool {
         self.options.is_queued(self.problem.record_bytes)
     }
 
-    /// Returns the access method of one array; `None` for a write cache.
+    /// Returns the access method for one array; `None` for a write cache.
     fn access(&self) -> Option<PatternAccess> {
         let method = match self.method {
             Method::Traditional => {
@@ -270,8 +270,8 @@ impl Case {
         Some(PatternAccess::Collective(CollectiveSettings { method, queued: self.is_queued() }))
     }
 
-    /// Returns the delay between the starts of consecutive compute nodes: the work of a barrier, as if a barrier
-    /// released the nodes one after the other.
+    /// Returns the delay between the starts of consecutive compute nodes. It is the processor time of a barrier, as if
+    /// a barrier released the nodes one after the other.
     fn stagger(&self) -> Duration {
         let processor = &self.machine.processor;
         processor.cost.at(Work::Barrier.index()).cycles.value.at(processor.clock.value)

@@ -12,9 +12,9 @@ use crate::{AccessPattern, DiskLayout, Error, Method, Options};
 /// A value for every [field](crate::FIELDS).
 #[derive(Clone, Debug)]
 pub struct Choices {
-    /// Name or path of the machine, as [`MachineDescription::load_with`] takes it.
+    /// Name or path of the machine, in the form that [`MachineDescription::load_with`] accepts.
     pub machine: String,
-    /// Replaced numbers of the machine, by dotted key.
+    /// Replaced values of the machine, by dotted key.
     pub set: BTreeMap<String, String>,
     /// Access method; there is no default.
     pub method: Option<Method>,
@@ -32,10 +32,10 @@ pub struct Choices {
     pub options: Options,
 }
 
-/// A comparison: every combination of its values is a case.
+/// A comparison: each combination of these values is a case.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Machine, with its numbers replaced.
+    /// Machine, with the replaced values.
     pub machine: MachineDescription,
     /// Layouts of the files on each disk.
     pub layouts: Vec<DiskLayout>,
@@ -49,10 +49,10 @@ pub struct Comparison {
     pub seed: u64,
 }
 
-/// Reason why choices cannot be compared.
+/// Reason why the cases of a comparison cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ComparisonError {
-    /// A choice without effect on any of the compared cases.
+    /// A choice has no effect on any of the compared cases.
     #[error("{field}: {why}")]
     WithoutEffect {
         /// Name of the field.
@@ -72,13 +72,13 @@ pub enum ComparisonError {
     },
 }
 
-/// Reason why rows and columns have no effect.
+/// Reason why the shape and the grid have no effect.
 pub const OF_NO_MATRIX: &str = "no selected pattern is a matrix";
 
 const NO_WRITE_CACHE: &str = "only the write-cached method has a write cache";
 const NO_BUFFERS: &str = "only disk-directed and write-cached operations use the buffers of I/O nodes";
 
-/// Returns the reason why a field has no effect with a method for any value; `None` if it may have an effect.
+/// Returns the reason why a field has no effect with this method, whatever its value; `None` if it may have an effect.
 pub fn unheeded_by(field: &str, method: Method) -> Option<&'static str> {
     match field {
         "outstanding" | "scheduling" | "thread_per_request" | "prefetch" => {
@@ -134,8 +134,8 @@ impl Choices {
         }
     }
 
-    /// Returns every combination of the compared values, each checked: for each layout, record size and pattern, the
-    /// methods in their order. A method ignores options that only other methods have.
+    /// Returns a case for each combination of the compared values, after checking it. The order is by layout, record
+    /// size and pattern, and then the methods in their order. A method ignores options that only other methods have.
     pub fn cases(&self, compared: &Comparison) -> Result<Vec<Case>, ComparisonError> {
         self.check_methods(&compared.methods)?;
         let mut cases = Vec::new();
@@ -159,7 +159,7 @@ impl Choices {
         Ok(cases)
     }
 
-    /// Rejects a choice without effect on any of these cases.
+    /// Rejects a choice that has no effect on any of these cases.
     fn check_effects(&self, cases: &[Case]) -> Result<(), ComparisonError> {
         let (options, usual) = (&self.options, Options::default());
         let chosen = [
@@ -176,7 +176,7 @@ impl Choices {
         Ok(())
     }
 
-    /// Rejects a choice without effect with any of these methods.
+    /// Rejects a choice that has no effect with any of these methods.
     pub fn check_methods(&self, methods: &[Method]) -> Result<(), ComparisonError> {
         let refused = |field, why, method| Err(ComparisonError::WithoutEffect { field, why, method });
         let has = |method| methods.contains(&method);
@@ -217,7 +217,7 @@ impl Choices {
 }
 
 impl Options {
-    /// Returns the options that apply to a method, with defaults for the others.
+    /// Returns these options where the method uses them, and defaults for all others.
     pub fn of(self, method: Method) -> Options {
         let (usual, is_directed) = (Options::default(), method == Method::DiskDirected);
         let is_traditional = method == Method::Traditional;

@@ -1,6 +1,6 @@
 //! Errors of experiments.
 
-/// Reason why an experiment could not be run, or its result is invalid.
+/// Reason why an experiment could not be run, or why its result is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -25,7 +25,7 @@ pub struct Experiment {
     pub contents: Contents,
     /// Files.
     pub files: Vec<StoredFile>,
-    /// Jobs. The time counts from a common beginning.
+    /// Jobs. Their start times count from a common start.
     pub jobs: Vec<Launch>,
     /// Seed of all random numbers.
     pub seed: u64,
@@ -37,9 +37,9 @@ const NO_METADATA: &str =
 /// Layout of a file on each disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskLayout {
-    /// Contiguous from the first block of the disk on.
+    /// Contiguous, beginning with the first block of the disk.
     Contiguous,
-    /// Contiguous, directly after the previously created file, without reserved space for growth.
+    /// Contiguous, directly after the file that was created before, without reserved space for growth.
     Packed,
     /// Each block at a random place.
     Random,
@@ -48,9 +48,9 @@ pub enum DiskLayout {
 /// A file of an experiment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFile {
-    /// Name of the file in jobs.
+    /// Name by which jobs refer to the file.
     pub name: String,
-    /// Size in bytes; the final size for a file that a job creates.
+    /// Size in bytes. If a job creates the file, this is the final size.
     pub bytes: u64,
     /// Size in bytes of a block, and of a stripe unit.
     pub block_bytes: u64,
@@ -65,24 +65,24 @@ pub struct StoredFile {
 pub enum FilePlace {
     /// Striped over all disks.
     AllDisks,
-    /// Striped over these disks, in this order: disk *i* takes the role of stripe *i* of a file over all disks.
+    /// Striped over these disks, in this order: stripe *i* is on disk *i* of the list.
     Disks(Vec<u32>),
-    /// In one piece on the first disk of the I/O node of this index, without a file system.
+    /// Whole on the first disk of the I/O node with this index, without a file system.
     Local(u32),
 }
 
 /// State of a file when the jobs start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
-    /// Without stripes: a job creates them.
+    /// No stripes exist; a job creates them.
     Absent,
-    /// With empty stripes.
+    /// The stripes exist and are empty.
     Empty,
-    /// With stripes and allocated space for the final size: zeros until a job writes.
+    /// The stripes have allocated space for the final size. They read as zeros until a job writes.
     Allocated,
-    /// With its contents on the disks, and nothing in caches.
+    /// The contents are on the disks, and caches are empty.
     OnDisks,
-    /// Written by a client, as users do: the I/O nodes' caches may hold contents.
+    /// A client has written the file, as programs do, so the caches of I/O nodes may have contents.
     Written,
 }
 
@@ -91,16 +91,17 @@ pub enum Beginning {
 pub struct Launch {
     /// Job to run.
     pub job: Job,
-    /// Nodes of the members in the order of their ranks, by index in the machine: compute nodes first, then I/O nodes.
+    /// Nodes of the members in the order of their ranks, as indexes in the machine: compute nodes first, then I/O
+    /// nodes.
     pub nodes: Vec<u32>,
-    /// Start of its first member.
+    /// Start time of the first member.
     pub start: Duration,
     /// Delay between the starts of consecutive members.
     pub stagger: Duration,
 }
 
 impl StoredFile {
-    /// Creates a file over all disks with nothing in caches, as in the reports.
+    /// Creates a file that is striped over all disks, with empty caches, as in the reports.
     pub fn on_disks(name: &str, bytes: u64, block_bytes: u64) -> Self {
         let (place, beginning) = (FilePlace::AllDisks, Beginning::OnDisks);
         StoredFile { name: name.to_owned(), bytes, block_bytes, place, beginning }
@@ -108,7 +109,7 @@ impl StoredFile {
 }
 
 impl Launch {
-    /// Creates a launch in which all members start at once.
+    /// Creates a launch in which all members start at the same time.
     pub fn at_once(job: Job, nodes: impl IntoIterator<Item = u32>) -> Self {
         let nodes = nodes.into_iter().collect();
         Launch { job, nodes, start: Duration::ZERO, stagger: Duration::ZERO }
@@ -116,7 +117,8 @@ impl Launch {
 }
 
 impl Experiment {
-    /// Creates an experiment without jobs, whose I/O nodes and clients work as agents and their clients do.
+    /// Creates an experiment without jobs, with the settings of agents for I/O nodes and of agents' clients for
+    /// clients.
     pub fn with_agents(machine: MachineDescription) -> Self {
         Experiment {
             machine,
@@ -146,7 +148,7 @@ impl Experiment {
         self.check_disks()
     }
 
-    /// Checks that the members of a job are on distinct nodes of the kind it needs.
+    /// Checks that the members of a job are on distinct nodes of the kind that the job needs.
     fn check_nodes(&self, launch: &Launch) -> Result<(), Error> {
         let (compute, all) = (self.machine.nodes.compute.value, self.machine.node_count());
         let (kind, allowed) = match launch.job.has_clients() {
@@ -165,7 +167,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Checks that the files fit on their disks, block by block.
+    /// Checks that the blocks of the files fit on their disks.
     fn check_disks(&self) -> Result<(), Error> {
         let machine = &self.machine;
         let model = machine.disk().map(|disk| disk::Model::new(disk, 0.0));
@@ -217,7 +219,7 @@ impl Experiment {
                     _ => Err(Error::invalid(format!("{name} must be on distinct disks of 0 to {}", all - 1))),
                 }
             }
-            // Disk indices run over the nodes first: disks 0 to n - 1 are the first disks of the n nodes.
+            // Disk indexes run over the nodes first: disks 0 to n - 1 are the first disks of the n nodes.
             FilePlace::Local(node) if *node < nodes => Ok(vec![*node as usize]),
             FilePlace::Local(node) => {
                 Err(Error::invalid(format!("{name} is on I/O node {node}, but there are {nodes}")))

@@ -1,8 +1,8 @@
 //! The fields of a case: their names, values and meanings, and the functions that set them.
 //!
-//! Options of `starfish simulate`, keys of plans and arguments in Python all come from [`FIELDS`]. So do the manual's
-//! pages, the types of the Python package and the columns of results. To add a field, add a row here and a field of
-//! [`Choices`], and use it. Jobs that share disks have a separate table in `placement_fields.rs`.
+//! [`FIELDS`] is the source of the options of `starfish simulate`, the keys of plans, the arguments in Python, the
+//! manual's pages, the types of the Python package and the columns of results. To add a field, add a row to this table
+//! and a field to [`Choices`], and use it. Jobs that share disks have a separate table in `placement_fields.rs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -24,47 +24,47 @@ pub trait FieldSet: Clone + Default + 'static {
     /// Returns all fields, in the order of the columns of results.
     fn fields() -> &'static [FieldOf<Self>];
 
-    /// Returns the choice of the machine.
+    /// Returns the chosen machine.
     fn machine_choice(&self) -> MachineChoice;
 
     /// Returns the name or path of the machine.
     fn machine(&mut self) -> &mut String;
 
-    /// Returns the replaced numbers of the machine, by dotted key.
+    /// Returns the replaced values of the machine, by dotted key.
     fn set(&mut self) -> &mut BTreeMap<String, String>;
 
     /// Returns the reason why a chosen field has no effect on this case; `None` if it has an effect.
     fn without_effect(field: &str, case: &Self::Case) -> Option<String>;
 
-    /// Loads the machine, with its numbers replaced.
+    /// Loads the machine, with the replaced values.
     fn load_machine(&self) -> Result<MachineDescription, description::Error> {
         self.machine_choice().load()
     }
 }
 
-/// Choice of a machine.
+/// A chosen machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MachineChoice {
-    /// Name or path, as [`MachineDescription::load_with`] takes it.
+    /// Name or path, in the form that [`MachineDescription::load_with`] accepts.
     pub name: String,
-    /// Replaced numbers, by dotted key.
+    /// Replaced values, by dotted key.
     pub set: BTreeMap<String, String>,
     /// Numbers of compute nodes and disks, unless `set` replaces them.
     pub nodes_and_disks: Option<(u32, u32)>,
 }
 
 impl MachineChoice {
-    /// Loads the machine, with its numbers replaced.
+    /// Loads the machine, with the replaced values.
     fn load(&self) -> Result<MachineDescription, description::Error> {
         self.made_by(&|set| MachineDescription::load_with(&self.name, set))
     }
 
-    /// Parses the machine that `text` describes, instead of loading the named machine, with its numbers replaced.
+    /// Parses `text` as the description of the machine, instead of loading the named machine. Replaces the values.
     pub fn parse(&self, text: &str) -> Result<MachineDescription, description::Error> {
         self.made_by(&|set| MachineDescription::parse_with(text, &self.name, set))
     }
 
-    /// Creates the machine by `make`, with its numbers replaced.
+    /// Creates the machine with `make`, with the replaced values.
     fn made_by(&self, make: &Make<'_>) -> Result<MachineDescription, description::Error> {
         let Some((nodes, disks)) = self.nodes_and_disks else { return self.made_with(&[], make) };
         let per_node = self.made_with(&[], make)?.disks.per_io_node.value.max(1);
@@ -84,24 +84,24 @@ impl MachineChoice {
     }
 }
 
-/// Function that creates a machine with numbers replaced, by dotted key.
+/// Function that creates a machine with some values replaced, by dotted key.
 type Make<'a> = dyn Fn(&[(&str, &str)]) -> Result<MachineDescription, description::Error> + 'a;
 
 /// A field of a case of the reports on access methods.
 pub type Field = FieldOf<Choices>;
 
-/// Values of such a field.
+/// Kind of the values of such a field.
 pub type FieldValues = FieldValuesOf<Choices>;
 
 /// A field: a setting of a case.
 pub struct FieldOf<C: FieldSet> {
-    /// Name in plans and Python; an option has hyphens instead.
+    /// Name in plans and in Python. In an option, hyphens replace the underscores.
     pub name: &'static str,
     /// Kind of its values.
     pub takes: FieldValuesOf<C>,
     /// Default value as TOML; empty without a default.
     pub default: &'static str,
-    /// Meaning, a sentence or two.
+    /// Meaning, in one or two sentences.
     pub meaning: &'static str,
     /// Name of its column in tables of results; empty without a column.
     pub column: &'static str,
@@ -112,21 +112,22 @@ pub struct FieldOf<C: FieldSet> {
 pub enum FieldValuesOf<C> {
     /// True or false.
     Flag(fn(&mut C, bool)),
-    /// A number of bytes within these limits.
+    /// A number of bytes within this range.
     Size(RangeInclusive<u64>, fn(&mut C, u64)),
-    /// A whole number within these limits.
+    /// A whole number within this range.
     Whole(RangeInclusive<u64>, fn(&mut C, u64)),
     /// One of these names.
     Name(&'static [&'static str], Choose<C>),
-    /// A text of a special form: its name in a command line, and its possible values.
+    /// A text of a special form. The first element is its placeholder in the help of a command, the second describes
+    /// the possible values.
     Text(&'static str, &'static str, Choose<C>),
     /// A whole number, or one of these names.
     WholeOrName(&'static [&'static str], Choose<C>),
-    /// A whole number within these limits, or [`UNLIMITED`].
+    /// A whole number within this range, or [`UNLIMITED`].
     WholeOrUnlimited(RangeInclusive<u64>, fn(&mut C, Option<u64>)),
 }
 
-/// Name of a missing limit.
+/// Word that stands for no limit.
 pub const UNLIMITED: &str = "unlimited";
 
 /// Function that sets a field from a text. Fails with the expected values.
@@ -141,9 +142,9 @@ pub enum Given<'a> {
     Whole(u64),
     /// True or false.
     Flag(bool),
-    /// A word of a command line, which may be any of the above.
+    /// A word of a command line, which may be a text, a whole number, or true or false.
     Word(&'a str),
-    /// Any other value, as text for errors.
+    /// A value of another type, described as text for error messages.
     Other(String),
 }
 
@@ -189,9 +190,9 @@ impl FieldSet for Choices {
     }
 }
 
-/// Limit of counts. Larger numbers are mistakes, and a simulation would run out of memory.
+/// Maximum of counts. A larger number is a mistake, and a simulation with it would run out of memory.
 const COUNT_MAX: u64 = 1 << 16;
-/// Limit of the block size in bytes: an I/O node has no memory for a queue of larger blocks.
+/// Maximum block size in bytes: an I/O node has no memory for a queue of larger blocks.
 const BLOCK_BYTES_MAX: u64 = 64 << 20;
 const FILE_BYTES_MAX: u64 = 1 << 50;
 
@@ -452,10 +453,10 @@ pub static FIELDS: [Field; 24] = [
     },
 ];
 
-/// Name of a write cache without a part reserved for its directory.
+/// Name of the setting that reserves no part of the write cache for its directory.
 const SHARED: &str = "shared";
 
-/// Parses a number within limits. Fails with the expected range.
+/// Parses a number within a range. Fails with the expected range.
 fn fraction(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| allowed.contains(number));
     number.ok_or_else(|| format!("expected a number from {} to {}", allowed.start(), allowed.end()))
@@ -466,7 +467,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     Time::parse(text).map(|time| time.0).ok_or_else(|| format!("expected {}, not {text:?}", Time::EXPECTED))
 }
 
-/// Form of rows and columns: in a command line, and in plans.
+/// Form of rows and columns: first in a command line, then in plans.
 const SIDES: (&str, &str) = ("RxC", "`\"RxC\"`");
 
 /// Returns the names of all fields of these settings.
@@ -475,7 +476,7 @@ pub fn field_names<C: FieldSet>() -> Vec<&'static str> {
 }
 
 impl<C: FieldSet> FieldOf<C> {
-    /// Returns the field of this name. Hyphens are accepted as in options: `file-size` is `file_size`.
+    /// Returns the field of this name. Hyphens count as underscores, so the option name `file-size` finds `file_size`.
     pub fn named(name: &str) -> Option<&'static Self> {
         let name = name.replace('-', "_");
         C::fields().iter().find(|field| field.name == name)
@@ -491,7 +492,7 @@ impl<C: FieldSet> FieldOf<C> {
         self.takes.choose(choices, value)
     }
 
-    /// Returns the value of the field in a case.
+    /// Returns the value of the field in a case, for display.
     pub fn shown(&self, case: &C::Case) -> Shown {
         (self.shown)(case)
     }
@@ -541,7 +542,7 @@ impl<C> FieldValuesOf<C> {
         Ok(())
     }
 
-    /// Describes the values, in the manual's words.
+    /// Describes the possible values, in the words of the manual.
     pub fn in_words(&self) -> String {
         match self {
             FieldValuesOf::Flag(_) => "flag".to_owned(),
@@ -578,7 +579,7 @@ impl Given<'_> {
         }
     }
 
-    /// Returns the value as an error shows it.
+    /// Returns the value in the form of an error message.
     fn shown(&self) -> String {
         match self {
             Given::Text(text) => format!("{text:?}"),
@@ -590,7 +591,7 @@ impl Given<'_> {
     }
 }
 
-/// Joins these as alternatives in words.
+/// Joins these texts as alternatives.
 fn alternatives(of: impl Iterator<Item = String>) -> String {
     let of: Vec<String> = of.collect();
     match &of[..] {

@@ -1,14 +1,13 @@
 //! Experiments: jobs on files of a simulated machine, as values.
 //!
 //! An [`Experiment`] describes jobs, their files and nodes, and the machine. [`Experiment::trial`] runs it once, checks
-//! every byte, and returns the elapsed time. All randomness comes from the seed and the trial's number. A [`Case`] is
-//! an experiment of the reports, with the parts as users name them: a group of compute nodes accesses one file in a
-//! pattern. [`summarise`] combines several trials.
+//! every byte, and returns the elapsed time. All randomness is derived from the seed and the number of the trial. A
+//! [`Case`] is an experiment of the reports, described by the settings that users choose: a group of compute nodes
+//! accesses one file in a pattern. [`summarise`] combines several trials.
 //!
 //! - `experiment.rs`: the value and its check; `error.rs`: errors.
-//! - `trial.rs`: one trial, step by step.
-//! - `case.rs`, `options.rs`: the experiments of the reports; `access_pattern.rs`: the nodes' accesses in them, by
-//!   name; `array_calls.rs`: the calls of an equivalent MPI program.
+//! - `case.rs`, `options.rs`: the experiments of the reports; `access_pattern.rs`: names of their access patterns;
+//! `array_calls.rs`: the calls of an equivalent MPI program.
 //! - `placement_case.rs`: jobs that share disks, placed by a policy; `placement_outcome.rs`: the outcome of a trial.
 //! - `replay.rs`: the replay of a request log.
 //! - `fields.rs`, `choices.rs`: user settings by name; `placement_fields.rs`: settings of jobs that share disks.

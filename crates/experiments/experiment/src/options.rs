@@ -15,15 +15,15 @@ use machine::Duration;
 pub enum Method {
     /// Compute nodes request blocks; I/O nodes cache, prefetch and write behind.
     Traditional,
-    /// Compute nodes request blocks in a distribution that suits the disks, and exchange data among themselves.
+    /// Compute nodes request blocks in a distribution that suits the disks, and then exchange data with each other.
     TwoPhase,
-    /// Compute nodes make one collective request; I/O nodes access their disks in an order they choose.
+    /// Compute nodes make one collective request; each I/O node chooses the order in which it accesses its disks.
     DiskDirected,
-    /// Compute nodes write into their memory, and flush it together when one of them is full. For writing only.
+    /// Compute nodes write into their memory. When one of them is full, all flush together. For writes only.
     WriteCached,
 }
 
-/// Options of the methods. The defaults are the choice of the report (section 5).
+/// Options of the methods. The defaults are the settings of the report (section 5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// Size in bytes of a block, and of a stripe unit.
@@ -39,22 +39,22 @@ pub struct Options {
     /// True if an I/O node fetches the data of a write with Memget, false if the request contains them. Not for the
     /// disk-directed method.
     pub memget_writes: bool,
-    /// Choice of the Memputs and Memgets that are queued and sent in batches; not for the traditional method.
+    /// Memputs and Memgets that are queued and sent in batches; not for the traditional method.
     pub queued: Queued,
     /// True if each disk's blocks are sorted by physical position; disk-directed only.
     pub presort: bool,
     /// Size in bytes of each compute node's page cache, 0 for no page cache; traditional only.
     pub page_cache_bytes: u64,
-    /// Choice of the pages that a page cache prefetches; adaptive by default.
+    /// Pages that a page cache prefetches; adaptive by default.
     pub window: Option<Prefetch>,
-    /// Size in bytes of each compute node's write cache, if not that of the configuration; write-cached only.
+    /// Size in bytes of each compute node's write cache; `None` for the size of the configuration; write-cached only.
     pub write_cache_bytes: Option<u64>,
-    /// Division of the write cache between data and directory, if not that of the configuration; write-cached only.
+    /// Division of the write cache between data and directory; `None` for that of the configuration; write-cached only.
     pub division: Option<Division>,
-    /// Fullness of a half of the write cache that triggers a background flush, from 0.1 to 1; by default that of the
+    /// Fullness, from 0.1 to 1, at which half of the write cache is flushed in the background; `None` for that of the
     /// configuration. Write-cached only.
     pub flush_at: Option<f64>,
-    /// Time after which a write is flushed at the latest, if not that of the configuration; write-cached only.
+    /// Maximum age of a write before it is flushed; `None` for that of the configuration; write-cached only.
     pub flush_after: Option<Duration>,
     /// Number of buffers of an I/O node for each disk in a collective operation; disk-directed and write-cached only.
     pub buffers: u64,
@@ -62,14 +62,14 @@ pub struct Options {
     pub calls: bool,
 }
 
-/// Choice of the Memputs and Memgets that are queued for their destination and sent a block at a time (gather/scatter).
+/// Memputs and Memgets that are queued for their destination and sent one block at a time (gather/scatter).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
-    /// None.
+    /// No Memputs and Memgets.
     Never,
-    /// All.
+    /// All Memputs and Memgets.
     Always,
-    /// Those of records smaller than a block, as in the report's comparison of methods.
+    /// Memputs and Memgets of records smaller than a block, as in the report's comparison of methods.
     SmallRecords,
 }
 
@@ -98,7 +98,7 @@ impl Default for Options {
 
 impl Options {
     /// Returns the settings of the I/O nodes of a machine. The cache has two buffers for each compute node, disk and
-    /// outstanding request. A thread pool has one thread for each buffer (the report, sections 2.2 and 3.2).
+    /// outstanding request. A thread pool has one thread for each buffer (sections 2.2 and 3.2 of the report).
     pub fn io_nodes(&self, machine: &MachineDescription) -> IoNodeSettings {
         let (nodes, disks) = (machine.nodes.compute.value as usize, machine.disks.per_io_node.value as usize);
         let buffers = 2 * self.outstanding * nodes * disks;
@@ -125,7 +125,8 @@ impl Options {
         })
     }
 
-    /// Returns the settings of each compute node's write cache, with defaults from a configuration.
+    /// Returns the settings of each compute node's write cache. Settings that were not chosen are those of the
+    /// configuration.
     pub fn write_cache(&self, configuration: Configuration, queued: bool) -> WriteCacheSettings {
         let usual = match configuration {
             Configuration::Report => WriteCacheSettings::report(),
@@ -151,7 +152,7 @@ impl Options {
 }
 
 impl Method {
-    /// Methods of the STARFISH report. They can read and write every pattern.
+    /// Methods of the STARFISH report, which can read and write every pattern.
     pub const ALL: [Method; 3] = [Method::Traditional, Method::TwoPhase, Method::DiskDirected];
 }
 

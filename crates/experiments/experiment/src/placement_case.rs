@@ -1,14 +1,15 @@
-//! Jobs that share disks: each reads runs from some disks and writes one run to another, according to a placement
-//! policy.
+//! Jobs that share disks: each reads runs from some disks and writes one run to another disk. A placement policy
+//! chooses the disks.
 //!
 //! These are the experiments of Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996),
-//! with the parts as users name them. Three settings make the file system behave as the model of that report:
+//! described by the settings that users choose. Three settings make the file system behave like the model of this
+//! report:
 //!
-//! - A run is a file of one stripe. Its block size is the amount that is read or written at once, so each access is one
-//!   disk request.
-//! - I/O nodes do not prefetch, have a thread for each request, and have memory for all blocks of their disks. Jobs
-//!   therefore wait only for disks.
-//! - A disk receives one request at a time, in the order of the scheduler.
+//! - A run is a file of one stripe. Its block size is the amount of data that is read or written at once, so each
+//! access is one disk request.
+//! - I/O nodes do not prefetch, have a thread for each request, and have memory for all blocks of their disks.
+//! Therefore jobs wait only for disks.
+//! - A disk receives one request at a time, in the order that the scheduler chooses.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -25,10 +26,10 @@ use crate::experiment::{Beginning, DiskLayout, Experiment, FilePlace, Launch, St
 use crate::placement_outcome::{DiskBacklog, PlacementOutcome, ends};
 use crate::{Error, Trial};
 
-/// A case of jobs of one kind on shared disks.
+/// A case of jobs on shared disks. All jobs are of the same kind.
 #[derive(Clone, Debug)]
 pub struct PlacementCase {
-    /// Machine. It needs a compute node for each job, and the disks.
+    /// Machine. It needs a compute node for each job, and all the shared disks.
     pub machine: MachineDescription,
     /// Options of the jobs and their disks.
     pub options: PlacementOptions,
@@ -36,15 +37,15 @@ pub struct PlacementCase {
     pub seed: u64,
 }
 
-/// Options of jobs that share disks. The defaults are the report's merges (section 2.1): five, placed by policy 2 on
-/// five disks.
+/// Options of jobs that share disks. The defaults are the report's merges (section 2.1): five jobs, placed by policy 2
+/// on five disks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlacementOptions {
     /// Kind of the jobs.
     pub kind: PlacedJob,
     /// Policy that places the runs of merges on disks.
     pub policy: Policy,
-    /// Number of jobs (j); equal to the number of disks for other kinds than merges.
+    /// Number of jobs (j). For kinds other than merges, it equals the number of disks.
     pub jobs: u32,
     /// Number of shared disks (d).
     pub disks: u32,
@@ -62,7 +63,7 @@ pub struct PlacementOptions {
     pub scheduling: Scheduling,
     /// Total number of blocks in buffers, shared equally by the merges; `None` for no limit.
     pub buffer_blocks: Option<u64>,
-    /// Time at which merges request batches.
+    /// Event at which merges request the next batch.
     pub reading: BatchReading,
     /// Computation time of a merge for each block.
     pub work: Duration,
@@ -79,18 +80,18 @@ pub enum PlacedJob {
     Merge,
     /// Two jobs copy two disks onto each other (section 3).
     Copy,
-    /// Each job interleaves one run of every disk except the one it writes to (section 4).
+    /// Each job interleaves one run of every disk except its output disk (section 4).
     Interleave,
 }
 
 impl PlacementCase {
-    /// True if the jobs can race if writing is slow enough: several jobs, and a placement that permits races.
+    /// True if the jobs can race when writing is slow enough: there are several jobs, and their placement permits
+    /// races.
     pub fn can_race(&self) -> bool {
         self.options.jobs >= 2 && self.policy().can_race()
     }
 
-    /// Returns the policy that places its runs. Jobs that do not merge read from all disks except the one they write
-    /// to.
+    /// Returns the policy that places the runs. Jobs that do not merge read from all disks except their output disk.
     fn policy(&self) -> Policy {
         match self.options.kind {
             PlacedJob::Merge => self.options.policy,
@@ -108,13 +109,13 @@ impl PlacementCase {
         let (jobs, disks) = (self.options.jobs as usize, self.options.disks as usize);
         let runs = match self.options.kind {
             PlacedJob::Merge => self.options.runs as usize,
-            // One run on each disk except that of the output.
+            // One run on each disk except the output disk.
             PlacedJob::Copy | PlacedJob::Interleave => disks.saturating_sub(1),
         };
         self.policy().place(jobs, disks, runs).map_err(|error| Error::invalid(error.to_string()))
     }
 
-    /// Returns the number of blocks in all input runs of a job, which is that of its output.
+    /// Returns the number of blocks in all input runs of a job, which equals the number of blocks in its output.
     pub fn job_blocks(&self) -> u64 {
         let runs = match self.options.kind {
             PlacedJob::Merge => u64::from(self.options.runs),
@@ -132,8 +133,8 @@ impl PlacementCase {
         let outputs = placements.iter().enumerate().map(|(job, placed)| self.output(job, placed));
         let jobs = self.launches(&inputs);
         let files: Vec<StoredFile> = match self.options.kind {
-            // Job by job: input runs in order, then the output run. The order of creation determines the places on the
-            // disks.
+            // Job by job: the input runs in order, then the output run. The order of creation determines the positions
+            // on the disks.
             PlacedJob::Merge => inputs
                 .into_iter()
                 .zip(outputs)
@@ -154,8 +155,8 @@ impl PlacementCase {
         })
     }
 
-    /// Returns the same files and jobs, with I/O nodes and clients that work as agents and their clients do. Three
-    /// settings of the report remain: the scheduling at the disks, no prefetching, and memory for all blocks of a disk.
+    /// Returns the same files and jobs, with the settings of agents for I/O nodes and of agents' clients for clients.
+    /// Three settings of the report remain: the disk scheduling, no prefetching, and memory for all blocks of a disk.
     pub fn experiment_on_agents(&self) -> Result<Experiment, Error> {
         let experiment = self.experiment()?;
         let IoNodeSettings { scheduling, block_bytes_max, prefetch_blocks, .. } = experiment.io_nodes;
@@ -206,8 +207,8 @@ impl PlacementCase {
         }
     }
 
-    /// Returns an upper bound of the chosen computation times and delays of the jobs, in nanoseconds. The sum covers
-    /// jobs that share a processor.
+    /// Returns an upper bound of the chosen computation times and delays of all jobs, in nanoseconds. It is a sum over
+    /// the jobs, because they may share a processor.
     fn chosen_time_ns(&self) -> u128 {
         let PlacementOptions { jobs, work, stagger, .. } = &self.options;
         let of_job = u128::from(work.as_nanos()) * u128::from(self.job_blocks());
@@ -296,8 +297,8 @@ impl PlacementCase {
         PlacementOutcome::of(trial, &self.outputs(), self.options.block_bytes, self.options.stagger)
     }
 
-    /// Returns the time at which the disk completed the last write of each job, by number, since the first job began.
-    /// The jobs may have run on any machine.
+    /// Returns, for each job by number, the time from the start of the first job until the disk completed the job's
+    /// last write. The jobs may have run on any machine.
     pub fn ends(&self, jobs: &[Outcome]) -> Vec<Duration> {
         ends(jobs, self.options.stagger)
     }
@@ -307,17 +308,17 @@ impl PlacementCase {
         DiskBacklog::of_disks(self.options.disks as usize, jobs, &self.outputs(), self.options.stagger)
     }
 
-    /// Returns the disk that each job writes to.
+    /// Returns the output disk of each job.
     fn outputs(&self) -> Vec<usize> {
         self.placements().unwrap_or_default().iter().map(|placed| placed.output).collect()
     }
 }
 
-/// Limit of the chosen times of jobs: a hundred years. With the time of the disks added, the clock stays far below the
-/// end of 64 bits of nanoseconds.
+/// Maximum of the chosen times of jobs: a hundred years. Even with the time of the disks added, the clock then stays
+/// far below 2^64 nanoseconds.
 const TIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// Least number of cache blocks. With fewer, requests of an agent would wait for each other.
+/// Minimum number of cache blocks. With fewer blocks, requests of an agent would wait for each other.
 const CACHE_BLOCKS_MIN: u64 = 64;
 
 fn output_name(job: usize) -> String {

@@ -1,5 +1,5 @@
-//! The fields of jobs that share disks, as `fields.rs` has them for access methods: options of `starfish merge`, keys
-//! of plans of placements, and their pages in the manual.
+//! The fields of jobs that share disks, like the fields of access methods in `fields.rs`: options of `starfish merge`,
+//! keys of plans of placements, and their pages in the manual.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use crate::placement_case::{PlacedJob, PlacementCase, PlacementOptions};
 /// A field of jobs that share disks.
 pub type PlacementField = FieldOf<PlacementChoices>;
 
-/// A value for every one of [`PLACEMENT_FIELDS`].
+/// A value for each of [`PLACEMENT_FIELDS`].
 #[derive(Clone, Debug)]
 pub struct PlacementChoices {
     /// Name or path of the machine.
     pub machine: String,
-    /// Replaced numbers of the machine, by dotted key.
+    /// Replaced values of the machine, by dotted key.
     pub set: BTreeMap<String, String>,
     /// Options of the jobs and their disks.
     pub options: PlacementOptions,
 }
 
-/// Limits of the fields. Larger numbers are mistakes, and a simulation would run out of memory.
+/// Maximum values of the fields. A larger number is a mistake, and a simulation with it would run out of memory.
 const NODES_MAX: u64 = 1024;
 const RUNS_MAX: u64 = 1 << 16;
 const BLOCKS_MAX: u64 = u32::MAX as u64;
@@ -238,7 +238,8 @@ impl FieldSet for PlacementChoices {
     }
 }
 
-/// Returns the reason why a field has no effect on jobs of a kind for any value; `None` if it may have an effect.
+/// Returns the reason why a field has no effect on jobs of this kind, whatever its value; `None` if it may have an
+/// effect.
 pub fn unheeded_by_kind(field: &str, kind: PlacedJob) -> Option<String> {
     let is_of_merges = matches!(field, "policy" | "runs" | "on_demand" | "work");
     (is_of_merges && kind != PlacedJob::Merge).then(|| format!("these jobs {kind}"))

@@ -8,9 +8,9 @@ use crate::Trial;
 /// Outcome of jobs that share disks. Times count from the start of the first job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlacementOutcome {
-    /// End of all jobs.
+    /// Time until all jobs have ended.
     pub elapsed: Duration,
-    /// Time at which the disk completed the last write of each job, by number.
+    /// Time, for each job by number, at which the disk completed the job's last write.
     pub ends: Vec<Duration>,
     /// Number of blocks that all jobs have read.
     pub blocks_read: u64,
@@ -20,14 +20,14 @@ pub struct PlacementOutcome {
     pub read_ms: f64,
     /// w: mean time of a disk to write a block, in milliseconds.
     pub write_ms: f64,
-    /// Writes that were pending at each disk.
+    /// Pending writes at each disk, over time.
     pub backlogs: Vec<DiskBacklog>,
 }
 
-/// Pending writes at one disk: started by jobs and not completed.
+/// Pending writes at one disk, over time. A write is pending from its start by the job to its completion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskBacklog {
-    /// Number of pending writes from each change on.
+    /// Number of pending writes after each change.
     pub steps: Vec<(Duration, PendingWrites)>,
 }
 
@@ -61,7 +61,7 @@ impl PlacementOutcome {
         self.write_ms / self.read_ms
     }
 
-    /// Returns the largest number of writes that were pending at one disk.
+    /// Returns the maximum number of pending writes at any disk.
     pub fn pending_most(&self) -> PendingWrites {
         self.backlogs.iter().map(DiskBacklog::most).max().unwrap_or_default()
     }
@@ -69,7 +69,7 @@ impl PlacementOutcome {
 
 /// Returns the time at which the disk completed the last write of each job. Consecutive jobs start `stagger` apart.
 pub(crate) fn ends(jobs: &[Outcome], stagger: Duration) -> Vec<Duration> {
-    // The job's end includes the flush, which may wait for a disk request of other jobs; it is excluded here.
+    // The end of a job includes the flush, which may wait for a disk request of another job. So it is not used here.
     let last_write = |outcome: &Outcome| {
         let last = outcome.timeline.as_ref().and_then(|timeline| timeline.writes.last());
         last.map_or(Duration::ZERO, |step| step.at)
@@ -78,7 +78,7 @@ pub(crate) fn ends(jobs: &[Outcome], stagger: Duration) -> Vec<Duration> {
 }
 
 impl DiskBacklog {
-    /// Returns the writes that were pending at each disk, for jobs that write to the disks `outputs`.
+    /// Returns the pending writes at each disk, for jobs that write to the disks `outputs`.
     pub(crate) fn of_disks(
         disks: usize,
         jobs: &[Outcome],
@@ -97,13 +97,13 @@ impl DiskBacklog {
     }
 
     fn of(mut steps: Vec<WriteStep>) -> Self {
-        // A stable sort keeps simultaneous steps in the order of the job.
+        // A stable sort keeps simultaneous steps of a job in order.
         steps.sort_by_key(|step| step.at);
         let all = jobs::JobTimeline { writes: steps, waits: Vec::new() };
         DiskBacklog { steps: all.pending().collect() }
     }
 
-    /// Returns the largest number of pending writes.
+    /// Returns the maximum number of pending writes.
     pub fn most(&self) -> PendingWrites {
         self.steps.iter().map(|(_, pending)| *pending).max().unwrap_or_default()
     }
@@ -113,14 +113,14 @@ impl DiskBacklog {
         self.steps.iter().find(|(_, pending)| pending.blocks > blocks).map(|(time, _)| *time)
     }
 
-    /// Returns the number of blocks that were pending at a time.
+    /// Returns the number of pending blocks at a time.
     pub fn blocks_at(&self, time: Duration) -> u64 {
         let before = self.steps.partition_point(|(at, _)| *at <= time);
         before.checked_sub(1).map_or(0, |last| self.steps[last].1.blocks)
     }
 
-    /// Returns the growth rate of the pending blocks from `begin` to `end`, in blocks a second, by least squares over
-    /// the steps. `None` if the steps do not determine it.
+    /// Returns the growth rate of the number of pending blocks from `begin` to `end`, in blocks per second, by a
+    /// least-squares fit over the steps. `None` if the steps do not determine a rate.
     pub fn growth(&self, begin: Duration, end: Duration) -> Option<f64> {
         let between = self.steps.iter().filter(|(time, _)| (begin..=end).contains(time));
         let points: Vec<(f64, f64)> =

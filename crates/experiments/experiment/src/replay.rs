@@ -1,4 +1,4 @@
-//! The replay of a request log on a simulated machine, with the parts as users name them.
+//! The replay of a request log on a simulated machine, described by the settings that users choose.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct Replay {
     pub layout: DiskLayout,
     /// Options of the methods.
     pub options: Options,
-    /// Configuration of the nodes, for settings that are not chosen.
+    /// Configuration that provides the settings that the user has not chosen.
     pub configuration: Configuration,
     /// Size in bytes of a node's batch for one collective operation.
     pub batch_bytes: u64,
@@ -40,14 +40,14 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Methods that can replay every log.
+    /// Methods by which every log can be replayed.
     pub const METHODS: [Method; 4] =
         [Method::Traditional, Method::TwoPhase, Method::DiskDirected, Method::WriteCached];
 
     /// Default size in bytes of a node's batch for one collective operation.
     pub const BATCH_BYTES: u64 = 1 << 20;
 
-    /// Returns the job, for any machine, on files of these names.
+    /// Returns the job on files with these names, for any machine.
     pub fn job(&self, files: Vec<String>) -> ReplayJob {
         let access = self.options.access(self.method, &self.log, self.configuration, self.batch_bytes);
         ReplayJob::new(self.log.clone(), files, access, self.think)
@@ -92,7 +92,7 @@ impl Replay {
         self.numbered_trial(0)
     }
 
-    /// Runs the trial of this number. Trials differ in all random numbers.
+    /// Runs the trial of this number. Each trial has different random numbers.
     pub fn numbered_trial(&self, number: u64) -> Result<Trial, Error> {
         self.experiment()?.trial(number)
     }
@@ -123,7 +123,7 @@ impl Replay {
 const AGENT_BLOCK_BYTES: u64 = 256 << 10;
 
 impl Options {
-    /// Returns the default options of agents and MPI programs on them.
+    /// Returns the default options of agents, and of MPI programs on agents.
     pub fn of_agents() -> Options {
         Options {
             block_bytes: AGENT_BLOCK_BYTES,

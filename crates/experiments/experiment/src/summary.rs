@@ -11,11 +11,12 @@ pub struct Summary {
     pub trials: usize,
     /// Mean throughput in MiB/s.
     pub throughput_mib_s: f64,
-    /// Coefficient of variation of the throughput: standard deviation over mean.
+    /// Coefficient of variation of the throughput: standard deviation divided by mean.
     pub cv: f64,
     /// Mean number of disk movements of all disks.
     pub disk_movements: f64,
-    /// Mean number of flushes of the write cache, and of those due to a full directory; `None` without a write cache.
+    /// Mean number of flushes of the write cache, and of flushes because of a full directory; `None` without a write
+    /// cache.
     pub flushes: Option<(f64, f64)>,
     /// Number of timed events of all trials.
     pub events: u64,
@@ -25,7 +26,7 @@ pub struct Summary {
     pub digest: u64,
 }
 
-/// Numbers of a trial that enter a summary.
+/// Values of a trial from which a summary is computed.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialNumbers {
     throughput_mib_s: f64,
@@ -49,7 +50,7 @@ impl From<&Trial> for TrialNumbers {
     }
 }
 
-/// Summarises trials that have moved data.
+/// Summarises trials that transferred data and took time.
 ///
 /// # Panics
 /// If `trials` is empty.

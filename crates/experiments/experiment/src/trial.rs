@@ -27,19 +27,20 @@ use crate::{Beginning, DiskLayout, Error, Experiment, FilePlace, StoredFile};
 pub struct Trial {
     /// Virtual time from the common start until all data are in place.
     pub elapsed: Duration,
-    /// Number of bytes moved by all jobs and nodes. In `ra`, for example, each node receives the whole file.
+    /// Number of bytes that all jobs and nodes transferred. In pattern `ra`, for example, each node receives the whole
+    /// file.
     pub bytes_moved: u64,
-    /// Number of disk movements of all disks.
+    /// Number of movements of all disks.
     pub disk_movements: u64,
     /// Start of the timed part, by the machine's clock.
     pub start: Instant,
     /// Number of timed events.
     pub events: u64,
-    /// Hash of all events of the trial, including set-up and check: equal for equal trials.
+    /// Hash of all events of the trial, including set-up and check. Equal trials have equal hashes.
     pub digest: u64,
     /// Outcome of each job.
     pub jobs: Vec<Outcome>,
-    /// Statistics of each part of the machine in the elapsed time.
+    /// Statistics of each part of the machine for the elapsed time.
     pub statistics: Statistics,
 }
 
@@ -55,16 +56,16 @@ impl Trial {
     }
 }
 
-/// Unit of the jobs' start time, in nanoseconds. Starting at a multiple keeps the rotational position of disks
-/// independent of the duration of the set-up.
+/// Unit of the jobs' start time, in nanoseconds. A start at a multiple of this unit makes the rotational position of
+/// the disks independent of the duration of the set-up.
 const START_NANOS: u64 = 1_000_000_000;
 
-/// Number of the first file. The number before it is that of the root directory, which marks disks.
+/// Number of the first file. The number before is that of the root directory, which marks disks.
 const FIRST_NUMBER: u64 = 2;
 
 type Clients = BTreeMap<u32, Client<SimMachine>>;
 
-/// A job that is ready to begin.
+/// A job that is ready to start.
 struct Ready {
     nodes: Vec<SimMachine>,
     parts: Rc<[Part<SimMachine>]>,
@@ -73,13 +74,13 @@ struct Ready {
 }
 
 impl Experiment {
-    /// Runs the trial of this number. Trials of different numbers differ in all random numbers.
+    /// Runs the trial of this number. Each trial has different random numbers.
     pub fn trial(&self, number: u64) -> Result<Trial, Error> {
         self.run_trial(number, None)
     }
 
-    /// Runs the trial of this number and reports the events of the elapsed time to `recorder`. The trial is the same as
-    /// without a recorder, event by event.
+    /// Runs the trial of this number and reports the events of the elapsed time to `recorder`. Recording does not
+    /// change any event of the trial.
     pub fn recorded_trial(&self, number: u64, recorder: Rc<RefCell<dyn Recorder>>) -> Result<Trial, Error> {
         self.run_trial(number, Some(recorder))
     }
@@ -117,7 +118,7 @@ impl Experiment {
     fn settings(&self, number: u64) -> Settings {
         let usual = Settings::default();
         Settings {
-            // An odd multiplier separates the trials of neighbouring seeds.
+            // An odd multiplier makes the seeds of all trials of adjacent seeds different.
             seed: self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number),
             layout: match self.layout {
                 DiskLayout::Contiguous => self.contiguous(),
@@ -129,8 +130,8 @@ impl Experiment {
         }
     }
 
-    /// Returns a contiguous layout. Each file has the usual reserved space, or less if the files would reserve more
-    /// than half of a disk.
+    /// Returns a contiguous layout. Each file gets the default amount of reserved space, or less if the files would
+    /// reserve more than half of a disk.
     fn contiguous(&self) -> Layout {
         match (Layout::default(), self.machine.disk()) {
             (Layout::Contiguous { reserve_bytes }, Some(disk)) => {
@@ -193,7 +194,7 @@ impl Experiment {
         Ok(clients)
     }
 
-    /// Creates a file in its state before the jobs begin. Returns the numbered file if it is striped.
+    /// Creates a file in the state that it has before the jobs start. Returns the numbered file if the file is striped.
     async fn make(
         &self,
         simulation: &Simulation,
@@ -220,8 +221,8 @@ impl Experiment {
         made.make_stripes().await?;
         match file.beginning {
             Beginning::OnDisks => {
-                // Set the length through the client: I/O nodes track the length of open files, and `install` bypasses
-                // them.
+                // Set the length through the client, because I/O nodes track the length of open files, and `install`
+                // bypasses the I/O nodes.
                 made.truncate(bytes).await?;
                 self.install(simulation.io_nodes(), client, &new, bytes).await?;
             }
@@ -235,7 +236,7 @@ impl Experiment {
         Ok(Some(NumberedFile { bytes, ..new }))
     }
 
-    /// Puts the contents of a striped file of `bytes` bytes onto its disks, in no virtual time.
+    /// Stores the contents of a striped file of `bytes` bytes on its disks, in no virtual time.
     async fn install(
         &self,
         io_nodes: &[SimMachine],
@@ -257,7 +258,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// Puts a whole file onto the first disk of a node, as a separate object.
+    /// Stores a whole file on the first disk of a node, as a separate object.
     fn install_whole(&self, node: &SimMachine, file: &StoredFile) -> Result<(), Error> {
         let (disk, block) = (&node.disks()[0], file.block_bytes);
         let object = disk.install(&file.name, 0, &self.contents.payload(0, block.min(file.bytes)))?;
@@ -271,7 +272,7 @@ impl Experiment {
 
 /// Runs the timed part until the last job has ended, and returns the outcomes.
 async fn run_all(ready: &[Ready], begin: Instant) -> Result<Vec<Outcome>, Error> {
-    // Run all jobs within one task, because jobs are not tasks of the machine.
+    // Run all jobs in one task, because jobs are not tasks of the machine.
     Ok(try_join_all(ready.iter().map(|job| job.run(begin))).await?)
 }
 

@@ -1,4 +1,4 @@
-//! Write caches on a simulated machine: their flushes against the counts of the ENWRICH report.
+//! Tests of write caches on a simulated machine: the numbers of flushes are compared with the ENWRICH report.
 
 use description::{Description, MachineDescription};
 use experiment::{Case, Contents, DiskLayout, Method, Options, Queued, Trial};
@@ -6,7 +6,7 @@ use fs::Scheduling;
 use layout::Problem;
 use machine::Duration;
 
-/// Runs a trial on the report's machine (section 4.1), with contents checked.
+/// Runs a trial on the report's machine (section 4.1). The trial checks the contents.
 fn trial(
     pattern: &str,
     bytes: u64,
@@ -36,8 +36,8 @@ fn trial(
     case.trial(0).unwrap_or_else(|error| panic!("{pattern}: {error}"))
 }
 
-/// Section 5.1: "a whopping 72 cache flushes", "instead of just 5 flushes as in most other cases", and 34.1 MB/s for
-/// the favorable ones.
+/// Section 5.1 reports "a whopping 72 cache flushes", "instead of just 5 flushes as in most other cases", and 34.1 MB/s
+/// for the favorable cases.
 #[test]
 fn the_numbers_of_flushes_are_those_of_the_report() {
     let layout = DiskLayout::Contiguous;
@@ -54,7 +54,8 @@ fn the_numbers_of_flushes_are_those_of_the_report() {
     assert!((favorable / 34.1 - 1.0).abs() < 0.02, "{favorable}");
 }
 
-/// A write cache flushed by threshold or by time flushes more often than one that is flushed only when full.
+/// A write cache that is flushed at a threshold or after a time flushes more often than one that is flushed only when
+/// full.
 #[test]
 fn a_write_cache_is_flushed_by_threshold_and_by_time() {
     let flushes = |options: Options| {
@@ -99,7 +100,7 @@ fn one_buffer_is_slower_than_two() {
     assert!(one > 1.05 * two, "{one} s with one buffer, {two} s with two");
 }
 
-/// Every byte arrives for any pattern, number of nodes and size of pieces.
+/// All bytes are written, for any pattern, number of nodes and record size.
 #[test]
 fn arrays_are_written_completely() {
     for (pattern, record) in [

@@ -1,4 +1,4 @@
-//! Options without effect change no event.
+//! Tests that options without effect change no event.
 
 use description::{Description, MachineDescription};
 use experiment::{Case, Choices, Contents, DiskLayout, FieldSet, Method, Options, Queued};

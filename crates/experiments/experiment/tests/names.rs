@@ -1,4 +1,4 @@
-//! Small files of a namespace on the simulated machine.
+//! Tests of small files in a namespace on the simulated machine.
 
 use description::MachineDescription;
 use experiment::{Experiment, Job, Launch, NamesJob, NamesWork, RoundTripsJob, Trial};
@@ -21,7 +21,7 @@ fn trial(members: u32, set: &[(&str, &str)], job: NamesJob) -> Trial {
     experiment(members, set, job).trial(0).expect("a trial")
 }
 
-/// Each operation handles all files, on sixteen nodes at once, and repeats exactly.
+/// Each operation handles all files, on sixteen nodes at the same time. A repeated trial is identical.
 #[test]
 fn small_files_are_created_queried_listed_and_removed() {
     let works = [NamesWork::Create, NamesWork::Stat, NamesWork::List, NamesWork::Remove];
@@ -35,7 +35,8 @@ fn small_files_are_created_queried_listed_and_removed() {
     }
 }
 
-/// The metadata server is the bottleneck of many clients: twice the time for a transaction nearly doubles their time.
+/// The metadata server is the bottleneck for many clients: doubling the time of a transaction nearly doubles their
+/// time.
 #[test]
 fn the_metadata_store_limits_many_clients() {
     let set = |transaction| [("metadata.transaction", transaction), ("metadata.entry", "0 us")];
@@ -48,7 +49,7 @@ fn the_metadata_store_limits_many_clients() {
     assert!((1.9..2.0).contains(&(two / one)), "{}", two / one);
 }
 
-/// A round trip is two messages. One processor sends each message, and another receives it.
+/// A round trip consists of two messages. For each message, one processor sends and another receives.
 #[test]
 fn a_round_trip_takes_the_time_of_its_messages() {
     let set = [
@@ -60,7 +61,7 @@ fn a_round_trip_takes_the_time_of_its_messages() {
     let machine = MachineDescription::load_with("loopback", &set).expect("a machine");
     let jobs = vec![Launch::at_once(Job::RoundTrips(RoundTripsJob { round_trips: 100 }), 0..1)];
     let trial = Experiment { jobs, ..Experiment::with_agents(machine) }.trial(0).expect("a trial");
-    // At 3 GHz 10 and 20 us; the bytes of the messages take less than 1 us.
+    // Sending takes 10 us and receiving 20 us at 3 GHz; the bytes of the messages take less than 1 us.
     let each = trial.elapsed.as_secs_f64() / 100.0;
     assert!((260e-6..262e-6).contains(&each), "{each}");
 }

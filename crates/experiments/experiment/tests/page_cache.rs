@@ -1,4 +1,4 @@
-//! Experiments of the reports through a page cache at each compute node.
+//! Tests of the reports' experiments through a page cache at each compute node.
 
 use description::{Description, MachineDescription};
 use experiment::{Case, Contents, DiskLayout, Method, Options, Trial};
@@ -23,7 +23,7 @@ fn run(case: &Case) -> Trial {
     case.trial(0).unwrap_or_else(|error| panic!("{case}: {error}"))
 }
 
-/// Every byte is checked, also if nodes share pages, and if the cache is smaller than a node's part.
+/// Each trial checks every byte, even if nodes share pages or the cache is smaller than a node's part.
 #[test]
 fn every_pattern_works_through_any_page_cache() {
     for pattern in Pattern::all() {
@@ -36,7 +36,7 @@ fn every_pattern_works_through_any_page_cache() {
     }
 }
 
-/// Small records of a cached page need no separate requests, and prefetched pages save waiting.
+/// Small records in a cached page need no separate requests, and prefetching saves waits.
 #[test]
 fn caching_saves_events_and_prefetching_saves_time() {
     let pattern = "rn".parse().expect("a pattern");

@@ -1,4 +1,4 @@
-//! Jobs that share disks: the race between them, its remedies, and invariants of every run.
+//! Tests of jobs that share disks: the race between jobs, its remedies, and invariants of every run.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,15 +25,15 @@ fn merges(policy: Policy, jobs: u32) -> PlacementCase {
     PlacementCase { machine: machine(jobs, 5), options, seed: 1 }
 }
 
-/// Returns the same case with the change of `change`.
+/// Returns a copy of the case, modified by `change`.
 fn with(case: &PlacementCase, change: impl FnOnce(&mut PlacementOptions)) -> PlacementCase {
     let mut case = case.clone();
     change(&mut case.options);
     case
 }
 
-/// Checks invariants of every run: every block read is written once, each disk is busy or idle, and jobs end with their
-/// last write. The trial itself has checked that each byte is in its place.
+/// Checks invariants of every run: as many blocks are written as read, each disk is either busy or idle, and a job ends
+/// with its last write. The trial itself has checked that each byte is in its place.
 fn check(case: &PlacementCase, trial: &Trial) {
     let outcome = case.outcome(trial);
     let blocks = u64::from(case.options.jobs) * case.job_blocks();
@@ -97,7 +97,7 @@ fn policy_3_takes_as_long_as_published_and_policy_4_hardly_longer() {
     }
 }
 
-/// Published results of the report: figure 8 for three jobs and 2000 blocks.
+/// Figure 8 of the report: published results for three jobs and 2000 blocks.
 #[test]
 fn small_portions_limit_the_race() {
     let times = [Some(2000), Some(12_000), None].map(|buffer_blocks| {
@@ -131,7 +131,7 @@ fn copies(read_blocks: u64, write_blocks: u64) -> PlacementCase {
 fn the_queue_of_a_racing_copy_grows_as_predicted() {
     for read_blocks in [4, 8] {
         let outcome = checked(&copies(read_blocks, 1), 0);
-        // The second job also has a queue, after the first has ended.
+        // The second job has a queue, too, after the first job has ended.
         let mut backlogs: Vec<_> = outcome.backlogs.iter().collect();
         backlogs.sort_by_key(|backlog| backlog.first_above(100).expect("both have a queue"));
         let (backlog, other) = (backlogs[0], backlogs[1]);
@@ -175,7 +175,7 @@ fn interleaves_race_if_writes_are_slow_enough() {
     assert!(share(12, 1) < 0.4, "f^ is 22: they take turns");
 }
 
-/// Effects of processor time, a late start and demand I/O, as the report describes them.
+/// Effects of processor time, of a late start, and of demand reads, as described in the report.
 #[test]
 fn work_demand_reads_and_late_starts_prolong_jobs() {
     let usual = merges(Policy::SharedWithinJob, 1);
@@ -183,7 +183,7 @@ fn work_demand_reads_and_late_starts_prolong_jobs() {
     let busy = checked(&with(&usual, |merge| merge.work = Duration::from_millis(2)), 0);
     assert!(seconds(busy.elapsed) > 40.0, "20,000 blocks of 2 ms");
     assert!(seconds(alone.elapsed) < 26.0);
-    // With large enough writes, the reads limit the job.
+    // With large enough writes, the reads limit the throughput of the job.
     let read_limited = with(&usual, |merge| merge.write_blocks = 400);
     let demand = with(&read_limited, |merge| merge.reading = BatchReading::OnDemand);
     assert!(checked(&demand, 0).elapsed > checked(&read_limited, 0).elapsed);
@@ -193,7 +193,7 @@ fn work_demand_reads_and_late_starts_prolong_jobs() {
     assert!(outcome.elapsed > plain.elapsed && outcome.ends[0] < outcome.ends[1]);
 }
 
-/// Real bytes take the same time as phantom contents, and arrive.
+/// Real bytes take the same time as phantom contents. The trial checks all bytes.
 #[test]
 fn real_bytes_take_the_same_time_as_phantom_contents() {
     let case = with(&merges(Policy::AllDisks, 3), |merge| {
@@ -211,7 +211,7 @@ fn a_trial_is_repeatable_and_differs_from_others() {
     assert_ne!(digest(1), digest(2));
 }
 
-/// A disk's accesses and the gaps between them add up to the time of the trial.
+/// The accesses of a disk and the gaps between them add up to the duration of the trial.
 #[test]
 fn busy_and_idle_times_of_a_disk_add_up_to_the_trial() {
     let case = with(&merges(Policy::SeparateWithinJob, 5), |merge| merge.run_blocks = 200);
@@ -233,7 +233,7 @@ fn busy_and_idle_times_of_a_disk_add_up_to_the_trial() {
     assert_eq!(last.since(start), trial.elapsed, "the last write ends the trial");
 }
 
-/// Recorder of the accesses of each disk, with their begin and end.
+/// Recorder of the accesses of each disk, with their start and end times.
 #[derive(Default)]
 struct Accesses {
     /// Disk of each row, if the row belongs to a disk.
@@ -250,7 +250,7 @@ impl Recorder for Accesses {
 
     fn note(&mut self, row: RowId, time: Instant, event: NotedEvent<'_>) {
         match (self.rows[row.0 as usize], event) {
-            // Accesses of a disk do not overlap: the end of an access directly follows its beginning.
+            // Accesses of a disk do not overlap, so the next end after a start belongs to the same access.
             (Some(_), NotedEvent::Begin { .. }) => self.begun = time,
             (Some(disk), NotedEvent::End) => self.ended.push((disk, self.begun, time)),
             _ => {}

@@ -1,7 +1,7 @@
-//! The report's experiments on the simulated machine of 1996, against the published values.
+//! Tests of the report's experiments on the simulated machine of 1996, against the published values.
 //!
-//! Records have 8192 bytes and each cell has five trials, as in the report. Two-phase I/O has one trial, and two
-//! patterns with records of 8 bytes. Every trial moves real bytes and checks each of them.
+//! As in the report, records have 8192 bytes and each cell has five trials. Two-phase I/O has only one trial, and only
+//! two patterns with records of 8 bytes. Every trial transfers real bytes and checks each of them.
 
 use std::fs::read_to_string;
 
@@ -11,7 +11,7 @@ use layout::{Operation, Pattern, Problem};
 
 const RECORD_BYTES: u64 = 8192;
 
-/// Returns the published values of one variant of a table, for each pattern in the table's order.
+/// Returns the published values of one variant of a table, in the table's order of the patterns.
 fn published(table: u32, variant: &str) -> Vec<(Pattern, f64)> {
     let cells = published_for(table, variant, RECORD_BYTES);
     assert_eq!(cells.len(), 19, "table {table}, {variant}");
@@ -41,7 +41,7 @@ fn simulated(pattern: Pattern, method: Method, layout: DiskLayout, presort: bool
     summarise(&(0..5).map(trial).collect::<Vec<_>>())
 }
 
-/// Collects the cells that deviate by more than the allowed error, so that one run shows them all.
+/// Collects all cells that deviate by more than the allowed error, so that a single run reports all of them.
 fn compare(cells: impl IntoIterator<Item = (Pattern, f64, f64, f64)>) {
     let far_off: Vec<String> = cells
         .into_iter()
@@ -66,7 +66,8 @@ fn the_traditional_method_has_the_published_throughput_and_movements() {
             .map(|(&(pattern, published), summary)| (pattern, published, summary.throughput_mib_s, 0.05)),
     );
     compare(movements.iter().zip(&summaries).map(|(&(pattern, published), summary)| {
-        // The largest deviations are rnb, which varies most between trials, and wb (record 9): 9 % and 28 % low.
+        // The largest deviations are those of rnb (9 % too low), which varies most between trials, and wb (28 % too
+        // low; record 9).
         let allowed = if pattern.operation() == Operation::Read { 0.10 } else { 0.30 };
         (pattern, published, summary.disk_movements, allowed)
     }));
@@ -95,7 +96,7 @@ fn presorted_disk_directed_random_blocks_have_the_published_throughput() {
     disk_directed(8, "plain-mem", DiskLayout::Random, true, 0.04);
 }
 
-/// Runs one trial of each cell; trials in the report differ by only a hundredth.
+/// Runs one trial of each cell, because trials in the report differ by only one per cent.
 fn two_phase(variant: &str, queued: Queued, problem: Problem, is_compared: impl Fn(Pattern) -> bool) {
     let cells = published_for(9, variant, problem.record_bytes).into_iter();
     compare(cells.filter(|&(pattern, _)| is_compared(pattern)).map(|(pattern, published)| {
@@ -118,7 +119,7 @@ fn two_phase(variant: &str, queued: Queued, problem: Problem, is_compared: impl 
 fn the_two_phase_method_has_the_published_throughput() {
     let large = Problem::new(10 << 20, RECORD_BYTES, 16);
     two_phase("plain-mem", Queued::Never, large, |_| true);
-    // These two are 26 and 47 % fast (record 9).
+    // These two patterns are 26 % and 47 % too fast (record 9).
     let is_near = |pattern: Pattern| !["ra", "wn"].contains(&&*pattern.to_string());
     two_phase("queued-mem", Queued::Always, large, is_near);
     let small = Problem::new(10 << 20, 8, 16);

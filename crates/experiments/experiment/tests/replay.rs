@@ -1,4 +1,4 @@
-//! Request logs replayed on the simulated machine, by every method; every byte is checked.
+//! Tests of request logs that are replayed on the simulated machine, by every method. Every byte is checked.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn run(replay: &Replay) -> Trial {
     replay.trial().unwrap_or_else(|error| panic!("{replay}: {error}"))
 }
 
-/// Returns all methods, and the traditional method with a page cache.
+/// Returns replays by all methods, and by the traditional method with a page cache.
 fn all(log: &Arc<RequestLog>) -> Vec<Replay> {
     let mut all: Vec<Replay> = Replay::METHODS.iter().map(|&method| replay(log, method)).collect();
     let mut cached = replay(log, Method::Traditional);
@@ -42,8 +42,8 @@ fn all(log: &Arc<RequestLog>) -> Vec<Replay> {
     all
 }
 
-/// Draws small requests of all kinds: to files that are written, read, or both; overlapping, with holes, of many
-/// blocks.
+/// Returns a random log of small requests: to files that are only written, only read, or both; overlapping; with holes;
+/// across many blocks.
 fn drawn(seed: u64) -> Arc<RequestLog> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut below = |most: u64| {
@@ -74,7 +74,7 @@ fn requests_of_no_bytes_are_replayed() {
         "0 0 f read 0 0\n1 1 f read 0 0\n",
         "0 0 f write 0 0\n",
         "0 0 f read 700 0\n1 1 f write 900 0\n",
-        // Requests of no bytes between others, behind the end of the file.
+        // Requests of no bytes between others, beyond the end of the file.
         "0 0 a read 0 454\n1 0 b write 688 0\n2 0 a read 300000 61\n",
         "0 0 a read 0 454\n1 0 b read 688 0\n2 0 a read 100000 61\n3 1 a read 100000 61\n",
         "0 0 a write 0 454\n1 0 a write 688 0\n1 0 a write 454 0\n2 0 a write 454 61\n3 0 - sync\n4 0 a read 0 515\n",
@@ -107,8 +107,8 @@ fn every_method_replays_any_log_with_every_byte_in_place() {
     }
 }
 
-/// Returns calls of four processes, as MPI programs make them: of all processes, of two pairs at once, and of each
-/// alone. Some calls select nothing.
+/// Returns calls of four processes, like those of MPI programs: collective calls of all processes, of two pairs at the
+/// same time, and calls of single processes. Some calls select no bytes.
 fn calls(seed: u64) -> Arc<RequestLog> {
     let mut text = format!("{}\n", request_log::CALLS_HEADER);
     for (opening, file, members) in
@@ -173,7 +173,7 @@ fn every_method_replays_calls_with_every_byte_in_place() {
     }
 }
 
-/// Predictions for programs on agents use the agents' write cache.
+/// Predictions for programs on agents use the settings of the agents' write cache.
 #[test]
 fn write_cache_settings_follow_the_configuration() {
     let (log, method) = (calls(1), Method::WriteCached);
@@ -197,8 +197,8 @@ fn write_cache_settings_follow_the_configuration() {
     assert_eq!(of(queued, Configuration::Report), WriteCacheSettings::report());
 }
 
-/// A collective call is one operation: disk-directed, it takes less time than its pieces one by one, for any number of
-/// pieces.
+/// A collective call is one operation. Disk-directed, it takes less time than separate calls of the members, for any
+/// number of pieces.
 #[test]
 fn a_collective_call_is_one_operation() {
     let mut text = format!("{}\n", request_log::CALLS_HEADER);
@@ -225,7 +225,7 @@ fn equal_logs_and_seeds_have_equal_runs() {
     }
 }
 
-/// Runs a log like those of the ENWRICH report, on its machine, by the methods of its time.
+/// Runs a log like those of the ENWRICH report, on the machine and with the methods of the report.
 fn of_the_report(method: Method, layout: DiskLayout) -> Trial {
     let generator = Generator { nodes: 16, files: 1, ..Kind::Cmf.generator() };
     let usual =
@@ -242,7 +242,7 @@ fn of_the_report(method: Method, layout: DiskLayout) -> Trial {
     })
 }
 
-/// Section 5.3: "ENWRICH outperformed TC comfortably in all the cases", "There were no directory flushes".
+/// Section 5.3 states: "ENWRICH outperformed TC comfortably in all the cases", "There were no directory flushes".
 #[test]
 fn small_strided_writes_are_faster_write_cached() {
     for layout in [DiskLayout::Contiguous, DiskLayout::Random] {
@@ -257,7 +257,7 @@ fn small_strided_writes_are_faster_write_cached() {
         }
         let flushes = cached.flushes().expect("a write cache");
         assert_eq!(flushes.directory_flushes(), 0);
-        // A write into memory does not wait, except for a flush.
+        // A write into memory waits only for a flush.
         let latency =
             |trial: &Trial| trial.jobs[0].writes.latencies.percentile(99.0).expect("there are some");
         assert!(latency(&cached) * 10 < latency(&traditional));
@@ -272,7 +272,7 @@ fn think_time_is_kept_only_if_requested() {
         assert!(elapsed(Think::None) < Duration::from_millis(500), "{replay}");
         let times = elapsed(Think::Times);
         assert!((2.0..2.2).contains(&times.as_secs_f64()), "{replay}: {times}");
-        // One request in the log took half a second, which is not part of the gaps.
+        // One request in the log took half a second. This time is not part of the gaps.
         let gaps = elapsed(Think::Gaps);
         assert!((1.5..1.7).contains(&gaps.as_secs_f64()), "{replay}: {gaps}");
     }
@@ -280,7 +280,7 @@ fn think_time_is_kept_only_if_requested() {
 
 #[test]
 fn members_wait_for_each_other_at_a_sync() {
-    // The second node reaches its only sync late; the first node has two syncs.
+    // The second node has a single sync, late; the first node has two syncs.
     let log = log("0 1 x write 0 8\n0 1 - sync\n0 1 x write 8 8\n0 1 - sync\n0 2 x write 16 8\n3 2 - sync\n");
     for replay in all(&log) {
         let trial = run(&Replay { think: Think::Times, ..replay.clone() });
@@ -288,7 +288,7 @@ fn members_wait_for_each_other_at_a_sync() {
     }
 }
 
-/// Programs open hundreds of small files. Each must then reserve less space on each disk than with a few files.
+/// Programs open hundreds of small files. Then each file must reserve less space on each disk than one of a few files.
 #[test]
 fn many_small_files_fit_on_a_disk() {
     let lines = (0..300).map(|file| format!("{file} 0 file{file} write 0 9000\n"));

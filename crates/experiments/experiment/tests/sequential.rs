@@ -1,4 +1,4 @@
-//! Simulation of the thesis on PDIOL: effects of windows and disks.
+//! Tests of simulations of the PDIOL thesis: effects of prefetch windows and of the number of disks.
 
 use description::{Description, MachineDescription};
 use experiment::{
@@ -35,7 +35,7 @@ fn striped(machine: MachineDescription, program: Sequential) -> Experiment {
     Experiment {
         files: vec![StoredFile { beginning, ..file }],
         jobs: vec![Launch::at_once(Job::Sequential(program), [0])],
-        // I/O nodes do not prefetch here; only the client does.
+        // In these tests only the client prefetches, not the I/O nodes.
         io_nodes: IoNodeSettings { prefetch_blocks: 0, block_bytes_max: PAGE, ..IoNodeSettings::agent() },
         ..Experiment::with_agents(machine)
     }
@@ -97,8 +97,8 @@ fn without_overlap_any_disks_are_slower_than_a_local_one() {
     }
 }
 
-/// Table 4.5 for one page: 7.82 s against 5.17 s for a local disk (table 4.3). With four disks the client's processor
-/// is the limit.
+/// Table 4.5 of the thesis, for a window of one page: 7.82 s, compared with 5.17 s for a local disk (table 4.3). With
+/// four disks, the client's processor is the bottleneck.
 #[test]
 fn speed_ups_of_the_testbed_are_near_those_of_the_thesis() {
     let speed_up = |disks, window| speed_up("pdiol-2003", disks, Prefetch::Window(window));

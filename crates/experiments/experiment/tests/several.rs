@@ -1,4 +1,4 @@
-//! Several jobs and files in one experiment, each with separate nodes, disks and start times.
+//! Tests of several jobs and files in one experiment, each with separate nodes, disks and start times.
 
 use description::{Description, MachineDescription};
 use experiment::{
@@ -11,7 +11,7 @@ use machine::Duration;
 const PAGE: u64 = 64 << 10;
 const BYTES: u64 = 4 << 20;
 
-/// Returns a machine with two nodes and four disks of 20 MiB/s.
+/// Returns a machine with two compute nodes and four disks of 20 MiB/s.
 fn machine() -> MachineDescription {
     let values = [("nodes.compute", "2"), ("nodes.io", "4"), ("disks.model", "streaming-20")];
     MachineDescription::load_with("loopback", &values).expect("built in")
@@ -22,7 +22,7 @@ fn file(name: &str, disks: &[u32]) -> StoredFile {
     StoredFile { place, ..StoredFile::on_disks(name, BYTES, PAGE) }
 }
 
-/// Returns a program on a node that starts at `start` and reads a file from front to back.
+/// Returns a program that starts at `start` on a node and reads a file sequentially.
 fn reader(name: &str, node: u32, start: Duration) -> Launch {
     let job = Job::Sequential(Sequential {
         file: name.into(),
@@ -54,7 +54,7 @@ fn only_the_disks_of_a_file_are_busy() {
     let trial = run(vec![file("a", &[3, 1])], vec![reader("a", 0, Duration::ZERO)]);
     let busy = busy(&trial);
     assert_eq!((busy[0], busy[2]), (0.0, 0.0), "{busy:?}");
-    // 2 MiB each at 20 MiB/s.
+    // Each of the two disks transfers 2 MiB at 20 MiB/s.
     assert!(busy[1] > 0.1 && busy[3] > 0.1, "{busy:?}");
     assert_eq!(trial.bytes_moved, BYTES);
 }
@@ -85,7 +85,8 @@ fn jobs_on_the_same_disks_share_them() {
     assert!(both.iter().all(|elapsed| *elapsed > 1.7 * alone[0]), "{both:?} of both, {alone:?} of one");
 }
 
-/// Half of the nodes read one file while the others write another, by any method: each job has a separate group.
+/// With any method, half of the nodes read one file while the other half write another file: each job is a separate
+/// group.
 #[test]
 fn groups_access_separate_files_at_the_same_time() {
     let machine = MachineDescription::load("starfish-1996").expect("built in");

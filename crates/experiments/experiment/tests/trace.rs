@@ -1,5 +1,5 @@
-//! Events that a trial reports to its recorder: slices that do not overlap and that add up to the statistics. The trial
-//! is the same as without a recorder.
+//! Tests of the events that a trial reports to its recorder: the slices of a track do not overlap, and add up to the
+//! statistics of the trial. Recording does not change the result of the trial.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use layout::Problem;
 use machine::{Duration, Instant, NodeId, NotedEvent, Recorder, RowId};
 use sim::Statistics;
 
-/// A slice with one of its arguments.
+/// A slice, and its argument `interrupted_ns`: the time for which it was interrupted.
 struct Slice {
     name: &'static str,
     begin: u64,
@@ -19,18 +19,18 @@ struct Slice {
     interrupted: u64,
 }
 
-/// A row: its node and name.
+/// A track: its node and name.
 type Track = (usize, String);
 
 #[derive(Default)]
 struct Tracks {
     rows: Vec<Track>,
-    /// Slices that have begun on each row and not ended.
+    /// Slices on each row that have begun and not ended.
     open: BTreeMap<RowId, Vec<Slice>>,
     slices: BTreeMap<Track, Vec<Slice>>,
     /// Highest count of each track.
     highest: BTreeMap<Track, u64>,
-    /// Numbers of sent messages, and of received messages.
+    /// Identifiers of the sent messages, and those of the received messages.
     messages: [BTreeSet<u64>; 2],
 }
 
@@ -51,7 +51,7 @@ impl Recorder for Tracks {
             }
             NotedEvent::End => {
                 let slice = Slice { end: time.as_nanos(), ..open.pop().expect("it has begun") };
-                // A slice within another is part of it.
+                // A slice inside another slice is part of it.
                 if open.is_empty() {
                     self.slices.entry(track).or_default().push(slice);
                 }
@@ -115,7 +115,7 @@ fn recorded(experiment: &Case) -> (experiment::Trial, Tracks) {
 }
 
 #[test]
-fn recording_changes_nothing() {
+fn recording_does_not_change_the_trial() {
     for experiment in experiments() {
         let trial = experiment.trial(0).expect("it runs");
         let (recorded, _) = recorded(&experiment);
@@ -124,7 +124,7 @@ fn recording_changes_nothing() {
 }
 
 #[test]
-fn slices_of_a_track_come_in_order_and_do_not_overlap() {
+fn slices_of_a_track_are_in_order_and_do_not_overlap() {
     for experiment in experiments() {
         let (_, tracks) = recorded(&experiment);
         assert!(tracks.slices.len() > 32, "only {} tracks", tracks.slices.len());
@@ -151,7 +151,7 @@ fn slices_add_up_to_the_statistics() {
         for (index, node) in nodes.iter().enumerate() {
             let interrupts = tracks.total(index, "processor: interrupts");
             assert_eq!(interrupts, node.processor_interrupts.as_nanos(), "interrupts of node {index}");
-            // Work in flight when recording stops is already in the statistics.
+            // Work that is in progress when recording stops is already in the statistics.
             let under_way = node.processor_threads.as_nanos() - tracks.total(index, "processor: threads");
             assert!(under_way < Duration::from_micros(100).as_nanos(), "{under_way} ns at node {index}");
             let links = ["link out", "link in"].map(|name| tracks.total(index, name));
@@ -180,7 +180,7 @@ fn slices_add_up_to_the_statistics() {
 }
 
 #[test]
-fn work_is_recorded_under_its_names() {
+fn each_kind_of_work_is_recorded_under_its_own_name() {
     let (_, tracks) = recorded(&experiment("starfish-1996", "rb", Method::Traditional, 8192));
     for (track, names) in [
         ((0, "processor: threads"), &["build_request", "handle_reply"][..]),
@@ -217,6 +217,6 @@ fn nodes_record_their_work_and_messages() {
         let [sent, received] = &tracks.messages;
         // Messages in flight when recording ends are not received.
         let (came, left) = (received.len(), sent.len());
-        assert!(received.is_subset(sent) && left < came + 40 && left > 32, "{came} of {left} messages");
+        assert!(received.is_subset(sent) && left < came + 40 && left > 32, "{came} of {left} sent messages were received");
     }
 }

@@ -1,4 +1,4 @@
-//! Several clients that use one file at once, on a simulated machine.
+//! Tests of several clients that use one file at the same time, on a simulated machine.
 
 use description::MachineDescription;
 use experiment::{Beginning, Experiment, Job, Launch, Order, Outcome, StoredFile, Trial, Workload};
@@ -44,7 +44,7 @@ fn requests(outcome: &Outcome) -> u64 {
     outcome.reads.requests() + outcome.writes.requests()
 }
 
-/// Returns the number of requests a second.
+/// Returns the number of requests per second.
 fn rate(outcome: &Outcome) -> f64 {
     requests(outcome) as f64 / outcome.elapsed.as_secs_f64()
 }
@@ -62,7 +62,8 @@ fn a_pass_moves_each_byte_once() {
             assert_eq!(requests(&outcome), 256);
             assert_eq!(outcome.reads.bytes == 0, reads_percent == 0);
             assert_eq!(outcome.writes.bytes == 0, reads_percent == 100);
-            // Written data must reach the disks: a sixth of a second at four times 20 MiB/s for the whole file.
+            // Written data must reach the disks. Writing the whole file to four disks of 20 MiB/s takes a fifth of a
+            // second.
             let written = outcome.writes.bytes as f64 / f64::from(80 << 20);
             assert!(outcome.elapsed.as_secs_f64() > 0.9 * written, "{order:?} {reads_percent}: {outcome:?}");
             assert_eq!(outcome.flush.is_zero(), reads_percent == 100);
@@ -70,8 +71,8 @@ fn a_pass_moves_each_byte_once() {
     }
 }
 
-/// By Little's law the mean number of requests in flight is their rate times their mean latency. It never exceeds the
-/// limit; if all clients always fill the limit, it is hardly less.
+/// By Little's law, the mean number of requests in flight is the request rate times the mean latency. It must not
+/// exceed the limit, and must nearly reach it if all clients always use the limit.
 #[test]
 fn requests_in_flight_reach_and_never_exceed_the_limit() {
     for (clients, outstanding) in [(1, 1), (1, 4), (3, 2), (2, 8)] {
@@ -97,7 +98,7 @@ fn more_outstanding_requests_are_not_slower() {
     for order in [Order::Sequential, Order::Random] {
         let rates = [1, 2, 4, 8, 16].map(|outstanding| rate(&run(workload(order, 100, 1, outstanding))));
         assert!(rates.windows(2).all(|pair| pair[1] > 0.99 * pair[0]), "{order:?}: {rates:?}");
-        // In order, each disk has the next block ready when it is requested.
+        // With sequential requests, each disk has prefetched the next block when it is requested.
         let least = if order == Order::Random { 2.0 } else { 1.1 };
         assert!(rates[4] > least * rates[0], "four disks want several requests: {order:?}: {rates:?}");
     }
@@ -107,7 +108,7 @@ fn more_outstanding_requests_are_not_slower() {
 fn more_clients_are_not_slower_until_the_disks_are_busy() {
     let rates = [1, 2, 4].map(|clients| rate(&run(workload(Order::Random, 100, clients, 1))));
     assert!(rates[0] < rates[1] && rates[1] < rates[2], "{rates:?}");
-    // 320 blocks of 64 KiB are 20 MiB, the throughput of a disk in one second.
+    // 320 blocks of 64 KiB are 20 MiB, which a disk transfers in one second.
     assert!(rates[2] <= 4.0 * 320.0, "{rates:?}");
 }
 
@@ -131,7 +132,7 @@ fn a_client_stops_in_time_or_after_its_requests() {
     assert!((0.0..=longest).contains(&late), "{late} s late, and no request took longer than {longest} s");
     assert!(requests(&timed) > 50, "{timed:?}");
 
-    // More requests than records: the client starts again from the beginning.
+    // There are more requests than records, so the client starts again from the beginning.
     let counted = Workload { requests: Some(300), ..workload(Order::Sequential, 100, 1, 4) };
     assert_eq!(requests(&run(counted.clone())), 300);
     let few = Workload { requests: Some(7), time: Some(Duration::from_secs(9)), ..counted };
