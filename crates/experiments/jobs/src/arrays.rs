@@ -1,13 +1,13 @@
 //! Compute nodes write several arrays, each to a separate file: the patterns of the ENWRICH report (section 4.1).
 //!
 //! ```text
-//!   wcc      one array                     all nodes write it
-//!   wss      one array, as wc              all nodes begin each round of one record together
-//!   wrnncc   two arrays, of wnn and wcc    each node writes a piece of one and a piece of the other in turn
-//!   wpnncc   two arrays, of wnn and wcc    half of the nodes write one, the other half the other
+//!   wcc      one array                        all nodes write the array
+//!   wss      one array, as in wc              all nodes start each round of one record together
+//!   wrnncc   two arrays, as in wnn and wcc    each node writes pieces of both arrays in turn
+//!   wpnncc   two arrays, as in wnn and wcc    half of the nodes write the first array, half the second
 //! ```
 //!
-//! Nodes send independent requests, or write into a write cache that all of them share.
+//! Nodes send independent requests, or write into a write cache that all nodes share.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,24 +23,24 @@ use crate::{Error, FlushTally, Member, Outcome};
 pub struct ArraysJob {
     /// Names of the files, one for each array.
     pub files: Vec<String>,
-    /// Arrays, and the members that write each.
+    /// Arrays, and the members that write each array.
     pub pattern: ArrayPattern,
-    /// Size in bytes of all arrays together and of a record, number of members, and shape and grid of each array.
+    /// Total size of all arrays and size of a record in bytes, number of members, and shape and grid of each array.
     pub problem: Problem,
     /// Settings of the write cache, if the members use one.
     pub write_cache: Option<WriteCacheSettings>,
 }
 
-/// The arrays of a job, and the members that write them, or read a single one.
+/// The arrays of a job, and the members that write them. A single array can also be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrayPattern {
     /// One array.
     One(Pattern),
-    /// One array, record by record cyclically. All members begin each round together.
+    /// One array, whose records are distributed cyclically. All members start each round together.
     InRounds,
-    /// Two arrays; each member writes both in turn.
+    /// Two arrays; each member writes pieces of both in turn.
     InTurn(Pattern, Pattern),
-    /// Two arrays; the first half of the members write one, the second half the other.
+    /// Two arrays; the first half of the members writes the first array, the second half the second.
     Apart(Pattern, Pattern),
 }
 
@@ -58,7 +58,7 @@ impl ArrayPattern {
         self.of_array(0).operation()
     }
 
-    /// True if an array is a matrix. Shape and grid matter only then.
+    /// True if an array is a matrix. Shape and grid have an effect only then.
     pub fn is_of_matrix(&self) -> bool {
         (0..self.arrays()).any(|array| self.of_array(array).is_of_matrix())
     }
@@ -68,10 +68,10 @@ impl ArrayPattern {
         Pattern::all().map(ArrayPattern::One)
     }
 
-    /// Returns the pattern of one of the arrays, counted from 0.
+    /// Returns the pattern of the array with this number, counted from 0.
     ///
     /// # Panics
-    /// If the number of the array is too large.
+    /// If there is no array of this number.
     pub fn of_array(&self, array: usize) -> Pattern {
         match *self {
             ArrayPattern::InRounds => "wc".parse().expect("a pattern of the report"),
@@ -82,7 +82,7 @@ impl ArrayPattern {
         }
     }
 
-    /// Returns the members that write an array, as the first member and their number.
+    /// Returns the members that write an array: the first member, and the number of members.
     fn writers(&self, array: usize, members: u32) -> (u32, u32) {
         match self {
             ArrayPattern::Apart(..) => (members / 2 * array as u32, members / 2),
@@ -92,7 +92,7 @@ impl ArrayPattern {
 }
 
 impl ArraysJob {
-    /// Returns the size of each array, and of its file, in bytes.
+    /// Returns the size in bytes of each array, and so of its file.
     pub fn array_bytes(&self) -> u64 {
         self.problem.file_bytes / self.pattern.arrays() as u64
     }
@@ -123,13 +123,13 @@ impl ArraysJob {
     }
 }
 
-/// Part of a member in one array.
+/// Part of a member in the job, for one array.
 struct ArrayPart<M: Machine> {
     file: File<M>,
     view: View,
     /// Rank among the members that write the array.
     rank: u32,
-    /// Largest write in bytes: a row of the array if the members write two arrays in turn.
+    /// Maximum size of a write in bytes. If the members write two arrays in turn, it is a row of the array.
     piece_bytes: u64,
     memory: Memory,
 }
@@ -143,7 +143,7 @@ pub struct ArraysPart<M: Machine> {
     /// Arrays that this member writes.
     arrays: Vec<ArrayPart<M>>,
     cache: Option<WriteCache<M>>,
-    /// Number of rounds, if all members begin each together: the number of pieces of the first member.
+    /// Number of rounds if all members start each round together: the number of pieces of the first member.
     rounds: Option<usize>,
 }
 
@@ -208,7 +208,7 @@ impl<M: Machine> ArraysPart<M> {
             }
         }
         if let Some(cache) = &self.cache {
-            // The barrier lets the last flush of the cache contain the remaining data of all members.
+            // Because of the barrier, the last flush of the cache contains the remaining data of all members.
             self.member.client()?.barrier(&self.member.group).await?;
             cache.leave().await?;
             outcome.flushes = Some(FlushTally::of(cache));
@@ -249,7 +249,7 @@ impl<M: Machine> ArraysPart<M> {
 }
 
 impl<M: Machine> ArrayPart<M> {
-    /// Iterates over the writes of this member to the array, request by request.
+    /// Iterates over the parts of the array that this member writes, one for each request.
     fn pieces(&self) -> impl Iterator<Item = Chunk> {
         let most = self.piece_bytes;
         self.view.chunks(self.rank).flat_map(move |chunk| {

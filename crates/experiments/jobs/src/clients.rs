@@ -4,7 +4,7 @@
 //!  create the file; fill it and flush it, if it is read                 untimed
 //!  client 0:  request, request, ...  K in flight           flush  --.
 //!  client 1:  the same with its part of the file           flush    | the elapsed time
-//!  ...        reads are checked after their latency was taken     --'
+//!  ...        a read is checked after its latency was taken       --'
 //! ```
 
 use std::cell::{Cell, RefCell};
@@ -18,8 +18,8 @@ use crate::requests::{Request, Requests};
 use crate::{Contents, Error, Member, Order, Outcome, Workload};
 
 impl Workload {
-    /// Fills the file with its contents and flushes it, unless the job only writes. Passes the size of each write in
-    /// bytes to the callback.
+    /// Fills the file with its contents and flushes it, unless the job only writes. Calls the callback with the size in
+    /// bytes of each write.
     pub async fn lay_out<M: Machine>(
         &self,
         machine: &M,
@@ -34,8 +34,8 @@ impl Workload {
         Ok(file.flush().await?)
     }
 
-    /// Runs the client of this number, with the file open on its node. Passes the size of each transfer in bytes to the
-    /// callback.
+    /// Runs the client of this number, with the file open on its node. Calls the callback with the size in bytes of each
+    /// transfer.
     pub async fn run<M: Machine>(
         &self,
         machine: &M,
@@ -73,8 +73,8 @@ impl Workload {
     }
 }
 
-/// Fills a file with its contents from front to back, with some blocks in flight to every disk. Passes the size of each
-/// write in bytes to the callback.
+/// Writes the contents of a file sequentially, with several blocks in flight to each disk. Calls the callback with the
+/// size in bytes of each write.
 pub async fn fill<M: Machine>(
     machine: &M,
     file: &File<M>,
@@ -94,7 +94,7 @@ pub async fn fill<M: Machine>(
     laying_out.run(machine, file, contents, 0, on_bytes).await.map(drop)
 }
 
-/// Target for the bytes in flight while a file is filled. Large blocks or many disks can exceed it.
+/// Target for the number of bytes in flight while a file is filled. Large blocks or many disks can exceed it.
 const LAYING_OUT_BYTES: u64 = 8 << 20;
 
 /// Limits for the number of requests in flight while a file is filled.
@@ -107,11 +107,11 @@ struct Running<M: Machine> {
     file: File<M>,
     contents: Contents,
     begin: Instant,
-    /// Time after which the client starts no more requests.
+    /// Time from which the client starts no more requests.
     deadline: Option<Instant>,
     record_bytes: u64,
     requests: RefCell<Requests>,
-    /// Number of requests still to be made.
+    /// Number of requests that the client still has to make.
     left: Cell<u64>,
     outcome: RefCell<Outcome>,
     on_bytes: Box<dyn Fn(u64)>,

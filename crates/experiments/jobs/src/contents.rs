@@ -1,7 +1,7 @@
-//! Contents of the files of an experiment, and checks of them.
+//! Contents of the files of an experiment, and checks of these contents.
 //!
-//! Real contents are bytes that depend on their offset, so that a misplaced block or byte is detected. Phantom contents
-//! state their origin instead, and take no memory.
+//! Real contents are bytes that depend on their offset, so that the check detects a misplaced block or byte. Phantom
+//! contents are a description of the bytes by source and offset, and take no memory.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +12,9 @@ use machine::{Memory, Payload, Source, mix};
 /// Kind of contents of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Real bytes, which are moved and compared.
+    /// Real bytes, which are transferred and compared.
     Real,
-    /// Descriptions of bytes, which are moved and compared in the same way.
+    /// Descriptions of bytes, which are transferred and compared in the same way.
     Phantom,
 }
 
@@ -63,10 +63,10 @@ impl Contents {
         }
     }
 
-    /// Returns the first of these parts of `memory` that differs from the corresponding bytes of the file.
+    /// Returns the first of these parts of `memory` that differs from the file's contents, if any.
     pub fn first_wrong(self, memory: &Memory, mut parts: impl Iterator<Item = Chunk>) -> Option<Chunk> {
         match self {
-            // Compare in place: the number of parts may equal the number of records.
+            // Compare in place, without a copy: there may be as many parts as records.
             Contents::Real => {
                 let held = memory.get(0, memory.len());
                 let held = held.as_contiguous().expect("real memory is one piece");
@@ -82,7 +82,7 @@ impl Contents {
     }
 }
 
-/// Bytes of a word. Each word is a hash of its number in the file.
+/// Number of bytes of a word. Each word is a hash of its index in the file.
 const WORD: usize = 8;
 
 /// Fills `data` with the file's bytes from `offset` on.
@@ -112,12 +112,12 @@ fn is_filled(data: &[u8], offset: u64) -> bool {
         && tail == &mix(number + count).to_le_bytes()[..tail.len()]
 }
 
-/// Returns the number of the `bytes` bytes from `offset` on that belong to a word which began earlier.
+/// Returns how many of the `bytes` bytes from `offset` on belong to a word that begins before `offset`.
 fn before_whole_words(offset: u64, bytes: usize) -> usize {
     (offset.wrapping_neg() % WORD as u64).min(bytes as u64) as usize
 }
 
-/// Returns the rest of the word that contains `offset`, followed by zeros that are not part of the file.
+/// Returns the bytes from `offset` to the end of its word, followed by zeros that are not part of the file.
 fn part_of_word(offset: u64) -> [u8; WORD] {
     let word = mix(offset / WORD as u64) >> (offset % WORD as u64 * u64::from(u8::BITS));
     word.to_le_bytes()

@@ -1,5 +1,5 @@
-//! Interleaves runs: a job reads a batch of every input run at once, waits for all batches, and writes their blocks in
-//! turn, with write-behind. With one input run it is a copy.
+//! Interleaves runs: a job reads a batch of every input run at the same time, waits for all batches, and writes their
+//! blocks in turn, with write-behind. With a single input run it is a copy.
 //!
 //! Source: sections 3 (two disks copied onto each other) and 4 (d disks) of Sinclair, Tang & Varman, "Placement-related
 //! problems in shared disk I/O" (Kluwer 1996).
@@ -35,7 +35,7 @@ impl fmt::Display for InterleaveJob {
     }
 }
 
-/// Part of the member that interleaves runs.
+/// Part of the member in the job.
 pub struct InterleavePart<M: Machine> {
     job: InterleaveJob,
     part: RunPart<M>,
@@ -51,7 +51,7 @@ impl<M: Machine> InterleavePart<M> {
         let all = 0..self.part.inputs.count();
         while !all.clone().all(|run| self.part.inputs.is_used_up(run)) {
             all.clone().for_each(|run| self.part.inputs.ask(run));
-            // Attribute the wait to the first run without data, although the job waits for all.
+            // The job waits for all runs. Record the wait as one for the first run without data.
             let late = all.clone().find(|&run| !self.part.inputs.has_next(run)).unwrap_or(0);
             output.note_wait(WaitCause::Input(late), self.part.inputs.wait_for_all(all.clone())).await?;
             self.use_round(&output);

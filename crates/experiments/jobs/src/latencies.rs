@@ -1,17 +1,18 @@
-//! Latencies of requests: percentiles with a known error, in memory that does not grow with the number of requests.
+//! Latencies of requests. Percentiles have a known maximum error, and the memory does not grow with the number of
+//! requests.
 
 use std::fmt;
 
 use hdrhistogram::Histogram;
 use machine::Duration;
 
-/// Number of correct decimal digits of a percentile: it is at most a thousandth too large.
+/// Number of correct decimal digits of a percentile. It is too large by at most a thousandth.
 const DIGITS: u8 = 3;
 
 /// Statistics of the latencies of many requests.
 #[derive(Clone, PartialEq)]
 pub struct Latencies {
-    /// Latencies in nanoseconds, in steps of a thousandth.
+    /// Latencies in nanoseconds. The width of each step is at most a thousandth of the latency.
     histogram: Histogram<u64>,
     /// Sum of all latencies, in nanoseconds.
     sum: u128,
@@ -20,7 +21,7 @@ pub struct Latencies {
 
 impl Default for Latencies {
     fn default() -> Self {
-        let histogram = Histogram::new(DIGITS).expect("so many digits can be had");
+        let histogram = Histogram::new(DIGITS).expect("the histogram supports this number of digits");
         Latencies { histogram, sum: 0, longest: Duration::ZERO }
     }
 }
@@ -28,14 +29,14 @@ impl Default for Latencies {
 impl Latencies {
     /// Adds one latency.
     pub fn record(&mut self, latency: Duration) {
-        self.histogram.record(latency.as_nanos()).expect("it grows as it has to");
+        self.histogram.record(latency.as_nanos()).expect("the histogram grows as needed");
         self.sum += u128::from(latency.as_nanos());
         self.longest = self.longest.max(latency);
     }
 
     /// Adds all latencies of `other`.
     pub fn add(&mut self, other: &Latencies) {
-        self.histogram.add(&other.histogram).expect("it grows as it has to");
+        self.histogram.add(&other.histogram).expect("the histogram grows as needed");
         self.sum += other.sum;
         self.longest = self.longest.max(other.longest);
     }
@@ -45,28 +46,28 @@ impl Latencies {
         self.histogram.len()
     }
 
-    /// Returns the mean, to the nanosecond; `None` without latencies.
+    /// Returns the mean, rounded down to a nanosecond; `None` if there are no latencies.
     pub fn mean(&self) -> Option<Duration> {
         let mean = self.sum.checked_div(u128::from(self.count()))?;
         Some(Duration::from_nanos(mean as u64))
     }
 
-    /// Returns the latency that `percent` % of all do not exceed, at most a thousandth too large; `None` without
-    /// latencies.
+    /// Returns the latency that `percent` % of all latencies do not exceed. The result is too large by at most a
+    /// thousandth. `None` if there are no latencies.
     pub fn percentile(&self, percent: f64) -> Option<Duration> {
         let value = (self.count() > 0).then(|| self.histogram.value_at_percentile(percent))?;
-        // The end of a step may exceed the longest latency.
+        // The upper bound of a step may exceed the longest latency.
         Some(Duration::from_nanos(value).min(self.longest))
     }
 
-    /// Returns the longest latency, to the nanosecond; `None` without latencies.
+    /// Returns the longest latency, exact to the nanosecond; `None` if there are no latencies.
     pub fn longest(&self) -> Option<Duration> {
         (self.count() > 0).then_some(self.longest)
     }
 }
 
 impl fmt::Debug for Latencies {
-    /// Writes a summary, because the histogram has thousands of counts.
+    /// Writes a summary instead of all fields, because the histogram has thousands of counts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (count, mean, longest) = (self.count(), self.mean(), self.longest());
         f.debug_struct("Latencies")
@@ -82,7 +83,8 @@ mod tests {
     use super::*;
     use machine::mix;
 
-    /// Draws latencies from a microsecond to about ten seconds, spread as unevenly as real ones.
+    /// Draws latencies from a microsecond to about ten seconds, with a distribution as skewed as that of real
+    /// latencies.
     fn drawn(count: u64) -> Vec<u64> {
         let nanoseconds =
             |index| (1000.0 * 10_f64.powf((mix(index) >> 40) as f64 / (1 << 24) as f64 * 7.0)) as u64;

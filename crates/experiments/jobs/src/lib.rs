@@ -6,25 +6,27 @@
 //!
 //! ```text
 //!   prepare   each member: open the file, get memory              untimed
-//!   run       all members at once                             --.
+//!   run       all members at the same time                             --.
 //!   finish    the first member, when all have run               |  the elapsed time of the job
 //!   check     the data read, or the file's contents           --'  untimed
 //! ```
 //!
-//! - `member.rs`: a node in a job; `outcome.rs`, `latencies.rs`: its results.
+//! - `member.rs`: a node that takes part in a job; `outcome.rs`, `latencies.rs`: results.
 //! - `pattern.rs`: a group accesses a file in one of the reports' patterns, by any method.
 //! - `arrays.rs`: a group writes one or two arrays, each to a file, with or without a write cache.
-//! - `sequential.rs`: a program reads or writes a file from front to back through a page cache.
-//! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, reads mixed with writes.
+//! - `sequential.rs`: a program reads or writes a file sequentially through a page cache.
+//! - `workload.rs`, `requests.rs`, `clients.rs`: requests in any order, several in flight, with a mix of reads and
+//! writes.
 //! - `names.rs`: the member creates, stats, lists or removes small files in a directory.
 //! - `replay.rs`: each member replays the requests of a node of a request log.
-//! - `merge.rs`, `interleave.rs`: the member merges or interleaves runs; `run_part.rs`: code that both share;
-//!   `runs.rs`: reads and writes of runs; `timeline.rs`: record of their progress.
-//! - `round_trips.rs`: messages and their answers only.
-//! - `local.rs`: a program reads a file of its node's disk, without a file system.
-//! - `contents.rs`: contents of files, and checks of them; `error.rs`: errors.
+//! - `merge.rs`, `interleave.rs`: the member merges or interleaves runs; `run_part.rs`: code that both jobs share;
+//! `runs.rs`: reads and writes of runs; `timeline.rs`: record of the progress over time.
+//! - `round_trips.rs`: the member only exchanges messages.
+//! - `local.rs`: a program reads a file of its node's disk, without the file system.
+//! - `contents.rs`: contents of files, and their checks; `error.rs`: errors.
 //!
-//! To add a kind of job, add a file, a variant of [`Job`] and one of [`Part`]; the compiler reports the other places.
+//! To add a kind of job, add a file, a variant of [`Job`] and a variant of [`Part`]. The compiler reports all other
+//! places to change.
 
 mod arrays;
 mod clients;
@@ -88,9 +90,9 @@ pub enum Job {
     Pattern(PatternJob),
     /// A group writes one or two arrays, each to a file.
     Arrays(ArraysJob),
-    /// Each member is a program that accesses a file from front to back, through its page cache.
+    /// Each member is a program that accesses a file sequentially, through its page cache.
     Sequential(Sequential),
-    /// Each member sends requests for the file of this name, several in flight.
+    /// Each member sends requests for the file of this name, with several in flight.
     Requests(String, Workload),
     /// Each member replays the requests of a node of a request log.
     Replay(ReplayJob),
@@ -102,7 +104,7 @@ pub enum Job {
     Names(NamesJob),
     /// Each member exchanges empty messages with I/O nodes.
     RoundTrips(RoundTripsJob),
-    /// Each member is a program that reads a file of a disk of its node.
+    /// Each member is a program that reads a file from a disk of its node.
     Local(LocalProgram),
 }
 
@@ -131,7 +133,7 @@ pub enum Part<M: Machine> {
 }
 
 impl Job {
-    /// Rejects a job that is inconsistent for `members` members, with a message for the user.
+    /// Rejects a job whose settings are inconsistent for `members` members, with a message for the user.
     pub fn check(&self, members: u32) -> Result<(), Error> {
         match self {
             Job::Pattern(job) => job.check(members),
@@ -152,12 +154,12 @@ impl Job {
         !matches!(self, Job::Local(_))
     }
 
-    /// True if the members use a namespace, for which an I/O node must have a store of metadata.
+    /// True if the members use a namespace. Then an I/O node must have a metadata store.
     pub fn has_names(&self) -> bool {
         matches!(self, Job::Names(_))
     }
 
-    /// Prepares the part of a member, untimed. The file must exist, unless the job creates it.
+    /// Prepares the part of a member. This is not timed. The file must exist, unless the job creates it.
     pub async fn prepare<M: Machine>(&self, member: Member<M>) -> Result<Part<M>, Error> {
         Ok(match self {
             Job::Pattern(job) => Part::Pattern(Box::new(PatternPart::prepare(job, member).await?)),
@@ -193,8 +195,8 @@ impl<M: Machine> Part<M> {
         }
     }
 
-    /// Flushes the data of all members to stable storage, unless they have flushed it. The first member calls this
-    /// after all have run.
+    /// Flushes the data of all members to stable storage, unless the members have already done so. The first member
+    /// calls this function after all members have run.
     pub async fn finish(&self) -> Result<(), Error> {
         match self {
             Part::Pattern(part) => part.finish().await,
@@ -210,7 +212,7 @@ impl<M: Machine> Part<M> {
         }
     }
 
-    /// Checks the results that `run` has not checked, after the job.
+    /// Checks those results that `run` has not checked. This is done after the job.
     pub async fn check(&self) -> Result<(), Error> {
         match self {
             Part::Pattern(part) => part.check().await,

@@ -1,8 +1,8 @@
-//! Local disk: speed of a plain program that reads a file from front to back.
+//! Local disk: a plain program that reads a file sequentially, as a reference for speed.
 //!
-//! The operating system reads ahead for the program, so the disk always has a read in its queue. The program uses none
-//! of our file system, network or agents, and is the yardstick for their cost. The code is generic over the machine, so
-//! that simulation and measurement run the same code.
+//! The operating system reads ahead for the program, so the disk always has a read in its queue. The program does not
+//! use our file system, network or agents; its time is the baseline for their cost. The code is generic over the
+//! machine, so that simulation and measurement run the same code.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -13,11 +13,11 @@ use machine::{Buf, Condition, Disk, Duration, Machine, ObjectId, Payload, Result
 use crate::sequential::Program;
 use crate::{Error, Member, Outcome};
 
-/// Limit of reads in the disk's queue if each is one page. Two keep the disk busy; more help if the program is not
-/// scheduled for a while.
+/// Maximum number of reads in the disk's queue if each read is one page. Two reads keep the disk busy; more help if the
+/// program is not scheduled for a while.
 pub(crate) const PAGES_AHEAD: usize = 8;
 
-/// A program that reads an object of its node's first disk from front to back.
+/// A program that reads an object of its node's first disk sequentially.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalProgram {
     /// Name of the object.
@@ -30,7 +30,7 @@ pub struct LocalProgram {
     pub work: Duration,
 }
 
-/// Part of a program in the job.
+/// Part of the member in the job.
 pub struct LocalPart<M: Machine> {
     job: LocalProgram,
     member: Member<M>,
@@ -66,11 +66,12 @@ impl<M: Machine> LocalPart<M> {
     }
 }
 
-/// Reader of an object of a machine's first disk, page by page with read-ahead. One disk access reads one page.
+/// Sequential reader of an object of a machine's first disk, page by page with read-ahead. Each disk access reads one
+/// page.
 pub struct LocalReader<M: Machine> {
     machine: M,
     object: ObjectId,
-    /// Offset of the data not requested yet, in bytes; the next field is the number of such bytes.
+    /// Offset in bytes of the data not requested yet. The next field is the number of bytes not requested yet.
     offset: u64,
     bytes: u64,
     page_bytes: u64,
@@ -111,7 +112,7 @@ impl<M: Machine> LocalReader<M> {
         while page.outcome.borrow().is_none() {
             page.came.wait().await;
         }
-        let outcome = page.outcome.borrow_mut().take().expect("it has come");
+        let outcome = page.outcome.borrow_mut().take().expect("the page was read");
         outcome.map(|buffer| Some(buffer.slice(0..buffer.len())))
     }
 

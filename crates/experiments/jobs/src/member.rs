@@ -14,7 +14,7 @@ pub struct Member<M: Machine> {
     pub machine: M,
     /// Client of the file system; `None` for a job without [clients](crate::Job::has_clients).
     pub client: Option<Client<M>>,
-    /// Files, by their names in jobs.
+    /// Files, by the names that jobs use for them.
     pub files: Rc<BTreeMap<String, NumberedFile>>,
     /// All members of the job, and the rank of this one.
     pub group: Group,
@@ -30,7 +30,7 @@ impl<M: Machine> Member<M> {
         self.group.rank as u32
     }
 
-    /// Returns a seed that differs from those of other members, jobs and trials.
+    /// Returns a seed that differs from the seeds of other members, jobs and trials.
     pub(crate) fn draws(&self) -> u64 {
         mix(mix(mix(self.seed) ^ self.group.id) ^ u64::from(self.rank()))
     }
@@ -58,7 +58,7 @@ impl<M: Machine> Member<M> {
         Ok(file)
     }
 
-    /// Opens a file with its current stripes, including those that other members wrote.
+    /// Opens a file with its current stripes, including stripes that other members have written.
     pub(crate) async fn open_written(&self, name: &str) -> Result<File<M>, Error> {
         let client = self.client()?;
         let file = self.file(name)?;

@@ -1,18 +1,18 @@
 //! An external merge: a job uses the blocks of its input runs in an order that depends on the data, and writes an
-//! output run with write-behind. The order is random here.
+//! output run with write-behind. This job draws the order at random.
 //!
 //! ```text
 //!   request the first batch of every run
 //!   until all runs are used up:
-//!     choose a run with blocks left, all equally likely                random block depletion
+//!     choose a run with blocks left, each equally likely           random block depletion
 //!     wait for its next block; use it: a block of output
-//!     if it was the first of its batch, request the next batch         waiting while the portion is full
+//!     if the block was the first of its batch, request the next one     waiting while the portion is full
 //!     if b_w blocks of output are ready, start to write them
 //!   write the rest; wait for all writes
 //! ```
 //!
 //! Source: Sinclair, Tang & Varman, "Placement-related problems in shared disk I/O" (Kluwer 1996), sections 2 and 2.1.
-//! The job waits only for disks, so with exclusive disks it runs at their speed.
+//! The job waits only for disks, so it runs at the speed of the disks if no other job uses them.
 
 use std::fmt;
 
@@ -28,26 +28,26 @@ use crate::{Error, Member, Outcome};
 pub struct MergeJob {
     /// Runs of the merge.
     pub runs: RunSet,
-    /// Time at which the merge requests batches.
+    /// Event at which the merge requests the next batch.
     pub reading: BatchReading,
     /// Computation time for each block. Reads and writes continue during the computation.
     pub work: Duration,
-    /// Limit of memory in blocks, if any. It covers blocks that were requested and not yet used, and blocks produced
-    /// but not yet written.
+    /// Maximum memory in blocks; `None` for no limit. It holds blocks that were requested and not yet used, and output
+    /// blocks that were not yet written.
     pub portion: Option<u64>,
 }
 
-/// Time at which a merge requests the next batch of a run.
+/// Event at which a merge requests the next batch of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchReading {
-    /// On use of the first block of the previous batch (intra-run prefetching).
+    /// Use of the first block of the previous batch (intra-run prefetching).
     Prefetched,
-    /// After use of the last block of the previous batch.
+    /// Use of the last block of the previous batch.
     OnDemand,
 }
 
 impl MergeJob {
-    /// Returns the least portion without deadlock, in blocks: all batches that the job may hold, the write that is
+    /// Returns the minimum portion without deadlock, in blocks: all batches that the job can hold, the write that is
     /// being collected, and one batch to request.
     pub fn portion_least(runs: usize, read_blocks: u64, write_blocks: u64, reading: BatchReading) -> u64 {
         let batches = match reading {
@@ -78,7 +78,7 @@ impl fmt::Display for MergeJob {
     }
 }
 
-/// Part of the member that merges runs.
+/// Part of the member in the job.
 pub struct MergePart<M: Machine> {
     job: MergeJob,
     part: RunPart<M>,
@@ -126,7 +126,7 @@ impl<M: Machine> MergePart<M> {
         Ok(())
     }
 
-    /// Waits until a batch fits in the portion.
+    /// Waits until the portion has space for a batch.
     async fn wait_for_room(&self, batch: u64, output: &RunOutput<M>) -> Result<(), Error> {
         let Some(portion) = self.job.portion else { return Ok(()) };
         let is_full = || self.part.inputs.held() + output.unwritten() + batch > portion;
@@ -148,7 +148,7 @@ impl<M: Machine> MergePart<M> {
     }
 }
 
-/// Random choice of the run of the next block, among the runs with blocks left, all equally likely.
+/// Random choice of the run whose block is used next. Each run that has blocks left is equally likely.
 struct Depletion {
     key: u64,
     drawn: u64,
@@ -167,7 +167,7 @@ impl Depletion {
         self.left.get(index as usize).copied()
     }
 
-    /// Removes a run without blocks left.
+    /// Removes a run that has no blocks left.
     fn end(&mut self, run: usize) {
         self.left.retain(|left| *left != run);
     }

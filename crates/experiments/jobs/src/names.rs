@@ -1,14 +1,13 @@
-//! Many small files in a directory: created, looked up, listed or removed.
+//! Many small files in a directory, which the job creates, looks up, lists or removes.
 //!
 //! ```text
-//!  create the directory, and the files unless that is the work   untimed
+//!  create the directory, and the files if they must exist        untimed
 //!  file, file, ...  K in flight                                  the elapsed time
 //!  list the directory, read the files, remove all                untimed
 //! ```
 //!
-//! Other clients see the names and contents when the time ends. The time includes no flush to stable storage, as in
-//! `mdtest`, the usual metadata benchmark.
-//! `mdtest`, the usual benchmark of the kind.
+//! Other clients can see the names and contents when the timed part ends. The time includes no flush to stable storage,
+//! as in `mdtest`, the usual metadata benchmark.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -41,8 +40,8 @@ pub enum NamesWork {
 pub struct NamesJob {
     /// Operation on the files.
     pub work: NamesWork,
-    /// Path of the directory. Missing parents are created. The job removes the directory and its parents at the end if
-    /// they are empty.
+    /// Path of the directory. The job creates missing parents. At the end it removes the directory and its parents,
+    /// except those that are not empty.
     pub directory: String,
     /// Number of files.
     pub files: u32,
@@ -58,7 +57,7 @@ pub struct NamesJob {
 const FILE_MODE: u16 = 0o644;
 const DIRECTORY_MODE: u16 = 0o755;
 
-/// Owner of created files and directories: no particular user.
+/// Owner of created files and directories: user and group 0.
 const OWNER: u32 = 0;
 
 impl NamesJob {
@@ -74,7 +73,7 @@ impl NamesJob {
         Ok(())
     }
 
-    /// Iterates over the directory and its parents, the topmost first.
+    /// Iterates over all parents of the directory and the directory itself, the topmost first.
     fn directories(&self) -> impl DoubleEndedIterator<Item = &str> {
         let ends = self.directory.match_indices('/').map(|(at, _)| at).chain([self.directory.len()]);
         ends.map(|end| &self.directory[..end]).filter(|path| !path.is_empty()).collect::<Vec<_>>().into_iter()
@@ -109,11 +108,11 @@ struct NamesMember<M: Machine> {
     machine: M,
     contents: Contents,
     tree: Tree<M>,
-    /// Number of the directory. The next field is the list of disks that its files are on.
+    /// Number of the directory. The next field is the number of the list of disks for its files.
     directory: FileNumber,
     disks: u32,
     striping: Striping,
-    /// Offset of the files' contents in the contents of all members, so that those of two members differ.
+    /// Offset of the files' contents in the contents of all members, so that files of two members differ.
     first_byte: u64,
 }
 
@@ -150,7 +149,7 @@ impl<M: Machine> NamesPart<M> {
         Ok(Outcome { elapsed: machine.now().since(begin), names, ..Outcome::default() })
     }
 
-    /// Checks the files and removes the remaining ones.
+    /// Checks the files, and removes the files that are left.
     pub(crate) async fn check(&self) -> Result<(), Error> {
         let member = &self.member;
         if member.job.work == NamesWork::Remove {
@@ -163,7 +162,7 @@ impl<M: Machine> NamesPart<M> {
         member.remove_directories().await
     }
 
-    /// Does this work with each file, and returns the latencies.
+    /// Performs an operation on each file, and returns the latencies.
     async fn each(&self, work: NamesWork) -> Result<Latencies, Error> {
         let taken = Rc::<RefCell<Latencies>>::default();
         let noted = taken.clone();
@@ -182,12 +181,12 @@ impl<M: Machine> NamesPart<M> {
             }
         })
         .await?;
-        // Wait for the background removal of contents that the last operations caused.
+        // Wait until the contents of files that the last operations removed are removed in the background.
         self.member.tree.contents_removed().await;
         Ok(taken.take())
     }
 
-    /// Calls the closure for each file, for `outstanding` files at once.
+    /// Calls `what` for each file, for `outstanding` files at the same time.
     async fn all<F>(&self, what: impl Fn(Rc<NamesMember<M>>, u32) -> F + Clone + 'static) -> Result<(), Error>
     where
         F: Future<Output = Result<(), Error>> + 'static,
@@ -272,7 +271,7 @@ impl<M: Machine> NamesMember<M> {
         Err(Error::WrongData(format!("file {file} of {}", self.job.directory)))
     }
 
-    /// Removes the directory and its parents, as far as they are empty.
+    /// Removes the directory and its parents, unless they are not empty.
     async fn remove_directories(&self) -> Result<(), Error> {
         for path in self.job.directories().rev() {
             let at = Location::of_path(path);
@@ -287,14 +286,14 @@ impl<M: Machine> NamesMember<M> {
     }
 }
 
-/// Creates a directory unless it exists, and returns its number.
+/// Creates a directory unless it exists. Returns its number.
 async fn make_directory<M: Machine>(tree: &Tree<M>, path: &str) -> Result<FileNumber, Error> {
     let (at, mode, uid, gid) = (Location::of_path(path), DIRECTORY_MODE, OWNER, OWNER);
     let make = TreeOperation::Make { at, new: NewInode::Directory, mode, uid, gid, exclusive: true };
     match tree.perform(make).await {
         Ok(TreeAnswer::Inode(inode)) => return Ok(inode.number),
         Err(error) if !error.is_refused(TreeRefusal::Exists) => return Err(error.into()),
-        // Another member created the directory earlier.
+        // Another member has already created the directory.
         _ => {}
     }
     let look = TreeOperation::Look { at: Location::of_path(path), follow: true };

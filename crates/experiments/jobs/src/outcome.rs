@@ -10,12 +10,12 @@ use crate::{JobTimeline, Latencies};
 /// Outcome of a job, or of one member's part in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Time from the common start until all requests were answered and all written data were on stable storage.
+    /// Time from the common start until all requests were completed and all written data were on stable storage.
     pub elapsed: Duration,
-    /// Duration of the flush at the end, a part of `elapsed`.
+    /// Duration of the flush at the end. It is part of `elapsed`.
     pub flush: Duration,
-    /// Time that all clients together spent on creating the data they wrote and checking the data they read. It is part
-    /// of the elapsed time, but of no latency.
+    /// Total time that all clients spent on generating the data that they wrote and on checking the data that they
+    /// read. This time is part of `elapsed`, but of no latency.
     pub own_work: Duration,
     /// Bytes and latencies of reads.
     pub reads: Tally,
@@ -25,7 +25,7 @@ pub struct Outcome {
     pub names: Latencies,
     /// Statistics of the write cache, if the job used one.
     pub flushes: Option<FlushTally>,
-    /// Progress over time, for a job that reads runs and writes with write-behind.
+    /// Progress over time, for a job that reads runs and writes a run with write-behind.
     pub timeline: Option<JobTimeline>,
 }
 
@@ -34,15 +34,15 @@ pub struct Outcome {
 pub struct FlushTally {
     /// Number of flushes, including the one at the end.
     pub flushes: u64,
-    /// Numbers, from 1, of the flushes that a member requested because its directory was full.
+    /// Numbers (from 1) of the flushes that a member requested because its directory was full.
     pub by_directory: BTreeSet<u32>,
     /// Number of blocks that the busiest disk wrote in the largest flush.
     pub blocks_most: u64,
-    /// Number of blocks that the least busy disk wrote in that flush.
+    /// Number of blocks that the least busy disk wrote in the same flush.
     pub blocks_fewest: u64,
-    /// Number of bytes that a later write of another member replaced in the same flush.
+    /// Number of bytes that another member's later write in the same flush replaced.
     pub hidden_bytes: u64,
-    /// Breakdown of the time of all flushes, from the member with the longest total.
+    /// Breakdown of the time of all flushes, from the member with the longest total time.
     pub times: MoveTimes,
 }
 
@@ -73,7 +73,7 @@ impl FlushTally {
     fn add(&mut self, other: &FlushTally) {
         self.flushes = self.flushes.max(other.flushes);
         self.by_directory.extend(&other.by_directory);
-        // Take the maximum, not the sum: only one member has the numbers of the disks.
+        // Take the maximum instead of the sum, because only one member knows these numbers.
         self.blocks_most = self.blocks_most.max(other.blocks_most);
         self.blocks_fewest = self.blocks_fewest.max(other.blocks_fewest);
         self.hidden_bytes = self.hidden_bytes.max(other.hidden_bytes);
@@ -88,8 +88,8 @@ impl FlushTally {
 pub struct Tally {
     /// Number of bytes of all requests.
     pub bytes: u64,
-    /// Latencies, for jobs that measure them: from a request until its data have arrived, or an I/O node has
-    /// acknowledged them.
+    /// Latencies, for jobs that measure them: the time from a read request until its data were received, or from a
+    /// write request until an I/O node acknowledged it.
     pub latencies: Latencies,
 }
 
@@ -116,7 +116,7 @@ impl Outcome {
         self.reads.bytes + self.writes.bytes
     }
 
-    /// Adds the outcome of another member that began at the same time.
+    /// Adds the outcome of another member that started at the same time.
     pub fn add(&mut self, other: &Outcome) {
         self.elapsed = self.elapsed.max(other.elapsed);
         self.flush = self.flush.max(other.flush);
@@ -127,7 +127,7 @@ impl Outcome {
         if let Some(flushes) = &other.flushes {
             self.flushes.get_or_insert_default().add(flushes);
         }
-        // A job with a timeline has one member.
+        // A job with a timeline has only one member.
         self.timeline = self.timeline.take().or_else(|| other.timeline.clone());
     }
 }

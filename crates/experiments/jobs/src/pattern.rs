@@ -1,4 +1,4 @@
-//! A group of nodes accesses a file together, in one of the reports' patterns.
+//! A group of nodes accesses one file in one of the reports' patterns.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use machine::{Machine, Memory, Work};
 
 use crate::{Contents, Error, Member, Outcome};
 
-/// A job in which each member of a group moves its part of a file.
+/// A job in which each member of a group reads or writes its part of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PatternJob {
     /// Name of the file.
@@ -24,7 +24,7 @@ pub struct PatternJob {
 /// Method by which the members of a group access their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternAccess {
-    /// Independent requests of each member, one file request for each contiguous chunk.
+    /// Independent requests of each member: one file request for each contiguous chunk.
     Requests,
     /// Independent requests of each member, through its page cache.
     Cached(PageCacheSettings),
@@ -120,7 +120,8 @@ impl<M: Machine> PatternPart<M> {
         }
     }
 
-    /// Moves chunk after chunk in pieces that end at page boundaries, and copies each to or from the program's memory.
+    /// Accesses chunk after chunk in pieces that end at page boundaries, and copies each piece to or from the program's
+    /// memory.
     async fn access_pages(&self, file: &PagedFile<M>, operation: Operation) -> fs::Result<()> {
         for chunk in self.view.chunks(self.member.rank()) {
             let mut done = 0;
@@ -133,7 +134,7 @@ impl<M: Machine> PatternPart<M> {
                     Operation::Write => self.memory.get(at, bytes),
                 };
                 if moved.is_empty() {
-                    // The file ends too early, which the check of the memory detects.
+                    // The file ends too early. The check of the memory will detect this.
                     break;
                 }
                 self.member.machine.compute(Work::Copy { bytes: moved.len() }).await;
@@ -161,7 +162,7 @@ impl<M: Machine> PatternPart<M> {
     pub(crate) async fn check(&self) -> Result<(), Error> {
         match self.job.pattern.operation() {
             Operation::Read => self.check_memory(),
-            // All members share the file, so one checks it.
+            // All members share the file, so only one member checks it.
             Operation::Write if self.member.rank() == 0 => self.check_file().await,
             Operation::Write => Ok(()),
         }
@@ -180,13 +181,13 @@ impl<M: Machine> PatternPart<M> {
     }
 
     async fn check_file(&self) -> Result<(), Error> {
-        // Open the file with its stored size, not as this member's page cache sees it.
+        // Open the file with its stored size. This member's page cache may have another size.
         let file = self.member.open_written(&self.job.file).await?;
         check_file(&file, self.job.problem.file_bytes, self.member.contents).await
     }
 }
 
-/// Fails if a file does not have its expected contents of `bytes` bytes.
+/// Fails if a file does not have the expected contents of `bytes` bytes.
 pub(crate) async fn check_file<M: Machine>(
     file: &File<M>,
     bytes: u64,

@@ -1,25 +1,26 @@
 //! Replays a request log: each member repeats the requests of one node of the log, by any method.
 //!
 //! ```text
-//!   by requests, through page caches,     each request after the answer to the one before; a sync flushes the writes
+//!   by requests, through page caches,     each request when the previous one has completed; a sync flushes writes
 //!   or write-cached                       of this member, and is a barrier
 //!
-//!   disk-directed, or two-phase           each member collects requests, and all move them in one operation:
+//!   disk-directed, or two-phase           each member collects requests, and all transfer them in one operation:
 //!     node 0   w w w r r   sync             round: w w w   w w .   r r .   sync
 //!     node 1   w w   r w   sync                    w w     . . .   r       (and w in a separate round)
 //! ```
 //!
-//! A *batch* is the set of requests that a member collects for one collective operation. It has consecutive requests of
-//! the same kind, up to the next sync and up to a limit of bytes. All members have the same rounds, which follow from
-//! the log. The kind of a round is that of the next batch of the first member that has one before the next sync. A
-//! member whose next batch is of another kind moves nothing in the round. So each member reads its earlier writes, and
-//! sees those of other members after a sync.
+//! A *batch* is the set of requests that a member collects for one collective operation. It consists of consecutive
+//! requests of the same kind, up to the next sync and up to a limit in bytes. All members have the same rounds, which
+//! are derived from the log. The kind of a round is the kind of the next batch of the first member that has a batch
+//! before the next sync. A member whose next batch is of the other kind transfers nothing in this round. So each member
+//! reads its own earlier writes, and after a sync those of other members.
 //!
-//! A log of format 2 states which calls were collective, so the replay builds no batches: see `calls.rs`.
+//! A log of format 2 records which calls were collective, so its replay builds no batches; see `calls.rs`.
 //!
 //! Written bytes depend on the file and the offset, and differ from the initial contents of files that are read. A
-//! member checks the bytes it reads if it wrote them itself, or if no member writes them. It does not check bytes that
-//! other members may be writing. At the end one member checks every written byte, and the edges of unwritten ranges.
+//! member checks bytes that it reads if it has written them itself, or if no member writes them. It does not check
+//! bytes that other members write at some time. At the end, one member checks every written byte, and the edges of
+//! unwritten ranges.
 
 mod calls;
 
@@ -48,7 +49,7 @@ pub struct ReplayJob {
     think: Think,
     /// Byte ranges that any member writes, by file.
     written: Arc<[RangeSet]>,
-    /// Collective operations of all members, if they move batches.
+    /// Collective operations of all members, if the members transfer batches.
     turns: Arc<[Turn]>,
 }
 
@@ -57,48 +58,51 @@ pub struct ReplayJob {
 pub enum ReplayAccess {
     /// Each request separately.
     Requests,
-    /// Each request separately, through a page cache of the member.
+    /// Each request separately, through a page cache in the member.
     Cached(PageCacheSettings),
     /// Many requests of all members in one collective operation.
     Batches {
-        /// Method: disk-directed for all files at once, two-phase for one file after the other.
+        /// Method. Disk-directed operations access all files at the same time, two-phase operations one file after the
+        /// other.
         method: CollectiveMethod,
-        /// True if pieces of the same node share a message (gather/scatter).
+        /// True if pieces for the same node share a message (gather/scatter).
         queued: bool,
-        /// Largest batch of a member in bytes. A larger request forms a batch alone.
+        /// Maximum size of a member's batch in bytes. A request that is larger is a batch of its own.
         bytes: u64,
     },
-    /// Collective calls of the log by `method`, other calls independently.
+    /// The log's collective calls by `method`, its other calls as independent requests.
     Calls {
         /// Method of collective calls.
         method: CollectiveMethod,
-        /// True if pieces of the same node share a message (gather/scatter).
+        /// True if pieces for the same node share a message (gather/scatter).
         queued: bool,
     },
-    /// Writes go into the write cache of all members. Each read is independent, and sees the member's earlier writes.
+    /// Writes into the write cache that all members share. Each read is independent, and sees the member's earlier
+    /// writes.
     WriteCached(WriteCacheSettings),
 }
 
 /// Treatment of the time between a node's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Think {
-    /// Ignored: each request follows the end of the previous one at once.
+    /// Ignored: each request starts when the previous one has ended.
     None,
-    /// The gap from the end of a request to the next request is as in the log.
+    /// Kept as gaps: the time from the end of a request to the start of the next one is as in the log.
     Gaps,
-    /// No request starts before its time in the log, counted from the start of the log and of the replay.
+    /// Kept as start times: no request starts before its time in the log. Both times count from the start, of the log
+    /// and of the replay.
     Times,
 }
 
 /// A collective operation of a replay by batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Turn {
-    /// The members move their batches, whose requests refer to these files.
+    /// The members transfer their batches, whose requests access these files.
     Move(Operation, BTreeSet<u32>),
     Sync,
 }
 
-/// Largest number of requests in a batch: some hundred messages of a directory.
+/// Maximum number of requests in a batch. Their directory takes some hundred messages.
 const BATCH_REQUESTS_MAX: usize = 1 << 16;
 
 impl ReplayJob {
@@ -121,8 +125,8 @@ impl ReplayJob {
         &self.log
     }
 
-    /// Iterates over the files that must exist: name, size in bytes, and true if a member reads the file, which must
-    /// then have that size and the initial contents. Other files must be empty.
+    /// Iterates over the files that must exist. Each item has the name, the size in bytes, and true if a member reads
+    /// the file. A file that is read must have this size and the initial contents, all other files must be empty.
     pub fn files(&self) -> impl Iterator<Item = (&str, u64, bool)> {
         let files = self.files.iter().zip(self.log.files());
         files.map(|(name, file)| (&**name, file.end, file.is_read))
@@ -132,7 +136,7 @@ impl ReplayJob {
         matches!(self.access, ReplayAccess::Batches { method: CollectiveMethod::TwoPhase, .. })
     }
 
-    /// Returns the memory in bytes that a member needs for the data of its requests, at most.
+    /// Returns the maximum memory in bytes that a member needs for the data of its requests.
     pub fn memory_bytes(&self) -> u64 {
         let largest = self.log.totals().largest;
         match self.access {
@@ -187,8 +191,8 @@ fn written(log: &RequestLog) -> Vec<RangeSet> {
     written
 }
 
-/// Returns the kind and number of requests of the batch that begins with the first request; `None` before a sync or at
-/// the end.
+/// Returns the kind and the number of requests of the batch that begins with the first request, or `None` if the first
+/// request is a sync or there is none.
 fn batch(requests: &[Request], bytes_max: u64) -> Option<(Operation, usize)> {
     let Action::Move(operation, _) = requests.first()?.action else { return None };
     let mut bytes = 0;
@@ -214,7 +218,7 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
         for requests in &mut rest {
             let done = match (kind, batch(requests, bytes)) {
                 (Some(kind), Some((operation, count))) if operation == kind => count,
-                // Here every member is at a sync or at its end.
+                // At this point every member is at a sync or at its end.
                 (None, _) => requests.len().min(1),
                 _ => 0,
             };
@@ -230,15 +234,15 @@ fn turns(log: &RequestLog, bytes: u64) -> Vec<Turn> {
 pub struct ReplayPart<M: Machine> {
     job: ReplayJob,
     member: Member<M>,
-    /// Group of each opening of the log in which this member takes part.
+    /// For each collective open in the log, the group of its members, if this member takes part.
     groups: Vec<Option<Group>>,
     /// Files of the log; `None` if this member does not use the file.
     files: Vec<Option<Opened<M>>>,
     cache: Option<WriteCache<M>>,
     memory: Memory,
-    /// Ranges that this member has written so far, of files that are also read.
+    /// Ranges that this member has written so far, in files that are also read.
     own: RefCell<BTreeMap<u32, RangeSet>>,
-    /// Files that this member has written to since their last flush.
+    /// Files to which this member has written since their last flush.
     unflushed: RefCell<BTreeSet<u32>>,
 }
 
@@ -247,11 +251,12 @@ enum Opened<M: Machine> {
     Paged(PagedFile<M>),
 }
 
-/// Number of files whose contents can be distinguished: the bits of a source of contents that its offset leaves.
+/// Maximum number of files whose contents can be distinguished: the source of contents has 15 bits besides the offset
+/// and the mark of writes.
 const FILES_MAX: usize = 1 << 15;
 
-/// Returns the offset in the source of contents of bytes written to a file. Unwritten bytes have their file offset as
-/// source.
+/// Returns the offset in the source of contents for bytes written to a file. For initial contents this offset equals
+/// the file offset.
 fn source(file: u32, offset: u64) -> u64 {
     1 << 63 | u64::from(file) << 48 | offset
 }
@@ -267,7 +272,7 @@ impl<M: Machine> ReplayPart<M> {
         };
         let mut files = Vec::new();
         for (index, name) in (0..).zip(&job.files) {
-            // In two phases a member also moves data of other members.
+            // In two-phase I/O, a member also transfers data for other members.
             let is_used = used.contains(&index) || job.is_in_two_phases();
             files.push(match &pages {
                 _ if !is_used => None,
@@ -328,7 +333,7 @@ impl<M: Machine> ReplayPart<M> {
         let begin = self.machine().now();
         match &self.cache {
             Some(cache) => {
-                // The barrier lets the last flush of the cache contain the remaining data of all members.
+                // Because of the barrier, the last flush of the cache contains the remaining data of all members.
                 self.member.client()?.barrier(&self.member.group).await?;
                 cache.leave().await?;
                 outcome.flushes = Some(FlushTally::of(cache));
@@ -344,7 +349,7 @@ impl<M: Machine> ReplayPart<M> {
         self.sync_with(&self.member.group).await
     }
 
-    /// Waits as [`sync`](Self::sync), for the members of `group`.
+    /// Like [`sync`](Self::sync), but waits for the members of `group`.
     async fn sync_with(&self, group: &Group) -> Result<(), Error> {
         let client = self.member.client()?;
         if let Some(cache) = &self.cache {
@@ -370,13 +375,13 @@ impl<M: Machine> ReplayPart<M> {
     }
 
     fn file(&self, index: u32) -> &Opened<M> {
-        self.files[index as usize].as_ref().expect("it has been opened because of this request")
+        self.files[index as usize].as_ref().expect("the member has opened the files of its requests")
     }
 
     fn plain(&self, index: u32) -> &File<M> {
         match self.file(index) {
             Opened::Plain(file) => file,
-            Opened::Paged(_) => unreachable!("nobody moves pages together"),
+            Opened::Paged(_) => unreachable!("collective operations do not use page caches"),
         }
     }
 
@@ -457,7 +462,7 @@ impl<M: Machine> ReplayPart<M> {
         for turn in &*self.job.turns {
             match turn {
                 Turn::Sync => {
-                    // Batches were flushed to stable storage when they were moved.
+                    // Batches were flushed to stable storage when they were transferred.
                     if let Some((sync, after)) = rest.split_first() {
                         clock.think(self.machine(), sync).await;
                         rest = after;
@@ -475,7 +480,8 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Builds a batch and moves it in one operation with those of the other members; all batches refer to `files`.
+    /// Builds a batch, and transfers it in one operation with the batches of the other members. All batches access only
+    /// `files`.
     async fn move_batch(
         &self,
         operation: Operation,
@@ -509,7 +515,7 @@ impl<M: Machine> ReplayPart<M> {
                     self.move_in_two_phases(operation, file, &entries, queued).await?;
                 }
             }
-            _ => unreachable!("nobody else gathers batches"),
+            _ => unreachable!("only batches are collected"),
         }
         let end = self.machine().now();
         let tally = match operation {
@@ -528,7 +534,7 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Moves the batches of all members and files in one operation.
+    /// Transfers the batches of all members and files in one operation.
     async fn move_disk_directed(
         &self,
         operation: Operation,
@@ -545,8 +551,8 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Moves the requests collected for one file, possibly none, in one operation with the other members. The data are
-    /// packed in file order; if requests overlap, the last one is written.
+    /// Transfers the collected requests for one file, if any, in one operation with the other members. The data are
+    /// packed in file order. If requests overlap, the data of the last one are written.
     async fn move_in_two_phases(
         &self,
         operation: Operation,
@@ -595,12 +601,12 @@ impl<M: Machine> ReplayPart<M> {
         }
     }
 
-    /// Fails if the data read into `self.memory` at `at` contradict this member's knowledge of the file.
+    /// Fails if the data read into `self.memory` at `at` contradict what this member knows about the file.
     fn check_read(&self, stretch: Stretch, at: u64) -> Result<(), Error> {
         self.check_in(&self.memory, (stretch.file, stretch.offset, stretch.bytes.into()), at)
     }
 
-    /// Fails if the bytes at `at` in `memory` contradict this member's knowledge of the file at `offset`.
+    /// Fails if the bytes at `at` in `memory` contradict what this member knows about the file at `offset`.
     fn check_in(
         &self,
         memory: &Memory,
@@ -637,7 +643,7 @@ impl<M: Machine> ReplayPart<M> {
         Error::WrongData(format!("{}: the {bytes} bytes from {offset} on", self.name(file)))
     }
 
-    /// Checks the contents of all written files. One member checks for all.
+    /// Checks the contents of all written files. Only one member checks.
     pub(crate) async fn check(&self) -> Result<(), Error> {
         if self.member.rank() != 0 {
             return Ok(());
@@ -672,17 +678,19 @@ impl<M: Machine> ReplayPart<M> {
     }
 }
 
-/// True if the whole memory has the contents from `from` on.
+/// True if `memory` equals the contents from `from` on.
 fn is_there(contents: Contents, memory: &Memory, from: u64) -> bool {
     let whole = Chunk { file_offset: from, memory_offset: 0, bytes: memory.len() };
     contents.first_wrong(memory, std::iter::once(whole)).is_none()
 }
 
-/// Number of bytes checked at once; the next constant is the number checked at each edge of an unwritten range.
+/// Number of bytes that are checked at once. The next constant is the number of bytes that are checked at each edge of
+/// an unwritten range.
 const CHECKED_BYTES: u64 = 1 << 20;
 const EDGE_BYTES: u64 = 1 << 16;
 
-/// Returns the ranges of a part of a file to check: all of a written part, the edges of a large unwritten one.
+/// Returns the ranges to check in a part of a file: the whole part if it is written, or the edges of a large unwritten
+/// part.
 fn pieces(part: Range<u64>, is_written: bool) -> Vec<Extent> {
     let bytes = part.end - part.start;
     if is_written || bytes <= 2 * EDGE_BYTES {
@@ -692,7 +700,8 @@ fn pieces(part: Range<u64>, is_written: bool) -> Vec<Extent> {
     vec![Extent::new(part.start, EDGE_BYTES), Extent::new(part.end - EDGE_BYTES, EDGE_BYTES)]
 }
 
-/// Returns the number of copies of its collected data that a member holds. Two-phase needs a second copy in file order.
+/// Returns the number of copies of its collected data that a member holds. Two-phase I/O needs a second copy, in file
+/// order.
 fn copies(method: CollectiveMethod) -> u64 {
     match method {
         CollectiveMethod::DiskDirected { .. } => 1,
@@ -700,8 +709,8 @@ fn copies(method: CollectiveMethod) -> u64 {
     }
 }
 
-/// Returns the memory in bytes that the moves of a node need at once. Calls with selections allocate their memory
-/// separately.
+/// Returns the memory in bytes that the transfers of a node need at the same time. Calls with selections allocate their
+/// memory separately.
 fn memory_bytes(job: &ReplayJob, moves: impl Iterator<Item = LoggedMove>) -> u64 {
     let (largest, all) = moves.fold((0, 0), |(largest, all): (u64, u64), moved| {
         (largest.max(moved.bytes), all.saturating_add(moved.bytes))
@@ -723,7 +732,7 @@ fn stretches(batch: &[Request]) -> impl Iterator<Item = (&Request, Stretch)> {
 struct Clock {
     begin: Instant,
     think: Think,
-    /// Time in the log at which the replay starts; the next field is the end of the last request in the log.
+    /// Time in the log at which the replay starts. The next field is the end of the previous request in the log.
     start: Duration,
     ended: Duration,
 }

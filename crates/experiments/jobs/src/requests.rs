@@ -1,7 +1,7 @@
-//! Sequence of a client's requests: records, and reads or writes.
+//! Sequence of a client's requests: their records, and which of them are reads.
 //!
-//! Every client accesses a separate part of the file repeatedly, in order or in a new random order for each pass. No
-//! record recurs before all have been accessed once. The sequence depends only on the seed.
+//! Every client accesses a separate part of the file repeatedly, sequentially or in a new random order in each pass. In
+//! a pass, each record is accessed once. The sequence depends only on the seed.
 
 use layout::{Extent, Operation};
 use machine::mix;
@@ -21,7 +21,7 @@ pub(crate) struct Request {
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
     workload: Workload,
-    /// First record of the client's part; the next field is the number of records.
+    /// First record of the client's part. The next field is the number of records in the part.
     first: u64,
     records: u64,
     /// Key that distinguishes the client's random numbers from those of other clients.
@@ -30,7 +30,7 @@ pub(crate) struct Requests {
     made: u64,
 }
 
-/// Distinct numbers for each use of the seed, so that the draws are independent.
+/// Distinct numbers for each use of the seed, so that the draws for order and operation are independent.
 const OF_ORDER: u64 = 1;
 const OF_OPERATION: u64 = 2;
 
@@ -69,14 +69,15 @@ impl Iterator for Requests {
     }
 }
 
-/// Rounds of the network. Three make a permutation that observers of its values cannot distinguish from a random one
-/// (Luby and Rackoff 1988). Four resist observers of the inverse, too.
+/// Number of rounds of the Feistel network. With three rounds, observers of its values cannot distinguish the
+/// permutation from a random one (Luby and Rackoff 1988). With four rounds, observers of the inverse cannot do so
+/// either.
 const ROUNDS: u64 = 4;
 
 /// Returns the element at `place` in a permutation of `0..count` that depends on `key`.
 ///
-/// A Feistel network permutes the numbers of an even number of bits. A result outside the range passes through the
-/// network again. The permutation therefore takes no memory for any number of records.
+/// A Feistel network permutes all numbers of an even number of bits. If the result is not below `count`, it passes
+/// through the network again. So the permutation needs no memory, for any number of records.
 fn shuffled(place: u64, count: u64, key: u64) -> u64 {
     let half = (u64::BITS - (count - 1).leading_zeros()).div_ceil(2).max(1);
     let mask = (1_u64 << half) - 1;
@@ -119,7 +120,7 @@ mod tests {
                     let pass = first(&workload, client, (part.end - part.start) as usize);
                     for Request { extent, .. } in pass {
                         assert!(extent.offset.is_multiple_of(512) && extent.bytes == 512, "{extent:?}");
-                        assert!(offsets.insert(extent.offset), "{extent:?} comes twice");
+                        assert!(offsets.insert(extent.offset), "{extent:?} is requested twice");
                     }
                 }
                 assert_eq!((offsets.len(), offsets.last()), (1000, Some(&(999 * 512))));
@@ -136,17 +137,17 @@ mod tests {
     }
 
     #[test]
-    fn each_pass_has_another_random_order() {
+    fn each_pass_has_a_new_random_order() {
         let workload = workload(Order::Random, 100, 1);
         let requests = first(&workload, 0, 2000);
         let offset = |request: &Request| request.extent.offset;
         let (one, other): (Vec<u64>, Vec<u64>) =
             (requests[..1000].iter().map(offset).collect(), requests[1000..].iter().map(offset).collect());
         assert_ne!(one, other);
-        // About half of a thousand random steps lead forward, and about one leads to the next record.
+        // Of a thousand random steps, about half go forward, and about one goes to the next record.
         let on = one.windows(2).filter(|pair| pair[1] > pair[0]).count();
         let next = one.windows(2).filter(|pair| pair[1] == pair[0] + 512).count();
-        assert!((450..550).contains(&on) && next < 10, "{on} lead on, {next} to the next");
+        assert!((450..550).contains(&on) && next < 10, "{on} steps go forward, {next} to the next record");
     }
 
     #[test]
@@ -155,8 +156,8 @@ mod tests {
             let requests = first(&workload(Order::Sequential, percent, 1), 0, 100_000);
             let reads = requests.iter().filter(|request| request.operation == Operation::Read).count();
             let off = reads as f64 / 1000.0 - f64::from(percent);
-            // Four standard deviations of a share of a half are 0.6.
-            assert!(off.abs() < if percent % 100 == 0 { 1e-9 } else { 0.7 }, "{percent} % are {reads}");
+            // For 50 % reads, four standard deviations of the share are 0.6 %.
+            assert!(off.abs() < if percent % 100 == 0 { 1e-9 } else { 0.7 }, "expected {percent} % reads, found {reads}");
         }
     }
 

@@ -1,10 +1,10 @@
-//! Round trips: messages and their answers only, to measure their time.
+//! Round trips: the member only sends messages and receives answers, so that their time is measured.
 
 use machine::Machine;
 
 use crate::{Error, Member, Outcome};
 
-/// A job in which the member sends an empty message to one I/O node after the other, and waits for each answer.
+/// A job in which the member sends an empty message to each I/O node in turn, and waits for each answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripsJob {
     /// Number of round trips.
@@ -20,7 +20,7 @@ pub struct RoundTripsPart<M: Machine> {
 impl RoundTripsJob {
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.round_trips == 0 {
-            return Err(Error::Invalid("there must be a message".into()));
+            return Err(Error::Invalid("at least one round trip is needed".into()));
         }
         Ok(())
     }
@@ -39,7 +39,7 @@ impl<M: Machine> RoundTripsPart<M> {
     pub(crate) async fn run(&self) -> Result<Outcome, Error> {
         let (machine, client) = (&self.member.machine, self.member.client()?);
         let begin = machine.now();
-        // Members start with different nodes, so that they do not queue behind each other.
+        // Members start with different nodes, so that their messages do not wait for each other.
         let nodes =
             client.io_nodes().iter().cycle().skip(self.member.draws() as usize % client.io_nodes().len());
         for &node in nodes.take(self.job.round_trips as usize) {

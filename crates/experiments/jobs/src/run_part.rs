@@ -1,4 +1,4 @@
-//! State that every job on runs has at its node, for any order of using their blocks.
+//! State of a job on runs at its node, independent of the order in which the job uses blocks.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use machine::Machine;
 use crate::runs::{InputRuns, RunOutput, RunSet};
 use crate::{Error, Member, Outcome};
 
-/// The runs of a job at its node: input runs to read, and an output run to write once.
+/// The runs of a job at its node: input runs to read, and an output run to write.
 pub(crate) struct RunPart<M: Machine> {
     pub(crate) inputs: InputRuns<M>,
     pub(crate) member: Member<M>,
@@ -24,7 +24,7 @@ impl<M: Machine> RunPart<M> {
         Ok(RunPart { inputs, member, file, output: RefCell::default() })
     }
 
-    /// Creates the output, whose time starts now.
+    /// Creates the output, and starts its time.
     pub(crate) fn begin(&self, set: &RunSet) -> RunOutput<M> {
         RunOutput::new(self.file.clone(), set, &self.member)
     }

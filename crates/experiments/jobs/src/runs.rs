@@ -1,8 +1,8 @@
-//! The runs of a job: reads of its input runs, and write-behind of its output run.
+//! The runs of a job: reads of its input runs, and write-behind for its output run.
 //!
-//! A run is a file of blocks in order. A job requests a *batch* of consecutive blocks from a disk at once. A batch is
-//! one block of the file; the last batch of a run may be shorter. A run has at most one batch in flight, and two in
-//! memory:
+//! A run is a file of blocks in order. A job requests several consecutive blocks from a disk at once: a *batch*. A
+//! batch is one block of the file; the last batch of a run may be shorter. A run has at most one batch in flight, and
+//! two in memory:
 //!
 //! ```text
 //!   run    | used | in memory, to be used | in flight |          on its disk          |
@@ -28,17 +28,17 @@ pub struct Run {
     pub blocks: u64,
 }
 
-/// The runs of a job, with the numbers of blocks that it reads and writes at once.
+/// The runs of a job, and the numbers of blocks that the job reads and writes at once.
 ///
-/// Input files should have blocks of `read_blocks` blocks, and the output file of `write_blocks`. Otherwise each
-/// request becomes several disk requests.
+/// The input files should have a block size of `read_blocks` blocks, and the output file one of `write_blocks` blocks.
+/// Otherwise each request becomes several disk requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSet {
     /// Input runs, by number.
     pub inputs: Vec<Run>,
-    /// Name of the output run's file, which exists and is empty.
+    /// Name of the file of the output run, which must exist and be empty.
     pub output: String,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u64,
     /// b_r: number of blocks read at once.
     pub read_blocks: u64,
@@ -72,7 +72,7 @@ impl RunSet {
         Ok(())
     }
 
-    /// Returns the number of blocks of all input runs, which is that of the output.
+    /// Returns the number of blocks of all input runs, which equals the number of blocks of the output.
     pub fn blocks(&self) -> u64 {
         self.inputs.iter().map(|run| run.blocks).sum()
     }
@@ -82,7 +82,7 @@ impl RunSet {
 struct Input<M: Machine> {
     file: File<M>,
     blocks: u64,
-    /// Buffers of its batches, used in turn.
+    /// Buffers for batches, which are used in turn.
     batches: [Memory; 2],
     asked: Cell<u64>,
     arrived: Cell<u64>,
@@ -99,7 +99,7 @@ pub(crate) struct InputRuns<M: Machine> {
     /// Number of blocks that were requested and not yet used.
     held: Cell<u64>,
     reads: TaskGroup<Error>,
-    /// Woken when a batch has arrived, or its read has failed.
+    /// Woken when a batch has arrived or its read has failed.
     arrival: Rc<Condition>,
 }
 
@@ -148,7 +148,7 @@ impl<M: Machine> InputRuns<M> {
         if blocks == 0 {
             return;
         }
-        debug_assert_eq!(first, input.arrived.get(), "one batch of a run is under way at most");
+        debug_assert_eq!(first, input.arrived.get(), "a run has at most one batch in flight");
         input.asked.set(first + blocks);
         self.held.set(self.held.get() + blocks);
         let (arrival, contents, block_bytes) = (self.arrival.clone(), self.contents, self.block_bytes);
@@ -156,7 +156,7 @@ impl<M: Machine> InputRuns<M> {
         self.reads.spawn(&self.machine, "batch of a run", async move {
             let (offset, bytes) = (first * block_bytes, blocks * block_bytes);
             let read = input.file.read(offset, bytes, &memory, 0).await;
-            // Wake waiting tasks on failure too, so that they fail instead of hanging.
+            // Wake waiting tasks even after a failure, so that they fail instead of hanging.
             arrival.wake_all();
             let found = read?;
             let batch = Chunk { file_offset: offset, memory_offset: 0, bytes };
@@ -189,7 +189,7 @@ impl<M: Machine> InputRuns<M> {
         Ok(())
     }
 
-    /// Uses the next block of a run, which must have arrived, and returns its number and data.
+    /// Uses the next block of a run, which must have arrived. Returns the number and the data of the block.
     pub(crate) fn take(&self, run: usize) -> (u64, Payload) {
         let input = &self.runs[run];
         let block = input.used.get();
@@ -229,9 +229,9 @@ pub(crate) struct RunOutput<M: Machine> {
     block_bytes: u64,
     write_blocks: u64,
     gathered: RefCell<Gathered>,
-    /// Index in its run of each block of the output.
+    /// For each block of the output, the index of the source block in its run.
     made: RefCell<Vec<u32>>,
-    /// Number of blocks that were produced and are not on the disk yet.
+    /// Number of output blocks that are not on the disk yet.
     unwritten: Rc<Cell<u64>>,
     writes: TaskGroup<Error>,
     /// Woken when a write has completed or failed.
@@ -240,14 +240,14 @@ pub(crate) struct RunOutput<M: Machine> {
     timeline: Rc<RefCell<JobTimeline>>,
 }
 
-/// Blocks that are collected for the next write.
+/// Blocks collected for the next write.
 struct Gathered {
     memory: Memory,
     blocks: u64,
 }
 
 impl<M: Machine> RunOutput<M> {
-    /// Creates the output of a job that begins now.
+    /// Creates the output of a job that starts now.
     pub(crate) fn new(file: File<M>, set: &RunSet, member: &Member<M>) -> Self {
         let memory = member.contents.memory(set.write_blocks * set.block_bytes);
         RunOutput {
@@ -266,7 +266,7 @@ impl<M: Machine> RunOutput<M> {
         }
     }
 
-    /// Adds a block of output, made from this block of a run.
+    /// Adds a block to the output, made from block `block` of a run.
     pub(crate) fn make(&self, block: u64, data: &Payload) {
         let mut gathered = self.gathered.borrow_mut();
         gathered.memory.place(gathered.blocks * self.block_bytes, data);
@@ -305,7 +305,7 @@ impl<M: Machine> RunOutput<M> {
         });
     }
 
-    /// Returns the number of blocks that were produced and are not on the disk yet.
+    /// Returns the number of output blocks that are not on the disk yet.
     pub(crate) fn unwritten(&self) -> u64 {
         self.unwritten.get()
     }
@@ -319,7 +319,7 @@ impl<M: Machine> RunOutput<M> {
         Ok(())
     }
 
-    /// Awaits `wait`, and records its cause, begin and end if it takes any time.
+    /// Awaits `wait`. If it takes any time, records its cause, begin and end.
     pub(crate) async fn note_wait(
         &self,
         cause: WaitCause,
@@ -335,7 +335,7 @@ impl<M: Machine> RunOutput<M> {
         Ok(())
     }
 
-    /// Writes the rest, waits until all data are on stable storage, and returns the timeline.
+    /// Writes the remaining blocks, waits until all data are on stable storage, and returns the timeline.
     pub(crate) async fn finish(&self) -> Result<JobTimeline, Error> {
         self.start_write();
         self.note_wait(WaitCause::Writes, async {
@@ -351,7 +351,7 @@ impl<M: Machine> RunOutput<M> {
         self.machine.now().since(self.begin)
     }
 
-    /// Returns the number of bytes produced.
+    /// Returns the number of output bytes so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.made.borrow().len() as u64 * self.block_bytes
     }

@@ -1,4 +1,4 @@
-//! A sequential program with a page cache, as the thesis on PDIOL measures it.
+//! A sequential program with a page cache, as in the measurements of the PDIOL thesis.
 //!
 //! ```text
 //!  open; page by page: read or write it, copy it to or from the program, work on it; close
@@ -12,7 +12,7 @@ use machine::{Duration, Machine, Payload, Work};
 
 use crate::{Contents, Error, Member, Outcome};
 
-/// A program that accesses a file from front to back. Several members read the same file.
+/// A program that accesses a file sequentially. If there are several members, all read the same file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sequential {
     /// Name of the file.
@@ -21,16 +21,16 @@ pub struct Sequential {
     pub operation: Operation,
     /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// Size in bytes of a page, and of a call of the program.
+    /// Size in bytes of a page, and of a read or write call of the program.
     pub page_bytes: u64,
     /// Settings of the page cache.
     pub cache: PageCacheSettings,
-    /// Computation time of the program for each page. Pages continue to arrive during the computation, as on a node
-    /// with a second processor.
+    /// Computation time of the program for each page. Pages continue to arrive meanwhile, as on a node with a second
+    /// processor.
     pub work: Duration,
 }
 
-/// Part of a program in the job.
+/// Part of the member in the job.
 pub struct SequentialPart<M: Machine> {
     job: Sequential,
     cache: PageCache<M>,
@@ -62,7 +62,7 @@ impl fmt::Display for Sequential {
 impl<M: Machine> SequentialPart<M> {
     pub(crate) async fn prepare(job: &Sequential, member: Member<M>) -> Result<Self, Error> {
         let client = member.client()?;
-        // Fetch the disk identities now: otherwise the timed open would fetch them.
+        // Get the disk identities now; otherwise the open in the timed part would get them.
         client.disks_by_identity().await?;
         let cache = PageCache::new(client.clone(), job.cache);
         Ok(SequentialPart { job: job.clone(), cache, member })
@@ -114,7 +114,7 @@ impl<M: Machine> SequentialPart<M> {
     }
 }
 
-/// Work of a program on pages from any source.
+/// Use of pages by a program, from any source.
 pub(crate) struct Program<'a, M: Machine> {
     machine: &'a M,
     contents: Contents,

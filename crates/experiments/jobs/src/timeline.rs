@@ -1,11 +1,11 @@
-//! Timeline of a job that reads runs and writes with write-behind: its lead over its disk, and its waits.
+//! Timeline of a job that reads runs and writes a run with write-behind: its pending writes, and its waits.
 
 use machine::Duration;
 
-/// Timeline of one job. Times count from its beginning.
+/// Timeline of one job. Times count from the start of the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobTimeline {
-    /// Start and completion of each write, in order of time.
+    /// Starts and completions of writes, in order of time.
     pub writes: Vec<WriteStep>,
     /// Waits and their causes, in order of time.
     pub waits: Vec<JobWait>,
@@ -36,11 +36,11 @@ pub struct JobWait {
 /// Cause of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitCause {
-    /// Missing block of the input run of this number.
+    /// The next block of the input run of this number has not arrived.
     Input(usize),
-    /// Full portion of the buffers: one of the job's writes must complete.
+    /// The job's portion of the buffers is full, until a write completes.
     Room,
-    /// Remaining writes, after all blocks were used.
+    /// All blocks were used, and the last writes are not complete.
     Writes,
 }
 
@@ -69,18 +69,18 @@ impl JobTimeline {
         self.writes.iter().scan(PendingWrites::default(), add)
     }
 
-    /// Returns the largest number of writes that were pending at once.
+    /// Returns the maximum number of pending writes.
     pub fn pending_most(&self) -> PendingWrites {
         self.pending().map(|(_, pending)| pending).max().unwrap_or_default()
     }
 
-    /// Returns the number of blocks in writes that had started by this time.
+    /// Returns the number of blocks of all writes that had started by this time.
     pub fn started_by(&self, time: Duration) -> u64 {
         let started = self.writes.iter().take_while(|step| step.at <= time).filter(|step| !step.is_done);
         started.map(|step| step.blocks).sum()
     }
 
-    /// Returns the total wait for the causes that `is_meant` selects.
+    /// Returns the total duration of all waits whose cause `is_meant` selects.
     pub fn waited(&self, is_meant: impl Fn(WaitCause) -> bool) -> Duration {
         let meant = self.waits.iter().filter(|wait| is_meant(wait.cause));
         meant.fold(Duration::ZERO, |sum, wait| sum + (wait.end - wait.begin))

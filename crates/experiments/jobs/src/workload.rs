@@ -14,7 +14,7 @@ use crate::Error;
 pub struct Workload {
     /// Order in which a client accesses the records of its part.
     pub order: Order,
-    /// Percentage of requests that read; the others write. The choice is random.
+    /// Percentage of reads among the requests; all others are writes. The choice is random for each request.
     pub reads_percent: u8,
     /// Size of the file in bytes. Every client accesses a separate part; the parts are as equal as possible.
     pub file_bytes: u64,
@@ -24,9 +24,10 @@ pub struct Workload {
     pub clients: u32,
     /// Number of requests that each client keeps in flight.
     pub outstanding: u32,
-    /// Number of requests of each client. Default, if neither this nor a time is set: one for each record of its part.
+    /// Number of requests of each client. If this and `time` are both `None`, a client makes one request for each
+    /// record of its part.
     pub requests: Option<u64>,
-    /// Time after which a client starts no more requests.
+    /// Time from which a client starts no more requests.
     pub time: Option<Duration>,
     /// Seed of all random numbers.
     pub seed: u64,
@@ -42,7 +43,7 @@ pub enum Order {
 }
 
 impl Default for Workload {
-    /// Returns a workload of one client that reads a file of 256 MiB from front to back, in blocks of 256 KiB.
+    /// Returns a workload of one client that reads a file of 256 MiB sequentially, in blocks of 256 KiB.
     fn default() -> Self {
         Workload {
             order: Order::Sequential,
@@ -95,12 +96,12 @@ impl Workload {
         Ok(())
     }
 
-    /// True if the clients may read, so that the file must have its contents before.
+    /// True if the clients may read. Then the file must have its contents before the start.
     pub fn is_read(&self) -> bool {
         self.reads_percent > 0
     }
 
-    /// True if the clients may write, so that the file must be flushed.
+    /// True if the clients may write. Then the file must be flushed at the end.
     pub fn is_written(&self) -> bool {
         self.reads_percent < 100
     }
@@ -119,14 +120,14 @@ impl Workload {
         begin(u64::from(client))..begin(u64::from(client) + 1)
     }
 
-    /// Returns the number of requests of the client of this number, if its time suffices.
+    /// Returns the number of requests of this client, if its time limit does not end it before.
     pub fn requests_of(&self, client: u32) -> u64 {
         let part = self.part(client);
         let pass = if self.time.is_some() { u64::MAX } else { part.end - part.start };
         self.requests.unwrap_or(pass)
     }
 
-    /// Returns this workload with at most `requests` requests of each client.
+    /// Returns this workload, limited to at most `requests` requests of each client.
     pub fn with_at_most(&self, requests: u64) -> Workload {
         let is_more = (0..self.clients).any(|client| self.requests_of(client) > requests);
         Workload { requests: if is_more { Some(requests) } else { self.requests }, ..self.clone() }

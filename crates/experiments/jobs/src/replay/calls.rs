@@ -1,9 +1,9 @@
-//! Calls of a log of format 2: collective calls are replayed as collective calls, others independently.
+//! Replays the calls of a log of format 2: collective calls as collective calls, other calls as independent requests.
 //!
-//! A collective call is one operation of the members that opened the file, on their selections, by the method of the
-//! replay. An independent call with one piece is a file request. An independent call with several pieces becomes one
-//! request to each I/O node that holds some of them. Through a write cache or a page cache, both kinds of call move
-//! every piece separately.
+//! A collective call is one operation of the members that opened the file. It accesses their selections by the method
+//! of the replay. An independent call with one piece is a file request. An independent call with several pieces becomes
+//! one request to each I/O node that holds some of the pieces. Through a write cache or a page cache, calls of both
+//! kinds transfer each piece separately.
 
 use fs::{CollectiveMethod, Group, Participants, SelectedSettings};
 use layout::{Operation, Selection};
@@ -13,10 +13,10 @@ use request_log::{LoggedCall, Stretch};
 use super::{ReplayAccess, ReplayPart};
 use crate::{Error, Member, Outcome, ReplayJob};
 
-/// Limit of the pieces of all calls, because each is moved and checked separately.
+/// Maximum number of pieces of all calls together, because each piece is transferred and checked separately.
 const PIECES_MAX: u64 = 1 << 25;
 
-/// Returns the groups of a member, one for each opening in which it takes part.
+/// Returns, for each collective open in the log, the group of its members, if this member takes part.
 pub(super) fn groups<M: Machine>(job: &ReplayJob, member: &Member<M>) -> Vec<Option<Group>> {
     let openings = job.log().calls().map_or(&[][..], |calls| &calls.openings);
     let group = |(index, members): (u64, &Vec<usize>)| {
@@ -36,13 +36,13 @@ pub(super) fn check(job: &ReplayJob) -> Result<(), Error> {
         return Err(Error::Invalid(why));
     }
     match job.access {
-        ReplayAccess::Batches { .. } => Err(Error::Invalid("a log that tells calls is not gathered".into())),
+        ReplayAccess::Batches { .. } => Err(Error::Invalid("a log with collective calls cannot be replayed in batches".into())),
         _ => Ok(()),
     }
 }
 
 impl<M: Machine> ReplayPart<M> {
-    /// Makes the call of this index.
+    /// Replays the call of this index.
     pub(super) async fn call(&self, index: u32, outcome: &mut Outcome) -> Result<(), Error> {
         let LoggedCall { file, moves, together, .. } = self.job.log.call(index);
         let opening = together.map(|turn| turn.opening);
@@ -66,7 +66,7 @@ impl<M: Machine> ReplayPart<M> {
         }
     }
 
-    /// Moves every piece separately, as a plain request.
+    /// Transfers every piece separately, as a plain request.
     async fn move_pieces(
         &self,
         file: u32,
@@ -87,7 +87,7 @@ impl<M: Machine> ReplayPart<M> {
         Ok(())
     }
 
-    /// Moves the selection in one operation, together with `company`.
+    /// Transfers the selection in one operation, together with the members in `company`.
     async fn move_selected(
         &self,
         file: u32,
